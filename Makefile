@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-examples lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples
 
@@ -75,6 +75,14 @@ fuzz: toolchain ## Let libFuzzer choose the inputs of the fuzz targets, each for
 network-lab: toolchain ## Test the client over bad networks, in network namespaces of Linux; needs root (NETWORK_LAB=short, ONLY=text)
 	@.ci/network-lab
 
+test-page: $(TOOL) ## Test the simulator's page in headless Chromium, which is installed where it is missing (PAGE_PUSHES=100000)
+	@.ci/install-packages build
+	.ci/test-page
+
+test-examples: $(TOOL) ## Run Docs/Examples/OtherLanguages: curl, Python, Node, and Go where it is installed
+	@.ci/install-packages test
+	Docs/Examples/OtherLanguages/try.sh
+
 example: $(TOOL) ## Build Docs/Examples/NotificationService and try it: load, SIGTERM in the middle, nothing lost
 	@.ci/install-packages test
 	swift build --package-path Docs/Examples/NotificationService
@@ -133,7 +141,7 @@ bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; abou
 	Benchmarks/report.sh
 
 clean: ## Remove what was built
-	rm -rf .build .build-sealing .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
+	rm -rf .build .build-page .build-examples .build-sealing .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
 
 toolchain:
 	@.ci/check-swift

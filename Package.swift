@@ -148,6 +148,7 @@ let package = Package(
         .executableTarget(
             name: "APNSCommand",
             dependencies: [
+                "APNSBasics",
                 "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
@@ -156,6 +157,8 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),
@@ -251,6 +254,7 @@ let package = Package(
                 "APNSSimulator",
                 "TestSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),

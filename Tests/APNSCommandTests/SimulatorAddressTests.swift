@@ -1,5 +1,6 @@
 import APNSModel
 import APNSPool
+import APNSSimulator
 import Foundation
 import Testing
 
@@ -52,7 +53,7 @@ struct SimulatorAddressTests {
         #expect(rows.first.map { sent.output.contains($0.apnsID.description.lowercased()) } == true)
     }
 
-    @Test("An earlier ledger stays until there is another one") func earlierLedger() throws {
+    @Test("An earlier ledger stays until there is another one") func earlierLedger() async throws {
         let folder = try Folder()
         let path = try folder.write("earlier\n", to: "ledger")
         var file: LedgerFile? = try LedgerFile(path: path)
@@ -61,7 +62,9 @@ struct SimulatorAddressTests {
         #expect(folder.lines(of: "ledger") == ["earlier"])
         #expect(!FileManager.default.fileExists(atPath: path + ".new"))
         file = try LedgerFile(path: path)
-        try file?.write([])
+        let simulator = try await Simulator.start()
+        try file?.write([], of: simulator)
+        await simulator.stop()
         #expect(folder.lines(of: "ledger").isEmpty)
         #expect(!FileManager.default.fileExists(atPath: path + ".new"))
     }

@@ -48,7 +48,7 @@ struct DemoCommand: AsyncParsableCommand {
         let demo = try self.demo()
         let report = try await demo.run()
         Standard.output.print(demo.table(report).text)
-        Standard.output.print("")
+        Standard.output.print("\nTo see pushes on a page: apns simulator --control 8026\n")
         Standard.output.print(report.verdict(pushes: demo.pushes))
         if !report.isGood(pushes: demo.pushes) { throw ExitCode(1) }
     }

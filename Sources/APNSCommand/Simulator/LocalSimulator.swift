@@ -25,7 +25,7 @@ struct LocalSimulator: Sendable {
     }
 
     private let key: SimulatedKey
-    private let simulator: Simulator
+    let simulator: Simulator
 
     var port: Int { self.simulator.port }
     var certificateAuthorityPEM: String { self.simulator.certificateAuthorityPEM }
@@ -42,6 +42,7 @@ struct LocalSimulator: Sendable {
     ///   - host: the address to listen on.
     ///   - names: host names and addresses in the certificate, besides those of this machine's loopback interface.
     ///   - recording: what the ledger records. Pushes that were processed twice are counted unless it is `counts`.
+    ///   - keep: how many pushes the ledger keeps; nil for all.
     ///   - faults: the initial faults.
     ///   - seed: the seed of the faults.
     ///   - saved: the certificate authority and key of an earlier simulator; nil creates new ones.
@@ -51,6 +52,7 @@ struct LocalSimulator: Sendable {
         host: String = "127.0.0.1",
         names: [String] = [],
         recording: Simulator.Recording,
+        keep: Int? = nil,
         faults: FaultScript = FaultScript(),
         seed: UInt64 = 1,
         saved: SavedCredentials? = nil
@@ -63,6 +65,7 @@ struct LocalSimulator: Sendable {
         configuration.host = host
         configuration.certificateNames += names
         configuration.recording = recording
+        configuration.keep = keep
         configuration.faults = faults
         configuration.seed = seed
         return LocalSimulator(key: key, simulator: try await Simulator.start(configuration))
@@ -89,9 +92,6 @@ struct LocalSimulator: Sendable {
             faults: ledger.faults
         )
     }
-
-    /// All recorded pushes, in the order in which the simulator decided them.
-    var pushes: [PushRecord] { self.simulator.record.pushes }
 
     // MARK: Faults
 

@@ -24,6 +24,10 @@ struct SimulatorCommand: AsyncParsableCommand {
               apns simulator --port 2197 --write-credentials ./sim
               set -a; . ./sim/apns.env; set +a
 
+            Show the pushes on a page, and let tests in any language ask for them:
+
+              apns simulator --control 8026
+
             Add faults: 20 responses 503 after 100 pushes, and one GOAWAY after 500:
 
               echo '{"faults": [
@@ -92,6 +96,8 @@ struct SimulatorCommand: AsyncParsableCommand {
     )
     var ledger: String?
 
+    @OptionGroup var control: ControlOptions
+
     @Flag(help: "Accept requests without a provider token.")
     var withoutToken = false
 
@@ -106,7 +112,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         }
     }
 
-    private static func isAddress(_ text: String) -> Bool { (try? SocketAddress(ipAddress: text, port: 0)) != nil }
+    static func isAddress(_ text: String) -> Bool { (try? SocketAddress(ipAddress: text, port: 0)) != nil }
 
     /// Whether a certificate can contain this name. Its first label may be `*`.
     private static func isName(_ text: String) -> Bool {
@@ -155,15 +161,18 @@ struct SimulatorCommand: AsyncParsableCommand {
         let credentials = Credentials(simulator, host: self.host, folder: folder, needsToken: needsToken)
         try credentials.write()
         Standard.output.print(credentials.explanation)
+        let server = try await self.control.start(simulator.simulator, credentials: credentials, names: self.name)
         if let saved {
             let reused = saved.key == nil ? "certificate authority" : "certificate authority and key"
             Standard.output.print("\nThe \(reused) of an earlier run: clients that use this endpoint need no restart.")
         }
         if !script.faults.isEmpty { Standard.output.print("\nTo repeat these faults, give --seed \(seed).") }
         await Interrupts.wait()
+        server?.cancel()
+        await server?.value
         await simulator.stop()
         if self.writeCredentials == nil { try? FileManager.default.removeItem(at: folder) }
-        try ledger?.write(simulator.pushes)
+        try ledger?.write(simulator.simulator.received(), of: simulator.simulator)
         let counts = simulator.counts
         if !counts.faults.isEmpty {
             let faults = counts.faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
@@ -189,6 +198,11 @@ struct SimulatorCommand: AsyncParsableCommand {
         }
     }
 
+    private var recording: Simulator.Recording {
+        if self.control.isOn { return .pushes }
+        return self.ledger == nil ? .counts : .pushesWithoutPayload
+    }
+
     private func start(_ script: FaultScript, seed: UInt64, _ saved: SavedCredentials?) async throws -> LocalSimulator {
         let port = try self.portNumber()
         do {
@@ -197,7 +211,8 @@ struct SimulatorCommand: AsyncParsableCommand {
                 wantsToken: !self.withoutToken,
                 host: self.listen,
                 names: self.name + [self.listen],
-                recording: self.ledger == nil ? .counts : .pushesWithoutPayload,
+                recording: self.recording,
+                keep: self.control.keptPushes,
                 faults: script,
                 seed: seed,
                 saved: saved
@@ -206,90 +221,5 @@ struct SimulatorCommand: AsyncParsableCommand {
             Standard.error.print("apns: --port \(port), --listen \(self.listen): \(error)")
             throw ExitStatus.configuration
         }
-    }
-}
-
-/// The files that other programs need to use a simulator.
-struct Credentials {
-    private static let exampleToken = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad"
-
-    private let simulator: LocalSimulator
-    private let host: String
-    private let folder: URL
-    private let needsToken: Bool
-
-    init(_ simulator: LocalSimulator, host: String = "localhost", folder: URL, needsToken: Bool) {
-        self.simulator = simulator
-        self.host = host.contains(":") ? "[\(host)]" : host
-        self.folder = folder
-        self.needsToken = needsToken
-    }
-
-    private var endpoint: String { "https://\(self.host):\(self.simulator.port)" }
-    private var caFile: String { self.path(SavedCredentials.authorityFile) }
-    private var keyFile: String { self.path(SavedCredentials.keyFile(self.simulator.keyID)) }
-    private var environmentFile: String { self.path(SavedCredentials.environmentFile) }
-
-    private func path(_ name: String) -> String {
-        self.folder.appending(path: name).path(percentEncoded: false)
-    }
-
-    func write() throws {
-        do {
-            try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
-        } catch {
-            throw UsageError("--write-credentials: '\(self.folder.path)' cannot be made: \(error)")
-        }
-        try Self.write(self.simulator.certificateAuthorityPEM, to: self.caFile)
-        let authorityKey = self.path(SavedCredentials.authorityKeyFile)
-        try Self.write(self.simulator.certificateAuthorityKeyPEM, to: authorityKey, mode: 0o600)
-        var lines = ["APNS_ENDPOINT=\(self.endpoint)", "APNS_CA_FILE=\(Self.quoted(self.caFile))"]
-        if self.needsToken {
-            try Self.write(self.simulator.p8, to: self.keyFile, mode: 0o600)
-            lines.append("APNS_KEY_FILE=\(Self.quoted(self.keyFile))")
-            lines.append("APNS_KEY_ID=\(self.simulator.keyID)")
-            lines.append("APNS_TEAM_ID=\(self.simulator.teamID)")
-        }
-        lines.append("APNS_TOPIC=com.example.app")
-        try Self.write(lines.joined(separator: "\n") + "\n", to: self.environmentFile)
-    }
-
-    var explanation: String {
-        let header = self.needsToken ? "-H \"authorization: bearer $(apns provider-token)\" " : ""
-        return """
-            A simulator of APNs at \(self.endpoint)
-
-            In another terminal:
-              set -a; . \(Self.quoted(self.environmentFile)); set +a
-              apns send --title Hello \(Self.exampleToken)
-
-            Or with curl:
-              curl --http2 --cacert \(Self.quoted(self.caFile)) \(header)-H "apns-topic: com.example.app" \\
-                -H "apns-push-type: alert" -d '{"aps":{"alert":"Hello"}}' \\
-                \(self.endpoint)/3/device/\(Self.exampleToken)
-
-            Press Ctrl-C to stop it.
-            """
-    }
-
-    private static func write(_ text: String, to path: String, mode: UInt32 = 0o644) throws {
-        switch Files.create(path, mode: .init(mode)) {
-        case .failure(let error):
-            throw UsageError("--write-credentials: '\(path)' cannot be written: \(error)")
-        case .success(let descriptor):
-            defer { SystemFile.close(descriptor) }
-            if let error = SystemFile.write(Array(text.utf8), to: descriptor) {
-                throw InputOutputError(description: "'\(path)' cannot be written: \(error)")
-            }
-        }
-    }
-
-    /// Quotes text for a shell. Plain paths stay unquoted, so that other readers of these files understand them.
-    private static func quoted(_ text: String) -> String {
-        let isPlain = text.utf8.allSatisfy { byte in
-            byte > 0x7F || "/._-+:@%,".utf8.contains(byte) || (0x30...0x39).contains(byte)
-                || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-        }
-        return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
     }
 }

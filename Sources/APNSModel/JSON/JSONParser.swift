@@ -7,7 +7,7 @@ import APNSBasics
 #endif
 
 /// Parses JSON (RFC 8259) from untrusted bytes: bounded depth, no traps, nil for bytes that it cannot parse.
-struct JSONParser {
+package struct JSONParser {
     /// The deepest nesting accepted: enough for a real payload of a few kilobytes, and far from a stack overflow.
     static let maximumDepth = 64
 
@@ -30,7 +30,7 @@ struct JSONParser {
     }
 
     /// The members of the root object as far as they can be parsed: a truncated body still yields its first keys.
-    static func leadingMembers(_ bytes: [UInt8]) -> [JSONValue.Member] {
+    package static func leadingMembers(_ bytes: [UInt8]) -> [JSONValue.Member] {
         var parser = JSONParser(bytes)
         var members: [JSONValue.Member] = []
         _ = parser.object(depth: 0, into: &members)

@@ -78,7 +78,8 @@ struct FaultEngine: Sendable {
 
     private var armed: [Armed] = []
     private var random: SplitMix64
-    private var nextID = 0
+    /// The id of the last fault that was added.
+    private(set) var lastID = 0
     private(set) var hasEarlyFaults = false
     private(set) var hasRequestFaults = false
     private(set) var hasConnectionFaults = false
@@ -107,9 +108,27 @@ struct FaultEngine: Sendable {
         return appointments
     }
 
+    /// The faults that can still apply, in their order.
+    func active(at uptime: Duration) -> [ActiveFault] {
+        self.armed.compactMap { armed in
+            if let until = armed.fault.when.until, uptime - armed.injectedAt >= until { return nil }
+            return ActiveFault(id: armed.id, fault: armed.fault, matched: armed.seen, applied: armed.applied)
+        }
+    }
+
+    /// Removes a fault.
+    ///
+    /// - Returns: whether there was one with this id.
+    mutating func remove(id: Int) -> Bool {
+        guard let index = self.armed.firstIndex(where: { $0.id == id }) else { return false }
+        self.armed.remove(at: index)
+        self.clean()
+        return true
+    }
+
     private mutating func inject(_ fault: Fault, _ random: SplitMix64, at uptime: Duration) -> Appointment? {
-        self.nextID += 1
-        let armed = Armed(id: self.nextID, fault: fault, event: fault.event, injectedAt: uptime, random: random)
+        self.lastID += 1
+        let armed = Armed(id: self.lastID, fault: fault, event: fault.event, injectedAt: uptime, random: random)
         self.armed.append(armed)
         self.clean()
         guard armed.event == .time, !armed.isSpent else { return nil }

@@ -1,4 +1,4 @@
-internal import APNSModel
+package import APNSModel
 internal import APNSBasics
 
 // Writes faults as JSON in the form that `ScriptReader` reads.
@@ -16,7 +16,7 @@ extension Fault {
 }
 
 extension FaultTrigger {
-    var json: JSONValue {
+    package var json: JSONValue {
         var object: [String: JSONValue] = [:]
         if let event { object["on"] = .string(event.rawValue) }
         if self.skip != 0 { object["skip"] = .integer(Int64(self.skip)) }
@@ -56,7 +56,11 @@ extension ScriptedResponse {
         }
         if !self.trailers.isEmpty { object["trailers"] = .object(self.trailers.mapValues { .string($0) }) }
         if let cutAfter { object["cutAfter"] = .integer(Int64(cutAfter)) }
-        if let cutCode { object["cutCode"] = .integer(Int64(cutCode)) } else { object["neverEnds"] = .bool(true) }
+        if let cutCode {
+            if self.cutAfter != nil { object["cutCode"] = .integer(Int64(cutCode)) }
+        } else {
+            object["neverEnds"] = .bool(true)
+        }
         if let resetCode { object["resetCode"] = .integer(Int64(resetCode)) }
         if let isProcessed { object["processed"] = .bool(isProcessed) }
         return object
@@ -64,7 +68,7 @@ extension ScriptedResponse {
 }
 
 extension FaultEffect {
-    var json: JSONValue {
+    package var json: JSONValue {
         var object = self.parts
         object["kind"] = .string(self.name)
         return .object(object)

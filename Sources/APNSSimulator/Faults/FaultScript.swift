@@ -1,11 +1,5 @@
 public import APNSModel
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 /// A list of faults as data, for `apns simulator --faults FILE` and for tests. `Docs/Simulator.md` describes the JSON
 /// form.
 ///
@@ -31,13 +25,21 @@ public struct FaultScript: Sendable, Hashable {
     /// - Parameter json: JSON in UTF-8.
     /// - Throws: `FaultScriptError` for text that is not JSON, and for unknown keys and invalid values.
     public init(json: some Sequence<UInt8>) throws(FaultScriptError) {
-        let value: JSONValue
-        do {
-            value = try JSONDecoder().decode(JSONValue.self, from: Data(json))
-        } catch {
+        guard let value = JSONValue(json: Array(json)) else {
             throw FaultScriptError(keyPath: "", value: nil, problem: "this is not JSON")
         }
         self = try ScriptReader.script(value)
+    }
+
+    /// Parses a script, an array of faults, or a single fault.
+    package init(orFault json: [UInt8]) throws(FaultScriptError) {
+        if let value = JSONValue(json: json), let members = value.members,
+            members["effect"] != nil || members["when"] != nil
+        {
+            self.init([try ScriptReader(value, path: "").fault()])
+        } else {
+            try self.init(json: json)
+        }
     }
 }
 

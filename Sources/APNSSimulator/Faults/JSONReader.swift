@@ -1,24 +1,36 @@
-internal import APNSModel
+package import APNSModel
+
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
 
 extension JSONValue {
+    /// Nil for bytes that are not JSON.
+    package init?(json: [UInt8]) {
+        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)) else { return nil }
+        self = value
+    }
+
     /// An object with its keys sorted.
-    static func object(_ members: [String: JSONValue]) -> JSONValue {
+    package static func object(_ members: [String: JSONValue]) -> JSONValue {
         .object(members.sorted { $0.key < $1.key }.map { Member(key: $0.key, value: $0.value) })
     }
 
     /// The members of an object; nil for other values.
-    var members: [String: JSONValue]? {
+    package var members: [String: JSONValue]? {
         guard case .object(let members) = self else { return nil }
         return Dictionary(members.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
     }
 }
 
-/// An object of a script, with its location in the script. Reports unknown keys as errors.
-struct JSONReader {
-    let path: String
-    let object: [String: JSONValue]
+/// An object of a script or of a request to the control API, with its location there. Reports unknown keys as errors.
+package struct JSONReader {
+    package let path: String
+    package let object: [String: JSONValue]
 
-    init(_ value: JSONValue, path: String) throws(FaultScriptError) {
+    package init(_ value: JSONValue, path: String) throws(FaultScriptError) {
         guard let object = value.members else {
             throw FaultScriptError(keyPath: path, value: value, problem: "expected an object")
         }
@@ -26,20 +38,20 @@ struct JSONReader {
         self.object = object
     }
 
-    func keyPath(_ key: String) -> String { self.path.isEmpty ? key : "\(self.path).\(key)" }
+    package func keyPath(_ key: String) -> String { self.path.isEmpty ? key : "\(self.path).\(key)" }
 
-    func error(_ key: String, _ problem: String) -> FaultScriptError {
+    package func error(_ key: String, _ problem: String) -> FaultScriptError {
         FaultScriptError(keyPath: self.keyPath(key), value: self.object[key], problem: problem)
     }
 
     /// Throws if there is a key that is not in the list.
-    func allow(_ keys: [String]) throws(FaultScriptError) {
+    package func allow(_ keys: [String]) throws(FaultScriptError) {
         for key in self.object.keys.sorted() where !keys.contains(key) {
             throw self.error(key, "unknown key; the keys here are \(keys.joined(separator: ", "))")
         }
     }
 
-    func integer(_ key: String, in range: ClosedRange<Int64>) throws(FaultScriptError) -> Int64? {
+    package func integer(_ key: String, in range: ClosedRange<Int64>) throws(FaultScriptError) -> Int64? {
         guard let value = self.object[key], value != .null else { return nil }
         guard case .integer(let number) = value, range.contains(number) else {
             throw self.error(key, "expected a whole number from \(range.lowerBound) to \(range.upperBound)")
@@ -47,7 +59,7 @@ struct JSONReader {
         return number
     }
 
-    func int(_ key: String, in range: ClosedRange<Int>) throws(FaultScriptError) -> Int? {
+    package func int(_ key: String, in range: ClosedRange<Int>) throws(FaultScriptError) -> Int? {
         try self.integer(key, in: Int64(range.lowerBound)...Int64(range.upperBound)).map { Int($0) }
     }
 
@@ -55,7 +67,7 @@ struct JSONReader {
         try self.integer(key, in: 0...Int64(UInt32.max)).map { UInt32($0) }
     }
 
-    func number(_ key: String, in range: ClosedRange<Double>) throws(FaultScriptError) -> Double? {
+    package func number(_ key: String, in range: ClosedRange<Double>) throws(FaultScriptError) -> Double? {
         guard let value = self.object[key], value != .null else { return nil }
         let number: Double? =
             switch value {
@@ -70,24 +82,24 @@ struct JSONReader {
     }
 
     /// A duration in milliseconds, at most 30 days.
-    func duration(_ key: String) throws(FaultScriptError) -> Duration? {
+    package func duration(_ key: String) throws(FaultScriptError) -> Duration? {
         try self.number(key, in: 0...2_592_000_000).map { .milliseconds(1) * $0 }
     }
 
-    func bool(_ key: String) throws(FaultScriptError) -> Bool? {
+    package func bool(_ key: String) throws(FaultScriptError) -> Bool? {
         guard let value = self.object[key], value != .null else { return nil }
         guard case .bool(let flag) = value else { throw self.error(key, "expected true or false") }
         return flag
     }
 
-    func string(_ key: String) throws(FaultScriptError) -> String? {
+    package func string(_ key: String) throws(FaultScriptError) -> String? {
         guard let value = self.object[key], value != .null else { return nil }
         guard case .string(let text) = value else { throw self.error(key, "expected a text") }
         return text
     }
 
     /// A text that must be a case of the enumeration.
-    func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    package func choice<Choice: RawRepresentable<String> & CaseIterable>(
         _ key: String,
         of type: Choice.Type
     ) throws(FaultScriptError) -> Choice? {
@@ -99,13 +111,13 @@ struct JSONReader {
         return choice
     }
 
-    func array(_ key: String) throws(FaultScriptError) -> [JSONValue]? {
+    package func array(_ key: String) throws(FaultScriptError) -> [JSONValue]? {
         guard let value = self.object[key], value != .null else { return nil }
         guard case .array(let values) = value else { throw self.error(key, "expected a list") }
         return values
     }
 
-    func strings(_ key: String) throws(FaultScriptError) -> [String]? {
+    package func strings(_ key: String) throws(FaultScriptError) -> [String]? {
         guard let values = try self.array(key) else { return nil }
         var texts: [String] = []
         for value in values {

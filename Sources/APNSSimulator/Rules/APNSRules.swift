@@ -133,6 +133,7 @@ struct APNSRules: Sendable {
         case .expired(let time): return .rejected(.expiredToken, timestamp: time)
         case .bad: return .rejected(.badDeviceToken)
         case .notForTopic: return .rejected(.deviceTokenNotForTopic)
+        case .busy: return .rejected(.tooManyRequests)
         }
     }
 }

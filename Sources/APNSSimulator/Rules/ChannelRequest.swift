@@ -33,7 +33,7 @@ struct ChannelRequest: Sendable, Hashable {
     }
 }
 
-/// One broadcast or channel call that the simulator received.
+/// One channel call that the simulator received.
 public struct ChannelCallRecord: Sendable, Hashable {
     /// The requested operation. Open: later versions may add values.
     public struct Operation: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
@@ -71,12 +71,6 @@ public struct ChannelCallRecord: Sendable, Hashable {
     public var connection: Int
     /// The time of the decision.
     public var time: ContinuousClock.Instant
-    /// The value of `apns-push-type`; nil if the header is missing.
-    public var pushType: String?
-    /// The number in `apns-priority`; nil if the header is missing or not a number.
-    public var priority: Int64?
-    /// The number in `apns-expiration`, seconds since 1970; nil if the header is missing or not a number.
-    public var expiration: Int64?
     /// The first 64 KiB of the payload; empty unless the configuration records payloads.
     public var payload: [UInt8]
     /// The status that was sent, or would have been sent; nil if the request was not checked.

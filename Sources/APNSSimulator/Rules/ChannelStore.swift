@@ -1,11 +1,5 @@
 internal import APNSModel
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 /// The channels of all apps, and APNs' checks of requests about them. Pure: no clock, no randomness, no network.
 ///
 /// Source: Apple, "Sending broadcast push notification requests to APNs", "Sending channel management requests to APNs"
@@ -214,13 +208,5 @@ struct ChannelStore: Sendable {
         guard self.apps[bundleID]?.channels.removeValue(forKey: id) != nil else { return }
         self.apps[bundleID]?.order.removeAll { $0 == id }
         self.apps[bundleID]?.deleted.insert(id)
-    }
-}
-
-extension JSONValue {
-    /// Nil for bytes that are not JSON.
-    init?(json: [UInt8]) {
-        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)) else { return nil }
-        self = value
     }
 }

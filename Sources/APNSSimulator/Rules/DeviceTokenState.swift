@@ -10,4 +10,6 @@ public enum DeviceTokenState: Sendable, Hashable, Codable {
     case bad
     /// 400 `DeviceTokenNotForTopic`: a token of another app.
     case notForTopic
+    /// 429 `TooManyRequests`: too many pushes to this device in a short time.
+    case busy
 }

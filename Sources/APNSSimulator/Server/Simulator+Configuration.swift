@@ -50,6 +50,9 @@ extension Simulator {
         public var responseDelay = Duration.zero
         /// What the ledger records. Default `pushes`.
         public var recording = Recording.pushes
+        /// How many pushes the ledger keeps, and how many broadcasts: above a tenth more, the oldest are dropped.
+        /// Default nil: all. At least 1.
+        public var keep: Int?
         /// Whether the ledger records every push. If you set it to false, the ledger only counts.
         public var recordsPushes: Bool {
             get { self.recording == .pushes || self.recording == .pushesWithoutPayload }

@@ -1,4 +1,3 @@
-public import APNSModel
 internal import HTTP2Wire
 internal import NIOCore
 internal import NIOPosix
@@ -148,96 +147,47 @@ public final class Simulator: Sendable {
         self.core.update { $0.rules.tokenStates[token] = state == .valid ? nil : state }
     }
 
+    /// The states of device tokens, by token in lower case. Tokens without an entry are valid.
+    public var tokenStates: [String: DeviceTokenState] {
+        self.core.state.withLock { $0.rules.tokenStates }
+    }
+
     /// Sets the allowed bundle IDs; nil for all.
     public func setTopics(_ topics: Set<String>?) {
         self.core.update { $0.rules.topics = topics }
     }
 
-    // MARK: Results
-
-    /// A copy of the current ledger: everything that the simulator has received and done so far.
-    public var record: Ledger {
-        self.core.state.withLock { $0.ledger }
-    }
-
-    /// How often the push with this id was processed, without a copy of the ledger.
-    public func processedCount(of id: APNSID) -> Int {
-        self.core.state.withLock { $0.ledger.processedCount(of: id) }
-    }
-
-    /// Whether the push with this id was processed, whether or not its response arrived.
-    public func processed(apnsID id: APNSID) -> Bool { self.processedCount(of: id) > 0 }
-
-    /// How often each kind of fault was applied, by the names in scripts.
-    public var faultCounts: [String: Int] {
-        self.core.state.withLock { $0.ledger.faults }
-    }
-
-    /// The number of open connections.
-    public var openConnections: Int {
-        self.core.state.withLock { $0.sessions.count }
-    }
-
-    /// The numbers of the open connections, in ascending order.
-    public var connectionNumbers: [Int] {
-        self.core.state.withLock { $0.sessions.keys.sorted() }
-    }
-
-    /// Waits until the ledger meets a condition. Evaluates it immediately and after each change, without polling.
-    ///
-    /// - Parameters:
-    ///   - timeout: the longest time to wait.
-    ///   - condition: runs under the simulator's lock, so it must not call the simulator.
-    /// - Throws: `SimulatorError` with the code `timedOut` or `cancelled`.
-    public func waitUntil(
-        timeout: Duration = .seconds(30),
-        _ condition: @escaping @Sendable (Ledger) -> Bool
-    ) async throws(SimulatorError) {
-        let core = self.core
-        let id = core.state.withLock { state in
-            state.nextWaiter += 1
-            return state.nextWaiter
-        }
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                core.state.withLock { $0.waiters[id] = .init(condition: condition, continuation: continuation) }
-                let timer = MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: TimeAmount(bounded: timeout))
-                {
-                    Self.endWaiting(id, .timedOut, "the ledger did not meet the condition in \(timeout)", core)
-                }
-                // Evaluates the condition, now that the waiter is registered.
-                core.update { $0.waiters[id]?.timer = timer }
-                if Task.isCancelled { Self.endWaiting(id, .cancelled, "the waiting task was cancelled", core) }
-            }
-        } onCancel: {
-            Self.endWaiting(id, .cancelled, "the waiting task was cancelled", core)
-        }
-        try result.get()
-    }
-
-    private static func endWaiting(
-        _ id: Int,
-        _ code: SimulatorError.Code,
-        _ message: String,
-        _ core: SimulatorCore
-    ) {
-        let (waiter, ledger) = core.state.withLock { ($0.waiters.removeValue(forKey: id), $0.ledger) }
-        let counts =
-            "received \(ledger.requestsReceived), processed \(ledger.requestsProcessed), "
-            + "connections \(ledger.connectionsOpened)"
-        waiter?.end(.failure(SimulatorError(code: code, message: "\(message) (\(counts))")))
-    }
-
     // MARK: Faults
 
     /// Adds a fault. It applies to requests that arrive from now on.
-    public func inject(_ fault: Fault) {
+    ///
+    /// - Returns: the added fault, or none if it can never apply.
+    @discardableResult
+    public func inject(_ fault: Fault) -> [ActiveFault] {
         self.inject(FaultScript([fault]))
     }
 
     /// Adds all faults of a script, in its order.
-    public func inject(_ script: FaultScript) {
+    ///
+    /// - Returns: the added faults, without those that can never apply.
+    @discardableResult
+    public func inject(_ script: FaultScript) -> [ActiveFault] {
         self.core.inject(script)
+    }
+
+    /// The faults that can still apply, in the order in which they were added.
+    public var activeFaults: [ActiveFault] {
+        let uptime = self.core.now.uptime
+        return self.core.state.withLock { $0.engine.active(at: uptime) }
+    }
+
+    /// Removes a fault. Responses that it delayed are still sent.
+    ///
+    /// - Parameter id: See `ActiveFault.id`.
+    /// - Returns: whether there was such a fault.
+    @discardableResult
+    public func removeFault(id: Int) -> Bool {
+        self.core.update { $0.engine.remove(id: id) }
     }
 
     /// Applies an effect to open connections now. Effects on a single request do nothing.

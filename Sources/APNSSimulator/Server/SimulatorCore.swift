@@ -29,14 +29,19 @@ final class SimulatorCore: Sendable {
     // MARK: Faults
 
     /// Adds faults and schedules the timed ones.
-    func inject(_ script: FaultScript) {
+    ///
+    /// - Returns: those that can apply.
+    @discardableResult
+    func inject(_ script: FaultScript) -> [ActiveFault] {
         let uptime = self.now.uptime
-        let appointments = self.update { state in
+        let (added, appointments) = self.update { state in
+            let last = state.engine.lastID
             let appointments = state.engine.inject(script, at: uptime)
             if state.engine.hasEarlyFaults { self.headerReporting.isOn = true }
-            return appointments
+            return (state.engine.active(at: uptime).filter { $0.id > last }, appointments)
         }
         for appointment in appointments { self.schedule(appointment) }
+        return added
     }
 
     private func schedule(_ appointment: FaultEngine.Appointment) {

@@ -34,40 +34,34 @@ extension SimulatorState {
         )
     }
 
+    /// Records a channel call.
+    ///
     /// - Parameter madeID: the id of the new channel.
     mutating func record(
         _ call: ChannelRequest,
         _ request: ServerRequest,
-        _ view: RequestView,
-        _ id: APNSID?,
+        id: APNSID?,
         _ connection: ConnectionState,
         _ now: Now,
         _ note: Note,
         isProcessed: Bool,
         madeID: String?
     ) {
-        let keepsPayload = self.configuration.recording == .pushes
-        let record = ChannelCallRecord(
-            operation: call.operation,
-            bundleID: call.bundleID,
-            channelID: madeID ?? call.channelID,
-            requestID: id,
-            connection: connection.number,
-            time: now.instant,
-            pushType: view.pushType.map(Bytes.text),
-            priority: view.priority.flatMap(Bytes.decimal),
-            expiration: view.expiration.flatMap(Bytes.decimal),
-            payload: keepsPayload ? request.body : [],
-            status: note.verdict?.status,
-            reason: note.verdict?.reason,
-            fate: note.fate,
-            isProcessed: isProcessed
+        self.ledger.append(
+            ChannelCallRecord(
+                operation: call.operation,
+                bundleID: call.bundleID,
+                channelID: madeID ?? call.channelID,
+                requestID: id,
+                connection: connection.number,
+                time: now.instant,
+                payload: self.configuration.recording == .pushes ? request.body : [],
+                status: note.verdict?.status,
+                reason: note.verdict?.reason,
+                fate: note.fate,
+                isProcessed: isProcessed
+            )
         )
-        if call.operation == .broadcast {
-            self.ledger.broadcasts.append(record)
-        } else {
-            self.ledger.channelCalls.append(record)
-        }
     }
 }
 

@@ -3,6 +3,12 @@ internal import APNSBasics
 internal import HTTP2Wire
 internal import NIOCore
 
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
 /// The state that all connections of a simulator share. Its lock is taken once for each batch of requests.
 struct SimulatorState {
     struct Waiter {
@@ -25,15 +31,22 @@ struct SimulatorState {
         var seconds: Int64
     }
 
+    /// How many bytes of a response's body are recorded.
+    private static let payloadLimit = 65_536
+
     let configuration: Simulator.Configuration
     private let asksForToken: Bool
     var rules: APNSRules { didSet { self.channels.topics = self.rules.topics } }
     var channels = ChannelStore()
+    var devices = VirtualDevices()
+    /// The simulator's start, by two clocks.
+    let start = ContinuousClock.now
+    let startMilliseconds = Int64((Date().timeIntervalSince1970 * 1000).rounded())
     var verifier: ProviderTokenVerifier
     /// Increases whenever the keys change.
     var keyGeneration = 0
     var engine: FaultEngine
-    var ledger = Ledger()
+    var ledger: Ledger
     /// The offset of its clock in seconds.
     var clockOffset: Int64
     /// The time until which responses are held back on all connections.
@@ -42,7 +55,6 @@ struct SimulatorState {
     var random: SplitMix64
     /// For bytes that faults generate.
     var faultRandom: SplitMix64
-    private var order = 0
     private var date: (seconds: Int64, text: [UInt8])?
 
     var sessions: [Int: NIOLoopBound<SimulatorSession>] = [:]
@@ -70,6 +82,7 @@ struct SimulatorState {
         }
         self.verifier = ProviderTokenVerifier(acceptsUnknownKeys: acceptsUnknownKeys, keys: keys)
         self.engine = FaultEngine(seed: configuration.seed)
+        self.ledger = Ledger(keep: configuration.keep)
         self.random = SplitMix64(seed: configuration.seed &+ 0x5EED)
         self.faultRandom = SplitMix64(seed: configuration.seed &+ 0xFA17)
         let limit = Simulator.clockOffsetLimit
@@ -135,10 +148,12 @@ struct SimulatorState {
             actions.append(.reset(request.streamID, HTTP2ErrorCode(rawValue: code)))
         }
         guard case .earlyResponse(let scripted) = decisive else { return }
-        let note = Note(verdict: scripted.verdict, isProcessed: scripted.isProcessed, faults: draw.names)
-        self.record(request, view, id, connection, now, note)
+        var note = Note(verdict: scripted.verdict, isProcessed: scripted.isProcessed, faults: draw.names)
+        note.delay = self.wait(.zero, connection, now)
         let response = self.response(request.streamID, scripted.verdict, id, now, scripted)
-        actions.append(.respond(response, after: self.wait(.zero, connection, now)))
+        note.response = response
+        self.record(request, view, id, connection, now, note)
+        actions.append(.respond(response, after: note.delay))
     }
 
     func situation(
@@ -216,12 +231,14 @@ struct SimulatorState {
         default: break
         }
         let madeID = self.carryOut(plan, isProcessed: note.countsAsProcessed, now)
+        if note.fate == .responded, let verdict = note.verdict {
+            note.delay = self.wait(draw.delay + self.configuration.responseDelay, connection, now)
+            let response = self.response(streamID, verdict, id, now, scripted, plan, madeID)
+            note.response = response
+            actions.append(.respond(response, after: note.delay))
+        }
         self.record(request, view, id, connection, now, note, madeID: madeID)
         if note.countsAsProcessed, connection.teamID == nil { connection.teamID = connection.token.teamID }
-        guard note.fate == .responded, let verdict = note.verdict else { return }
-        let response = self.response(streamID, verdict, id, now, scripted, plan, madeID)
-        let delay = draw.delay + self.configuration.responseDelay
-        actions.append(.respond(response, after: self.wait(delay, connection, now)))
     }
 
     /// The delay of a response: the given delay or the rest of a pause, whichever is longer.
@@ -331,6 +348,10 @@ struct SimulatorState {
         var isProcessed: Bool?
         var isRefusal = false
         var faults: [String] = []
+        /// How long the response is held back.
+        var delay = Duration.zero
+        /// The response; nil if none is sent.
+        var response: SessionAction.Response?
 
         var countsAsProcessed: Bool {
             self.isProcessed ?? self.verdict.map { (200..<300).contains($0.status) } ?? false
@@ -372,42 +393,56 @@ struct SimulatorState {
             ?? id?.withUnsafeBufferPointer { APNSID(utf8: $0) }
         if isProcessed, let apnsID { self.ledger.count(processed: apnsID) }
         guard recording != .ids else { return }
-        if let call {
-            self.record(
-                call,
-                request,
-                view,
-                apnsID,
-                connection,
-                now,
-                note,
-                isProcessed: isProcessed,
-                madeID: madeID
-            )
+        if let call, call.operation != .broadcast {
+            self.record(call, request, id: apnsID, connection, now, note, isProcessed: isProcessed, madeID: madeID)
             return
         }
-        self.order += 1
-        self.ledger.pushes.append(
-            PushRecord(
-                order: self.order,
-                connection: connection.number,
-                streamID: request.streamID,
-                time: now.instant,
-                deviceToken: view.deviceToken == nil ? view.path.map(Bytes.text) ?? "" : view.deviceTokenText,
-                apnsID: apnsID,
-                topic: view.topic.map(Bytes.text),
-                pushType: view.pushType.map { PushType(rawValue: Bytes.text($0)) },
-                priority: view.priority.flatMap(Bytes.decimal).map { Priority(rawValue: Int($0)) },
-                expiration: view.expiration.flatMap(Bytes.decimal),
-                collapseID: view.collapseID.map(Bytes.text),
-                payload: recording == .pushes ? request.body : [],
-                payloadBytes: request.body.count,
-                status: note.verdict?.status,
-                reason: note.verdict?.reason,
-                fate: note.fate,
-                isProcessed: isProcessed,
-                faults: note.faults
-            )
+        let keepsPayload = recording == .pushes
+        let push = PushRecord(
+            order: self.ledger.lastOrder + 1,
+            connection: connection.number,
+            streamID: request.streamID,
+            time: now.instant,
+            deviceToken: Self.deviceToken(call, view),
+            channelID: call.map { $0.channelID ?? "" },
+            apnsID: apnsID,
+            topic: call?.bundleID ?? view.topic.map(Bytes.text),
+            pushType: view.pushType.map { PushType(rawValue: Bytes.text($0)) },
+            priority: view.priority.flatMap(Bytes.decimal).map { Priority(rawValue: Int($0)) },
+            expiration: view.expiration.flatMap(Bytes.decimal),
+            collapseID: view.collapseID.map(Bytes.text),
+            keyID: Self.nonEmpty(connection.token.keyID),
+            teamID: Self.nonEmpty(connection.token.teamID),
+            fields: keepsPayload ? Self.recorded(request.fields) : FieldList(),
+            payload: keepsPayload ? request.body : [],
+            payloadBytes: request.body.count,
+            status: note.verdict?.status,
+            reason: note.verdict?.reason,
+            fate: note.fate,
+            isProcessed: isProcessed,
+            faults: note.faults,
+            delay: note.delay,
+            responseFields: keepsPayload ? note.response?.fields ?? FieldList() : FieldList(),
+            responseBody: keepsPayload ? Array(note.response?.body.prefix(Self.payloadLimit) ?? []) : []
         )
+        self.ledger.append(push)
+        if !self.devices.isEmpty { self.deliver(push) }
+    }
+
+    private static func nonEmpty(_ text: String) -> String? { text.isEmpty ? nil : text }
+
+    private static func deviceToken(_ call: ChannelRequest?, _ view: RequestView) -> String {
+        if call != nil { return "" }
+        return view.deviceToken == nil ? view.path.map(Bytes.text) ?? "" : view.deviceTokenText
+    }
+
+    /// The fields of a request that may be shown: pseudo fields say nothing, and `authorization` is a secret.
+    private static func recorded(_ fields: FieldList) -> FieldList {
+        var recorded = FieldList()
+        fields.forEach { name, value in
+            guard name.first != UInt8(ascii: ":"), !Bytes.equal(name, "authorization") else { return }
+            recorded.append(name: name, value: value)
+        }
+        return recorded
     }
 }

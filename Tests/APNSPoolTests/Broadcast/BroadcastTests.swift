@@ -41,11 +41,11 @@ struct BroadcastTests {
             #expect(outcome.certainty == .accepted)
             #expect(outcome.apnsID == id)
             let record = try #require(simulator.record.broadcasts.first)
-            #expect(record.requestID == id)
-            #expect(record.bundleID == app)
+            #expect(record.apnsID == id)
+            #expect(record.topic == app)
             #expect(record.channelID == channel.rawValue)
-            #expect(record.pushType == "liveactivity")
-            #expect(record.priority == 5)
+            #expect(record.pushType == .liveactivity)
+            #expect(record.priority == .conserve)
             #expect(record.expiration == 4_000_000_000)
             #expect(String(decoding: record.payload, as: UTF8.self) == payload)
             #expect(simulator.record.pushes.isEmpty)
@@ -57,12 +57,12 @@ struct BroadcastTests {
         try await self.withChannel { client, simulator, channel in
             #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
             #expect(simulator.record.broadcasts.first?.expiration == 0)
-            #expect(simulator.record.broadcasts.first?.priority == 10)
+            #expect(simulator.record.broadcasts.first?.priority == .immediate)
             let prepared = try self.notification.prepared()
             #expect(await client.broadcast(prepared, to: channel).certainty == .accepted)
             let broadcast = try self.notification.preparedForBroadcast()
             #expect(await client.broadcast(broadcast, to: channel).certainty == .accepted)
-            #expect(Set(simulator.record.broadcasts.map(\.requestID)).count == 3)
+            #expect(Set(simulator.record.broadcasts.map(\.apnsID)).count == 3)
         }
     }
 

@@ -1,76 +1,24 @@
 public import APNSModel
 
-/// One push that the simulator received.
-public struct PushRecord: Sendable, Hashable {
-    /// How a request ended.
-    public struct Fate: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
-        public let rawValue: String
-
-        public init(rawValue: String) {
-            self.rawValue = rawValue
-        }
-
-        public var description: String { self.rawValue }
-
-        /// A response was sent. Only the client knows whether it arrived.
-        public static let responded = Fate(rawValue: "responded")
-        /// A script withheld the response permanently.
-        public static let stalled = Fate(rawValue: "stalled")
-        /// The simulator reset its stream.
-        public static let reset = Fate(rawValue: "reset")
-        /// Its stream was above the last stream id of a GOAWAY, and it was not processed.
-        public static let aboveGoAway = Fate(rawValue: "above-goaway")
-        /// Its connection was dropped or silent: the request got no response.
-        public static let lost = Fate(rawValue: "lost")
-    }
-
-    /// The position of the decision, from 1, over all connections.
-    public var order: Int
-    /// The number of the connection, from 1, in the order of acceptance.
-    public var connection: Int
-    /// The HTTP/2 stream.
-    public var streamID: Int32
-    /// The time of the decision.
-    public var time: ContinuousClock.Instant
-    /// The device token in lower case, or the text from the path if it is not a device token.
-    public var deviceToken: String
-    /// The id that the client sent or the simulator generated; nil if the client sent one that is not a UUID.
-    public var apnsID: APNSID?
-    /// The value of `apns-topic`; nil if the header is missing.
-    public var topic: String?
-    /// The value of `apns-push-type`; nil if the header is missing.
-    public var pushType: PushType?
-    /// The number in `apns-priority`; nil if the header is missing or not a number.
-    public var priority: Priority?
-    /// The number in `apns-expiration`: seconds since 1970; nil if the header is missing.
-    public var expiration: Int64?
-    /// The value of `apns-collapse-id`; nil if the header is missing.
-    public var collapseID: String?
-    /// The first 64 KiB of the payload; empty unless the configuration records payloads.
-    public var payload: [UInt8]
-    /// How many bytes of the payload arrived, up to 64 KiB.
-    public var payloadBytes: Int
-    /// The status that was sent, or would have been sent; nil if the push was not checked.
-    public var status: Int?
-    /// The reason that was sent, or would have been sent; nil with 200.
-    public var reason: RejectionReason?
-    /// How the request ended.
-    public var fate: Fate
-    /// Whether the decision was 200: a device would have been notified, whether or not the response arrived.
-    public var isProcessed: Bool
-    /// The kinds of the faults that applied to it, by their names in scripts.
-    public var faults: [String]
-}
-
 /// Everything that a simulator has received and done so far, for comparison with a client's results.
 public struct Ledger: Sendable {
-    /// Every push, in the order of the decisions; empty if the configuration does not record pushes
-    /// (`Simulator.Recording`).
-    public internal(set) var pushes: [PushRecord] = []
-    /// Every broadcast, in the order of the decisions. Recorded if pushes are recorded.
-    public internal(set) var broadcasts: [ChannelCallRecord] = []
-    /// Every channel call, in the order of the decisions. Recorded if pushes are recorded.
-    public internal(set) var channelCalls: [ChannelCallRecord] = []
+    /// Every push to a device, in the order of the decisions; empty if the configuration does not record pushes
+    /// (`Simulator.Recording`). Only the last ones if the configuration limits them (`Simulator.Configuration.keep`).
+    public private(set) var pushes: [PushRecord] = []
+    /// Every broadcast, in the order of the decisions. Recorded and limited like `pushes`.
+    public private(set) var broadcasts: [PushRecord] = []
+    /// Every channel call, in the order of the decisions. Recorded and limited like `pushes`.
+    public private(set) var channelCalls: [ChannelCallRecord] = []
+    /// How many pushes and broadcasts were recorded and then dropped, because the configuration limits them.
+    public private(set) var dropped = 0
+    /// The position of the last recorded push or broadcast (`PushRecord.order`); 0 before the first.
+    public private(set) var lastOrder = 0
+    /// How many pushes and broadcasts were recorded, by what the client received.
+    public private(set) var outcomes: [PushRecord.Outcome: Int] = [:]
+    /// How often the ledger was cleared (`Simulator.reset()`).
+    public private(set) var resets = 0
+    /// `lastOrder` when the ledger was last cleared.
+    private(set) var clearedOrder = 0
     /// How many channel calls arrived. They also count as requests.
     public internal(set) var channelCallsReceived = 0
     /// How many channel calls were processed.
@@ -101,13 +49,18 @@ public struct Ledger: Sendable {
     /// The number of applied faults by kind, by their names in scripts: `respond`, `goaway`, ….
     public internal(set) var faults: [String: Int] = [:]
     /// How often each id was processed, for ids that were processed at all. Empty if the configuration records only
-    /// counts.
+    /// counts. If the configuration limits the recorded pushes, ids of dropped pushes are forgotten.
     public internal(set) var processedCounts: [APNSID: Int] = [:]
     /// The ids that were processed more than once. They would be duplicates on a device.
     public internal(set) var duplicates: Set<APNSID> = []
 
-    /// An empty ledger.
-    public init() {}
+    /// The number of recorded pushes, and of broadcasts, above which the oldest are dropped; nil for no limit.
+    let keep: Int?
+
+    /// An empty ledger without a limit.
+    public init() { self.keep = nil }
+
+    init(keep: Int?) { self.keep = keep.map { max($0, 1) } }
 
     /// How often the push with this id was processed. More than once means a duplicate on a device. Always 0 if the
     /// configuration records only counts.
@@ -131,6 +84,47 @@ public struct Ledger: Sendable {
         case .reset where isRefusal: self.streamsRefused += 1
         default: self.requestsWithoutResponse += 1
         }
+    }
+
+    // MARK: Recording
+
+    /// Adds a push or broadcast, whose position is the one after `lastOrder`.
+    mutating func append(_ push: PushRecord) {
+        self.lastOrder = push.order
+        self.outcomes[push.outcome, default: 0] += 1
+        if push.channelID == nil { self.pushes.append(push) } else { self.broadcasts.append(push) }
+        self.dropped += self.trim(\.pushes) + self.trim(\.broadcasts)
+    }
+
+    mutating func append(_ call: ChannelCallRecord) {
+        self.channelCalls.append(call)
+        if let excess = self.excess(self.channelCalls.count) { self.channelCalls.removeFirst(excess) }
+    }
+
+    /// How many of `count` records to drop. Drops a block at once, because removing from the front moves all others.
+    private func excess(_ count: Int) -> Int? {
+        guard let keep, count > keep + keep / 10 else { return nil }
+        return count - keep
+    }
+
+    private mutating func trim(_ list: WritableKeyPath<Ledger, [PushRecord]>) -> Int {
+        guard let excess = self.excess(self[keyPath: list].count) else { return 0 }
+        for push in self[keyPath: list].prefix(excess) where push.isProcessed {
+            guard let id = push.apnsID, let count = self.processedCounts[id] else { continue }
+            self.processedCounts[id] = count > 1 ? count - 1 : nil
+            if count <= 2 { self.duplicates.remove(id) }
+        }
+        self[keyPath: list].removeFirst(excess)
+        return excess
+    }
+
+    /// Forgets everything except `lastOrder`, so that cursors stay valid.
+    mutating func clear() {
+        var empty = Ledger(keep: self.keep)
+        empty.lastOrder = self.lastOrder
+        empty.clearedOrder = self.lastOrder
+        empty.resets = self.resets + 1
+        self = empty
     }
 
     mutating func count(processed id: APNSID) {

@@ -1,0 +1,3 @@
+module example.com/pushes
+
+go 1.19

@@ -1,0 +1,120 @@
+import APNSModel
+import APNSSimulator
+import NIOHTTP1
+
+/// Pushes: lists, one push, waiting, the ledger.
+extension ControlAPI {
+    private static let filterNames = [
+        "token", "topic", "pushType", "outcome", "reason", "apnsID", "collapseID", "channelID",
+    ]
+    private static let orders = 0...Int.max
+    private static let limits = 1...1000
+
+    func pushes(_ request: ControlRequest, _ name: String?) async throws(ControlError) -> ControlResponse {
+        try self.allow([.GET], request)
+        switch name {
+        case nil: return try self.list(request)
+        case "wait": return try await self.wait(request)
+        case .some(let name): return try self.push(request, name)
+        }
+    }
+
+    private func filter(_ request: ControlRequest, besides names: [String]) throws(ControlError) -> PushFilter {
+        try request.allowQuery(Self.filterNames + names)
+        let query = request.query
+        var filter = PushFilter(
+            deviceToken: query["token"],
+            topic: query["topic"],
+            pushType: query["pushType"].map { PushType(rawValue: $0) },
+            reason: query["reason"].map { RejectionReason(rawValue: $0) },
+            collapseID: query["collapseID"],
+            channelID: query["channelID"]
+        )
+        if let text = query["outcome"] {
+            guard let outcome = PushRecord.Outcome(rawValue: text) else {
+                let values = PushRecord.Outcome.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .invalid("outcome=\(text): the values are \(values).")
+            }
+            filter.outcome = outcome
+        }
+        if let text = query["apnsID"] {
+            guard let id = APNSID(text) else { throw .invalid("apnsID=\(text): expected a UUID.") }
+            filter.apnsID = id
+        }
+        return filter
+    }
+
+    private func list(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+        let filter = try self.filter(request, besides: ["after", "before", "limit", "newest"])
+        let limit = try request.integer("limit", in: Self.limits) ?? 100
+        let isNewest = try request.flag("newest")
+        let page = PushPage(
+            after: try request.integer("after", in: Self.orders) ?? 0,
+            before: try request.integer("before", in: Self.orders) ?? .max,
+            // One more tells whether there is another page.
+            limit: limit + 1,
+            newestFirst: isNewest
+        )
+        let pushes = self.simulator.received(filter, page)
+        let counts = self.simulator.counts
+        var members: [String: JSONValue] = [
+            "pushes": .array(pushes.prefix(limit).map { PushJSON(self.simulator, $0).summary }),
+            "total": .integer(Int64(counts.kept)), "dropped": .integer(Int64(counts.dropped)),
+        ]
+        if pushes.count > limit { members["next"] = .integer(Int64(pushes[limit - 1].order)) }
+        return .json(.object(members))
+    }
+
+    private func push(_ request: ControlRequest, _ name: String) throws(ControlError) -> ControlResponse {
+        try request.allowQuery([])
+        guard let order = Int(name), order > 0, order < .max else {
+            throw .notFound("'\(name)' is not the number of a push. Numbers are in 'order' of /v1/pushes.")
+        }
+        let page = PushPage(after: order - 1, before: order + 1)
+        guard let push = self.simulator.received(PushFilter(), page).first else {
+            throw .notFound("There is no push \(order): it has not arrived, or it was dropped or reset.")
+        }
+        return .json(PushJSON(self.simulator, push).detail)
+    }
+
+    private func wait(_ request: ControlRequest) async throws(ControlError) -> ControlResponse {
+        let filter = try self.filter(request, besides: ["count", "timeoutSeconds", "after"])
+        let count = try request.integer("count", in: Self.limits) ?? 1
+        if let keep = self.simulator.counts.keep, count > keep {
+            throw .invalid("count=\(count): the simulator keeps \(keep) pushes. Raise --keep, or wait for fewer.")
+        }
+        let timeout = try request.integer("timeoutSeconds", in: 0...300) ?? 10
+        let after = try request.integer("after", in: Self.orders) ?? 0
+        do {
+            let pushes = try await self.simulator.waitFor(count, filter, after: after, timeout: .seconds(timeout))
+            return .json(.object(["pushes": .array(pushes.map { PushJSON(self.simulator, $0).summary })]))
+        } catch {
+            guard error.code == .timedOut else {
+                throw ControlError(.serviceUnavailable, "stopped", "The simulator is stopping.")
+            }
+            let found = self.simulator.received(filter, after: after, limit: count).count
+            var timedOut = ControlError(
+                .requestTimeout,
+                "timed-out",
+                "\(found) of \(count) matching pushes arrived within \(timeout) s. Check the filter, and see "
+                    + "/v1/pushes for what did arrive."
+            )
+            timedOut.members = [JSONValue.Member(key: "received", value: .integer(Int64(found)))]
+            throw timedOut
+        }
+    }
+
+    func ledger(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+        try self.allow([.GET], request)
+        try request.allowQuery([])
+        return .stream(type: "application/x-ndjson") { write in
+            var last = 0
+            while true {
+                let pushes = self.simulator.received(PushFilter(), PushPage(after: last, limit: 256))
+                guard let end = pushes.last else { return }
+                last = end.order
+                try await write(pushes.flatMap { PushJSON(self.simulator, $0).line })
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import APNSPool
+import ArgumentParser
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The files that other programs need to use a simulator.
+struct Credentials {
+    private static let exampleToken = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad"
+
+    private let simulator: LocalSimulator
+    private let host: String
+    private let folder: URL
+    private let needsToken: Bool
+
+    init(_ simulator: LocalSimulator, host: String = "localhost", folder: URL, needsToken: Bool) {
+        self.simulator = simulator
+        self.host = host.contains(":") ? "[\(host)]" : host
+        self.folder = folder
+        self.needsToken = needsToken
+    }
+
+    var endpoint: String { "https://\(self.host):\(self.simulator.port)" }
+    private var caFile: String { self.path(SavedCredentials.authorityFile) }
+    private var keyFile: String { self.path(SavedCredentials.keyFile(self.simulator.keyID)) }
+    private var environmentFile: String { self.path(SavedCredentials.environmentFile) }
+
+    private func path(_ name: String) -> String {
+        self.folder.appending(path: name).path(percentEncoded: false)
+    }
+
+    func write() throws {
+        do {
+            try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        } catch {
+            throw UsageError("--write-credentials: '\(self.folder.path)' cannot be made: \(error)")
+        }
+        try Self.write(self.simulator.certificateAuthorityPEM, to: self.caFile)
+        let authorityKey = self.path(SavedCredentials.authorityKeyFile)
+        try Self.write(self.simulator.certificateAuthorityKeyPEM, to: authorityKey, mode: 0o600)
+        var lines = ["APNS_ENDPOINT=\(self.endpoint)", "APNS_CA_FILE=\(Self.quoted(self.caFile))"]
+        if self.needsToken {
+            try Self.write(self.simulator.p8, to: self.keyFile, mode: 0o600)
+            lines.append("APNS_KEY_FILE=\(Self.quoted(self.keyFile))")
+            lines.append("APNS_KEY_ID=\(self.simulator.keyID)")
+            lines.append("APNS_TEAM_ID=\(self.simulator.teamID)")
+        }
+        lines.append("APNS_TOPIC=com.example.app")
+        try Self.write(lines.joined(separator: "\n") + "\n", to: self.environmentFile)
+    }
+
+    /// How to send a push from a shell.
+    var commands: [(title: String, command: String)] {
+        let header = self.needsToken ? "-H \"authorization: bearer $(apns provider-token)\" " : ""
+        return [
+            (
+                "In another terminal",
+                """
+                set -a; . \(Self.quoted(self.environmentFile)); set +a
+                apns send --title Hello \(Self.exampleToken)
+                """
+            ),
+            (
+                "Or with curl",
+                """
+                curl --http2 --cacert \(Self.quoted(self.caFile)) \(header)-H "apns-topic: com.example.app" \\
+                  -H "apns-push-type: alert" -d '{"aps":{"alert":"Hello"}}' \\
+                  \(self.endpoint)/3/device/\(Self.exampleToken)
+                """
+            ),
+        ]
+    }
+
+    var explanation: String {
+        let commands = self.commands.map { title, command in
+            let lines = command.split(separator: "\n").map { "  \($0)" }
+            return "\(title):\n\(lines.joined(separator: "\n"))"
+        }
+        return """
+            A simulator of APNs at \(self.endpoint)
+
+            \(commands.joined(separator: "\n\n"))
+
+            Press Ctrl-C to stop it.
+            """
+    }
+
+    private static func write(_ text: String, to path: String, mode: UInt32 = 0o644) throws {
+        switch Files.create(path, mode: .init(mode)) {
+        case .failure(let error):
+            throw UsageError("--write-credentials: '\(path)' cannot be written: \(error)")
+        case .success(let descriptor):
+            defer { SystemFile.close(descriptor) }
+            if let error = SystemFile.write(Array(text.utf8), to: descriptor) {
+                throw InputOutputError(description: "'\(path)' cannot be written: \(error)")
+            }
+        }
+    }
+
+    /// Quotes text for a shell. Plain paths stay unquoted, so that other readers of these files understand them.
+    private static func quoted(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { byte in
+            byte > 0x7F || "/._-+:@%,".utf8.contains(byte) || (0x30...0x39).contains(byte)
+                || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+        }
+        return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+    }
+}

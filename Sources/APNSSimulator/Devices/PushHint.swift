@@ -1,0 +1,219 @@
+internal import APNSModel
+
+/// What a developer should know about a push that the simulator accepted or rejected.
+public struct PushHint: Sendable, Hashable {
+    /// What is unusual, and what to do.
+    public var message: String
+    /// The page that states the rule.
+    public var source: String
+
+    /// The hints for a push or broadcast. Its payload must have been recorded.
+    ///
+    /// - Parameter now: when it arrived, in milliseconds since 1970.
+    public static func hints(for record: PushRecord, now: Int64) -> [PushHint] {
+        let isBroadcast = record.channelID != nil
+        var hints = HintCollector(
+            type: record.pushType,
+            topic: record.topic ?? "",
+            priority: record.priority,
+            expiration: record.expiration,
+            payload: record.payload,
+            payloadBytes: record.payloadBytes,
+            payloadLimit: record.payloadLimit,
+            now: now
+        )
+        hints.explain(record.reason)
+        // APNs rejects a broadcast whose headers are missing or wrong, so they need no hints.
+        if isBroadcast { hints.checkExpiration() } else { hints.checkHeaders() }
+        hints.checkPayload()
+        return hints.hints
+    }
+}
+
+/// Collects the hints for one push.
+struct HintCollector {
+    /// The value of `apns-push-type`.
+    let type: PushType?
+    let topic: String
+    let priority: Priority?
+    let expiration: Int64?
+    let payload: [UInt8]
+    let payloadBytes: Int
+    let payloadLimit: Int
+    /// In milliseconds since 1970.
+    let now: Int64
+    var hints: [PushHint] = []
+
+    /// Seconds since 1970 are below this number until the year 5138, and milliseconds are above it since 1973.
+    static let firstMilliseconds: Int64 = 100_000_000_000
+    /// An expiration below this number, in 1973, was meant as a duration.
+    static let longestDuration: Int64 = 100_000_000
+
+    var seconds: Int64 { VirtualDevice.seconds(self.now) }
+
+    /// A payload of 5 KB may have hundreds of unknown keys.
+    static let limit = 50
+
+    mutating func add(_ message: String, _ source: String) {
+        if self.hints.count < Self.limit { self.hints.append(PushHint(message: message, source: source)) }
+    }
+
+    /// Adds the meaning of a rejection.
+    mutating func explain(_ reason: RejectionReason?) {
+        guard let reason, let meaning = reason.meaning else { return }
+        self.add("APNs rejects the push with \(reason): \(meaning).", ApplePage.responses)
+    }
+
+    // MARK: Headers
+
+    mutating func checkHeaders() {
+        if let type {
+            self.checkPriority(type)
+        } else {
+            self.add(
+                "apns-push-type is missing. Send it with every push: watchOS requires it, and without it APNs may "
+                    + "delay or drop the push.",
+                ApplePage.sending
+            )
+        }
+        self.checkExpiration()
+        guard self.type == .voip || self.type == .pushtotalk else { return }
+        if self.expiration == nil || self.expiration ?? 0 > self.seconds.clampedSum(60) {
+            self.add(
+                "A late \(self.type == .voip ? "call" : "conversation") is useless. Set apns-expiration to 0, or to a "
+                    + "few seconds from now.",
+                self.type == .voip ? ApplePage.voip : ApplePage.pushToTalk
+            )
+        }
+    }
+
+    private mutating func checkPriority(_ type: PushType) {
+        let priority = self.priority ?? .immediate
+        let allowed = type.allowedPriorities
+        guard !allowed.contains(priority) else { return }
+        let names = allowed.map(\.description).joined(separator: " or ")
+        let found = self.priority == nil ? "Without apns-priority it is 10" : "It is \(priority)"
+        self.add("A push of type \(type) needs apns-priority \(names). \(found).", ApplePage.sending)
+    }
+
+    mutating func checkExpiration() {
+        guard let expiration, expiration != 0 else { return }
+        if expiration < Self.longestDuration {
+            self.add(
+                "apns-expiration \(expiration) looks like a duration, but it is a date in seconds since 1970. Add the "
+                    + "current time.",
+                ApplePage.sending
+            )
+        } else if expiration >= Self.firstMilliseconds {
+            self.add(
+                "apns-expiration \(expiration) looks like milliseconds, but it is in seconds since 1970.",
+                ApplePage.sending
+            )
+        } else if expiration <= self.seconds {
+            self.add(
+                "apns-expiration is in the past: APNs tries to deliver the push and does not keep it. Use 0 for that, "
+                    + "or a later date.",
+                ApplePage.sending
+            )
+        } else if expiration > self.seconds.clampedSum(VirtualDevice.longestStorage) {
+            self.add(
+                "apns-expiration is more than 30 days away, and APNs stores a push for at most 30 days.",
+                ApplePage.sending
+            )
+        }
+    }
+
+    // MARK: Payload
+
+    mutating func checkPayload() {
+        if self.payloadBytes > self.payloadLimit {
+            self.add(
+                "The payload has \(self.payloadBytes) bytes, and APNs accepts \(self.payloadLimit).",
+                ApplePage.payload
+            )
+        } else if self.payloadBytes * 10 > self.payloadLimit * 9 {
+            self.add(
+                "The payload has \(self.payloadBytes) of \(self.payloadLimit) bytes. Shorten it before a longer text "
+                    + "makes APNs reject it.",
+                ApplePage.payload
+            )
+        }
+        // Without the whole payload nothing can be said about it.
+        guard !self.payload.isEmpty, self.payload.count >= self.payloadBytes else { return }
+        let payload: DevicePayload
+        do {
+            payload = try DevicePayload(self.payload)
+        } catch {
+            return self.add(
+                [error.rule.message, error.detail].compactMap(\.self).joined(separator: " "),
+                ApplePage.payload
+            )
+        }
+        let type = self.type ?? AcceptedPush.type(ofTopic: self.topic) ?? .alert
+        guard self.checkRoot(payload, type) else { return }
+        self.checkKeys(payload)
+        switch type {
+        case .liveactivity: self.checkActivity(payload)
+        case .alert: self.checkAlert(payload)
+        case .background: self.checkBackground(payload)
+        case .widgets, .controls:
+            if payload.aps["content-changed"] != .bool(true) {
+                self.add("A push of type \(type) needs content-changed: true in aps.", ApplePage.payload)
+            }
+        default: break
+        }
+    }
+
+    /// Returns whether there is an `aps` to check.
+    private mutating func checkRoot(_ payload: DevicePayload, _ type: PushType) -> Bool {
+        let rootKeys: [PushType: (key: String, source: String)] = [
+            .mdm: ("mdm", ApplePage.deviceManagement), .fileprovider: ("container-identifier", ApplePage.fileProvider),
+        ]
+        if let root = rootKeys[type] {
+            if payload.root[root.key]?.text == nil {
+                self.add("A push of type \(type) needs \(root.key), a string, beside aps.", root.source)
+            }
+            return false
+        }
+        if payload.root["aps"] != nil { return true }
+        // The app itself reads the payload of the other types.
+        guard [.alert, .background, .liveactivity, .widgets, .controls, .accessory].contains(type) else { return false }
+        let misplaced = payload.root.keys.filter { DevicePayload.kinds[$0] != nil }.sorted()
+        let advice = misplaced.isEmpty ? "" : " Move \(misplaced.joined(separator: ", ")) into it."
+        self.add("The payload has no aps, so the device shows and does nothing.\(advice)", ApplePage.payload)
+        return false
+    }
+
+    private mutating func checkKeys(_ payload: DevicePayload) {
+        for key in payload.aps.keys.sorted() where DevicePayload.kinds[key] == nil {
+            let known = DevicePayload.kinds.keys.first { Self.letters($0) == Self.letters(key) }
+            let advice = known.map { "Did you mean \($0)?" } ?? "Put your own keys beside aps."
+            self.add(
+                "aps.\(key.prefix(100)) is not a key of Apple's, and devices ignore it. \(advice)",
+                ApplePage.payload
+            )
+        }
+        for (key, value) in payload.aps.sorted(by: { $0.key < $1.key }) where value == .null {
+            self.add("aps.\(key.prefix(100)) is null. Leave the key out instead.", ApplePage.payload)
+        }
+        self.checkTypes(payload.aps, DevicePayload.kinds, "aps")
+        if let sound = payload.aps["sound"]?.members { self.checkTypes(sound, DevicePayload.soundKinds, "aps.sound") }
+    }
+
+    mutating func checkTypes(_ object: [String: JSONValue], _ kinds: [String: DevicePayload.Kind], _ path: String) {
+        for (key, kind) in DevicePayload.wrongTypes(object, kinds) {
+            self.add("\(path).\(key) must be \(kind.name).", ApplePage.payload)
+        }
+    }
+
+    /// A name without what people write differently: `contentAvailable`, `content_available`.
+    private static func letters(_ name: String) -> String { name.lowercased().filter(\.isLetter) }
+}
+
+extension Int64 {
+    /// The sum, limited to 64 bits.
+    func clampedSum(_ other: Int64) -> Int64 {
+        let (sum, overflow) = self.addingReportingOverflow(other)
+        return overflow ? (other > 0 ? .max : .min) : sum
+    }
+}

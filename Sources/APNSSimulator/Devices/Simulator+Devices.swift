@@ -1,0 +1,85 @@
+internal import APNSModel
+internal import HTTP2Wire
+internal import Synchronization
+
+// The virtual devices of a simulator.
+extension SimulatorState {
+    /// Passes a push to the devices that receive it.
+    mutating func deliver(_ push: PushRecord) {
+        let storage = push.channelID.flatMap { self.channels.apps[push.topic ?? ""]?.channels[$0]?.storage }
+        let time = self.wallClock(push.time)
+        guard let accepted = AcceptedPush(push, storage: storage ?? .noMessage, time: time) else { return }
+        self.devices.receive(accepted)
+    }
+
+    /// Milliseconds since 1970 of a recorded time.
+    func wallClock(_ time: ContinuousClock.Instant) -> Int64 {
+        self.startMilliseconds + Int64((self.start.duration(to: time) / .milliseconds(1)).rounded())
+    }
+}
+
+extension Simulator {
+    /// The devices in the order of their creation.
+    public var devices: [VirtualDevice] { self.core.state.withLock { $0.devices.all } }
+
+    /// Creates a device that receives the pushes to these tokens from now on. It is online.
+    ///
+    /// - Parameters:
+    ///   - name: a name for people.
+    ///   - tokens: its tokens. A token belongs to at most one device.
+    /// - Returns: the device's id: `d1`, `d2`, …
+    /// - Throws: `VirtualDeviceError` if another device owns a token, or a token is not valid.
+    @discardableResult
+    public func addDevice(
+        _ name: String,
+        tokens: [VirtualDevice.Token] = []
+    ) throws(VirtualDeviceError) -> String {
+        try self.updateDevices { devices, now throws(VirtualDeviceError) in
+            try devices.create(name: name, tokens: tokens, now: now)
+        }
+    }
+
+    /// Changes the devices: see the methods of `VirtualDevices`.
+    ///
+    /// - Parameter body: gets the devices and the time in milliseconds since 1970. It runs under the simulator's lock,
+    ///   so it must not call the simulator.
+    @discardableResult
+    public func updateDevices<Value: Sendable>(
+        _ body: (inout VirtualDevices, Int64) throws(VirtualDeviceError) -> Value
+    ) throws(VirtualDeviceError) -> Value {
+        let result = self.core.state.withLock { state -> Result<Value, VirtualDeviceError> in
+            let now = state.wallClock(.now)
+            do throws(VirtualDeviceError) {
+                return .success(try body(&state.devices, now))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// What a device holds now; nil if there is no such device.
+    public func snapshot(ofDevice id: String) -> VirtualDevice.Snapshot? {
+        self.core.state.withLock { $0.devices[id]?.snapshot(now: $0.wallClock(.now)) }
+    }
+
+    /// What the device with this token holds now. If no device owns the token: what a device that has been online all
+    /// the time would hold after the recorded pushes to it.
+    public func snapshot(ofToken token: String) -> VirtualDevice.Snapshot {
+        let token = token.lowercased()
+        if let id = self.device(ofToken: token), let snapshot = self.snapshot(ofDevice: id) { return snapshot }
+        let pushes = self.received(PushFilter(deviceToken: token))
+        let accepted = pushes.compactMap { AcceptedPush($0, time: self.milliseconds(of: $0.time)) }
+        return VirtualDevices.replay(accepted, token: token, now: self.milliseconds(of: .now))
+    }
+
+    /// The id of the device that owns a token; nil if none does.
+    public func device(ofToken token: String) -> String? {
+        self.core.state.withLock { $0.devices.owner(ofToken: token.lowercased()) }
+    }
+
+    /// What a developer should know about a recorded push. Empty unless the configuration records payloads.
+    public func hints(for push: PushRecord) -> [PushHint] {
+        push.payload.isEmpty ? [] : PushHint.hints(for: push, now: self.milliseconds(of: push.time))
+    }
+}

@@ -1,0 +1,109 @@
+public import APNSModel
+
+/// Selects recorded pushes. A push matches if it has all values that are not nil.
+public struct PushFilter: Sendable, Hashable {
+    /// A device token, in either case.
+    public var deviceToken: String?
+    /// The value of `apns-topic`, or the bundle ID of a broadcast.
+    public var topic: String?
+    /// The value of `apns-push-type`.
+    public var pushType: PushType?
+    /// What the client received.
+    public var outcome: PushRecord.Outcome?
+    /// The reason of a rejection.
+    public var reason: RejectionReason?
+    /// The value of `apns-id`, or of `apns-request-id` for a broadcast.
+    public var apnsID: APNSID?
+    /// The value of `apns-collapse-id`.
+    public var collapseID: String?
+    /// The channel of a broadcast.
+    public var channelID: String?
+
+    /// All parameters are optional and described at their properties. The default matches every push and broadcast.
+    public init(
+        deviceToken: String? = nil,
+        topic: String? = nil,
+        pushType: PushType? = nil,
+        outcome: PushRecord.Outcome? = nil,
+        reason: RejectionReason? = nil,
+        apnsID: APNSID? = nil,
+        collapseID: String? = nil,
+        channelID: String? = nil
+    ) {
+        self.deviceToken = deviceToken?.lowercased()
+        self.topic = topic
+        self.pushType = pushType
+        self.outcome = outcome
+        self.reason = reason
+        self.apnsID = apnsID
+        self.collapseID = collapseID
+        self.channelID = channelID
+    }
+
+    func matches(_ push: PushRecord) -> Bool {
+        func agrees<Value: Equatable>(_ wanted: Value?, _ value: Value?) -> Bool { wanted == nil || wanted == value }
+        return agrees(self.deviceToken, push.deviceToken) && agrees(self.topic, push.topic)
+            && agrees(self.pushType, push.pushType) && agrees(self.outcome, push.outcome)
+            && agrees(self.reason, push.reason) && agrees(self.apnsID, push.apnsID)
+            && agrees(self.collapseID, push.collapseID) && agrees(self.channelID, push.channelID)
+    }
+}
+
+/// A part of the recorded pushes: those between two positions, from one end.
+package struct PushPage: Sendable {
+    /// Only pushes after this position (`PushRecord.order`).
+    package var after = 0
+    /// Only pushes before this position.
+    package var before = Int.max
+    /// The most pushes.
+    package var limit = Int.max
+    /// Whether the newest come first.
+    package var newestFirst = false
+
+    package init(after: Int = 0, before: Int = .max, limit: Int = .max, newestFirst: Bool = false) {
+        self.after = after
+        self.before = before
+        self.limit = limit
+        self.newestFirst = newestFirst
+    }
+}
+
+extension Ledger {
+    /// The recorded pushes and broadcasts that match, in one order.
+    package func select(_ filter: PushFilter, _ page: PushPage = PushPage()) -> [PushRecord] {
+        var pushes = Self.range(self.pushes, page)
+        var broadcasts = Self.range(self.broadcasts, page)
+        var selected: [PushRecord] = []
+        while selected.count < page.limit {
+            let push: PushRecord?
+            if page.newestFirst {
+                let isPush = (pushes.last?.order ?? 0) > (broadcasts.last?.order ?? 0)
+                push = isPush ? pushes.popLast() : broadcasts.popLast()
+            } else {
+                let isPush = (pushes.first?.order ?? .max) < (broadcasts.first?.order ?? .max)
+                push = isPush ? pushes.popFirst() : broadcasts.popFirst()
+            }
+            guard let push else { break }
+            if filter.matches(push) { selected.append(push) }
+        }
+        return selected
+    }
+
+    /// The records of a page: they are in the order of their positions.
+    private static func range(_ records: [PushRecord], _ page: PushPage) -> ArraySlice<PushRecord> {
+        let start = self.firstIndex(in: records) { $0.order > page.after }
+        let end = self.firstIndex(in: records) { $0.order >= page.before }
+        return start < end ? records[start..<end] : []
+    }
+
+    /// The first index from which on a condition holds.
+    private static func firstIndex(in records: [PushRecord], where holds: (PushRecord) -> Bool) -> Int {
+        var low = 0
+        var high = records.count
+        while low < high {
+            let middle = (low + high) / 2
+            if holds(records[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}
