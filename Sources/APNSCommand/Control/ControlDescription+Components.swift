@@ -171,15 +171,15 @@ extension ControlDescription {
                     "type": "string",
                     "enum": ["active", "unregistered", "expired", "other-environment", "other-topic", "busy"]
                   },
-                  "sinceMilliseconds": {"type": "integer", "minimum": 0, "maximum": 9223372036854775807}
+                  "sinceMilliseconds": {"type": ["integer", "null"], "minimum": 0, "maximum": 9223372036854775807}
                 }
               },
               "DeviceToken": {
                 "type": "object", "required": ["token", "topic"], "additionalProperties": false,
                 "properties": {
-                  "token": {"type": "string", "minLength": 1},
+                  "token": {"type": "string", "pattern": "^([0-9A-Fa-f]{2})+$", "maxLength": 512},
                   "kind": {"type": "string", "enum": ["app", "activity", "push-to-start"]},
-                  "topic": {"type": "string", "minLength": 1}
+                  "topic": {"type": "string", "minLength": 1, "maxLength": 255}
                 }
               },
               "Subscription": {
@@ -191,13 +191,13 @@ extension ControlDescription {
               "NewDevice": {
                 "type": "object", "additionalProperties": false,
                 "properties": {
-                  "name": {"type": "string"},
-                  "tokens": {"type": "array", "items": {"$ref": "#/components/schemas/DeviceToken"}}
+                  "name": {"type": ["string", "null"]},
+                  "tokens": {"type": ["array", "null"], "items": {"$ref": "#/components/schemas/DeviceToken"}}
                 }
               },
               "DeviceChange": {
                 "type": "object", "additionalProperties": false,
-                "properties": {"name": {"type": "string"}, "isOnline": {"type": "boolean"}}
+                "properties": {"name": {"type": ["string", "null"]}, "isOnline": {"type": ["boolean", "null"]}}
               },
               "Device": {
                 "type": "object", "required": ["id", "name", "isOnline", "tokens", "subscriptions"],

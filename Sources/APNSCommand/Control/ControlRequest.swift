@@ -74,7 +74,7 @@ struct ControlRequest: Sendable {
     func flag(_ name: String) throws(ControlError) -> Bool {
         switch self.query[name] {
         case nil, "false": false
-        case "true", "": true
+        case "true": true
         case .some(let text): throw .invalid("\(name)=\(text): expected true or false.")
         }
     }
