@@ -55,6 +55,7 @@ public struct AcceptedPush: Sendable, Hashable {
     /// The push or broadcast of a record; nil unless the simulator accepted it.
     ///
     /// - Parameters:
+    ///   - record: the record. Its payload must have been recorded.
     ///   - storage: the storage policy of a broadcast's channel.
     ///   - time: the time of the decision, in milliseconds since 1970.
     public init?(_ record: PushRecord, storage: MessageStoragePolicy = .noMessage, time: Int64) {

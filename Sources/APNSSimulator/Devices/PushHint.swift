@@ -7,9 +7,11 @@ public struct PushHint: Sendable, Hashable {
     /// The page that states the rule.
     public var source: String
 
-    /// The hints for a push or broadcast. Its payload must have been recorded.
+    /// The hints for a push or broadcast.
     ///
-    /// - Parameter now: when it arrived, in milliseconds since 1970.
+    /// - Parameters:
+    ///   - record: the record. Its payload must have been recorded.
+    ///   - now: when it arrived, in milliseconds since 1970.
     public static func hints(for record: PushRecord, now: Int64) -> [PushHint] {
         let isBroadcast = record.channelID != nil
         var hints = HintCollector(
