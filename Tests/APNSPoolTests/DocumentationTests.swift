@@ -155,6 +155,19 @@ struct DocumentationTests {
         await simulator.stop()
     }
 
+    // MARK: Questions to the simulator
+
+    @Test func receivedPushesAreFound() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            let token = "00fa11ce"
+            let push = PushNotification(topic: "com.example.app", alert: "Hello")
+            for _ in 1...3 { _ = await client.deliver(push, to: try DeviceToken(token)) }
+            let accepted = simulator.received(PushFilter(topic: "com.example.app", outcome: .accepted))
+            let three = try await simulator.waitFor(3, PushFilter(deviceToken: token))
+            #expect(accepted == three && three.count == 3)
+        }
+    }
+
     // MARK: Live Activities
 
     @Test func activitiesAndBroadcastsAreAccepted() async throws {
