@@ -30,7 +30,7 @@ struct TLSRecordTests {
     @Test("The server sets SSL_OP_NO_TICKET, so no TLS 1.2 handshake resumes a session")
     func noTicket() throws {
         let link = try self.link(.tls12)
-        defer { link.connection.close() }
+        defer { link.finish() }
         #expect(SSL_get_options(link.server.ssl) & (UInt64(1) << 14) != 0)  // SSL_OP_NO_TICKET
     }
 
