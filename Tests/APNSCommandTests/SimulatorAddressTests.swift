@@ -63,7 +63,7 @@ struct SimulatorAddressTests {
         #expect(!FileManager.default.fileExists(atPath: path + ".new"))
         file = try LedgerFile(path: path)
         let simulator = try await Simulator.start()
-        try file?.write([], of: simulator)
+        try file?.write(simulator)
         await simulator.stop()
         #expect(folder.lines(of: "ledger").isEmpty)
         #expect(!FileManager.default.fileExists(atPath: path + ".new"))

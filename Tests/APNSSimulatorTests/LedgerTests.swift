@@ -91,6 +91,44 @@ struct LedgerTests {
         }
     }
 
+    @Test("A push that has arrived is found even without time to wait, and dropped pushes count")
+    func waitingAcrossTheLimit() async throws {
+        try await self.with(0, keep: 2) { simulator, client in
+            async let waiting = simulator.waitFor(2, PushFilter(deviceToken: "0a"))
+            for number in 0..<10 {
+                client.push(Int32(number * 2 + 1), jwt: self.jwt, token: number % 9 == 0 ? "0a" : "0b")
+                // The ledger is not cut in the middle of a batch.
+                try await simulator.waitUntil { $0.requestsReceived == number + 1 }
+            }
+            #expect(try await waiting.map(\.order) == [1, 10])
+            for _ in 0..<200 {
+                let found = try await simulator.waitFor(1, PushFilter(deviceToken: "0a"), timeout: .zero)
+                #expect(found.map(\.order) == [10])
+            }
+        }
+    }
+
+    @Test("A ledger with the largest limit keeps everything")
+    func largestLimit() async throws {
+        try await self.with(3, keep: .max) { simulator, _ in
+            #expect(simulator.received().map(\.order) == [1, 2, 3])
+        }
+    }
+
+    @Test("A reset puts the clock back")
+    func clock() async throws {
+        try await self.with(0) { simulator, client in
+            simulator.setClockOffset(seconds: 7200)
+            client.push(1, jwt: self.jwt, token: "0a")
+            let early = try await simulator.waitFor(1)
+            #expect(early.first?.reason == .expiredProviderToken)
+            simulator.reset()
+            client.push(3, jwt: self.jwt, token: "0a")
+            let late = try await simulator.waitFor(1)
+            #expect(late.first?.status == 200)
+        }
+    }
+
     @Test("After a reset, the simulator is as new, and positions go on")
     func reset() async throws {
         try await self.with(4) { simulator, client in
@@ -152,8 +190,9 @@ struct LedgerTests {
             #expect(try await simulator.waitFor(6).map(\.status).suffix(2) == [503, 503])
             #expect(simulator.activeFaults.isEmpty)
             // A fault whose time is over is not listed.
-            simulator.inject(Fault(.respond(.badTopic), when: .during(.zero..<(.zero))))
-            #expect(simulator.activeFaults.isEmpty)
+            let past = simulator.inject(Fault(.respond(.badTopic), when: .during(.zero..<(.zero))))
+            #expect(past.isEmpty && simulator.activeFaults.isEmpty)
+            #expect(!simulator.removeFault(id: 5) && !simulator.removeFault(id: 4))
         }
     }
 

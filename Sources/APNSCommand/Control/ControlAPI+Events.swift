@@ -6,7 +6,7 @@ import NIOHTTP1
 extension ControlAPI {
     /// The time between two flushes. Without it, a browser would be woken for each push.
     private static let interval = Duration.milliseconds(100)
-    /// The most pushes in one flush.
+    /// The maximum number of pushes in one flush.
     private static let batch = 1000
 
     func events(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
@@ -20,8 +20,10 @@ extension ControlAPI {
             after = order
         }
         let counts = self.simulator.counts
-        let start = after ?? counts.lastOrder
-        let resets = counts.resets
+        // A number that is not there yet is from before a restart. The client must start anew.
+        let isForeign = (after ?? 0) > counts.lastOrder
+        let start = isForeign ? 0 : after ?? counts.lastOrder
+        let resets = isForeign ? counts.resets - 1 : counts.resets
         return .stream(type: "text/event-stream") { write in
             try await self.stream(after: start, resets: resets, to: write)
         }
@@ -35,18 +37,18 @@ extension ControlAPI {
         while !Task.isCancelled {
             text.removeAll(keepingCapacity: true)
             let now = ContinuousClock.now
-            let counts = self.simulator.counts
+            let (counts, pushes) = self.simulator.batch(after: last, limit: Self.batch)
             if counts.resets != resets {
                 resets = counts.resets
                 Self.append("reset", .object([JSONValue.Member]()), to: &text)
             }
             last = max(last, counts.clearedOrder)
-            let pushes = self.simulator.received(PushFilter(), PushPage(after: last, limit: Self.batch))
-            if let first = pushes.first, first.order > last + 1 {
-                let missing = ["from": JSONValue.integer(Int64(last + 1)), "to": .integer(Int64(first.order - 1))]
-                Self.append("dropped", .object(missing), to: &text)
-            }
             for push in pushes {
+                if push.order > last + 1 {
+                    // Pushes and broadcasts are dropped separately, so the gap may be anywhere.
+                    let missing = ["from": last + 1, "to": push.order - 1].mapValues { JSONValue.integer(Int64($0)) }
+                    Self.append("dropped", .object(missing), to: &text)
+                }
                 Self.append("push", PushJSON(self.simulator, push).summary, id: push.order, to: &text)
                 last = push.order
             }

@@ -16,7 +16,15 @@ extension ControlAPI {
         try self.allow([.GET, .POST, .DELETE], request)
         switch request.method {
         case .POST:
-            let added = self.simulator.inject(try Self.script(request.body))
+            let script = try Self.script(request.body)
+            guard self.simulator.activeFaults.count + script.faults.count <= Self.faultLimit else {
+                throw ControlError(
+                    .conflict,
+                    "limit-reached",
+                    "There can be \(Self.faultLimit) faults at once, because each is checked for each push. Remove some."
+                )
+            }
+            let added = self.simulator.inject(script)
             return .json(Self.json(added), status: .created)
         case .DELETE:
             self.simulator.removeFaults()
@@ -26,25 +34,28 @@ extension ControlAPI {
         }
     }
 
+    /// The maximum number of active faults.
+    private static let faultLimit = 1000
+
     private static func script(_ body: [UInt8]) throws(ControlError) -> FaultScript {
         try ControlError.mapping { () throws(FaultScriptError) in try FaultScript(orFault: body) }
     }
 
-    private static func json(_ faults: [ActiveFault]) -> JSONValue {
-        .object([
-            "faults": .array(
-                faults.map { active in
-                    .object([
-                        "id": .integer(Int64(active.id)), "when": active.fault.when.json,
-                        "effect": active.fault.effect.json, "matched": .integer(Int64(active.matched)),
-                        "applied": .integer(Int64(active.applied)),
-                    ])
-                }
-            )
-        ])
+    private static func json(_ faults: [ActiveFault]) -> JSONValue { .object(["faults": self.list(faults)]) }
+
+    private static func list(_ faults: [ActiveFault]) -> JSONValue {
+        .array(
+            faults.map { active in
+                .object([
+                    "id": .integer(Int64(active.id)), "when": active.fault.when.json,
+                    "effect": active.fault.effect.json, "matched": .integer(Int64(active.matched)),
+                    "applied": .integer(Int64(active.applied)),
+                ])
+            }
+        )
     }
 
-    /// A fault that people want often.
+    /// A frequently used fault, or an action on open connections.
     enum Preset: String, CaseIterable {
         case unavailable, goaway, drop, slow
         case refuseKey = "refuse-key"
@@ -69,7 +80,7 @@ extension ControlAPI {
             }
         }
 
-        /// The faults that it adds; nil if it acts on the open connections at once.
+        /// The fault that it adds; nil if it acts on the open connections instead.
         fileprivate var fault: Fault? {
             switch self {
             case .unavailable: Fault(.respond(.serviceUnavailable), when: .during(.zero..<(.seconds(10))))
@@ -108,8 +119,6 @@ extension ControlAPI {
         default: break
         }
         let added = preset.fault.map { self.simulator.inject($0) } ?? []
-        guard case .object(let members) = Self.json(added) else { return .noContent }
-        let count = JSONValue.Member(key: "connections", value: .integer(Int64(connections)))
-        return .json(.object(members + [count]))
+        return .json(.object(["faults": Self.list(added), "connections": .integer(Int64(connections))]))
     }
 }

@@ -80,28 +80,26 @@ extension ControlAPI {
     private func wait(_ request: ControlRequest) async throws(ControlError) -> ControlResponse {
         let filter = try self.filter(request, besides: ["count", "timeoutSeconds", "after"])
         let count = try request.integer("count", in: Self.limits) ?? 1
-        if let keep = self.simulator.counts.keep, count > keep {
-            throw .invalid("count=\(count): the simulator keeps \(keep) pushes. Raise --keep, or wait for fewer.")
-        }
         let timeout = try request.integer("timeoutSeconds", in: 0...300) ?? 10
         let after = try request.integer("after", in: Self.orders) ?? 0
-        do {
-            let pushes = try await self.simulator.waitFor(count, filter, after: after, timeout: .seconds(timeout))
-            return .json(.object(["pushes": .array(pushes.map { PushJSON(self.simulator, $0).summary })]))
+        let collected: (pushes: [PushRecord], isComplete: Bool)
+        do throws(SimulatorError) {
+            collected = try await self.simulator.collect(count, filter, after: after, timeout: .seconds(timeout))
         } catch {
-            guard error.code == .timedOut else {
-                throw ControlError(.serviceUnavailable, "stopped", "The simulator is stopping.")
-            }
-            let found = self.simulator.received(filter, after: after, limit: count).count
+            throw ControlError(.serviceUnavailable, "stopped", "The simulator is stopping.")
+        }
+        let (pushes, isComplete) = collected
+        guard isComplete else {
             var timedOut = ControlError(
                 .requestTimeout,
                 "timed-out",
-                "\(found) of \(count) matching pushes arrived within \(timeout) s. Check the filter, and see "
+                "\(pushes.count) of \(count) matching pushes arrived within \(timeout) s. Check the filter, and see "
                     + "/v1/pushes for what did arrive."
             )
-            timedOut.members = [JSONValue.Member(key: "received", value: .integer(Int64(found)))]
+            timedOut.members = [JSONValue.Member(key: "received", value: .integer(Int64(pushes.count)))]
             throw timedOut
         }
+        return .json(.object(["pushes": .array(pushes.map { PushJSON(self.simulator, $0).summary })]))
     }
 
     func ledger(_ request: ControlRequest) throws(ControlError) -> ControlResponse {

@@ -34,7 +34,7 @@ extension ControlAPI {
         }
     }
 
-    /// The most tokens that can have a state.
+    /// The maximum number of tokens that have a state.
     private static let limit = 100_000
 
     func tokens(_ request: ControlRequest, _ path: [String]) throws(ControlError) -> ControlResponse {
@@ -56,7 +56,8 @@ extension ControlAPI {
             return .noContent
         }
         let state = try Self.state(in: request)
-        guard self.simulator.tokenStates.count < Self.limit else {
+        let states = self.simulator.tokenStates
+        guard states.count < Self.limit || states[token.lowercased()] != nil else {
             throw ControlError(
                 .conflict,
                 "limit-reached",
@@ -81,12 +82,10 @@ extension ControlAPI {
 
     /// Throws unless the text is hexadecimal: APNs rejects all others before it looks at a token's state.
     static func check(_ token: String) throws(ControlError) {
-        guard !token.isEmpty, token.utf8.count.isMultiple(of: 2), token.utf8.count <= 512,
-            token.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit })
-        else {
-            throw .invalid(
-                "'\(token)' is not a device token: expected an even number of hexadecimal digits, at most 512."
-            )
+        do {
+            _ = try DeviceToken(token)
+        } catch {
+            throw .invalid("'\(token.prefix(80))' is not a device token: \(error)")
         }
     }
 

@@ -9,23 +9,24 @@ import NIOHTTP1
     import Foundation
 #endif
 
-/// The control API of a simulator: what tests and the page ask, and how they steer it. Docs/ControlAPI.md describes it.
+/// The HTTP API through which tests and the page read and control a simulator. `Docs/TestingWithoutAPhone.md` describes
+/// it.
 struct ControlAPI: Sendable {
     let simulator: Simulator
     /// The URL that clients send to.
     let endpoint: String
     /// How to send a push from a shell.
     let commands: [(title: String, command: String)]
-    /// The names by which browsers may reach the API, in lower case, without port. Another name could be a foreign
-    /// page's that resolves to this machine (DNS rebinding).
+    /// The accepted names in `host`, in lower case and without port. Any other name could be the domain of a foreign
+    /// web page that resolves to this machine (DNS rebinding).
     let hosts: Set<String>
     /// What requests must present; nil for no token.
     let token: String?
     /// Milliseconds since 1970.
     let started = Self.now
 
-    /// The header that requests with an effect must have. A page of another origin cannot send it, because the API
-    /// allows no cross-origin requests.
+    /// The header that every request that changes something must have. A page of another origin cannot send it, because
+    /// the API allows no cross-origin requests.
     static let header = "x-apns-simulator"
 
     static var now: Int64 { Int64((Date().timeIntervalSince1970 * 1000).rounded()) }

@@ -45,7 +45,7 @@ extension ControlDescription {
               },
               "deviceToken": {
                 "name": "token", "in": "path", "required": true, "description": "A device token.",
-                "schema": {"type": "string", "pattern": "^([0-9A-Fa-f]{2})+$", "maxLength": 512}
+                "schema": {"type": "string", "pattern": "^([0-9A-Fa-f]{2})+$", "maxLength": 1000}
               },
               "device": {
                 "name": "id", "in": "path", "required": true, "description": "The id of a device, such as d1.",
@@ -177,7 +177,7 @@ extension ControlDescription {
               "DeviceToken": {
                 "type": "object", "required": ["token", "topic"], "additionalProperties": false,
                 "properties": {
-                  "token": {"type": "string", "pattern": "^([0-9A-Fa-f]{2})+$", "maxLength": 512},
+                  "token": {"type": "string", "pattern": "^([0-9A-Fa-f]{2})+$", "maxLength": 1000},
                   "kind": {"type": "string", "enum": ["app", "activity", "push-to-start"]},
                   "topic": {"type": "string", "minLength": 1, "maxLength": 255}
                 }

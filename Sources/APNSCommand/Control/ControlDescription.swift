@@ -1,4 +1,5 @@
-/// The OpenAPI 3.1 document of the control API, served at `/openapi.json`. A test compares it with the running API.
+/// The OpenAPI 3.1 document of the control API, served at `/openapi.json`. A test compares its paths and methods with
+/// the running API.
 enum ControlDescription {
     static let text = Self.paths + Self.components
 
@@ -8,7 +9,7 @@ enum ControlDescription {
           "info": {
             "title": "apns simulator",
             "version": "1",
-            "description": "Steers a simulator of APNs, and asks what it received."
+            "description": "Controls a simulator of APNs, and reads what it received."
           },
           "security": [{}, {"token": []}],
           "paths": {
@@ -45,7 +46,7 @@ enum ControlDescription {
                     "schema": {"type": "integer", "minimum": 0, "maximum": 9223372036854775807}
                   },
                   {
-                    "name": "limit", "in": "query", "description": "The most pushes; default 100.",
+                    "name": "limit", "in": "query", "description": "The maximum number of pushes; default 100.",
                     "schema": {"type": "integer", "minimum": 1, "maximum": 1000}
                   },
                   {
@@ -64,7 +65,7 @@ enum ControlDescription {
             },
             "/v1/pushes/wait": {
               "get": {
-                "summary": "Wait until enough pushes match, including earlier ones; 408 after the time.",
+                "summary": "Wait until count pushes match, including earlier ones; 408 after timeoutSeconds.",
                 "parameters": [
                   {"$ref": "#/components/parameters/token"}, {"$ref": "#/components/parameters/topic"},
                   {"$ref": "#/components/parameters/pushType"}, {"$ref": "#/components/parameters/outcome"},
@@ -72,7 +73,7 @@ enum ControlDescription {
                   {"$ref": "#/components/parameters/collapseID"}, {"$ref": "#/components/parameters/channelID"},
                   {"$ref": "#/components/parameters/after"},
                   {
-                    "name": "count", "in": "query", "description": "How many; default 1.",
+                    "name": "count", "in": "query", "description": "The number of pushes; default 1.",
                     "schema": {"type": "integer", "minimum": 1, "maximum": 1000}
                   },
                   {
@@ -82,7 +83,7 @@ enum ControlDescription {
                 ],
                 "responses": {
                   "200": {
-                    "description": "The first of them.",
+                    "description": "The first count of the matching pushes.",
                     "content": {
                       "application/json": {
                         "schema": {
@@ -192,7 +193,7 @@ enum ControlDescription {
             },
             "/v1/tokens/{token}/device": {
               "get": {
-                "summary": "What the device with this token holds; without one, what a new one would hold now.",
+                "summary": "What the device with this token holds. If there is none, what an online one would hold.",
                 "parameters": [{"$ref": "#/components/parameters/deviceToken"}],
                 "responses": {
                   "200": {
@@ -372,7 +373,7 @@ enum ControlDescription {
             },
             "/v1/presets": {
               "get": {
-                "summary": "Faults that people want often.",
+                "summary": "Frequently used faults.",
                 "responses": {
                   "200": {
                     "description": "The presets.",

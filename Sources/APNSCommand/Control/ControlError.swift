@@ -21,7 +21,7 @@ struct ControlError: Error, Sendable {
     static func invalid(_ message: String) -> ControlError { ControlError(.badRequest, "invalid", message) }
     static func notFound(_ message: String) -> ControlError { ControlError(.notFound, "not-found", message) }
 
-    /// Runs a closure that reads JSON, and names the place of an error.
+    /// Runs a closure that reads JSON, and converts its error into one that names the location in the body.
     static func mapping<Value>(_ body: () throws(FaultScriptError) -> Value) throws(ControlError) -> Value {
         do {
             return try body()

@@ -51,14 +51,14 @@ struct ControlOptions: ParsableArguments {
             return
         }
         if let controlToken {
-            // Those that need no encoding in a URL (RFC 3986, section 2.3).
+            // The characters that need no encoding in a URL (RFC 3986, section 2.3).
             let characters = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
             guard controlToken.count >= 16, controlToken.allSatisfy(characters.contains) else {
                 throw UsageError("--control-token needs at least 16 characters: letters, digits, and - . _ ~")
             }
         } else if !place.isLoopback {
             throw UsageError(
-                "--control: '\(place.address)' can be reached by others. Add --control-token with a secret of at least "
+                "--control: others can reach '\(place.address)'. Add --control-token with a secret of at least "
                     + "16 characters, or leave the address out."
             )
         }
@@ -86,13 +86,16 @@ struct ControlOptions: ParsableArguments {
         return Place(address: address, port: try wholeNumber(port, "--control", 0...65535))
     }
 
-    /// Starts to serve, and prints where.
+    /// Starts the server, and prints its URL.
     ///
     /// - Parameters:
-    ///   - credentials: How clients send pushes.
+    ///   - credentials: The endpoint and the commands that the page shows.
     ///   - names: Names of this machine besides the address.
-    /// - Returns: A task that serves until it is cancelled; nil without `--control`.
-    func start(_ simulator: Simulator, credentials: Credentials, names: [String]) async throws -> Task<Void, Never>? {
+    /// - Returns: The URL of the page, and a task that serves until it is cancelled; nil without `--control`.
+    func start(_ simulator: Simulator, credentials: Credentials, names: [String]) async throws -> (
+        page: String,
+        server: Task<Void, Never>
+    )? {
         guard let place = try self.place() else { return nil }
         let hosts = ["localhost", "127.0.0.1", "[::1]", place.host] + names
         let api = ControlAPI(
@@ -114,7 +117,6 @@ struct ControlOptions: ParsableArguments {
         if ["127.0.0.1", "0.0.0.0", "::"].contains(place.address) { host = "localhost" }
         if !place.isLoopback, let name = names.first(where: { !$0.hasPrefix("*") }) { host = name }
         let fragment = self.controlToken.map { "#token=\($0)" } ?? ""
-        Standard.output.print("\nThe pushes appear at http://\(host):\(server.port)/\(fragment)")
-        return Task { try? await server.run() }
+        return ("http://\(host):\(server.port)/\(fragment)", Task { try? await server.run() })
     }
 }

@@ -2,7 +2,7 @@ import NIOHTTP1
 
 /// Serves the files of the page.
 enum ControlPage {
-    /// Nothing but the page's own files may run or be loaded. Payloads are shown as text; this is the second lock.
+    /// Only the page's own files may run or load. It is a second safeguard: the page shows payloads as text anyway.
     private static let policy = """
         default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
         base-uri 'none'; form-action 'none'; frame-ancestors 'none'

@@ -1,8 +1,9 @@
+import APNSBasics
 import APNSModel
 import APNSSimulator
 import NIOHTTP1
 
-/// A request to the control API, with its body complete.
+/// A complete request to the control API.
 struct ControlRequest: Sendable {
     var method: HTTPMethod
     /// The parts of the path, without percent-encoding.
@@ -38,10 +39,12 @@ struct ControlRequest: Sendable {
                 bytes.append(byte)
                 continue
             }
-            guard let number = UInt8(String(rest.prefix(2)) ?? "", radix: 16), rest.count >= 2 else {
+            guard let high = rest.first.flatMap(Hexadecimal.value),
+                let low = rest.dropFirst().first.flatMap(Hexadecimal.value)
+            else {
                 throw .invalid("'\(text)' is not percent-encoded: % needs two hexadecimal digits after it.")
             }
-            bytes.append(number)
+            bytes.append(high << 4 | low)
             rest = rest.dropFirst(2)
         }
         guard let decoded = String(validating: bytes, as: UTF8.self) else {

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import Synchronization
 
 /// Serves the control API and its page over HTTP/1.1.
 struct ControlServer: Sendable {
@@ -16,7 +17,7 @@ struct ControlServer: Sendable {
     /// The port on which it listens.
     var port: Int { self.server.channel.localAddress?.port ?? 0 }
 
-    /// Listens.
+    /// Binds the port. `run()` then accepts connections.
     ///
     /// - Parameters:
     ///   - address: An IP address.
@@ -40,7 +41,7 @@ struct ControlServer: Sendable {
         try await self.server.executeThenClose { clients in
             try await withThrowingDiscardingTaskGroup { group in
                 for try await client in clients {
-                    // A client that leaves, or sends something other than HTTP, concerns nobody else.
+                    // An error of one client, such as a lost connection or a malformed request, ends only its task.
                     group.addTask { try? await self.serve(client) }
                 }
                 group.cancelAll()
@@ -49,6 +50,9 @@ struct ControlServer: Sendable {
     }
 
     private func serve(_ client: Client) async throws {
+        // A response that waits for pushes ends when its client leaves.
+        let answering = Mutex<Task<ControlResponse, Never>?>(nil)
+        client.channel.closeFuture.whenComplete { _ in answering.withLock { $0 }?.cancel() }
         try await client.executeThenClose { parts, responses in
             var head: HTTPRequestHead?
             var body: [UInt8] = []
@@ -72,9 +76,21 @@ struct ControlServer: Sendable {
                 case .end:
                     guard let received = head else { continue }
                     head = nil
-                    let response = await self.api.respond(to: received, body: body)
-                    try await Self.write(response, to: responses, received, keepsOpen: received.isKeepAlive)
-                    if !received.isKeepAlive { return }
+                    let task = Task { [body] in await self.api.respond(to: received, body: body) }
+                    answering.withLock { $0 = task }
+                    let response = await withTaskCancellationHandler {
+                        await task.value
+                    } onCancel: {
+                        task.cancel()
+                    }
+                    var keepsOpen = received.isKeepAlive
+                    if case .stream = response.body {
+                        // Without a length, only chunks or the end of the connection can end a body. HTTP/1.0 has no
+                        // chunks, and SwiftNIO would also write the last one after a response to HEAD.
+                        keepsOpen = keepsOpen && received.method != .HEAD && received.version == .http1_1
+                    }
+                    try await Self.write(response, to: responses, received, keepsOpen: keepsOpen)
+                    if !keepsOpen { return }
                 }
             }
         }

@@ -23,7 +23,7 @@ struct PushJSON {
         JSONValue.object(self.members.merging(self.payload) { $1 }).bytes + [UInt8(ascii: "\n")]
     }
 
-    /// Everything that is known.
+    /// The form of a single push, with headers, payload, response and hints.
     var detail: JSONValue {
         var members = self.members.merging(self.payload) { $1 }
         members["headers"] = Self.joined(self.push.headers)
@@ -94,8 +94,8 @@ struct PushJSON {
         return ["payloadBase64": .string(Base64.encode(self.push.payload))]
     }
 
-    /// What a person would recognise the push by: the alert's title and body, else the Live Activity's event or the
-    /// push type.
+    /// A short text that identifies the push for a person: the alert's title and body, otherwise the event of the Live
+    /// Activity, otherwise the push type.
     private var text: String {
         let aps = JSONParser.leadingMembers(self.push.payload).first { $0.key == "aps" }?.value.members ?? [:]
         var parts: [String] = []

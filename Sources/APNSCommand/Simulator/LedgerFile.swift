@@ -21,13 +21,14 @@ final class LedgerFile: Sendable {
         Files.remove(self.copy)
     }
 
-    func write(_ pushes: [PushRecord], of simulator: Simulator) throws {
-        var bytes: [UInt8] = []
-        for (index, push) in pushes.enumerated() {
-            bytes.append(contentsOf: PushJSON(simulator, push).line)
-            guard bytes.count > 64 * 1024 || index == pushes.count - 1 else { continue }
-            try self.check(SystemFile.write(bytes, to: self.descriptor))
-            bytes.removeAll(keepingCapacity: true)
+    /// Writes all recorded pushes and broadcasts, in their order.
+    func write(_ simulator: Simulator) throws {
+        var last = 0
+        while true {
+            let pushes = simulator.received(after: last, limit: 256)
+            guard let end = pushes.last else { break }
+            last = end.order
+            try self.check(SystemFile.write(pushes.flatMap { PushJSON(simulator, $0).line }, to: self.descriptor))
         }
         try self.check(Files.rename(self.copy, self.path))
     }

@@ -159,20 +159,22 @@ struct SimulatorCommand: AsyncParsableCommand {
         let folder = given ?? FileManager.default.temporaryDirectory.appending(path: "apns-simulator-\(simulator.port)")
         let needsToken = !self.withoutToken
         let credentials = Credentials(simulator, host: self.host, folder: folder, needsToken: needsToken)
+        // Before the credentials are written: a port that is taken leaves no key behind.
+        let control = try await self.control.start(simulator.simulator, credentials: credentials, names: self.name)
+        defer { if self.writeCredentials == nil { try? FileManager.default.removeItem(at: folder) } }
         try credentials.write()
         Standard.output.print(credentials.explanation)
-        let server = try await self.control.start(simulator.simulator, credentials: credentials, names: self.name)
+        if let control { Standard.output.print("\nThe pushes appear at \(control.page)") }
         if let saved {
             let reused = saved.key == nil ? "certificate authority" : "certificate authority and key"
             Standard.output.print("\nThe \(reused) of an earlier run: clients that use this endpoint need no restart.")
         }
         if !script.faults.isEmpty { Standard.output.print("\nTo repeat these faults, give --seed \(seed).") }
         await Interrupts.wait()
-        server?.cancel()
-        await server?.value
+        control?.server.cancel()
+        await control?.server.value
         await simulator.stop()
-        if self.writeCredentials == nil { try? FileManager.default.removeItem(at: folder) }
-        try ledger?.write(simulator.simulator.received(), of: simulator.simulator)
+        try ledger?.write(simulator.simulator)
         let counts = simulator.counts
         if !counts.faults.isEmpty {
             let faults = counts.faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }

@@ -1,4 +1,4 @@
-/// A list of the newest elements. It drops the oldest ones beyond its limit, and counts all.
+/// A list that shows at most `limit` of the newest elements, and counts all elements that were appended.
 struct BoundedList<Element: Sendable>: Sendable {
     let limit: Int
     /// How many elements were appended.
@@ -9,7 +9,7 @@ struct BoundedList<Element: Sendable>: Sendable {
         self.limit = limit
     }
 
-    /// The newest elements, the oldest of them first.
+    /// At most `limit` of the newest elements, in the order in which they were appended.
     var elements: ArraySlice<Element> { self.storage.suffix(self.limit) }
 
     mutating func append(_ element: Element) {

@@ -46,17 +46,17 @@ enum DeliveryRule: String, CaseIterable {
             "A newer push replaced it while the device was offline: APNs stores one notification per app and device, "
                 + "and for a channel the most recent broadcast."
         case .channelStoresNothing:
-            "The device was offline, and the channel's message storage policy is 0: APNs stores no broadcast of it."
+            "The device was offline, and the channel's message storage policy is 0: APNs stores none of its broadcasts."
         case .tokenRemoved:
-            "The token was removed from the device before the push was delivered. APNs answers later pushes to such a "
+            "The token was removed from the device before the push was delivered. APNs rejects later pushes to such a "
                 + "token with 410."
         case .unsubscribed: "The device left the channel before the broadcast was delivered."
         case .otherTopic:
             "The token belongs to another topic. APNs would reject the push with DeviceTokenNotForTopic. Send it with "
                 + "the topic for which the app received the token."
         case .otherKind:
-            "The token is of another kind: an app's token takes all push types except liveactivity, a push-to-start "
-                + "token the event start, and an activity's token the events update and end."
+            "The token is of another kind: pushes of the type liveactivity need a push-to-start token for the event "
+                + "start, and an activity's token for the events update and end. All other types need an app's token."
         case .unknownPushType: "Apple does not document this push type, so nothing is known about its effect."
         case .notJSON: "The payload is not a JSON object."
         case .wrongType: "A key of aps has a value of the wrong JSON type, so nothing is shown."
@@ -80,7 +80,7 @@ enum DeliveryRule: String, CaseIterable {
     }
 }
 
-/// A rule that applied to a push, with what it found.
+/// A rule because of which a push had no effect, and details about this push.
 struct DeliveryFault: Error, Hashable {
     var rule: DeliveryRule
     var detail: String?
@@ -91,7 +91,7 @@ struct DeliveryFault: Error, Hashable {
     }
 }
 
-/// What the result of a push leaves open. The raw value is the text.
+/// A difference between the model and a real device, or a duty of the app. The raw value is the text.
 enum DeviceNote: String, CaseIterable {
     case lowPriority = """
         Not defined by Apple: when a push of priority 5 or 1 is delivered. APNs may group, delay or drop it to save \
@@ -100,6 +100,14 @@ enum DeviceNote: String, CaseIterable {
     case missingPushType = """
         Not defined by Apple: how a push without apns-push-type is treated. Here the topic's suffix decides, then \
         whether aps has content-available and nothing visible.
+        """
+    case storageNotGuaranteed = """
+        Apple stores the latest push in most cases, but does not guarantee it, and may change the order. Here the latest \
+        one is stored.
+        """
+    case ownToken = """
+        A type with a topic of its own, such as voip, has a device token of its own, which the app gets from another \
+        API than its token for notifications. Link that token with the topic of the type.
         """
     case storedPerTopic = """
         Not defined by Apple: whether topics with a suffix, such as .voip, share the one stored notification with \
@@ -137,7 +145,7 @@ enum DeviceNote: String, CaseIterable {
     case voip = """
         The app must report a call for each VoIP push, or the system ends it and may stop delivering VoIP pushes.
         """
-    case pushToTalk = "The app must report who speaks or that it left the channel for each Push to Talk push."
+    case pushToTalk = "For each Push to Talk push, the app must report who speaks, or that it left the channel."
     case budget = """
         Not defined by Apple: how many pushes of this type the system hands over (complications, widgets, controls, \
         location). Here each of them counts.

@@ -70,7 +70,8 @@ extension JSONValue {
 /// One Live Activity on a device: its content, and the states that follow from the time. Pure. Times are in seconds
 /// since 1970.
 struct DeviceActivity: Sendable {
-    /// After this time the system ends an activity. Source: Apple, "Displaying live data with Live Activities".
+    /// How long an activity may be active before the system ends it. Source: Apple, "Displaying live data with Live
+    /// Activities".
     static let longestActive: Int64 = 8 * 3600
     /// How long an ended activity may stay on the Lock Screen: with the time above, twelve hours.
     static let longestEnded: Int64 = 4 * 3600
@@ -78,7 +79,7 @@ struct DeviceActivity: Sendable {
 
     /// The bundle ID.
     let topic: String
-    /// The start, as far as the device knows.
+    /// When it started: at its push-to-start, otherwise when its token was linked or its channel was added.
     let startedAt: Int64
     var token: String?
     var channelID: String?
@@ -109,13 +110,13 @@ struct DeviceActivity: Sendable {
         self.record(push, ignored: nil)
     }
 
-    /// Whether no push started it.
+    /// Whether its app started it, without a push.
     var isStartedByApp: Bool { self.attributesType == nil }
 
     /// Whether pushes still change it.
     func isRunning(now: Int64) -> Bool { self.endedAt == nil && now < self.startedAt + Self.longestActive }
 
-    /// Takes an update or an end. Returns the notes that it leads to.
+    /// Applies an update or an end, or records why it is ignored. Returns the notes about it.
     mutating func receive(_ push: ActivityPush, now: Int64) -> [DeviceNote] {
         var notes: [DeviceNote] = []
         guard self.isRunning(now: now) else {

@@ -8,7 +8,7 @@ struct DevicePayload {
         case text
         case whole
         case number
-        /// The number 1. A device takes `true` too, which the number 1 equals in Foundation.
+        /// The number 1. A device also accepts `true`, because Foundation reads both as an equal `NSNumber`.
         case flag
         case boolean
         case object
@@ -78,7 +78,7 @@ struct DevicePayload {
         }
     }
 
-    /// The keys of an object whose values do not have the documented type, by name. A null counts as a missing key.
+    /// The keys whose values do not have the documented type, sorted by name. A null counts as a missing key.
     static func wrongTypes(_ object: [String: JSONValue], _ kinds: [String: Kind]) -> [(key: String, kind: Kind)] {
         object.compactMap { key, value -> (key: String, kind: Kind)? in
             guard value != .null, let kind = kinds[key], !kind.fits(value) else { return nil }
@@ -88,7 +88,7 @@ struct DevicePayload {
 
     /// - Throws: `wrongType` for a key whose value a device cannot read.
     ///
-    /// - Parameter kinds: the keys of the alert.
+    /// - Parameter kinds: the documented keys of the alert, with their types.
     func checkTypes(ofAlert kinds: [String: Kind] = Self.alertKinds) throws(DeliveryFault) {
         try Self.check(self.aps, Self.kinds, "aps")
         if let alert = self.aps["alert"]?.members { try Self.check(alert, kinds, "aps.alert") }
@@ -113,7 +113,7 @@ struct DevicePayload {
     /// A number without its fraction, limited to 64 bits.
     func whole(_ key: String) -> Int64? { self.aps[key]?.whole }
 
-    /// Whether there is a key that the user notices.
+    /// Whether `aps` has an alert, badge or sound, even an empty one.
     var isVisible: Bool {
         ["alert", "badge", "sound"].contains { self.aps[$0] != nil && self.aps[$0] != .null }
     }

@@ -48,12 +48,12 @@ struct HintCollector {
 
     /// Seconds since 1970 are below this number until the year 5138, and milliseconds are above it since 1973.
     static let firstMilliseconds: Int64 = 100_000_000_000
-    /// An expiration below this number, in 1973, was meant as a duration.
+    /// An expiration below this number, which is a date in 1973, is taken for a duration.
     static let longestDuration: Int64 = 100_000_000
 
     var seconds: Int64 { VirtualDevice.seconds(self.now) }
 
-    /// A payload of 5 KB may have hundreds of unknown keys.
+    /// The maximum number of hints: a payload of 5 KB may have hundreds of unknown keys.
     static let limit = 50
 
     mutating func add(_ message: String, _ source: String) {
@@ -166,7 +166,7 @@ struct HintCollector {
         }
     }
 
-    /// Returns whether there is an `aps` to check.
+    /// Checks the root object. Returns whether there is an `aps` to check.
     private mutating func checkRoot(_ payload: DevicePayload, _ type: PushType) -> Bool {
         let rootKeys: [PushType: (key: String, source: String)] = [
             .mdm: ("mdm", ApplePage.deviceManagement), .fileprovider: ("container-identifier", ApplePage.fileProvider),
@@ -208,7 +208,7 @@ struct HintCollector {
         }
     }
 
-    /// A name without what people write differently: `contentAvailable`, `content_available`.
+    /// A key without case and punctuation: it is equal for `contentAvailable` and `content-available`.
     private static func letters(_ name: String) -> String { name.lowercased().filter(\.isLetter) }
 }
 

@@ -5,16 +5,12 @@ internal import Synchronization
 // The virtual devices of a simulator.
 extension SimulatorState {
     /// Passes a push to the devices that receive it.
-    mutating func deliver(_ push: PushRecord) {
+    ///
+    /// - Parameter time: Milliseconds since 1970.
+    mutating func deliver(_ push: PushRecord, _ time: Int64) {
         let storage = push.channelID.flatMap { self.channels.apps[push.topic ?? ""]?.channels[$0]?.storage }
-        let time = self.wallClock(push.time)
         guard let accepted = AcceptedPush(push, storage: storage ?? .noMessage, time: time) else { return }
         self.devices.receive(accepted)
-    }
-
-    /// Milliseconds since 1970 of a recorded time.
-    func wallClock(_ time: ContinuousClock.Instant) -> Int64 {
-        self.startMilliseconds + Int64((self.start.duration(to: time) / .milliseconds(1)).rounded())
     }
 }
 
@@ -47,8 +43,8 @@ extension Simulator {
     public func updateDevices<Value: Sendable>(
         _ body: (inout VirtualDevices, Int64) throws(VirtualDeviceError) -> Value
     ) throws(VirtualDeviceError) -> Value {
+        let now = self.core.now.milliseconds
         let result = self.core.state.withLock { state -> Result<Value, VirtualDeviceError> in
-            let now = state.wallClock(.now)
             do throws(VirtualDeviceError) {
                 return .success(try body(&state.devices, now))
             } catch {
@@ -60,15 +56,20 @@ extension Simulator {
 
     /// What a device holds now; nil if there is no such device.
     public func snapshot(ofDevice id: String) -> VirtualDevice.Snapshot? {
-        self.core.state.withLock { $0.devices[id]?.snapshot(now: $0.wallClock(.now)) }
+        let now = self.core.now.milliseconds
+        return self.core.state.withLock { $0.devices[id]?.snapshot(now: now) }
     }
+
+    /// How many pushes `snapshot(ofToken:)` considers for a token without a device.
+    static let replayLimit = 1000
 
     /// What the device with this token holds now. If no device owns the token: what a device that has been online all
     /// the time would hold after the recorded pushes to it.
     public func snapshot(ofToken token: String) -> VirtualDevice.Snapshot {
         let token = token.lowercased()
         if let id = self.device(ofToken: token), let snapshot = self.snapshot(ofDevice: id) { return snapshot }
-        let pushes = self.received(PushFilter(deviceToken: token))
+        let page = PushPage(limit: Self.replayLimit, newestFirst: true)
+        let pushes = self.received(PushFilter(deviceToken: token), page).reversed()
         let accepted = pushes.compactMap { AcceptedPush($0, time: self.milliseconds(of: $0.time)) }
         return VirtualDevices.replay(accepted, token: token, now: self.milliseconds(of: .now))
     }

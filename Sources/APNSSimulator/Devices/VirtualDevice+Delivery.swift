@@ -1,6 +1,6 @@
 internal import APNSModel
 
-/// What a push that reaches a device does there.
+/// The effects of a push that reaches a device.
 extension VirtualDevice {
     /// - Parameter now: when the device receives the push, in milliseconds since 1970.
     mutating func deliver(_ push: AcceptedPush, now: Int64) {

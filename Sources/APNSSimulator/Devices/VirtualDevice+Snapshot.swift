@@ -23,7 +23,7 @@ extension VirtualDevice {
         public var waiting: [Waiting]
         /// The pushes that had no effect, the oldest first.
         public var undelivered: [Undelivered]
-        /// What to know about this result, by the order of the pushes.
+        /// How this result may differ from a real device, in the order of the pushes.
         public var notes: [Note]
         /// Totals since the device was created.
         public var counts: Counts
@@ -161,7 +161,7 @@ extension VirtualDevice {
         public var source: String
     }
 
-    /// What to know about the effect of a push.
+    /// How the effect of a push may differ on a real device, or what the app must do.
     public struct Note: Sendable, Hashable {
         /// The newest push that it concerns.
         public var order: Int

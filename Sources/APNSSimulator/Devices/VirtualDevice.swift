@@ -22,7 +22,7 @@ public struct VirtualDevice: Sendable {
         public var token: String
         /// What the token is for.
         public var kind: TokenKind
-        /// The topic that the app receives the token for: its bundle ID, or with a suffix.
+        /// The topic of the token: the bundle ID of the app, with or without a suffix.
         public var topic: String
 
         /// A token of an app on the device.
@@ -106,8 +106,8 @@ public struct VirtualDevice: Sendable {
 
     // MARK: Addresses
 
-    /// Adds a token. A token of the kind `activity` belongs to the oldest activity that the app's push-to-start pushes
-    /// started and that has neither token nor channel. If there is none, the app has started an activity by itself.
+    /// Adds a token. A token of the kind `activity` is assigned to the app's oldest running activity that has neither
+    /// token nor channel. If there is none, adds an activity, as if the app had started it.
     ///
     /// - Throws: `invalid`, `limitReached`, or `tokenTaken` if the device already has the token.
     public mutating func link(_ token: Token, now: Int64) throws(VirtualDeviceError) {
@@ -140,7 +140,8 @@ public struct VirtualDevice: Sendable {
         if !isLinked { self.activities.append(DeviceActivity(topic: topic, token: digits, startedAt: seconds)) }
     }
 
-    /// Removes a token. Its stored push is not delivered. What it led to stays; its activity may get a new token.
+    /// Removes a token and discards its stored push. Earlier pushes keep their effects. Its activity may get another
+    /// token.
     public mutating func unlink(_ token: String) {
         let token = token.lowercased()
         self.tokens.removeAll { $0.token == token }
@@ -152,7 +153,7 @@ public struct VirtualDevice: Sendable {
         self.discardWaiting(.tokenRemoved) { $0.push.target == .token(token) }
     }
 
-    /// Adds a channel. If no activity uses it, the app has started one by itself.
+    /// Adds a channel. If no running activity uses it, adds an activity, as if the app had started it.
     ///
     /// - Throws: `invalid` or `limitReached`. Nothing changes for a channel that the device listens to already.
     public mutating func subscribe(_ subscription: Subscription, now: Int64) throws(VirtualDeviceError) {
@@ -175,7 +176,7 @@ public struct VirtualDevice: Sendable {
         }
     }
 
-    /// Removes a channel. Its stored broadcast is not delivered. Its activities stay.
+    /// Removes a channel and discards its stored broadcast. Its activities stay.
     public mutating func unsubscribe(_ channelID: String) {
         self.subscriptions.removeAll { $0.channelID == channelID }
         self.discardWaiting(.unsubscribed) {
@@ -189,7 +190,7 @@ public struct VirtualDevice: Sendable {
 
     // MARK: Receiving
 
-    /// Changes whether the device reaches APNs. A device that comes online receives the stored pushes, the oldest first.
+    /// Takes the device online or offline. A device that comes online receives the stored pushes, the oldest first.
     public mutating func setOnline(_ isOnline: Bool, now: Int64) {
         self.isOnline = isOnline
         self.discardExpired(now: now)
@@ -216,6 +217,7 @@ public struct VirtualDevice: Sendable {
         self.discardExpired(now: push.time)
         if push.priority == .conserve || push.priority == .low { self.note(.lowPriority, push) }
         let bundleID = push.bundleID
+        if topic == bundleID, topic != push.topic, push.pushType != .liveactivity { self.note(.ownToken, push) }
         if topic != push.topic, topic != bundleID, AcceptedPush.bundleID(topic, push.pushType) != bundleID {
             self.fail(push, DeliveryFault(.otherTopic, "Its topic is \(topic)."))
         } else if self.isOnline {
@@ -237,6 +239,9 @@ public struct VirtualDevice: Sendable {
             guard expiration != 0 else { return self.fail(push, DeliveryFault(.notStored)) }
             guard expiration > now else { return self.fail(push, DeliveryFault(.expired)) }
             deadline = min(deadline, expiration)
+        }
+        if self.waiting.contains(where: { Self.sharesStorage($0.push, push) }) {
+            self.note(.storageNotGuaranteed, push)
         }
         self.discardWaiting(.replacedWhileOffline) { Self.sharesStorage($0.push, push) }
         if self.waiting.contains(where: { $0.push.bundleID == push.bundleID && $0.push.topic != push.topic }) {

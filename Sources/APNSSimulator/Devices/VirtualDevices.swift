@@ -28,7 +28,7 @@ public struct VirtualDevices: Sendable {
     /// The device with an id; nil if there is none.
     public subscript(id: String) -> VirtualDevice? { self.devices[id] }
 
-    /// The id of the device that has a token, in lower case; nil if none has it.
+    /// The id of the device that has a token; nil if none has it. The token must be in lower case.
     public func owner(ofToken token: String) -> String? { self.owners[token] }
 
     /// Whether a device listens to a channel.
@@ -83,7 +83,7 @@ public struct VirtualDevices: Sendable {
         self.devices[id]?.name = try Self.checked(name: name)
     }
 
-    /// Changes whether a device reaches APNs. A device that comes online receives its stored pushes.
+    /// Takes a device online or offline. A device that comes online receives its stored pushes.
     ///
     /// - Throws: `deviceUnknown`.
     public mutating func setOnline(_ id: String, _ isOnline: Bool, now: Int64) throws(VirtualDeviceError) {
@@ -182,9 +182,8 @@ public struct VirtualDevices: Sendable {
         }
     }
 
-    /// What an online device would hold after these pushes, if it had this token and nothing else: the answer for a
-    /// token that no device owns. The first push decides of which kind the token is. Pushes to other tokens are left
-    /// out.
+    /// What an online device would hold after these pushes if it had only this token. Used for tokens that no device
+    /// owns. The first push determines the kind of the token. Pushes to other tokens are ignored.
     public static func replay(_ pushes: [AcceptedPush], token: String, now: Int64) -> VirtualDevice.Snapshot {
         let digits = token.lowercased()
         var device = VirtualDevice(id: "replay", name: "")

@@ -51,6 +51,13 @@ struct FaultEngine: Sendable {
 
         var isSpent: Bool { self.fault.when.times.map { self.applied >= $0 } ?? false }
 
+        /// Whether it can never apply again. Timed faults end with their last appointment.
+        func isOver(at uptime: Duration) -> Bool {
+            if self.isSpent { return true }
+            guard self.event != .time, let until = self.fault.when.until else { return false }
+            return uptime - self.injectedAt >= until
+        }
+
         /// Whether it applies to an event that meets all conditions except counts, times and probability. Counts the
         /// event.
         mutating func counts(at uptime: Duration) -> Bool {
@@ -92,7 +99,9 @@ struct FaultEngine: Sendable {
 
     @discardableResult
     mutating func inject(_ fault: Fault, at uptime: Duration = .zero) -> Appointment? {
-        self.inject(fault, SplitMix64(seed: self.random.next()), at: uptime)
+        let appointment = self.inject(fault, SplitMix64(seed: self.random.next()), at: uptime)
+        self.clean(at: uptime)
+        return appointment
     }
 
     /// - Returns: the appointments of the timed faults.
@@ -105,24 +114,25 @@ struct FaultEngine: Sendable {
             if let appointment = self.inject(fault, own, at: uptime) { appointments.append(appointment) }
         }
         if script.seed == nil { self.random = random }
+        self.clean(at: uptime)
         return appointments
     }
 
     /// The faults that can still apply, in their order.
     func active(at uptime: Duration) -> [ActiveFault] {
-        self.armed.compactMap { armed in
-            if let until = armed.fault.when.until, uptime - armed.injectedAt >= until { return nil }
-            return ActiveFault(id: armed.id, fault: armed.fault, matched: armed.seen, applied: armed.applied)
+        self.armed.lazy.filter { !$0.isOver(at: uptime) }.map { armed in
+            ActiveFault(id: armed.id, fault: armed.fault, matched: armed.seen, applied: armed.applied)
         }
     }
 
     /// Removes a fault.
     ///
     /// - Returns: whether there was one with this id.
-    mutating func remove(id: Int) -> Bool {
+    mutating func remove(id: Int, at uptime: Duration) -> Bool {
+        self.clean(at: uptime)
         guard let index = self.armed.firstIndex(where: { $0.id == id }) else { return false }
         self.armed.remove(at: index)
-        self.clean()
+        self.clean(at: uptime)
         return true
     }
 
@@ -130,14 +140,13 @@ struct FaultEngine: Sendable {
         self.lastID += 1
         let armed = Armed(id: self.lastID, fault: fault, event: fault.event, injectedAt: uptime, random: random)
         self.armed.append(armed)
-        self.clean()
         guard armed.event == .time, !armed.isSpent else { return nil }
         return Appointment(id: armed.id, after: max(fault.when.from, .zero))
     }
 
     mutating func removeAll() {
         self.armed = []
-        self.clean()
+        self.clean(at: .zero)
     }
 
     /// Returns the faults that apply to an event.
@@ -169,7 +178,7 @@ struct FaultEngine: Sendable {
                 draw.decisive = effect.kind
             }
         }
-        if someSpent { self.clean() }
+        if someSpent { self.clean(at: situation.uptime) }
         return draw
     }
 
@@ -186,13 +195,13 @@ struct FaultEngine: Sendable {
         let isOver = fault.when.until.map { uptime - self.armed[index].injectedAt >= $0 } ?? false
         let isLast = fault.when.period == nil || isOver || self.armed[index].isSpent
         if isLast { self.armed.remove(at: index) }
-        self.clean()
+        self.clean(at: uptime)
         let next = isLast ? nil : fault.when.period.map { Appointment(id: appointment.id, after: $0) }
         return Kept(fault: applies ? fault : nil, next: next)
     }
 
-    private mutating func clean() {
-        self.armed.removeAll { $0.isSpent }
+    private mutating func clean(at uptime: Duration) {
+        self.armed.removeAll { $0.isOver(at: uptime) }
         self.hasEarlyFaults = self.armed.contains { $0.event == .headers }
         self.hasRequestFaults = self.armed.contains { $0.event == .request }
         self.hasConnectionFaults = self.armed.contains { $0.event == .connect || $0.event == .open }

@@ -88,12 +88,12 @@ public struct Ledger: Sendable {
 
     // MARK: Recording
 
-    /// Adds a push or broadcast, whose position is the one after `lastOrder`.
+    /// Appends a push or broadcast. Its `order` must be `lastOrder + 1`.
     mutating func append(_ push: PushRecord) {
         self.lastOrder = push.order
         self.outcomes[push.outcome, default: 0] += 1
         if push.channelID == nil { self.pushes.append(push) } else { self.broadcasts.append(push) }
-        self.dropped += self.trim(\.pushes) + self.trim(\.broadcasts)
+        if self.keep != nil { self.dropped += self.trim(\.pushes) + self.trim(\.broadcasts) }
     }
 
     mutating func append(_ call: ChannelCallRecord) {
@@ -101,9 +101,10 @@ public struct Ledger: Sendable {
         if let excess = self.excess(self.channelCalls.count) { self.channelCalls.removeFirst(excess) }
     }
 
-    /// How many of `count` records to drop. Drops a block at once, because removing from the front moves all others.
+    /// How many of `count` records to drop; nil for none. They are dropped in blocks, because removing from the front
+    /// moves all others.
     private func excess(_ count: Int) -> Int? {
-        guard let keep, count > keep + keep / 10 else { return nil }
+        guard let keep, count - keep > keep / 10 else { return nil }
         return count - keep
     }
 

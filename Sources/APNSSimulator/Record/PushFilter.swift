@@ -1,9 +1,9 @@
 public import APNSModel
 
-/// Selects recorded pushes. A push matches if it has all values that are not nil.
+/// Selects recorded pushes. A push matches if it equals the filter in every value that is not nil.
 public struct PushFilter: Sendable, Hashable {
-    /// A device token, in either case.
-    public var deviceToken: String?
+    /// A device token in lower case. `init` accepts either case.
+    public var deviceToken: String? { didSet { self.deviceToken = self.deviceToken?.lowercased() } }
     /// The value of `apns-topic`, or the bundle ID of a broadcast.
     public var topic: String?
     /// The value of `apns-push-type`.
@@ -49,13 +49,13 @@ public struct PushFilter: Sendable, Hashable {
     }
 }
 
-/// A part of the recorded pushes: those between two positions, from one end.
+/// A part of the recorded pushes: a range of positions, a limit, and whether the oldest or the newest come first.
 package struct PushPage: Sendable {
     /// Only pushes after this position (`PushRecord.order`).
     package var after = 0
     /// Only pushes before this position.
     package var before = Int.max
-    /// The most pushes.
+    /// The maximum number of pushes.
     package var limit = Int.max
     /// Whether the newest come first.
     package var newestFirst = false
@@ -69,7 +69,7 @@ package struct PushPage: Sendable {
 }
 
 extension Ledger {
-    /// The recorded pushes and broadcasts that match, in one order.
+    /// The recorded pushes and broadcasts that match, merged by position.
     package func select(_ filter: PushFilter, _ page: PushPage = PushPage()) -> [PushRecord] {
         var pushes = Self.range(self.pushes, page)
         var broadcasts = Self.range(self.broadcasts, page)
@@ -89,14 +89,14 @@ extension Ledger {
         return selected
     }
 
-    /// The records of a page: they are in the order of their positions.
+    /// The records within the positions of a page. `records` is in the order of positions.
     private static func range(_ records: [PushRecord], _ page: PushPage) -> ArraySlice<PushRecord> {
         let start = self.firstIndex(in: records) { $0.order > page.after }
         let end = self.firstIndex(in: records) { $0.order >= page.before }
         return start < end ? records[start..<end] : []
     }
 
-    /// The first index from which on a condition holds.
+    /// The first index at which a condition holds, which must then hold for all later records (binary search).
     private static func firstIndex(in records: [PushRecord], where holds: (PushRecord) -> Bool) -> Int {
         var low = 0
         var high = records.count

@@ -25,7 +25,7 @@ public struct PushRecord: Sendable, Hashable {
         public static let lost = Fate(rawValue: "lost")
     }
 
-    /// What the client received, as one word.
+    /// What the client received.
     public enum Outcome: String, Sendable, Hashable, CaseIterable {
         /// The response 200 was sent.
         case accepted
@@ -35,7 +35,8 @@ public struct PushRecord: Sendable, Hashable {
         case noResponse = "no-response"
     }
 
-    /// The position of the decision, from 1, over all connections. Never restarts, so it can serve as a cursor.
+    /// The position among all recorded pushes and broadcasts, from 1. It continues after `Simulator.reset()`, so it can
+    /// serve as a cursor.
     public var order: Int
     /// The number of the connection, from 1, in the order of acceptance.
     public var connection: Int
@@ -88,7 +89,7 @@ public struct PushRecord: Sendable, Hashable {
     /// The header fields of the response; empty unless the configuration records payloads.
     public var responseHeaders: [(name: String, value: String)] { self.responseFields.all }
 
-    /// What the client received, as one word.
+    /// What the client received, derived from `fate` and `status`.
     public var outcome: Outcome {
         guard self.fate == .responded else { return .noResponse }
         return self.status.map { (200..<300).contains($0) } == true ? .accepted : .rejected

@@ -3,7 +3,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-// What the simulator received, and waiting for it.
+// The record of what the simulator received, and waiting for pushes.
 extension Simulator {
     /// A copy of the current ledger: everything that the simulator has received and done so far.
     public var record: Ledger {
@@ -50,13 +50,22 @@ extension Simulator {
         }
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                core.state.withLock { $0.waiters[id] = .init(condition: condition, continuation: continuation) }
+                let known = core.state.withLock { state -> Result<Void, SimulatorError>? in
+                    if condition(state.ledger) { return .success(()) }
+                    if state.isStopped { return .failure(Self.stopped) }
+                    state.waiters[id] = .init(condition: condition, continuation: continuation)
+                    return nil
+                }
+                if let known { return continuation.resume(returning: known) }
                 let timer = MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: TimeAmount(bounded: timeout))
                 {
                     Self.endWaiting(id, .timedOut, "the ledger did not meet the condition in \(timeout)", core)
                 }
-                // Evaluates the condition, now that the waiter is registered.
-                core.update { $0.waiters[id]?.timer = timer }
+                let isWaiting = core.state.withLock { state in
+                    state.waiters[id]?.timer = timer
+                    return state.waiters[id] != nil
+                }
+                if !isWaiting { timer.cancel() }
                 if Task.isCancelled { Self.endWaiting(id, .cancelled, "the waiting task was cancelled", core) }
             }
         } onCancel: {
@@ -65,16 +74,22 @@ extension Simulator {
         try result.get()
     }
 
+    static let stopped = SimulatorError(code: .cancelled, message: "the simulator was stopped")
+
     private static func endWaiting(
         _ id: Int,
         _ code: SimulatorError.Code,
         _ message: String,
         _ core: SimulatorCore
     ) {
-        let (waiter, ledger) = core.state.withLock { ($0.waiters.removeValue(forKey: id), $0.ledger) }
-        let counts =
-            "received \(ledger.requestsReceived), processed \(ledger.requestsProcessed), "
-            + "connections \(ledger.connectionsOpened)"
+        let (waiter, counts) = core.state.withLock { state in
+            let ledger = state.ledger
+            return (
+                state.waiters.removeValue(forKey: id),
+                "received \(ledger.requestsReceived), processed \(ledger.requestsProcessed), "
+                    + "connections \(ledger.connectionsOpened)"
+            )
+        }
         waiter?.end(.failure(SimulatorError(code: code, message: "\(message) (\(counts))")))
     }
 
@@ -87,9 +102,10 @@ extension Simulator {
     /// ```
     ///
     /// - Parameters:
-    ///   - filter: What they must have in common; default: all of them.
-    ///   - order: Only those after this position (`PushRecord.order`), for example the last one that you have seen.
-    ///   - limit: The most pushes.
+    ///   - filter: The values that a push must have; default: selects all pushes.
+    ///   - order: Selects only pushes after this position (`PushRecord.order`), for example that of the last push you
+    ///     have seen.
+    ///   - limit: The maximum number of pushes.
     public func received(
         _ filter: PushFilter = PushFilter(),
         after order: Int = 0,
@@ -109,8 +125,8 @@ extension Simulator {
     /// ```
     ///
     /// - Parameters:
-    ///   - count: How many to wait for. At most as many as the ledger keeps (`Simulator.Configuration.keep`).
-    ///   - filter: What they must have in common; default: nothing.
+    ///   - count: How many to wait for.
+    ///   - filter: The values that a push must have; default: counts all pushes.
     ///   - order: Counts only those after this position (`PushRecord.order`).
     ///   - timeout: The longest time to wait.
     /// - Returns: The first `count` of them.
@@ -122,39 +138,60 @@ extension Simulator {
         after order: Int = 0,
         timeout: Duration = .seconds(10)
     ) async throws(SimulatorError) -> [PushRecord] {
-        // The pushes up to `last` have been counted.
-        let progress = Mutex((last: order, found: 0, resets: self.core.state.withLock { $0.ledger.resets }))
+        let (pushes, isComplete) = try await self.collect(count, filter, after: order, timeout: timeout)
+        guard isComplete else {
+            throw SimulatorError(
+                code: .timedOut,
+                message: "\(pushes.count) of \(count) matching pushes arrived in \(timeout)"
+            )
+        }
+        return pushes
+    }
+
+    /// Like `waitFor`, but returns what has arrived when the time is over.
+    package func collect(
+        _ count: Int,
+        _ filter: PushFilter,
+        after order: Int,
+        timeout: Duration
+    ) async throws(SimulatorError) -> (pushes: [PushRecord], isComplete: Bool) {
+        // Pushes are kept here as they arrive, because the ledger may drop them before the last one arrives. Those up
+        // to `last` have been examined.
+        struct Progress {
+            var last: Int
+            var pushes: [PushRecord] = []
+            var resets: Int
+        }
+        let resets = self.core.state.withLock { $0.ledger.resets }
+        let progress = Mutex(Progress(last: order, resets: resets))
         do {
             try await self.waitUntil(timeout: timeout) { ledger in
                 progress.withLock { progress in
                     if ledger.resets != progress.resets {
                         progress.resets = ledger.resets
-                        progress.found = 0
+                        progress.pushes = []
                     }
-                    progress.found += ledger.select(filter, PushPage(after: progress.last)).count
+                    let page = PushPage(after: progress.last, limit: max(count - progress.pushes.count, 0))
+                    progress.pushes += ledger.select(filter, page)
                     progress.last = max(progress.last, ledger.lastOrder)
-                    return progress.found >= count
+                    return progress.pushes.count >= count
                 }
             }
         } catch {
             guard error.code == .timedOut else { throw error }
-            let found = progress.withLock { $0.found }
-            throw SimulatorError(
-                code: .timedOut,
-                message: "\(found) of \(count) matching pushes arrived in \(timeout)"
-            )
+            return (progress.withLock { $0.pushes }, false)
         }
-        return self.received(filter, after: order, limit: max(count, 0))
+        return (progress.withLock { $0.pushes }, true)
     }
 
     /// The time of a recorded event by the system's clock.
     ///
     /// - Returns: Milliseconds since 1970.
     public func milliseconds(of time: ContinuousClock.Instant) -> Int64 {
-        self.core.state.withLock { $0.wallClock(time) }
+        self.core.milliseconds(of: time)
     }
 
-    /// Numbers of the ledger, without a copy of it.
+    /// Totals of the ledger, read without a copy of it.
     package struct Counts: Sendable {
         package var outcomes: [PushRecord.Outcome: Int]
         package var duplicates: Int
@@ -171,28 +208,17 @@ extension Simulator {
         package var devices: Int
     }
 
-    package var counts: Counts {
+    package var counts: Counts { self.core.state.withLock { $0.counts } }
+
+    /// The counts, and the pushes after a position, of one moment.
+    package func batch(after order: Int, limit: Int) -> (counts: Counts, pushes: [PushRecord]) {
         self.core.state.withLock { state in
-            let ledger = state.ledger
-            return Counts(
-                outcomes: ledger.outcomes,
-                duplicates: ledger.duplicates.count,
-                responses: ledger.responses,
-                connectionsOpen: state.sessions.count,
-                connectionsOpened: ledger.connectionsOpened,
-                kept: ledger.pushes.count + ledger.broadcasts.count,
-                keep: ledger.keep,
-                dropped: ledger.dropped,
-                lastOrder: ledger.lastOrder,
-                resets: ledger.resets,
-                clearedOrder: ledger.clearedOrder,
-                devices: state.devices.count
-            )
+            (state.counts, state.ledger.select(PushFilter(), PushPage(after: order, limit: limit)))
         }
     }
 
     /// Forgets what was received, and removes all faults, states of device tokens, and devices. Keys, topics, channels
-    /// and open connections stay. `PushRecord.order` goes on counting.
+    /// and open connections stay. `PushRecord.order` continues.
     public func reset() {
         self.core.update { state in
             state.ledger.clear()
@@ -200,6 +226,26 @@ extension Simulator {
             state.rules.tokenStates = [:]
             state.devices = VirtualDevices()
             state.pausedUntil = nil
+            state.clockOffset = SimulatorState.clockOffset(state.configuration)
         }
+    }
+}
+
+extension SimulatorState {
+    fileprivate var counts: Simulator.Counts {
+        Simulator.Counts(
+            outcomes: self.ledger.outcomes,
+            duplicates: self.ledger.duplicates.count,
+            responses: self.ledger.responses,
+            connectionsOpen: self.sessions.count,
+            connectionsOpened: self.ledger.connectionsOpened,
+            kept: self.ledger.pushes.count + self.ledger.broadcasts.count,
+            keep: self.ledger.keep,
+            dropped: self.ledger.dropped,
+            lastOrder: self.ledger.lastOrder,
+            resets: self.ledger.resets,
+            clearedOrder: self.ledger.clearedOrder,
+            devices: self.devices.count
+        )
     }
 }

@@ -100,7 +100,7 @@ public final class Simulator: Sendable {
             return waiters
         }
         for waiter in waiters {
-            waiter.end(.failure(SimulatorError(code: .cancelled, message: "the simulator was stopped")))
+            waiter.end(.failure(Self.stopped))
         }
     }
 
@@ -187,7 +187,8 @@ public final class Simulator: Sendable {
     /// - Returns: whether there was such a fault.
     @discardableResult
     public func removeFault(id: Int) -> Bool {
-        self.core.update { $0.engine.remove(id: id) }
+        let uptime = self.core.now.uptime
+        return self.core.update { $0.engine.remove(id: id, at: uptime) }
     }
 
     /// Applies an effect to open connections now. Effects on a single request do nothing.

@@ -3,6 +3,12 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
+#if canImport(FoundationEssentials)
+    internal import FoundationEssentials
+#else
+    internal import Foundation
+#endif
+
 /// The state that a simulator's connections share, with its lock.
 final class SimulatorCore: Sendable {
     let configuration: Simulator.Configuration
@@ -11,6 +17,7 @@ final class SimulatorCore: Sendable {
     /// Set once, before the first connection can arrive.
     let listener = Mutex<ListenerKeeper?>(nil)
     private let start = ContinuousClock.now
+    private let startMilliseconds = Int64((Date().timeIntervalSince1970 * 1000).rounded())
 
     init(_ configuration: Simulator.Configuration) {
         self.configuration = configuration
@@ -22,8 +29,14 @@ final class SimulatorCore: Sendable {
         return SimulatorState.Now(
             instant: instant,
             uptime: self.start.duration(to: instant),
-            seconds: self.configuration.clock()
+            seconds: self.configuration.clock(),
+            milliseconds: self.milliseconds(of: instant)
         )
+    }
+
+    /// Milliseconds since 1970, by the system's clock at the simulator's start.
+    func milliseconds(of instant: ContinuousClock.Instant) -> Int64 {
+        self.startMilliseconds + Int64((self.start.duration(to: instant) / .milliseconds(1)).rounded())
     }
 
     // MARK: Faults

@@ -3,12 +3,6 @@ internal import APNSBasics
 internal import HTTP2Wire
 internal import NIOCore
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 /// The state that all connections of a simulator share. Its lock is taken once for each batch of requests.
 struct SimulatorState {
     struct Waiter {
@@ -29,6 +23,8 @@ struct SimulatorState {
         var uptime: Duration
         /// Seconds since 1970.
         var seconds: Int64
+        /// Milliseconds since 1970 by the system's clock, which faults do not change.
+        var milliseconds: Int64
     }
 
     /// How many bytes of a response's body are recorded.
@@ -39,9 +35,6 @@ struct SimulatorState {
     var rules: APNSRules { didSet { self.channels.topics = self.rules.topics } }
     var channels = ChannelStore()
     var devices = VirtualDevices()
-    /// The simulator's start, by two clocks.
-    let start = ContinuousClock.now
-    let startMilliseconds = Int64((Date().timeIntervalSince1970 * 1000).rounded())
     var verifier: ProviderTokenVerifier
     /// Increases whenever the keys change.
     var keyGeneration = 0
@@ -85,8 +78,12 @@ struct SimulatorState {
         self.ledger = Ledger(keep: configuration.keep)
         self.random = SplitMix64(seed: configuration.seed &+ 0x5EED)
         self.faultRandom = SplitMix64(seed: configuration.seed &+ 0xFA17)
+        self.clockOffset = Self.clockOffset(configuration)
+    }
+
+    static func clockOffset(_ configuration: Simulator.Configuration) -> Int64 {
         let limit = Simulator.clockOffsetLimit
-        self.clockOffset = min(max(configuration.clockOffset, -limit), limit)
+        return min(max(configuration.clockOffset, -limit), limit)
     }
 
     /// The waiters whose condition the ledger now meets. Resume them after releasing the lock.
@@ -234,7 +231,7 @@ struct SimulatorState {
         if note.fate == .responded, let verdict = note.verdict {
             note.delay = self.wait(draw.delay + self.configuration.responseDelay, connection, now)
             let response = self.response(streamID, verdict, id, now, scripted, plan, madeID)
-            note.response = response
+            if self.configuration.recording == .pushes { note.response = response }
             actions.append(.respond(response, after: note.delay))
         }
         self.record(request, view, id, connection, now, note, madeID: madeID)
@@ -391,7 +388,9 @@ struct SimulatorState {
         let apnsID =
             (call == nil ? view.id : view.requestID).map { APNSID(utf8: $0) }
             ?? id?.withUnsafeBufferPointer { APNSID(utf8: $0) }
-        if isProcessed, let apnsID { self.ledger.count(processed: apnsID) }
+        if isProcessed, let apnsID, call == nil || call?.operation == .broadcast {
+            self.ledger.count(processed: apnsID)
+        }
         guard recording != .ids else { return }
         if let call, call.operation != .broadcast {
             self.record(call, request, id: apnsID, connection, now, note, isProcessed: isProcessed, madeID: madeID)
@@ -426,7 +425,7 @@ struct SimulatorState {
             responseBody: keepsPayload ? Array(note.response?.body.prefix(Self.payloadLimit) ?? []) : []
         )
         self.ledger.append(push)
-        if !self.devices.isEmpty { self.deliver(push) }
+        if !self.devices.isEmpty { self.deliver(push, now.milliseconds) }
     }
 
     private static func nonEmpty(_ text: String) -> String? { text.isEmpty ? nil : text }

@@ -150,6 +150,8 @@ struct ControlAPITests {
             #expect(try await control.call(.DELETE, "/v1/faults").status == 204)
             #expect(try await control.get("/v1/faults").integers("faults", "id").isEmpty)
             #expect(try await control.push(1).certainty == .accepted)
+            let many = "[" + Array(repeating: fault, count: 1001).joined(separator: ",") + "]"
+            #expect(try await control.call(.POST, "/v1/faults", many).status == 409)
             let wrong = try await control.call(.POST, "/v1/faults", #"[{"effect":{"kind":"respond","status":99}}]"#)
             #expect(wrong.status == 400)
             #expect(wrong.text.contains("[0].effect.status = 99: expected a whole number from 200 to 599"))

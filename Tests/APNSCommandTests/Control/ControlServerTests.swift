@@ -1,3 +1,5 @@
+import APNSModel
+import APNSPool
 import APNSSimulator
 import Foundation
 import Testing
@@ -72,6 +74,25 @@ struct ControlServerTests {
         }
     }
 
+    @Test("A request after HEAD, or on HTTP/1.0, gets its own response") func streamsEnd() async throws {
+        try await self.with { _, port in
+            let url = "http://localhost:\(port)/v1"
+            let head = try await self.curl(
+                "-I",
+                "\(url)/ledger",
+                "--next",
+                "-s",
+                "-w",
+                " %{http_code}",
+                "\(url)/tokens"
+            )
+            #expect(head.status == 0 && head.text.hasSuffix("{\"tokens\":[]}\n 200"), "\(head.text)")
+            let options = ["--http1.0", "-H", "connection: keep-alive", "-w", "%{http_code}"]
+            let old = try await self.curl(options[0], options[1], options[2], options[3], options[4], "\(url)/ledger")
+            #expect(old.status == 0 && old.text == "200")
+        }
+    }
+
     @Test("A body above the limit gets 413, and something other than HTTP ends its connection")
     func limits() async throws {
         try await self.with { _, port in
@@ -140,6 +161,34 @@ struct ControlServerTests {
         }
     }
 
+    @Test("Each gap between the kept pushes is reported where it is, and a position from before a restart starts anew")
+    func gaps() async throws {
+        try await ControlClient.with(keep: 2) { control in
+            control.simulator.addChannel("dHN0", to: "com.example.app")
+            let push = PushNotification(
+                topic: "com.example.app",
+                pushType: .liveactivity,
+                rawPayload: Array(#"{"aps":{"event":"update","timestamp":1,"content-state":{}}}"#.utf8)
+            )
+            _ = await control.client.broadcast(push, to: try ChannelID("dHN0"))
+            for number in 1...5 { try await control.push(number) }
+            let server = try await ControlServer(address: "127.0.0.1", port: 0, api: control.api)
+            let task = Task { try await server.run() }
+            let url = "http://localhost:\(server.port)/v1/events?after="
+            let text = try await self.curl("-N", "--max-time", "1", url + "0").text
+            let lines = text.split(separator: "\n").filter { !$0.hasPrefix("data: {\"apns") }
+            #expect(
+                lines.prefix(6) == [
+                    "event: push", "id: 1", "event: dropped", #"data: {"from":2,"to":4}"#, "event: push", "id: 5",
+                ]
+            )
+            let anew = try await self.curl("-N", "--max-time", "1", url + "99").text
+            #expect(anew.hasPrefix("event: reset\ndata: {}\n\nevent: push\nid: 1\n"), "\(anew)")
+            task.cancel()
+            try? await task.value
+        }
+    }
+
     @Test(
         "Invalid options name themselves",
         arguments: [
@@ -161,6 +210,7 @@ struct ControlServerTests {
         try await self.with { _, port in
             let result = try await Tool.run(["simulator", "--port", "0", "--control", "\(port)"])
             #expect(result.status == 78 && result.error.contains("--control \(port)"), "\(result.error)")
+            #expect(result.output.isEmpty)
         }
     }
 
