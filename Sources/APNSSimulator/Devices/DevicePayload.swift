@@ -136,6 +136,7 @@ extension JSONValue {
         switch self {
         case .integer(let number): number
         case .unsigned: .max
+        case .decimal(let number): "\(number)".hasPrefix("-") ? .min : .max
         case .double(let number): Int64(exactly: number.rounded(.down)) ?? (number > 0 ? .max : .min)
         default: nil
         }

@@ -187,7 +187,7 @@ struct HintCollector {
     }
 
     private mutating func checkKeys(_ payload: DevicePayload) {
-        for key in payload.aps.keys.sorted() where DevicePayload.kinds[key] == nil {
+        for key in payload.aps.keys.sorted() where self.hints.count < Self.limit && DevicePayload.kinds[key] == nil {
             let known = DevicePayload.kinds.keys.first { Self.letters($0) == Self.letters(key) }
             let advice = known.map { "Did you mean \($0)?" } ?? "Put your own keys beside aps."
             self.add(

@@ -93,6 +93,16 @@ struct LiveActivityRulesTests {
         #expect(fixture.snapshot().undelivered.map(\.rule) == ["activity-unknown-event", "payload-wrong-type"])
     }
 
+    @Test("A timestamp beyond 64 bits counts as the last or first possible one", arguments: ["", "-"])
+    func hugeTimestamp(sign: String) throws {
+        var fixture = try DeviceFixture(.activity)
+        let digits = sign + String(repeating: "9", count: 30)
+        let update = #"{"aps":{"event":"update","timestamp":\#(digits),"content-state":{}}}"#
+        fixture.push(update, to: .token(DeviceFixture.activity), type: .liveactivity)
+        #expect(fixture.snapshot().activities.map(\.timestamp) == [sign.isEmpty ? .max : .min])
+        #expect(fixture.snapshot().undelivered.isEmpty)
+    }
+
     // MARK: Update and end
 
     @Test("A push with an older timestamp is ignored, one with the same timestamp is applied")
