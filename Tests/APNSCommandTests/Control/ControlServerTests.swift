@@ -1,10 +1,11 @@
 import APNSModel
 import APNSPool
-import APNSSimulator
 import Foundation
+import Synchronization
 import Testing
 
 @testable import APNSCommand
+@testable import APNSSimulator
 
 /// The control API over a socket, asked by `curl`.
 struct ControlServerTests {
@@ -184,6 +185,23 @@ struct ControlServerTests {
             )
             let anew = try await self.curl("-N", "--max-time", "1", url + "99").text
             #expect(anew.hasPrefix("event: reset\ndata: {}\n\nevent: push\nid: 1\n"), "\(anew)")
+            task.cancel()
+            try? await task.value
+        }
+    }
+
+    @Test("A wait ends when its client leaves")
+    func clientLeaves() async throws {
+        try await ControlClient.with { control in
+            let server = try await ControlServer(address: "127.0.0.1", port: 0, api: control.api)
+            let task = Task { try await server.run() }
+            let url = "http://localhost:\(server.port)/v1/pushes/wait?timeoutSeconds=300"
+            async let reply = self.curl("--max-time", "1", url)
+            func waiters() -> Int { control.simulator.core.state.withLock { $0.waiters.count } }
+            #expect(try await eventually { waiters() == 1 })
+            // 28: curl's time was over.
+            #expect(try await reply.status == 28)
+            #expect(try await eventually { waiters() == 0 })
             task.cancel()
             try? await task.value
         }
