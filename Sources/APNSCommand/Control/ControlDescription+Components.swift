@@ -178,7 +178,7 @@ extension ControlDescription {
                 "type": "object", "required": ["token", "topic"], "additionalProperties": false,
                 "properties": {
                   "token": {"type": "string", "pattern": "^([0-9A-Fa-f]{2})+$", "maxLength": 1000},
-                  "kind": {"type": "string", "enum": ["app", "activity", "push-to-start"]},
+                  "kind": {"enum": ["app", "activity", "push-to-start", null]},
                   "topic": {"type": "string", "minLength": 1, "maxLength": 255}
                 }
               },
