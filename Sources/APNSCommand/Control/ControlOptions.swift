@@ -86,7 +86,7 @@ struct ControlOptions: ParsableArguments {
         return Place(address: address, port: try wholeNumber(port, "--control", 0...65535))
     }
 
-    /// Starts the server, and prints its URL.
+    /// Starts the server.
     ///
     /// - Parameters:
     ///   - credentials: The endpoint and the commands that the page shows.

@@ -2,7 +2,7 @@ public import APNSModel
 
 /// Selects recorded pushes. A push matches if it equals the filter in every value that is not nil.
 public struct PushFilter: Sendable, Hashable {
-    /// A device token in lower case. `init` accepts either case.
+    /// A device token, in either case. Stored in lower case.
     public var deviceToken: String? { didSet { self.deviceToken = self.deviceToken?.lowercased() } }
     /// The value of `apns-topic`, or the bundle ID of a broadcast.
     public var topic: String?
