@@ -51,8 +51,8 @@ struct ControlServer: Sendable {
 
     private func serve(_ client: Client) async throws {
         // A response that waits for pushes ends when its client leaves.
-        let answering = Mutex<Task<ControlResponse, Never>?>(nil)
-        client.channel.closeFuture.whenComplete { _ in answering.withLock { $0 }?.cancel() }
+        let responding = Mutex<Task<ControlResponse, Never>?>(nil)
+        client.channel.closeFuture.whenComplete { _ in responding.withLock { $0 }?.cancel() }
         try await client.executeThenClose { parts, responses in
             var head: HTTPRequestHead?
             var body: [UInt8] = []
@@ -77,7 +77,7 @@ struct ControlServer: Sendable {
                     guard let received = head else { continue }
                     head = nil
                     let task = Task { [body] in await self.api.respond(to: received, body: body) }
-                    answering.withLock { $0 = task }
+                    responding.withLock { $0 = task }
                     let response = await withTaskCancellationHandler {
                         await task.value
                     } onCancel: {
