@@ -1,0 +1,118 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+// A package of its own, so that users of the library resolve none of what only the relay needs.
+let package = Package(
+    name: "Relay",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "apns-relay", targets: ["APNSRelayCommand"]),
+        // For queue engines of your own: the protocol, and the suite that tests an engine.
+        .library(name: "PushQueue", targets: ["PushQueue"]),
+        .library(name: "PushQueueConformance", targets: ["PushQueueConformance"]),
+    ],
+    dependencies: [
+        // By name and path: a bare path takes the folder's name, which differs from clone to clone.
+        .package(name: "swift-apns-pool", path: "..", traits: ["Configuration"]),
+        .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-configuration.git", from: "1.4.0", traits: ["JSON"]),
+        .package(url: "https://github.com/apple/swift-crypto.git", "4.5.0"..<"6.0.0"),
+        .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.37.0"),
+        .package(url: "https://github.com/groue/GRDB.swift.git", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0"),
+        .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.37.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
+    ],
+    targets: [
+        // What the relay asks of a queue. Knows no database and no network.
+        .target(
+            name: "PushQueue",
+            dependencies: [.product(name: "APNSModel", package: "swift-apns-pool")],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "SQLitePushQueue",
+            dependencies: [
+                "PushQueue",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        // The tests that every engine must pass, as a library, so that an engine elsewhere can run them.
+        .target(
+            name: "PushQueueConformance",
+            dependencies: ["PushQueue", .product(name: "APNSModel", package: "swift-apns-pool")],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "APNSRelay",
+            dependencies: [
+                "PushQueue",
+                .product(name: "APNSPool", package: "swift-apns-pool"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdTLS", package: "hummingbird"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "APNSRelayCommand",
+            dependencies: [
+                "APNSRelay",
+                "PushQueue",
+                "SQLitePushQueue",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "SQLitePushQueueTests",
+            dependencies: [
+                "PushQueue",
+                "PushQueueConformance",
+                "SQLitePushQueue",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "APNSRelayTests",
+            dependencies: [
+                "APNSRelay",
+                "PushQueue",
+                "SQLitePushQueue",
+                .product(name: "APNSSimulator", package: "swift-apns-pool"),
+                .product(name: "HummingbirdTesting", package: "hummingbird"),
+            ],
+            swiftSettings: settings
+        ),
+    ]
+)

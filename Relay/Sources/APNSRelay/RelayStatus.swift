@@ -1,0 +1,77 @@
+import PushQueue
+
+/// What the API asks of the rest of the relay, besides the queue.
+protocol RelayStatus: Sendable {
+    /// The routes and what each is doing.
+    func routes() async -> [RouteStatus]
+    /// The pushes settled, stored and handed in since the start.
+    var totals: RelayTotals { get }
+    /// The webhooks and what each is doing.
+    func webhooks() async -> [WebhookStatus]
+    /// Lets the next attempt of a parked request to a webhook begin now. Returns whether there is one.
+    func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
+    /// Forgets a parked request to a webhook. Returns whether there was one.
+    func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
+    /// Why the relay is not ready to accept pushes; nil if it is.
+    func notReady() async -> String?
+    /// Tells the dispatcher that a route has new pushes.
+    func signal(_ routes: Set<Route>)
+}
+
+/// What the dispatcher is doing for a route.
+struct RouteStatus: Sendable, Hashable {
+    enum State: String, Sendable {
+        /// Pushes are being sent.
+        case sending
+        /// Nothing is due.
+        case idle
+        /// Nothing is sent for a while, because of the reason.
+        case paused
+    }
+
+    var route: Route
+    var state: State
+    /// Why it is paused.
+    var reason: String?
+    /// When it goes on.
+    var pausedUntil: QueueTime?
+}
+
+/// Counters since the start of the process.
+struct RelayTotals: Sendable, Hashable {
+    /// Pushes stored by requests.
+    var queued = 0
+    /// Pushes that requests handed in again.
+    var duplicates = 0
+    var accepted = 0
+    var rejected = 0
+    var notProcessed = 0
+    var notSent = 0
+    var unknown = 0
+    /// Attempts after which a push returned to the queue.
+    var retried = 0
+    var parked = 0
+    /// Outcomes that came after the first one of their push, which stays.
+    var late = 0
+}
+
+/// What a webhook is doing.
+struct WebhookStatus: Sendable, Hashable {
+    /// A request that was given up.
+    struct Parked: Sendable, Hashable {
+        var id: String
+        var outcomes: Int
+        var since: QueueTime
+        var error: String
+    }
+
+    var name: String
+    var url: String
+    /// The last outcome that it has acknowledged, or that was parked.
+    var position: Int64
+    /// Attempts of the current request; 0 if none has failed.
+    var failures: Int
+    var lastError: String?
+    var nextAttempt: QueueTime?
+    var parked: [Parked]
+}

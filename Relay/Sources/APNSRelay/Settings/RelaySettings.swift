@@ -1,0 +1,176 @@
+public import APNSPool
+
+/// Everything that an operator can set. `RelaySettings(_: ConfigReader)` reads it.
+public struct RelaySettings: Sendable {
+    /// The apps that pushes can be sent to.
+    public var apps: [RelayApp]
+    /// Who may use the API. Empty: everybody may do everything, which is allowed on loopback addresses only.
+    public var callers: [Caller]
+    public var http: HTTPSettings
+    public var dispatch: DispatchSettings
+    public var webhooks: [WebhookSettings]
+    public var storage: StorageSettings
+    /// What all apps' clients share: pool, timeouts and the like.
+    public var group: APNSClientGroup.Configuration
+
+    public init(
+        apps: [RelayApp],
+        callers: [Caller] = [],
+        http: HTTPSettings = HTTPSettings(),
+        dispatch: DispatchSettings = DispatchSettings(),
+        webhooks: [WebhookSettings] = [],
+        storage: StorageSettings = StorageSettings(),
+        group: APNSClientGroup.Configuration = APNSClientGroup.Configuration()
+    ) {
+        self.apps = apps
+        self.callers = callers
+        self.http = http
+        self.dispatch = dispatch
+        self.webhooks = webhooks
+        self.storage = storage
+        self.group = group
+    }
+}
+
+/// An app that pushes can be sent to.
+public struct RelayApp: Sendable {
+    /// The name that requests use.
+    public var name: String
+    /// The bundle ID.
+    public var topic: String
+    public var authentication: APNSAuthentication
+    /// The app's environments by name (`production`, `development`), with their servers.
+    public var environments: [String: APNSEnvironment]
+
+    public init(
+        name: String,
+        topic: String,
+        authentication: APNSAuthentication,
+        environments: [String: APNSEnvironment] = ["production": .production, "development": .development]
+    ) {
+        self.name = name
+        self.topic = topic
+        self.authentication = authentication
+        self.environments = environments
+    }
+
+    /// The environment of a push that names none: the only one, or `production` if there is one. Otherwise nil.
+    public var defaultEnvironment: String? {
+        self.environments.count == 1
+            ? self.environments.keys.first : (self.environments["production"] == nil ? nil : "production")
+    }
+}
+
+/// An application that uses the relay's API.
+public struct Caller: Sendable, Hashable {
+    public var name: String
+    /// The SHA-256 digest of the caller's bearer token.
+    public var tokenDigest: [UInt8]
+    /// The apps that it may send to and read about; nil for all.
+    public var apps: Set<String>?
+    /// Whether it may see the overview and decide about parked pushes and webhooks, as the page does.
+    public var isOperator: Bool
+    /// The most pushes per second that it may hand in, on average over ten seconds; nil for no limit.
+    public var pushesPerSecond: Int?
+
+    public init(
+        name: String,
+        tokenDigest: [UInt8],
+        apps: Set<String>? = nil,
+        isOperator: Bool = false,
+        pushesPerSecond: Int? = nil
+    ) {
+        self.name = name
+        self.tokenDigest = tokenDigest
+        self.apps = apps
+        self.isOperator = isOperator
+        self.pushesPerSecond = pushesPerSecond
+    }
+
+    public func maySend(to app: String) -> Bool { self.apps?.contains(app) ?? true }
+}
+
+/// The listening side of the API.
+public struct HTTPSettings: Sendable, Hashable {
+    /// The address to listen at. Default `127.0.0.1`.
+    public var host = "127.0.0.1"
+    /// The port; 0 for any free one. Default 8027.
+    public var port = 8027
+    /// Files in PEM form; nil for no TLS.
+    public var certificateChainFile: String?
+    public var privateKeyFile: String?
+    /// The authorities that must have signed the callers' certificates (mTLS); nil to ask for no certificate.
+    public var clientAuthoritiesFile: String?
+    /// The largest request body in bytes. Default 32 MiB.
+    public var maxBodyBytes = 33_554_432
+    /// The most bytes of all bodies that are being read or parsed. Default 256 MiB.
+    public var maxBufferedBytes = 268_435_456
+    /// How long a request may take to arrive. Default 60 s.
+    public var requestTimeout = Duration.seconds(60)
+    /// How long a connection may be idle, also within a request. Default 15 s.
+    public var idleTimeout = Duration.seconds(15)
+    /// The most connections. Default 1,000.
+    public var maxConnections = 1_000
+
+    public init() {}
+}
+
+/// How pushes are taken from the queue and sent.
+public struct DispatchSettings: Sendable, Hashable {
+    /// The most pushes that are marked as written and have no durable outcome yet: as many can end as `unknown` if the
+    /// process dies. Default 2,000.
+    public var maxInFlight = 2_000
+    /// The most pushes that are claimed, and marked, at a time. Default 500.
+    public var batch = 500
+    /// The longest time from the mark to the outcome of one attempt. Default 30 s.
+    public var attemptDeadline = Duration.seconds(30)
+    /// The deadline of pushes that name none, from the moment they are stored. Default 1 day.
+    public var defaultDeadline = Duration.seconds(86_400)
+    /// The furthest `notBefore` and `deadline` that a push may have. Default 30 days.
+    public var maxDeadline = Duration.seconds(30 * 86_400)
+    /// The number of attempts after which a push that is always sent back is parked. Default 20.
+    public var maxAttempts = 20
+    /// How long a shutdown may take: the rest of the attempts in flight is then left to the next start. Default 25 s.
+    public var shutdownTimeout = Duration.seconds(25)
+
+    public init() {}
+}
+
+/// Where outcomes are posted to.
+public struct WebhookSettings: Sendable, Hashable {
+    public var name: String
+    /// An `https` or `http` URL.
+    public var url: String
+    /// The key that signs the requests (HMAC-SHA256), at least 24 bytes.
+    public var secret: [UInt8]
+    /// The apps whose outcomes it receives; nil for all.
+    public var apps: Set<String>?
+    /// Whether it receives only outcomes that invalidate a device token.
+    public var onlyInvalidTokens: Bool
+    /// The most outcomes in one request. Default 500.
+    public var batch: Int
+    /// How long one request may take. Default 10 s.
+    public var timeout: Duration
+    /// How long a request is retried before it is parked. Default 1 day.
+    public var giveUpAfter: Duration
+
+    public init(
+        name: String,
+        url: String,
+        secret: [UInt8],
+        apps: Set<String>? = nil,
+        onlyInvalidTokens: Bool = false,
+        batch: Int = 500,
+        timeout: Duration = .seconds(10),
+        giveUpAfter: Duration = .seconds(86_400)
+    ) {
+        self.name = name
+        self.url = url
+        self.secret = secret
+        self.apps = apps
+        self.onlyInvalidTokens = onlyInvalidTokens
+        self.batch = batch
+        self.timeout = timeout
+        self.giveUpAfter = giveUpAfter
+    }
+}

@@ -1,0 +1,167 @@
+public import APNSModel
+
+/// A durable queue of pushes. The relay keeps its promise through this protocol: every push that the queue accepted
+/// ends in one outcome, and none is silently sent twice.
+///
+/// A push is in one of these states:
+///
+/// ```
+/// queued ──claim──▶ claimed ──markWritten──▶ written ──settle──▶ settled
+///    ▲                 │                        │
+///    └──── release, or the lease expires ◀──────┘ release: the push was provably not processed
+///
+/// claimed or written ──park──▶ parked ──retryParked──▶ queued
+/// ```
+/// A claim belongs to one worker until its lease expires, and carries an epoch, which increases with each claim of the
+/// push. `markWritten` compares the epoch: if another worker has claimed the push since then, the mark fails, and the
+/// worker must not send the push. A push with a mark and an expired lease may have been sent, so it is not sent again:
+/// it ends as `unknown`, or is queued again if its owner asked for that (``NewPush/resendsUnknown``).
+///
+/// When a function returns, its effect is durable: it survives the death of the process. `claim` is the exception,
+/// because a lost claim does no harm. Every function throws `QueueError`. After an error, nothing of the call has
+/// happened, unless the error says otherwise.
+///
+/// `PushQueueConformance` tests an implementation.
+public protocol PushQueue: Sendable {
+    // MARK: Enqueueing
+
+    /// Stores pushes.
+    ///
+    /// A push whose idempotency key or id is known is not stored again. A push with a ``NewPush/supersedes`` key
+    /// settles the older ones with that key, device token, app and environment that are not marked as written: their
+    /// outcome is `superseded`, not sent.
+    ///
+    /// - Parameters:
+    ///   - pushes: any number.
+    ///   - isPartial: whether to store the other pushes if some are in conflict with stored ones. If false, a conflict
+    ///     means that none is stored; the results then say `queued` for pushes that could have been stored.
+    /// - Returns: a result for each push, in order.
+    /// - Throws: `QueueError`: `full` if the pushes do not fit in the queue; `unavailable` if they cannot be stored now.
+    func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult]
+
+    // MARK: Sending
+
+    /// Claims the pushes of one route that are due, the one that has been due the longest first.
+    ///
+    /// A push with a ``NewPush/supersedes`` key is not claimed while another one with the same key, device token, app
+    /// and environment is claimed or written.
+    ///
+    /// - Parameters:
+    ///   - route: whose pushes to claim.
+    ///   - limit: the most pushes to return.
+    ///   - worker: who claims.
+    ///   - lease: how long the claims last.
+    /// - Returns: the claimed pushes; empty if none is due.
+    func claim(_ route: Route, limit: Int, worker: WorkerID, lease: Duration) async throws(QueueError) -> [ClaimedPush]
+
+    /// Marks claimed pushes as written, before they are sent. A compare-and-set on the claim's epoch.
+    ///
+    /// - Parameters:
+    ///   - claims: claims of this worker.
+    ///   - lease: how long the marks wait for an outcome: more than the longest time to an outcome.
+    /// - Returns: for each claim, in order, whether it is marked. If false, the lease has expired or another worker has
+    ///   the push, or it was cancelled or superseded: it must not be sent.
+    func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool]
+
+    /// Stores the final outcomes of pushes.
+    ///
+    /// The first outcome of a push is final. An outcome from an earlier epoch than the push has now counts only if it
+    /// is `accepted`, and then ends the other attempt's claim.
+    ///
+    /// - Parameter settlements: outcomes and the claims that they belong to.
+    /// - Returns: for each, in order, whether it was stored.
+    func settle(_ settlements: [Settlement]) async throws(QueueError) -> [SettleResult]
+
+    /// Returns claimed or written pushes to the queue, and clears their marks. Only for pushes that were provably not
+    /// processed, or whose owner wants them sent again (``Release/isUnknown``).
+    ///
+    /// - Parameter releases: claims with the time of the next attempt. A claim with an old epoch is ignored.
+    func release(_ releases: [Release]) async throws(QueueError)
+
+    /// Parks pushes that cannot be sent until somebody decides about them. A claim with an old epoch is ignored.
+    ///
+    /// - Parameter settlements: claims with the outcome of the last attempt. It becomes the push's outcome if the push
+    ///   is dropped.
+    func park(_ settlements: [Settlement]) async throws(QueueError)
+
+    /// Ends the claims whose lease has expired: pushes without a mark are queued again; pushes with a mark end as
+    /// `unknown`, or are queued again if their owner asked for that.
+    ///
+    /// - Returns: how many of each there were.
+    func expireLeases() async throws(QueueError) -> ExpiredLeases
+
+    /// Settles queued pushes whose deadline or expiration has passed (`deadlineExceeded` or `expired`, not sent).
+    ///
+    /// - Parameter limit: the most pushes to settle in this call.
+    /// - Returns: how many were settled.
+    func settleOverdue(limit: Int) async throws(QueueError) -> Int
+
+    // MARK: One push
+
+    /// What is known about a push; nil if it is unknown or was pruned.
+    func status(of id: APNSID) async throws(QueueError) -> PushStatus?
+
+    /// Cancels a push that is not marked as written. Its outcome is `cancelled`, not sent.
+    func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult
+
+    // MARK: Feeds
+
+    /// Settled pushes in the order in which they were settled.
+    ///
+    /// - Parameters:
+    ///   - cursor: the end of the previous page; nil to begin with the oldest.
+    ///   - apps: only pushes of these apps; nil for all.
+    ///   - kind: all outcomes, or only those that invalidate a device token.
+    ///   - limit: the most outcomes to return.
+    /// - Returns: a page. A page may be empty although outcomes follow it: compare `cursor` with the one passed.
+    func outcomes(
+        after cursor: FeedCursor?,
+        apps: Set<String>?,
+        kind: FeedKind,
+        limit: Int
+    ) async throws(QueueError) -> FeedPage
+
+    // MARK: Parked pushes
+
+    /// Parked pushes, the oldest first.
+    ///
+    /// - Parameters:
+    ///   - id: the last push of the previous page; nil to begin.
+    ///   - limit: the most pushes to return.
+    func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus]
+
+    /// Queues a parked push again, due now, with its attempts counted from zero.
+    ///
+    /// - Returns: whether it was parked.
+    func retryParked(_ id: APNSID) async throws(QueueError) -> Bool
+
+    /// Settles a parked push with the outcome of its last attempt.
+    ///
+    /// - Returns: whether it was parked.
+    func dropParked(_ id: APNSID) async throws(QueueError) -> Bool
+
+    // MARK: State
+
+    /// The number of pushes in each state.
+    func counts() async throws(QueueError) -> QueueCounts
+
+    /// The routes that have queued pushes, each with the time at which its first push is due.
+    func queuedRoutes() async throws(QueueError) -> [QueuedRoute]
+
+    /// A small durable value, for the positions of webhooks.
+    func value(forKey key: String) async throws(QueueError) -> [UInt8]?
+
+    /// Stores a small durable value; nil removes it.
+    func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError)
+
+    /// Deletes what the retention no longer covers.
+    ///
+    /// - Parameters:
+    ///   - retention: how long to keep what.
+    ///   - limit: the most rows to delete in this call.
+    /// - Returns: how many rows were deleted; as many as `limit` if there may be more.
+    func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int
+
+    /// Waits for running calls and closes the queue. Later calls throw `closed`.
+    func close() async
+}

@@ -1,0 +1,71 @@
+public import APNSModel
+
+/// What a queue knows about one push.
+public struct PushStatus: Sendable {
+    /// The states of a push.
+    public enum State: String, Sendable, Hashable, CaseIterable {
+        /// Waits to be sent: until its `notBefore`, for its turn, or for the next attempt.
+        case queued
+        /// A worker has it, and has not sent it.
+        case claimed
+        /// Marked as written: it is being sent, or was sent, and has no outcome yet.
+        case written
+        /// Cannot be sent. Somebody must retry or drop it.
+        case parked
+        /// Has its outcome.
+        case settled
+    }
+
+    /// The push's `apns-id`.
+    public var id: APNSID
+    public var state: State
+    public var route: Route
+    public var token: DeviceToken
+    public var caller: String
+    public var queuedAt: QueueTime
+    /// Not sent before this time: the caller's, or that of the next attempt.
+    public var notBefore: QueueTime
+    public var deadline: QueueTime
+    /// How many times it was marked as written.
+    public var attempts: Int
+    /// Of a settled push its outcome; otherwise that of the last attempt, if there was one.
+    public var outcome: PushOutcome?
+    /// When it was settled.
+    public var settledAt: QueueTime?
+
+    public init(
+        id: APNSID,
+        state: State,
+        route: Route,
+        token: DeviceToken,
+        caller: String,
+        queuedAt: QueueTime,
+        notBefore: QueueTime,
+        deadline: QueueTime,
+        attempts: Int,
+        outcome: PushOutcome?,
+        settledAt: QueueTime?
+    ) {
+        self.id = id
+        self.state = state
+        self.route = route
+        self.token = token
+        self.caller = caller
+        self.queuedAt = queuedAt
+        self.notBefore = notBefore
+        self.deadline = deadline
+        self.attempts = attempts
+        self.outcome = outcome
+        self.settledAt = settledAt
+    }
+}
+
+/// Whether a push was cancelled.
+public enum CancelResult: Sendable, Hashable {
+    case cancelled
+    /// It is being sent, or was sent. Nothing was changed.
+    case written
+    /// It already has this outcome.
+    case settled(PushOutcome)
+    case notFound
+}

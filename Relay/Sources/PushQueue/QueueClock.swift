@@ -1,0 +1,59 @@
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The two times that a queue needs, so that tests can set them.
+public protocol QueueClock: Sendable {
+    /// The time of day, for `notBefore`, deadlines and expirations. It may jump.
+    var now: QueueTime { get }
+    /// A time that never jumps while the process runs, for leases.
+    var lease: QueueTime { get }
+}
+
+/// The clocks of the machine. Leases use the time of day at which the process started plus the time that has passed
+/// since then, so a jump of the clock expires none.
+public struct SystemQueueClock: QueueClock {
+    private let start: QueueTime
+    private let startInstant: ContinuousClock.Instant
+
+    public init() {
+        self.start = Self.timeOfDay
+        self.startInstant = .now
+    }
+
+    public var now: QueueTime { Self.timeOfDay }
+    public var lease: QueueTime { self.start.advanced(by: self.startInstant.duration(to: .now)) }
+
+    private static var timeOfDay: QueueTime {
+        QueueTime(millisecondsSince1970: Int64((Date().timeIntervalSince1970 * 1_000).rounded(.down)))
+    }
+}
+
+/// A clock that tests set.
+public final class ManualQueueClock: QueueClock {
+    private let state: Mutex<(now: QueueTime, lease: QueueTime)>
+
+    public init(_ start: QueueTime) {
+        self.state = Mutex((start, start))
+    }
+
+    public var now: QueueTime { self.state.withLock { $0.now } }
+    public var lease: QueueTime { self.state.withLock { $0.lease } }
+
+    /// Lets time pass for both clocks.
+    public func advance(by duration: Duration) {
+        self.state.withLock { state in
+            state.now = state.now.advanced(by: duration)
+            state.lease = state.lease.advanced(by: duration)
+        }
+    }
+
+    /// Makes the time of day jump, as a correction by NTP does.
+    public func jump(by duration: Duration) {
+        self.state.withLock { $0.now = $0.now.advanced(by: duration) }
+    }
+}

@@ -1,0 +1,72 @@
+/// The number of pushes in a queue.
+public struct QueueCounts: Sendable, Hashable {
+    /// The pushes of one route, by state. Settled ones are not counted.
+    public struct OfRoute: Sendable, Hashable {
+        public var route: Route
+        public var queued: Int
+        public var claimed: Int
+        public var written: Int
+        public var parked: Int
+
+        public init(route: Route, queued: Int = 0, claimed: Int = 0, written: Int = 0, parked: Int = 0) {
+            self.route = route
+            self.queued = queued
+            self.claimed = claimed
+            self.written = written
+            self.parked = parked
+        }
+    }
+
+    /// Sorted by the route's description.
+    public var routes: [OfRoute]
+    /// The most pushes that may be queued; nil for no limit.
+    public var capacity: Int?
+
+    public init(routes: [OfRoute], capacity: Int?) {
+        self.routes = routes
+        self.capacity = capacity
+    }
+
+    public var queued: Int { self.routes.reduce(0) { $0 + $1.queued } }
+    public var claimed: Int { self.routes.reduce(0) { $0 + $1.claimed } }
+    public var written: Int { self.routes.reduce(0) { $0 + $1.written } }
+    public var parked: Int { self.routes.reduce(0) { $0 + $1.parked } }
+    /// Pushes without an outcome.
+    public var unsettled: Int { self.queued + self.claimed + self.written + self.parked }
+}
+
+/// A route with queued pushes.
+public struct QueuedRoute: Sendable, Hashable {
+    public var route: Route
+    /// When its first push is due; it may be in the past.
+    public var due: QueueTime
+
+    public init(route: Route, due: QueueTime) {
+        self.route = route
+        self.due = due
+    }
+}
+
+/// How long a queue keeps what it no longer needs for sending.
+public struct Retention: Sendable, Hashable {
+    /// Outcomes, for the feeds and for status requests. Default 7 days.
+    public var outcomes: Duration
+    /// The payloads of settled pushes. Default zero: a payload is deleted when its push is settled.
+    public var payloads: Duration
+    /// Idempotency keys, from the moment the push was stored. Default 1 day.
+    public var idempotencyKeys: Duration
+    /// Parked pushes. After this time, they are dropped. Default 7 days.
+    public var parked: Duration
+
+    public init(
+        outcomes: Duration = .seconds(7 * 86_400),
+        payloads: Duration = .zero,
+        idempotencyKeys: Duration = .seconds(86_400),
+        parked: Duration = .seconds(7 * 86_400)
+    ) {
+        self.outcomes = outcomes
+        self.payloads = payloads
+        self.idempotencyKeys = idempotencyKeys
+        self.parked = parked
+    }
+}

@@ -1,0 +1,25 @@
+/// Why a queue could not do something.
+public struct QueueError: Error, Sendable, Hashable, CustomStringConvertible {
+    public enum Code: String, Sendable, Hashable {
+        /// The queue has reached its capacity. Try again later.
+        case full
+        /// The storage cannot be written or read now: the disk is full, the database is locked, the broker is away. Try
+        /// again later.
+        case unavailable
+        /// The storage is damaged, or was written by a newer version. It needs a person; nothing was overwritten.
+        case unusable
+        /// The queue is closed.
+        case closed
+    }
+
+    public var code: Code
+    /// What happened and what to do about it.
+    public var message: String
+
+    public init(code: Code, message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { self.message }
+}
