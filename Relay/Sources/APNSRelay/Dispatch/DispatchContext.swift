@@ -1,0 +1,60 @@
+import APNSModel
+import Logging
+import PushQueue
+import Synchronization
+
+/// What all routes share.
+struct DispatchContext: Sendable {
+    let queue: any PushQueue
+    let clock: any QueueClock
+    let settings: DispatchSettings
+    let rules: RetryRules
+    let window: InFlightWindow
+    let outbox: Outbox
+    let worker = WorkerID.random()
+    let logger: Logger
+    /// Set once, when the shutdown begins.
+    let isStopping = Latch()
+
+    /// How long a claim lasts. It covers the time to the mark, including a queue that is slow for a while.
+    static let claimLease = Duration.seconds(60)
+    /// How long after its deadline an attempt's outcome may still be stored: the storage may be full for a while.
+    static let settleMargin = Duration.seconds(600)
+
+    var writtenLease: Duration { self.settings.attemptDeadline + Self.settleMargin }
+
+    /// Repeats a call of the queue until it succeeds.
+    ///
+    /// - Returns: the result; nil if the queue is closed or unusable, or if the relay stops.
+    func persistently<Value: Sendable>(
+        _ purpose: String,
+        _ call: @Sendable () async throws(QueueError) -> Value
+    ) async -> Value? {
+        var delay = Duration.milliseconds(100)
+        while true {
+            do throws(QueueError) {
+                return try await call()
+            } catch {
+                let isFinal = error.code == .closed || error.code == .unusable
+                self.logger.log(
+                    level: isFinal ? .error : .warning,
+                    "The queue cannot \(purpose)\(isFinal ? "" : "; trying again")",
+                    metadata: ["error": "\(error)"]
+                )
+                guard !isFinal, !self.isStopping.isSet else { return nil }
+            }
+            try? await Task.sleep(for: delay)
+            if Task.isCancelled { return nil }
+            delay = min(delay * 2, .seconds(5))
+        }
+    }
+}
+
+/// A flag that is set once.
+final class Latch: Sendable {
+    private let state = Mutex(false)
+
+    var isSet: Bool { self.state.withLock { $0 } }
+
+    func set() { self.state.withLock { $0 = true } }
+}

@@ -1,0 +1,88 @@
+import Synchronization
+
+/// Limits the pushes that are marked as written and have no durable outcome yet, over all routes. These are the pushes
+/// that a crash can leave `unknown`.
+///
+/// A route may hold at most four times as many places as are free. One route alone uses four fifths of the window, and
+/// there is always room for another one, even if all others are stuck.
+final class InFlightWindow: Sendable {
+    private struct State {
+        var inFlight = 0
+        var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        var nextID: UInt64 = 0
+        var generation: UInt64 = 0
+    }
+
+    let limit: Int
+    private let state = Mutex(State())
+
+    init(limit: Int) {
+        self.limit = max(limit, 1)
+    }
+
+    var inFlight: Int { self.state.withLock { $0.inFlight } }
+
+    /// Reserves places, fewer than wanted if there is less room.
+    ///
+    /// - Parameters:
+    ///   - wanted: the most places to reserve.
+    ///   - held: the places that the route holds already.
+    /// - Returns: the number of reserved places; 0 if there is no room.
+    func reserve(_ wanted: Int, held: Int) -> Int {
+        self.state.withLock { state in
+            let count = Self.room(limit: self.limit, inFlight: state.inFlight, held: held, wanted: wanted)
+            state.inFlight += count
+            return count
+        }
+    }
+
+    static func room(limit: Int, inFlight: Int, held: Int, wanted: Int) -> Int {
+        let free = limit - inFlight
+        guard free > 0 else { return 0 }
+        // The largest n with held + n <= 4 × (free - n).
+        let share = max((4 * free - held) / 5, 0)
+        return min(wanted, free, held == 0 ? max(share, 1) : share)
+    }
+
+    /// Returns places, and lets waiting routes try again.
+    func release(_ count: Int) {
+        guard count > 0 else { return }
+        self.wake { $0.inFlight -= count }
+    }
+
+    /// Lets waiting routes try again.
+    func wakeAll() { self.wake { _ in } }
+
+    private func wake(_ change: (inout State) -> Void) {
+        let waiting = self.state.withLock { state in
+            change(&state)
+            state.generation &+= 1
+            defer { state.waiting = [:] }
+            return state.waiting.values
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Changes with each release. Read it before the decision to wait, so that no release is missed.
+    var generation: UInt64 { self.state.withLock { $0.generation } }
+
+    /// Returns when the generation differs from the one passed, or when the task is cancelled.
+    func waitForRelease(since generation: UInt64) async {
+        let id = self.state.withLock { state in
+            state.nextID &+= 1
+            return state.nextID
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mayWait = self.state.withLock { state in
+                    guard state.generation == generation, !Task.isCancelled else { return false }
+                    state.waiting[id] = continuation
+                    return true
+                }
+                if !mayWait { continuation.resume() }
+            }
+        } onCancel: {
+            self.state.withLock { $0.waiting.removeValue(forKey: id) }?.resume()
+        }
+    }
+}

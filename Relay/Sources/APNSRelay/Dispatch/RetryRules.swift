@@ -1,0 +1,73 @@
+import APNSModel
+import PushQueue
+
+/// Decides what becomes of a push after an attempt. A pure function of the outcome, the push and the time.
+struct RetryRules: Sendable, Hashable {
+    enum Decision: Sendable, Hashable {
+        /// The outcome is final.
+        case settle
+        /// The push returns to the queue, due at this time.
+        case release(notBefore: QueueTime)
+        /// Somebody must decide: the push was sent back too often, or can never be sent.
+        case park
+    }
+
+    /// The number of attempts after which a push that is sent back again is parked.
+    var maxAttempts: Int
+
+    /// The shortest and the longest time between two attempts of one push.
+    static let firstDelay = Duration.seconds(1)
+    static let longestDelay = Duration.seconds(60)
+
+    /// - Parameters:
+    ///   - outcome: the outcome of the attempt.
+    ///   - push: the push before the attempt.
+    ///   - now: the time of day.
+    func decide(_ outcome: PushOutcome, for push: ClaimedPush, at now: QueueTime) -> Decision {
+        guard let error = outcome.error else { return .settle }
+        if self.isFinal(error, for: push) { return .settle }
+        let next = now.advanced(by: max(error.retryAfter ?? .zero, self.delay(after: push.attempts)))
+        // A push that would be too late then has its outcome now.
+        guard next < push.deadline, !push.push.isExpired(at: next) else { return .settle }
+        if RouteFault(error) == nil, push.attempts + 1 >= self.maxAttempts { return .park }
+        return .release(notBefore: next)
+    }
+
+    /// Whether another attempt is pointless or could show the push twice.
+    private func isFinal(_ error: PushError, for push: ClaimedPush) -> Bool {
+        switch error.certainty {
+        case .accepted: true
+        case .unknown: !push.resendsUnknown
+        // A wrong credential is not the push's fault: it waits for a better one.
+        case .rejected: !error.canResend && error.advice != .fixCredential
+        case .notProcessed, .notSent: !error.canResend
+        }
+    }
+
+    /// Doubles with each attempt.
+    private func delay(after attempts: Int) -> Duration {
+        min(Self.firstDelay * (1 << min(max(attempts, 0), 6)), Self.longestDelay)
+    }
+}
+
+extension PreparedPush {
+    func isExpired(at time: QueueTime) -> Bool {
+        self.isExpired(atSecondsSince1970: time.millisecondsSince1970 / 1_000)
+    }
+}
+
+/// An error that would meet every push of a route, so that the route pauses.
+struct RouteFault: Sendable, Hashable {
+    var message: String
+
+    /// Nil for errors of a single push.
+    init?(_ error: PushError) {
+        switch error.code {
+        case .unavailable, .credential, .configuration, .suspectedMisconfiguration, .notRunning, .queueFull:
+            self.message = error.message
+        default:
+            guard error.advice == .fixCredential else { return nil }
+            self.message = error.message
+        }
+    }
+}

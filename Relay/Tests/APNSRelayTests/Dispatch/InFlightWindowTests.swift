@@ -1,0 +1,67 @@
+import Testing
+
+@testable import APNSRelay
+
+struct InFlightWindowTests {
+    @Test("One route alone gets four fifths, and there is always room for another one")
+    func shares() {
+        let window = InFlightWindow(limit: 1_000)
+        var first = 0
+        while case let places = window.reserve(50, held: first), places > 0 { first += places }
+        #expect(first == 800)
+        var second = 0
+        while case let places = window.reserve(50, held: second), places > 0 { second += places }
+        #expect(second == 160)
+        #expect(window.inFlight == 960)
+    }
+
+    @Test("The window is never exceeded, and a route without a place gets one while there is one", arguments: 1...20)
+    func bounds(limit: Int) {
+        for inFlight in 0...limit {
+            for held in 0...inFlight {
+                let room = InFlightWindow.room(limit: limit, inFlight: inFlight, held: held, wanted: 100)
+                #expect(room >= 0 && inFlight + room <= limit)
+                if held == 0, inFlight < limit { #expect(room > 0) }
+            }
+        }
+    }
+
+    @Test("A waiting route is woken by a release, and never misses one", .timeLimit(.minutes(1)))
+    func wakes() async {
+        let window = InFlightWindow(limit: 1)
+        #expect(window.reserve(1, held: 0) == 1)
+        let generation = window.generation
+        window.release(1)
+        // Released before the wait: returns at once.
+        await window.waitForRelease(since: generation)
+
+        let later = window.generation
+        async let waiting: Void = window.waitForRelease(since: later)
+        window.wakeAll()
+        await waiting
+    }
+
+    @Test("A cancelled wait returns", .timeLimit(.minutes(1)))
+    func cancels() async {
+        let window = InFlightWindow(limit: 1)
+        let generation = window.generation
+        let waiting = Task { await window.waitForRelease(since: generation) }
+        waiting.cancel()
+        await waiting.value
+    }
+}
+
+struct WakeupTests {
+    @Test("A signal before the wait is kept, and several become one", .timeLimit(.minutes(1)))
+    func keeps() async {
+        let wakeup = Wakeup()
+        wakeup.signal()
+        wakeup.signal()
+        #expect(wakeup.isSignalled)
+        await wakeup.wait()
+        #expect(!wakeup.isSignalled)
+        async let waiting: Void = wakeup.wait()
+        wakeup.signal()
+        await waiting
+    }
+}
