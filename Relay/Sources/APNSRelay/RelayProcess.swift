@@ -1,0 +1,85 @@
+import APNSPool
+public import Configuration
+public import Logging
+import Metrics
+public import PushQueue
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What a process that runs a relay does, from reading its settings to its end.
+public enum RelayProcess {
+    /// Opens the queue that the settings name.
+    public typealias OpenQueue = @Sendable (RelaySettings, Logger) async throws -> any PushQueue
+
+    /// The environment's variables (`APNS_RELAY_…`), and the values of a JSON file. The environment counts first.
+    ///
+    /// - Parameter file: the path of the file; nil for the environment alone.
+    /// - Throws: `RelaySettingsError` if the file cannot be read.
+    public static func reader(file: String?) async throws(RelaySettingsError) -> ConfigReader {
+        let environment = EnvironmentVariablesProvider().prefixKeys(with: ConfigKey("apns.relay"))
+        guard let file else { return ConfigReader(provider: environment) }
+        do {
+            let values = try await FileProvider<JSONSnapshot>(filePath: .init(file))
+            return ConfigReader(providers: [environment, values])
+        } catch {
+            throw RelaySettingsError(["\(file): it cannot be read as JSON: \(error)"])
+        }
+    }
+
+    /// Runs a relay until SIGTERM or SIGINT.
+    ///
+    /// - Parameters:
+    ///   - reader: the settings.
+    ///   - openQueue: opens the queue.
+    /// - Throws: `RelaySettingsError`, `QueueError`, or an error of the listening socket.
+    public static func serve(_ reader: ConfigReader, openQueue: OpenQueue) async throws {
+        let settings = try RelaySettings(reader)
+        let logger = try Self.logger(reader)
+        let metrics = PrometheusMetrics()
+        MetricsSystem.bootstrap(metrics)
+        let queue = try await openQueue(settings, logger)
+        let relay: Relay
+        do {
+            relay = try Relay(settings: settings, queue: queue, metrics: metrics, logger: logger)
+        } catch {
+            await queue.close()
+            throw error
+        }
+        try await relay.run { port in
+            let scheme = settings.http.certificateChainFile == nil ? "http" : "https"
+            logger.notice(
+                "The relay is listening",
+                metadata: ["url": "\(scheme)://\(settings.http.host):\(port)", "file": "\(settings.storage.file)"]
+            )
+        }
+    }
+
+    /// Sets up the log: `log.format` is `text` or `json`, `log.level` one of swift-log's levels.
+    static func logger(_ reader: ConfigReader) throws(RelaySettingsError) -> Logger {
+        var settings = SettingsReader(reader)
+        var level = Logger.Level.info
+        if let text = settings.text("log.level") {
+            if let value = Logger.Level(rawValue: text) {
+                level = value
+            } else {
+                let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+                settings.fail("log.level", "\"\(text)\" is none of \(levels)")
+            }
+        }
+        let format = settings.text("log.format") ?? "text"
+        if format != "text", format != "json" {
+            settings.fail("log.format", "\"\(format)\" is neither text nor json")
+        }
+        guard settings.problems.isEmpty else { throw RelaySettingsError(settings.problems) }
+        LoggingSystem.bootstrap { label in
+            format == "json" ? JSONLogHandler(label: label) : StreamLogHandler.standardError(label: label)
+        }
+        var logger = Logger(label: "apns-relay")
+        logger.logLevel = level
+        return logger
+    }
+}

@@ -1,0 +1,41 @@
+import APNSRelay
+import ArgumentParser
+import Configuration
+import SQLitePushQueue
+
+@main
+struct RelayCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "apns-relay",
+        abstract: "Takes pushes over HTTP, keeps them in a file, and sends them to APNs.",
+        discussion: """
+            Every push that the relay has accepted ends in one outcome, and none is silently sent twice, even if the \
+            process is killed. Settings come from environment variables (APNS_RELAY_…) and from a JSON file; \
+            Relay/README.md lists them.
+            """,
+        subcommands: [Serve.self, Doctor.self],
+        defaultSubcommand: Serve.self
+    )
+}
+
+struct SettingsOptions: ParsableArguments {
+    @Option(name: .long, help: ArgumentHelp("A JSON file with settings.", valueName: "file"))
+    var config: String?
+
+    func reader() async throws -> ConfigReader {
+        try await RelayProcess.reader(file: self.config)
+    }
+}
+
+/// `apns-relay serve`
+struct Serve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Runs the relay until SIGTERM or Ctrl-C.")
+
+    @OptionGroup var settings: SettingsOptions
+
+    func run() async throws {
+        try await RelayProcess.serve(try await self.settings.reader()) { settings, logger in
+            try await SQLitePushQueue.open(settings, logger)
+        }
+    }
+}

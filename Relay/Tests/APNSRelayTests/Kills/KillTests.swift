@@ -1,0 +1,157 @@
+import APNSSimulator
+import Foundation
+import Testing
+
+/// Kills the relay with SIGKILL, starts it again with the same file, and compares its outcomes with the simulator's
+/// record.
+@Suite(.serialized)
+struct KillTests {
+    private static let maxInFlight = 200
+
+    private func simulator(delay: Duration = .milliseconds(2)) async throws -> Simulator {
+        var configuration = Simulator.Configuration()
+        configuration.credential = .none
+        configuration.environment = .production
+        configuration.responseDelay = delay
+        return try await Simulator.start(configuration)
+    }
+
+    private func relay(_ simulator: Simulator, _ settings: [String: String] = [:]) throws -> RelayUnderTest {
+        try RelayUnderTest(
+            port: simulator.port,
+            certificateAuthority: simulator.certificateAuthorityPEM,
+            settings: ["DISPATCH_MAX_IN_FLIGHT": "\(Self.maxInFlight)", "DISPATCH_BATCH": "50"].merging(settings) { $1 }
+        )
+    }
+
+    @Test(
+        "Whichever step a kill interrupts, every acknowledged push has one outcome and none is processed twice",
+        .timeLimit(.minutes(2)),
+        arguments: [
+            "enqueue.before:3", "enqueue.after:3", "claim.before:2", "claim.after:2", "markWritten.before:2",
+            "markWritten.after:2", "settle.before:2", "settle.after:2",
+        ]
+    )
+    func atEachPoint(point: String) async throws {
+        let simulator = try await self.simulator()
+        let relay = try self.relay(simulator)
+        let load = PushLoad(relay)
+        try await relay.start(killPoint: point)
+        var next = 0
+        while try await load.post(next..<(next + 100)) { next += 100 }
+        await relay.waitForEnd()
+        try await relay.start()
+        // The application cannot know whether its last request was stored, and repeats it.
+        try #require(try await load.post(next..<(next + 100)))
+        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 1)
+        print("\(point): \(report)")
+        let unknown = report.outcomes["unknown"] ?? 0
+        #expect(unknown <= Self.maxInFlight)
+        // What was not marked is sent.
+        if !point.hasPrefix("markWritten.after"), !point.hasPrefix("settle") { #expect(unknown < report.pushes) }
+        try await relay.clear()
+        await simulator.stop()
+    }
+
+    @Test(
+        "A push that returns to the queue survives a kill at that moment",
+        .timeLimit(.minutes(2)),
+        arguments: ["release.before:1", "release.after:1"]
+    )
+    func whileReturning(point: String) async throws {
+        let simulator = try await self.simulator()
+        // Responses that the client does not repeat itself for long.
+        simulator.inject(Fault(when: .init(times: 200), effect: .respond(.serviceUnavailable)))
+        let relay = try self.relay(simulator, ["DISPATCH_ATTEMPT_DEADLINE": "1s"])
+        let load = PushLoad(relay)
+        try await relay.start(killPoint: point)
+        try #require(try await load.post(0..<100))
+        await relay.waitForEnd()
+        simulator.removeFaults()
+        try await relay.start()
+        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 1)
+        print("\(point): \(report)")
+        try await relay.clear()
+        await simulator.stop()
+    }
+
+    @Test("Kills at random moments under load lose nothing and repeat nothing", .timeLimit(.minutes(8)))
+    func atRandomMoments() async throws {
+        let kills = ProcessInfo.processInfo.environment["RELAY_KILLS"].flatMap(Int.init) ?? 50
+        let seed = ProcessInfo.processInfo.environment["SEED"].flatMap(UInt64.init) ?? .random(in: 1...(1 << 32))
+        var random = SeededGenerator(seed)
+        print("SEED=\(seed)")
+        let simulator = try await self.simulator()
+        let relay = try self.relay(simulator)
+        let load = PushLoad(relay)
+        var next = 0
+        for _ in 0..<kills {
+            try await relay.start()
+            let moment = Duration.milliseconds(Int.random(in: 20...600, using: &random))
+            let killer = Task {
+                try await Task.sleep(for: moment)
+                await relay.kill()
+            }
+            while try await load.post(next..<(next + 100)) { next += 100 }
+            try await killer.value
+        }
+        try await relay.start()
+        try #require(try await load.post(next..<(next + 100)))
+        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: kills)
+        print("\(report)")
+        #expect((report.outcomes["unknown"] ?? 0) <= kills * Self.maxInFlight)
+        #expect((report.outcomes["accepted"] ?? 0) > report.pushes / 2)
+        try await relay.clear()
+        await simulator.stop()
+    }
+
+    @Test("Pushes whose owner wants them sent again are accepted in the end", .timeLimit(.minutes(2)))
+    func resendsUnknown() async throws {
+        let simulator = try await self.simulator(delay: .milliseconds(200))
+        let relay = try self.relay(simulator)
+        let load = PushLoad(relay, resendsUnknown: true)
+        try await relay.start(killPoint: "settle.before:1")
+        try #require(try await load.post(0..<500))
+        await relay.waitForEnd()
+        try await relay.start()
+        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 1, mayRepeat: true)
+        print("\(report)")
+        #expect(report.outcomes == ["accepted": 500])
+        #expect(report.duplicates > 0 && report.duplicates <= Self.maxInFlight)
+        try await relay.clear()
+        await simulator.stop()
+    }
+
+    @Test("SIGTERM under load ends in time, and leaves no unknown push", .timeLimit(.minutes(2)))
+    func graceful() async throws {
+        let simulator = try await self.simulator()
+        let relay = try self.relay(simulator)
+        let load = PushLoad(relay)
+        try await relay.start()
+        for start in stride(from: 0, to: 3_000, by: 500) {
+            try #require(try await load.post(start..<(start + 500)))
+        }
+        await relay.terminate()
+        try await relay.start()
+        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 0)
+        print("\(report)")
+        #expect(report.outcomes == ["accepted": 3_000])
+        try await relay.clear()
+        await simulator.stop()
+    }
+}
+
+/// SplitMix64.
+private struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(_ seed: UInt64) { self.state = seed }
+
+    mutating func next() -> UInt64 {
+        self.state &+= 0x9e37_79b9_7f4a_7c15
+        var result = self.state
+        result = (result ^ (result >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        result = (result ^ (result >> 27)) &* 0x94d0_49bb_1331_11eb
+        return result ^ (result >> 31)
+    }
+}

@@ -1,0 +1,37 @@
+import APNSRelay
+import Foundation
+import PushQueue
+import SQLitePushQueue
+
+/// A relay that kills itself with SIGKILL at a named point, for tests.
+///
+/// The environment variable `KILL_AT` names the point, for example `markWritten.after:3`: after the third call of
+/// `markWritten` has returned.
+@main
+struct KillableRelay {
+    static func main() async throws {
+        let point = ProcessInfo.processInfo.environment["KILL_AT"].flatMap(KillPoint.init)
+        try await RelayProcess.serve(try await RelayProcess.reader(file: nil)) { settings, logger in
+            let queue = try await SQLitePushQueue.open(settings, logger)
+            guard let point else { return queue }
+            return KillingQueue(queue, point: point)
+        }
+    }
+}
+
+/// A call of the queue, and whether to die before or after it.
+struct KillPoint: Sendable, Hashable {
+    var call: String
+    var isAfter: Bool
+    var count: Int
+
+    init?(_ text: String) {
+        let parts = text.split(whereSeparator: { $0 == "." || $0 == ":" })
+        guard parts.count == 3, parts[1] == "before" || parts[1] == "after", let count = Int(parts[2]) else {
+            return nil
+        }
+        self.call = String(parts[0])
+        self.isAfter = parts[1] == "after"
+        self.count = count
+    }
+}
