@@ -74,4 +74,6 @@ struct WebhookStatus: Sendable, Hashable {
     var lastError: String?
     var nextAttempt: QueueTime?
     var parked: [Parked]
+    /// When the oldest outcome that it has yet to acknowledge was settled; nil if there is none.
+    var oldestOutcome: QueueTime? = nil
 }

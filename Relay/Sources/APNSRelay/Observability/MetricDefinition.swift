@@ -1,0 +1,40 @@
+/// What is known about a metric besides its values.
+struct MetricDefinition: Sendable, Hashable {
+    enum Kind: String, Sendable, Hashable {
+        case counter, gauge, histogram
+    }
+
+    var name: String
+    var kind: Kind
+    /// The unit of its values, as the documentation names it.
+    var unit: String
+    /// One sentence: the help text in the export, and the meaning in the documentation.
+    var meaning: String
+    /// The labels that the metric adds to those of Prometheus.
+    var labels: [String]
+    /// Upper limits of a histogram's buckets, ascending.
+    var buckets: [Double]
+
+    init(
+        _ name: String,
+        _ kind: Kind,
+        unit: String,
+        _ meaning: String,
+        labels: [String] = [],
+        buckets: [Double] = MetricDefinition.seconds
+    ) {
+        self.name = name
+        self.kind = kind
+        self.unit = unit
+        self.meaning = meaning
+        self.labels = labels
+        self.buckets = buckets
+    }
+
+    /// The buckets of times: 1 ms to 30 s.
+    static let seconds = [
+        0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+    ]
+    /// The buckets of counts: 1 to 5,000.
+    static let counts: [Double] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000]
+}

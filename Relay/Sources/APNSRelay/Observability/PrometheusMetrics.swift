@@ -1,0 +1,172 @@
+package import Metrics
+import Synchronization
+
+/// A backend of swift-metrics that writes its metrics in Prometheus' text format (version 0.0.4).
+///
+/// The names are those of the metrics, as swift-prometheus has them: a timer `x` is a histogram in seconds (`x_bucket`,
+/// `x_sum`, `x_count`), and a recorder that does not aggregate is a gauge. So the alerts and the dashboard of the
+/// library fit.
+///
+/// The first use of a name decides about its kind. A metric of another kind with this name, and one that would be a
+/// series above the limit, gets a handler that exports nothing; `apns_relay_metric_series_discarded_total` counts them.
+///
+/// Recording a value takes no lock. Making a handler takes one, so keep the handlers of hot paths.
+package final class PrometheusMetrics: MetricsFactory {
+    package static let contentType = PrometheusFormat.contentType
+    /// Counts the handlers that export nothing.
+    static let discarded = MetricDefinition(
+        "apns_relay_metric_series_discarded_total",
+        .counter,
+        unit: "series",
+        "Metrics that are not exported: above the limit of series, or of another kind than an earlier one of the name."
+    )
+
+    private struct Family {
+        var kind: MetricDefinition.Kind
+        var help: String
+        /// By label text.
+        var series: [String: Entry] = [:]
+    }
+
+    private struct Entry {
+        var series: any PrometheusSeries
+        /// How many handlers were made and not destroyed. Metrics with equal names and labels share a series.
+        var owners: Int
+    }
+
+    private struct State {
+        var families: [String: Family] = [:]
+        /// Where a series is, for when its handler is destroyed.
+        var keys: [ObjectIdentifier: (name: String, labels: String)] = [:]
+        /// The family that writes each name: a histogram writes three.
+        var names: [String: String] = [:]
+        var discarded = 0
+    }
+
+    private let definitions: [String: MetricDefinition]
+    private let maxSeries: Int
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - definitions: help texts and buckets by name. A metric that is not in it gets a general help text, and the
+    ///     buckets of a time.
+    ///   - maxSeries: the most series. A histogram is one.
+    init(definitions: [MetricDefinition] = RelayMetrics.table + LibraryMetrics.table, maxSeries: Int = 10_000) {
+        self.definitions = Dictionary(definitions.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        self.maxSeries = maxSeries
+    }
+
+    /// A backend with the help texts of the relay's and the library's metrics, and at most 10,000 series.
+    package convenience init() {
+        self.init(definitions: RelayMetrics.table + LibraryMetrics.table)
+    }
+
+    /// All metrics, sorted by name and labels.
+    package func text() -> String {
+        let (families, discarded) = self.state.withLock { ($0.families, $0.discarded) }
+        var text = ""
+        for (name, family) in families.sorted(by: { $0.key < $1.key }) where !family.series.isEmpty {
+            Self.writeHead(to: &text, name: name, kind: family.kind, help: family.help)
+            for (labels, entry) in family.series.sorted(by: { $0.key < $1.key }) {
+                entry.series.write(to: &text, name: name, labels: labels)
+            }
+        }
+        let metric = Self.discarded
+        Self.writeHead(to: &text, name: metric.name, kind: metric.kind, help: metric.meaning)
+        text += "\(metric.name) \(discarded)\n"
+        return text
+    }
+
+    private static func writeHead(to text: inout String, name: String, kind: MetricDefinition.Kind, help: String) {
+        text += "# HELP \(name) \(PrometheusFormat.help(help))\n# TYPE \(name) \(kind.rawValue)\n"
+    }
+
+    // MARK: MetricsFactory
+
+    package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+        self.series(label, dimensions, .counter) { _ in PrometheusCounter() } ?? DiscardedSeries()
+    }
+
+    package func makeFloatingPointCounter(
+        label: String,
+        dimensions: [(String, String)]
+    ) -> any FloatingPointCounterHandler {
+        self.series(label, dimensions, .counter) { _ in PrometheusCounter() } ?? DiscardedSeries()
+    }
+
+    package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+        self.series(label, dimensions, .gauge) { _ in PrometheusGauge() } ?? DiscardedSeries()
+    }
+
+    package func makeRecorder(
+        label: String,
+        dimensions: [(String, String)],
+        aggregate: Bool
+    ) -> any RecorderHandler {
+        guard aggregate else {
+            return self.series(label, dimensions, .gauge) { _ in PrometheusGauge() } ?? DiscardedSeries()
+        }
+        return self.series(label, dimensions, .histogram) { PrometheusHistogram(limits: $0) } ?? DiscardedSeries()
+    }
+
+    package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+        self.series(label, dimensions, .histogram) { PrometheusHistogram(limits: $0) } ?? DiscardedSeries()
+    }
+
+    package func destroyCounter(_ handler: any CounterHandler) { self.release(handler) }
+    package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) { self.release(handler) }
+    package func destroyMeter(_ handler: any MeterHandler) { self.release(handler) }
+    package func destroyRecorder(_ handler: any RecorderHandler) { self.release(handler) }
+    package func destroyTimer(_ handler: any TimerHandler) { self.release(handler) }
+
+    // MARK: Series
+
+    /// The series of a name and labels; nil if it may not exist.
+    private func series<Series: PrometheusSeries>(
+        _ label: String,
+        _ dimensions: [(String, String)],
+        _ kind: MetricDefinition.Kind,
+        make: (_ limits: [Double]) -> Series
+    ) -> Series? {
+        let name = PrometheusFormat.name(label)
+        let labels = PrometheusFormat.labels(dimensions)
+        return self.state.withLock { state in
+            if let entry = state.families[name]?.series[labels], let series = entry.series as? Series {
+                state.families[name]?.series[labels]?.owners += 1
+                return series
+            }
+            guard state.keys.count < self.maxSeries, self.reserve(name, kind, in: &state) else {
+                state.discarded += 1
+                return nil
+            }
+            let series = make(self.definitions[name]?.buckets ?? MetricDefinition.seconds)
+            state.families[name]?.series[labels] = Entry(series: series, owners: 1)
+            state.keys[ObjectIdentifier(series)] = (name, labels)
+            return series
+        }
+    }
+
+    /// Whether a metric of this name and kind may be exported. If so, its family exists afterwards.
+    private func reserve(_ name: String, _ kind: MetricDefinition.Kind, in state: inout State) -> Bool {
+        if let family = state.families[name] { return family.kind == kind }
+        let written = kind == .histogram ? [name, name + "_bucket", name + "_sum", name + "_count"] : [name]
+        guard name != Self.discarded.name, written.allSatisfy({ state.names[$0] == nil }) else { return false }
+        for each in written { state.names[each] = name }
+        let help = self.definitions[name]?.meaning ?? "A metric without a description."
+        state.families[name] = Family(kind: kind, help: help)
+        return true
+    }
+
+    private func release(_ handler: AnyObject) {
+        let id = ObjectIdentifier(handler)
+        self.state.withLock { state in
+            guard let (name, labels) = state.keys[id], let entry = state.families[name]?.series[labels] else { return }
+            guard entry.owners <= 1 else {
+                state.families[name]?.series[labels]?.owners -= 1
+                return
+            }
+            state.families[name]?.series[labels] = nil
+            state.keys[id] = nil
+        }
+    }
+}

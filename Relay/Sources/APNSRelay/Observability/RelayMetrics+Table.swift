@@ -1,0 +1,166 @@
+extension RelayMetrics {
+    private static let route = ["app", "environment", "lane"]
+
+    // MARK: Pushes
+
+    static let queued = MetricDefinition(
+        "apns_relay_queued_total",
+        .counter,
+        unit: "pushes",
+        "Pushes stored by requests.",
+        labels: RelayMetrics.route
+    )
+    static let duplicates = MetricDefinition(
+        "apns_relay_duplicates_total",
+        .counter,
+        unit: "pushes",
+        "Pushes that requests handed in again; they were not stored a second time.",
+        labels: RelayMetrics.route
+    )
+    static let outcomes = MetricDefinition(
+        "apns_relay_outcomes_total",
+        .counter,
+        unit: "pushes",
+        "Pushes settled by their outcome: accepted, rejected, not-processed, not-sent or unknown.",
+        labels: ["app", "environment", "outcome"]
+    )
+    static let retries = MetricDefinition(
+        "apns_relay_retries_total",
+        .counter,
+        unit: "attempts",
+        "Attempts after which a push returned to the queue.",
+        labels: RelayMetrics.route
+    )
+    static let parked = MetricDefinition(
+        "apns_relay_parked_total",
+        .counter,
+        unit: "pushes",
+        "Pushes that were parked, because they cannot be sent until somebody decides about them.",
+        labels: RelayMetrics.route
+    )
+    static let late = MetricDefinition(
+        "apns_relay_late_outcomes_total",
+        .counter,
+        unit: "outcomes",
+        "Outcomes that came after the first one of their push, which stays.",
+        labels: RelayMetrics.route
+    )
+    static let recovered = MetricDefinition(
+        "apns_relay_recovered_total",
+        .counter,
+        unit: "pushes",
+        "Pushes whose lease expired, at the start or later: queued again (queued), ended as unknown (unknown), or queued "
+            + "again although they may have been processed, as their owner asked (resent).",
+        labels: ["result"]
+    )
+
+    // MARK: Queue
+
+    static let pushes = MetricDefinition(
+        "apns_relay_pushes",
+        .gauge,
+        unit: "pushes",
+        "Pushes without an outcome by state: queued, claimed, written (in flight: as many may end as unknown if the "
+            + "process dies) and parked.",
+        labels: RelayMetrics.route + ["state"]
+    )
+    static let capacity = MetricDefinition(
+        "apns_relay_queue_capacity",
+        .gauge,
+        unit: "pushes",
+        "The most pushes without an outcome; at the limit, requests get 503. Missing if there is no limit."
+    )
+    static let oldestDue = MetricDefinition(
+        "apns_relay_oldest_due_age_seconds",
+        .gauge,
+        unit: "seconds",
+        "How long the queued push that is due the longest has been due; 0 if none is due.",
+        labels: RelayMetrics.route
+    )
+    static let routePaused = MetricDefinition(
+        "apns_relay_route_paused",
+        .gauge,
+        unit: "0 or 1",
+        "1 while nothing is sent on the route, because its credential is refused or the like.",
+        labels: RelayMetrics.route
+    )
+    static let ready = MetricDefinition(
+        "apns_relay_ready",
+        .gauge,
+        unit: "0 or 1",
+        "1 while the relay accepts pushes, as /ready reports it."
+    )
+
+    // MARK: Storage
+
+    static let commitTime = MetricDefinition(
+        "apns_relay_commit_time",
+        .histogram,
+        unit: "seconds",
+        "The time of a commit to the storage, until it is durable."
+    )
+    static let commitGroup = MetricDefinition(
+        "apns_relay_commit_group_size",
+        .histogram,
+        unit: "calls",
+        "How many calls of the queue share one commit.",
+        buckets: MetricDefinition.counts
+    )
+    static let storageErrors = MetricDefinition(
+        "apns_relay_storage_errors_total",
+        .counter,
+        unit: "errors",
+        "Calls of the queue that failed, by code: full, unavailable, unusable or closed.",
+        labels: ["code"]
+    )
+
+    // MARK: Webhooks
+
+    static let webhookRequests = MetricDefinition(
+        "apns_relay_webhook_requests_total",
+        .counter,
+        unit: "requests",
+        "Requests to webhooks by result: acknowledged (2xx), refused (another status), timeout, or failed (no "
+            + "connection).",
+        labels: ["webhook", "result"]
+    )
+    static let webhookLost = MetricDefinition(
+        "apns_relay_webhook_lost_outcomes_total",
+        .counter,
+        unit: "outcomes",
+        "Outcomes that were deleted before the webhook acknowledged them: the retention is shorter than the outage.",
+        labels: ["webhook"]
+    )
+    static let webhookLag = MetricDefinition(
+        "apns_relay_webhook_lag_seconds",
+        .gauge,
+        unit: "seconds",
+        "The age of the oldest outcome that the webhook has yet to acknowledge; 0 if there is none.",
+        labels: ["webhook"]
+    )
+    static let webhookFailures = MetricDefinition(
+        "apns_relay_webhook_failures",
+        .gauge,
+        unit: "attempts",
+        "Failed attempts of the webhook's current request.",
+        labels: ["webhook"]
+    )
+    static let webhookParked = MetricDefinition(
+        "apns_relay_webhook_parked",
+        .gauge,
+        unit: "requests",
+        "Requests that were given up and wait for a decision; the webhook takes no more than 1,000.",
+        labels: ["webhook"]
+    )
+
+    /// Every metric of the relay, in the order of the documentation.
+    static let table: [MetricDefinition] = [
+        RelayMetrics.queued, RelayMetrics.duplicates, RelayMetrics.outcomes, RelayMetrics.retries, RelayMetrics.parked,
+        RelayMetrics.late, RelayMetrics.recovered,
+        RelayMetrics.pushes, RelayMetrics.capacity, RelayMetrics.oldestDue, RelayMetrics.routePaused,
+        RelayMetrics.ready,
+        RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
+        RelayMetrics.webhookRequests, RelayMetrics.webhookLost, RelayMetrics.webhookLag, RelayMetrics.webhookFailures,
+        RelayMetrics.webhookParked,
+    ]
+}

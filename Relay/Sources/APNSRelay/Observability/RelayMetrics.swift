@@ -1,0 +1,332 @@
+import APNSModel
+import Metrics
+import PushQueue
+import Synchronization
+
+/// The relay's own metrics and its totals since the start. `RelayMetrics.table` lists the metrics.
+///
+/// Every function is cheap enough to be called for each push: it looks the route's handlers up, and adds to them. Labels
+/// are names from the settings and fixed words, never ids or device tokens.
+final class RelayMetrics: Sendable {
+    /// The result of a request to a webhook.
+    enum WebhookResult: String, Sendable, CaseIterable {
+        /// 2xx.
+        case acknowledged
+        /// Another status.
+        case refused
+        /// No status in time.
+        case timeout
+        /// No connection, or it was lost.
+        case failed
+    }
+
+    private struct State {
+        var routes: [Route: RouteHandlers] = [:]
+        var webhooks: [String: WebhookHandlers] = [:]
+        var capacity: Meter?
+        var totals = RelayTotals()
+    }
+
+    private let factory: any MetricsFactory
+    private let state = Mutex(State())
+    private let ready: Meter
+    private let commitTime: Timer
+    private let commitGroup: Recorder
+    private let storageErrors: [QueueError.Code: Counter]
+    private let recoveredQueued: Counter
+    private let recoveredUnknown: Counter
+    private let recoveredResent: Counter
+
+    /// - Parameter factory: where the metrics go.
+    init(factory: any MetricsFactory) {
+        self.factory = factory
+        self.ready = Meter(label: Self.ready.name, factory: factory)
+        self.commitTime = Timer(label: Self.commitTime.name, factory: factory)
+        self.commitGroup = Recorder(label: Self.commitGroup.name, aggregate: true, factory: factory)
+        let codes: [QueueError.Code] = [.full, .unavailable, .unusable, .closed]
+        self.storageErrors = Dictionary(
+            uniqueKeysWithValues: codes.map { code in
+                let dimensions = [("code", code.rawValue)]
+                return (code, Counter(label: Self.storageErrors.name, dimensions: dimensions, factory: factory))
+            }
+        )
+        let recovered = { (result: String) in
+            Counter(label: Self.recovered.name, dimensions: [("result", result)], factory: factory)
+        }
+        self.recoveredQueued = recovered("queued")
+        self.recoveredUnknown = recovered("unknown")
+        self.recoveredResent = recovered("resent")
+    }
+
+    /// Counters since the start of the process.
+    var totals: RelayTotals { self.state.withLock { $0.totals } }
+
+    // MARK: Pushes
+
+    /// Requests stored pushes.
+    func queued(_ count: Int = 1, _ route: Route) {
+        self.count(route) { handlers, totals in
+            totals.queued &+= count
+            handlers.queued.increment(by: count)
+        }
+    }
+
+    /// Requests handed in pushes that were stored before.
+    func duplicates(_ count: Int = 1, _ route: Route) {
+        self.count(route) { handlers, totals in
+            totals.duplicates &+= count
+            handlers.duplicates.increment(by: count)
+        }
+    }
+
+    /// A push has its outcome.
+    func settled(_ outcome: PushOutcome, _ route: Route) { self.settled(outcome.certainty, 1, route) }
+
+    /// Pushes have outcomes of this certainty.
+    func settled(_ certainty: Certainty, _ count: Int, _ route: Route) {
+        self.count(route) { handlers, totals in
+            switch certainty {
+            case .accepted: totals.accepted &+= count
+            case .rejected: totals.rejected &+= count
+            case .notProcessed: totals.notProcessed &+= count
+            case .notSent: totals.notSent &+= count
+            case .unknown: totals.unknown &+= count
+            }
+            handlers.outcomes[certainty]?.increment(by: count)
+        }
+    }
+
+    /// A push returned to the queue after an attempt.
+    func retried(_ route: Route) {
+        self.count(route) { handlers, totals in
+            totals.retried &+= 1
+            handlers.retries.increment()
+        }
+    }
+
+    /// A push was parked.
+    func parked(_ route: Route) {
+        self.count(route) { handlers, totals in
+            totals.parked &+= 1
+            handlers.parked.increment()
+        }
+    }
+
+    /// An outcome came after the first one of its push.
+    func late(_ route: Route) {
+        self.count(route) { handlers, totals in
+            totals.late &+= 1
+            handlers.late.increment()
+        }
+    }
+
+    /// Leases expired. The pushes that ended as unknown are not in the totals or in the outcomes, because the queue does
+    /// not say on which routes they were.
+    func recovered(_ expired: ExpiredLeases) {
+        self.recoveredQueued.increment(by: expired.queued)
+        self.recoveredUnknown.increment(by: expired.unknown)
+        self.recoveredResent.increment(by: expired.resent)
+    }
+
+    // MARK: Storage
+
+    /// A commit of the storage.
+    ///
+    /// - Parameters:
+    ///   - calls: how many calls of the queue it made durable.
+    ///   - duration: how long it took.
+    func committed(calls: Int, duration: Duration) {
+        self.commitGroup.record(calls)
+        let (seconds, attoseconds) = duration.components
+        let (nanoseconds, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflow, seconds >= 0 else { return }
+        self.commitTime.recordNanoseconds(nanoseconds &+ attoseconds / 1_000_000_000)
+    }
+
+    /// A call of the queue failed.
+    func storageFailed(_ error: QueueError) { self.storageErrors[error.code]?.increment() }
+
+    // MARK: Webhooks
+
+    /// A request to a webhook ended.
+    func webhookRequest(_ webhook: String, _ result: WebhookResult) {
+        self.handlers(ofWebhook: webhook).requests[result]?.increment()
+    }
+
+    /// Outcomes were deleted before the webhook acknowledged them.
+    func webhookLost(_ webhook: String, _ outcomes: Int) {
+        self.handlers(ofWebhook: webhook).lost.increment(by: outcomes)
+    }
+
+    // MARK: Gauges
+
+    /// Sets the gauges of the queue. Routes of earlier calls that have no pushes now become 0.
+    ///
+    /// - Parameters:
+    ///   - counts: the pushes without an outcome.
+    ///   - queuedRoutes: when the first push of each route is due.
+    ///   - now: the time of day.
+    func setQueue(_ counts: QueueCounts, _ queuedRoutes: [QueuedRoute], now: QueueTime) {
+        let ofRoute = Dictionary(counts.routes.map { ($0.route, $0) }, uniquingKeysWith: { first, _ in first })
+        let due = Dictionary(queuedRoutes.map { ($0.route, $0.due) }, uniquingKeysWith: min)
+        for (route, handlers) in self.handlers(of: Set(ofRoute.keys).union(due.keys)) {
+            let counts = ofRoute[route]
+            handlers.queuedNow.set(counts?.queued ?? 0)
+            handlers.claimedNow.set(counts?.claimed ?? 0)
+            handlers.writtenNow.set(counts?.written ?? 0)
+            handlers.parkedNow.set(counts?.parked ?? 0)
+            handlers.oldestDue.set(due[route].map { max(0, ($0.duration(to: now)).inSeconds) } ?? 0)
+        }
+        if let capacity = counts.capacity {
+            self.state.withLock { state in
+                let meter = state.capacity ?? Meter(label: Self.capacity.name, factory: self.factory)
+                state.capacity = meter
+                return meter
+            }.set(capacity)
+        }
+    }
+
+    /// Sets which routes are paused. Routes that are missing are not.
+    func setRoutes(_ routes: [RouteStatus]) {
+        let paused = Set(routes.filter { $0.state == .paused }.map(\.route))
+        for (route, handlers) in self.handlers(of: Set(routes.map(\.route))) {
+            handlers.paused.set(paused.contains(route) ? 1 : 0)
+        }
+    }
+
+    /// Sets the gauges of the webhooks.
+    func setWebhooks(_ webhooks: [WebhookStatus], now: QueueTime) {
+        for webhook in webhooks {
+            let handlers = self.handlers(ofWebhook: webhook.name)
+            handlers.lag.set(webhook.oldestOutcome.map { max(0, $0.duration(to: now).inSeconds) } ?? 0)
+            handlers.failures.set(webhook.failures)
+            handlers.parked.set(webhook.parked.count)
+        }
+    }
+
+    /// Sets whether the relay accepts pushes.
+    func setReady(_ isReady: Bool) { self.ready.set(isReady ? 1 : 0) }
+
+    // MARK: Handlers
+
+    private func count(_ route: Route, _ body: (RouteHandlers, inout RelayTotals) -> Void) {
+        self.state.withLock { state in
+            let handlers = Self.handlers(of: route, in: &state, self.factory)
+            body(handlers, &state.totals)
+        }
+    }
+
+    /// The handlers of these routes and of all earlier ones.
+    private func handlers(of routes: Set<Route>) -> [Route: RouteHandlers] {
+        self.state.withLock { state in
+            for route in routes { _ = Self.handlers(of: route, in: &state, self.factory) }
+            return state.routes
+        }
+    }
+
+    private static func handlers(
+        of route: Route,
+        in state: inout State,
+        _ factory: any MetricsFactory
+    ) -> RouteHandlers {
+        if let handlers = state.routes[route] { return handlers }
+        let handlers = RouteHandlers(route, factory)
+        state.routes[route] = handlers
+        return handlers
+    }
+
+    private func handlers(ofWebhook name: String) -> WebhookHandlers {
+        self.state.withLock { state in
+            if let handlers = state.webhooks[name] { return handlers }
+            let handlers = WebhookHandlers(name, self.factory)
+            state.webhooks[name] = handlers
+            return handlers
+        }
+    }
+}
+
+/// The handlers of one route. All series exist from the first use of the route, so that Prometheus sees the first event
+/// as an increase.
+private struct RouteHandlers: Sendable {
+    let queued: Counter
+    let duplicates: Counter
+    let outcomes: [Certainty: Counter]
+    let retries: Counter
+    let parked: Counter
+    let late: Counter
+    let queuedNow: Meter
+    let claimedNow: Meter
+    let writtenNow: Meter
+    let parkedNow: Meter
+    let oldestDue: Meter
+    let paused: Meter
+
+    init(_ route: Route, _ factory: any MetricsFactory) {
+        let app = [("app", route.app), ("environment", route.environment)]
+        let dimensions = app + [("lane", route.lane == .interactive ? "interactive" : "bulk")]
+        let counter = { (metric: MetricDefinition) in
+            Counter(label: metric.name, dimensions: dimensions, factory: factory)
+        }
+        let meter = { (metric: MetricDefinition, state: String?) in
+            Meter(
+                label: metric.name,
+                dimensions: dimensions + (state.map { [("state", $0)] } ?? []),
+                factory: factory
+            )
+        }
+        self.queued = counter(RelayMetrics.queued)
+        self.duplicates = counter(RelayMetrics.duplicates)
+        self.outcomes = Dictionary(
+            uniqueKeysWithValues: Certainty.allCases.map { certainty in
+                let dimensions = app + [("outcome", certainty.rawValue)]
+                return (
+                    certainty,
+                    Counter(label: RelayMetrics.outcomes.name, dimensions: dimensions, factory: factory)
+                )
+            }
+        )
+        self.retries = counter(RelayMetrics.retries)
+        self.parked = counter(RelayMetrics.parked)
+        self.late = counter(RelayMetrics.late)
+        self.queuedNow = meter(RelayMetrics.pushes, "queued")
+        self.claimedNow = meter(RelayMetrics.pushes, "claimed")
+        self.writtenNow = meter(RelayMetrics.pushes, "written")
+        self.parkedNow = meter(RelayMetrics.pushes, "parked")
+        self.oldestDue = meter(RelayMetrics.oldestDue, nil)
+        self.paused = meter(RelayMetrics.routePaused, nil)
+    }
+}
+
+/// The handlers of one webhook.
+private struct WebhookHandlers: Sendable {
+    let requests: [RelayMetrics.WebhookResult: Counter]
+    let lost: Counter
+    let lag: Meter
+    let failures: Meter
+    let parked: Meter
+
+    init(_ name: String, _ factory: any MetricsFactory) {
+        let dimensions = [("webhook", name)]
+        self.requests = Dictionary(
+            uniqueKeysWithValues: RelayMetrics.WebhookResult.allCases.map { result in
+                let dimensions = dimensions + [("result", result.rawValue)]
+                return (
+                    result,
+                    Counter(label: RelayMetrics.webhookRequests.name, dimensions: dimensions, factory: factory)
+                )
+            }
+        )
+        self.lost = Counter(label: RelayMetrics.webhookLost.name, dimensions: dimensions, factory: factory)
+        self.lag = Meter(label: RelayMetrics.webhookLag.name, dimensions: dimensions, factory: factory)
+        self.failures = Meter(label: RelayMetrics.webhookFailures.name, dimensions: dimensions, factory: factory)
+        self.parked = Meter(label: RelayMetrics.webhookParked.name, dimensions: dimensions, factory: factory)
+    }
+}
+
+extension Duration {
+    /// The duration in seconds.
+    fileprivate var inSeconds: Double {
+        let (seconds, attoseconds) = self.components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}
