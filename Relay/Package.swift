@@ -73,6 +73,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -103,17 +104,37 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // For the tests: a relay that kills itself at a named point.
+        .executableTarget(
+            name: "KillableRelay",
+            dependencies: [
+                "APNSRelay",
+                "PushQueue",
+                "SQLitePushQueue",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
+            ],
+            path: "Tests/KillableRelay",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "APNSRelayTests",
             dependencies: [
                 "APNSRelay",
+                "KillableRelay",
                 "PushQueue",
                 "SQLitePushQueue",
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],
             swiftSettings: settings
         ),

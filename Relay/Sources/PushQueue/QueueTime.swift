@@ -1,5 +1,5 @@
 /// A point in time, in whole milliseconds since 1970.
-public struct QueueTime: Sendable, Hashable, Comparable, CustomStringConvertible {
+public struct QueueTime: Sendable, Hashable, Codable, Comparable, CustomStringConvertible {
     public var millisecondsSince1970: Int64
 
     public init(millisecondsSince1970: Int64) {

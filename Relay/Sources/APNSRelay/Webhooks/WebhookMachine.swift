@@ -1,0 +1,371 @@
+import PushQueue
+
+/// Decides what one webhook does next: which outcomes a request carries, when it is sent again, when it is given up.
+/// `WebhookSender` performs it.
+///
+/// The machine is asked (`next`) after each event. It sends one request at a time, in the order of the feed. The extent
+/// of a request is stored before it is first sent, so a retry has the same outcomes, also after a restart. The position
+/// is stored once a request is acknowledged, so a crash repeats at most one request.
+///
+/// A request that is given up is parked, unless `maxParked` requests are: then it is retried with the longest delay
+/// until it is acknowledged or an operator drops a parked one, so that no outcome is skipped.
+struct WebhookMachine: Sendable {
+    /// When requests are sent again.
+    struct Retry: Sendable, Hashable {
+        /// The delay after each failed attempt; the last one repeats.
+        var steps: [Duration] = [
+            .seconds(1), .seconds(5), .seconds(30), .seconds(120), .seconds(600), .seconds(3_600),
+        ]
+        /// The share of a delay that a random part adds at most.
+        var jitter = 0.2
+        /// The longest delay that a receiver can ask for.
+        var maxRetryAfter = Duration.seconds(3_600)
+        /// How long a failed request is retried before it is parked.
+        var giveUpAfter = Duration.seconds(86_400)
+        /// The most parked requests.
+        var maxParked = 1_000
+        /// The delay after an error of the storage.
+        var storageDelay = Duration.seconds(1)
+        /// How often to look for outcomes without a signal.
+        var poll = Duration.seconds(10)
+    }
+
+    /// What the shell performs.
+    enum Action: Sendable, Hashable {
+        /// Read the stored state, then call `didRestore`.
+        case restore
+        /// Read the feed after a position, then call `didRead`.
+        case read(after: Int64?)
+        /// Store the values in this order, then call `didStore`.
+        case store([Write])
+        /// Begin to send a request; the call of `didSend` may come later.
+        case send(WebhookExtent)
+        /// Do nothing until the time, or until something happens.
+        case wait(until: QueueTime?)
+    }
+
+    enum Write: Sendable, Hashable {
+        case position(WebhookPosition)
+        case parked([ParkedWebhook])
+    }
+
+    /// What a page of the feed contains.
+    struct Page: Sendable, Hashable {
+        /// The positions of the first and the last outcome; nil if there is none.
+        var outcomes: ClosedRange<Int64>?
+        var count: Int
+        /// When the first outcome was settled.
+        var oldest: QueueTime?
+        /// Where the page ends; nil if the feed is empty.
+        var end: Int64?
+    }
+
+    /// How an attempt ended.
+    enum Result: Sendable, Hashable {
+        case acknowledged
+        /// With the error, and how long the receiver asks to wait.
+        case failed(String, retryAfter: Duration?)
+        /// None of the outcomes is kept any more.
+        case nothingLeft
+        /// The outcomes could not be read.
+        case storage(QueueError)
+    }
+
+    private enum Pending: Sendable, Hashable {
+        case position
+        case begin(WebhookExtent)
+        case park(ParkedWebhook)
+        case unpark(String)
+    }
+
+    private enum Sending: Sendable, Hashable {
+        case current
+        case parked(String)
+    }
+
+    let name: String
+    private let apps: [String]?
+    private let onlyInvalidTokens: Bool
+    private let retry: Retry
+
+    /// The last outcome that was acknowledged, parked, or is none of this webhook's.
+    private(set) var position: Int64?
+    /// The current request.
+    private(set) var current: WebhookExtent?
+    private(set) var failures = 0
+    private(set) var lastError: String?
+    /// When the current request is sent again.
+    private(set) var nextAttempt: QueueTime?
+    private(set) var parked: [ParkedWebhook] = []
+
+    private var isRestored = false
+    /// Why the stored state cannot be used.
+    private var fault: String?
+    private var pending: Pending?
+    private var sending: Sending?
+    /// Parked requests that an operator wants to be sent now.
+    private var retries: [String] = []
+    /// The storage is left alone until then.
+    private var pausedUntil: QueueTime?
+    /// The feed had nothing new; it is read again then.
+    private var idleUntil: QueueTime?
+    private var storedPosition: Int64?
+    private var isPositionDirty = false
+
+    /// - Parameters:
+    ///   - name: the webhook's name.
+    ///   - apps: the apps whose outcomes it receives; nil for all.
+    ///   - onlyInvalidTokens: whether it receives only outcomes that invalidate a device token.
+    ///   - retry: when requests are sent again.
+    init(name: String, apps: Set<String>? = nil, onlyInvalidTokens: Bool = false, retry: Retry = Retry()) {
+        self.name = name
+        self.apps = apps?.sorted()
+        self.onlyInvalidTokens = onlyInvalidTokens
+        self.retry = retry
+    }
+
+    /// When the next attempt of the current request begins, or the next attempt to use the storage.
+    var dueAt: QueueTime? { self.sending == nil ? self.pausedUntil ?? self.nextAttempt : nil }
+
+    /// The id of a request, which its retries keep.
+    func id(of extent: WebhookExtent) -> String { "\(self.name)-\(extent.first)" }
+
+    // MARK: What to do
+
+    /// What to do now. Call it again after each action except `wait`, and after each event.
+    mutating func next(now: QueueTime) -> Action {
+        if self.fault != nil { return .wait(until: nil) }
+        if let pausedUntil = self.pausedUntil {
+            if now < pausedUntil { return .wait(until: pausedUntil) }
+            self.pausedUntil = nil
+        }
+        guard self.isRestored else { return .restore }
+        if let pending = self.pending { return .store(self.writes(of: pending)) }
+        if self.sending != nil { return .wait(until: nil) }
+        while let id = self.retries.first {
+            self.retries.removeFirst()
+            if let parked = self.parked.first(where: { self.id(of: $0.extent) == id }) {
+                self.sending = .parked(id)
+                return .send(parked.extent)
+            }
+        }
+        if let current = self.current {
+            if let nextAttempt = self.nextAttempt, now < nextAttempt { return .wait(until: nextAttempt) }
+            self.sending = .current
+            return .send(current)
+        }
+        if let idleUntil = self.idleUntil, now < idleUntil { return .wait(until: idleUntil) }
+        return .read(after: self.position)
+    }
+
+    private func writes(of pending: Pending) -> [Write] {
+        switch pending {
+        case .position: return [.position(WebhookPosition(position: self.position, extent: nil))]
+        case .begin(let extent): return [.position(WebhookPosition(position: self.position, extent: extent))]
+        case .park(let request):
+            // In this order: after a crash between the two, the request is found among the parked ones.
+            return [
+                .parked(self.parked + [request]),
+                .position(WebhookPosition(position: request.extent.last, extent: nil)),
+            ]
+        case .unpark(let id): return [.parked(self.parkedWithout(id) ?? self.parked)]
+        }
+    }
+
+    // MARK: Storage
+
+    /// The stored state was read.
+    mutating func didRestore(_ stored: WebhookPosition?, parked: [ParkedWebhook], now: QueueTime) {
+        self.isRestored = true
+        self.parked = parked
+        self.position = stored?.position
+        self.storedPosition = stored?.position
+        guard var extent = stored?.extent else { return }
+        if parked.contains(where: { $0.extent.first == extent.first }) {
+            self.position = extent.last
+            self.isPositionDirty = true
+        } else {
+            // The clock may have been corrected since then.
+            extent.formed = min(extent.formed, now)
+            self.current = extent
+        }
+    }
+
+    /// The stored state cannot be used. Nothing is sent, and it is not overwritten.
+    mutating func cannotRestore(_ message: String) {
+        self.fault = message
+        self.lastError = message
+        self.failures = max(1, self.failures)
+    }
+
+    /// What `next` asked to store is stored.
+    mutating func didStore() {
+        guard let pending = self.pending else { return }
+        self.pending = nil
+        self.storageWorks()
+        switch pending {
+        case .position: self.positionIsStored()
+        case .begin(let extent):
+            self.current = extent
+            self.positionIsStored()
+        case .park(let request):
+            self.parked.append(request)
+            self.finishCurrent()
+            self.positionIsStored()
+        case .unpark(let id): self.parked = self.parkedWithout(id) ?? self.parked
+        }
+    }
+
+    /// The storage failed at what `next` asked for. It is asked again after a delay.
+    mutating func storageFailed(_ error: QueueError, now: QueueTime) {
+        self.lastError = error.message
+        self.pausedUntil = now.advanced(by: self.retry.storageDelay)
+    }
+
+    private mutating func positionIsStored() {
+        self.storedPosition = self.position
+        self.isPositionDirty = false
+    }
+
+    private mutating func storageWorks() {
+        if self.failures == 0 { self.lastError = nil }
+    }
+
+    // MARK: Feed
+
+    /// There may be new outcomes.
+    mutating func signal() { self.idleUntil = nil }
+
+    /// A page of the feed was read.
+    mutating func didRead(_ page: Page, now: QueueTime) {
+        self.storageWorks()
+        if let outcomes = page.outcomes {
+            self.pending = .begin(
+                WebhookExtent(
+                    after: self.position,
+                    first: outcomes.lowerBound,
+                    last: outcomes.upperBound,
+                    count: page.count,
+                    apps: self.apps,
+                    onlyInvalidTokens: self.onlyInvalidTokens,
+                    oldest: page.oldest ?? now,
+                    formed: now
+                )
+            )
+            return
+        }
+        if let end = page.end, end > self.position ?? .min {
+            // Outcomes of other apps, or of other kinds. Storing each such position would cost a commit for each page.
+            self.position = end
+            let (skipped, overflow) = end.subtractingReportingOverflow(self.storedPosition ?? 0)
+            if overflow || skipped >= 10_000 { self.isPositionDirty = true }
+            return
+        }
+        self.idleUntil = now.advanced(by: self.retry.poll)
+        if self.isPositionDirty { self.pending = .position }
+    }
+
+    // MARK: Requests
+
+    /// An attempt ended.
+    ///
+    /// - Parameters:
+    ///   - result: how it ended.
+    ///   - now: the time.
+    ///   - random: 0 to 1, for the delay of the next attempt.
+    mutating func didSend(_ result: Result, now: QueueTime, random: Double) {
+        let sending = self.sending
+        self.sending = nil
+        switch sending {
+        case .current: self.didSendCurrent(result, now: now, random: random)
+        case .parked(let id): self.didSendParked(id, result)
+        case nil: break
+        }
+    }
+
+    private mutating func didSendCurrent(_ result: Result, now: QueueTime, random: Double) {
+        guard let current = self.current else { return }
+        switch result {
+        case .acknowledged, .nothingLeft:
+            self.finishCurrent()
+            self.isPositionDirty = true
+        case .storage(let error): self.storageFailed(error, now: now)
+        case .failed(let error, let retryAfter):
+            self.failures += 1
+            self.lastError = error
+            let end = current.formed.advanced(by: self.retry.giveUpAfter)
+            if now >= end {
+                if self.parked.count < self.retry.maxParked {
+                    self.pending = .park(ParkedWebhook(extent: current, since: now, error: error))
+                    return
+                }
+                self.lastError =
+                    "\(error) (not given up, because \(self.parked.count) requests are parked: "
+                    + "retry or drop them)"
+            }
+            let next = now.advanced(by: self.delay(retryAfter: retryAfter, random: random))
+            self.nextAttempt = now < end ? min(next, end) : next
+        }
+    }
+
+    private mutating func finishCurrent() {
+        self.position = self.current?.last ?? self.position
+        self.current = nil
+        self.failures = 0
+        self.lastError = nil
+        self.nextAttempt = nil
+        self.idleUntil = nil
+    }
+
+    private mutating func didSendParked(_ id: String, _ result: Result) {
+        guard let index = self.parked.firstIndex(where: { self.id(of: $0.extent) == id }) else { return }
+        switch result {
+        case .acknowledged: self.pending = .unpark(id)
+        case .failed(let error, _): self.parked[index].error = error
+        case .nothingLeft: self.parked[index].error = "its outcomes are not kept any more: drop the request"
+        case .storage(let error): self.parked[index].error = error.message
+        }
+    }
+
+    private func delay(retryAfter: Duration?, random: Double) -> Duration {
+        let step = self.retry.steps.prefix(max(1, self.failures)).last ?? .seconds(3_600)
+        let delay = step + step * (self.retry.jitter * min(max(random, 0), 1))
+        return max(delay, min(retryAfter ?? .zero, self.retry.maxRetryAfter))
+    }
+
+    // MARK: Decisions of operators
+
+    /// Sends a parked request once more, as soon as no other request is being sent. If it fails, it stays parked.
+    ///
+    /// - Returns: whether it is parked.
+    mutating func retryParked(_ id: String) -> Bool {
+        guard self.parked.contains(where: { self.id(of: $0.extent) == id }) else { return false }
+        if !self.retries.contains(id) { self.retries.append(id) }
+        return true
+    }
+
+    /// The parked requests without one of them; nil if it is not parked. Store them, then call `didDropParked`.
+    func parkedWithout(_ id: String) -> [ParkedWebhook]? {
+        let rest = self.parked.filter { self.id(of: $0.extent) != id }
+        return rest.count == self.parked.count ? nil : rest
+    }
+
+    /// A parked request was dropped.
+    mutating func didDropParked(_ id: String) { self.parked = self.parkedWithout(id) ?? self.parked }
+
+    /// What an operator sees.
+    func status(url: String) -> WebhookStatus {
+        WebhookStatus(
+            name: self.name,
+            url: url,
+            position: self.position ?? 0,
+            failures: self.failures,
+            lastError: self.lastError,
+            nextAttempt: self.dueAt,
+            parked: self.parked.map {
+                .init(id: self.id(of: $0.extent), outcomes: $0.extent.count, since: $0.since, error: $0.error)
+            },
+            oldestOutcome: self.current?.oldest
+        )
+    }
+}

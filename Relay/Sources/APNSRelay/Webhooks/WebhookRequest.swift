@@ -1,0 +1,56 @@
+import PushQueue
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The body of a request to a webhook.
+struct WebhookRequest: Sendable {
+    /// The outcomes that the body holds; fewer than the extent's if some were deleted.
+    var count: Int
+    /// JSON: `{"outcomes":[…]}`.
+    var body: [UInt8]
+
+    init(_ entries: [FeedEntry]) throws {
+        struct Body: Encodable {
+            var outcomes: [PushStatusJSON]
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.withoutEscapingSlashes]
+        let body = Body(outcomes: entries.map { PushStatusJSON($0.push, cursor: $0.cursor) })
+        self.count = entries.count
+        self.body = Array(try encoder.encode(body))
+    }
+
+    /// Reads the outcomes of an extent that are still kept.
+    ///
+    /// A change of the settings since then can only take outcomes away: a receiver never gets those of an app that was
+    /// taken from it.
+    static func entries(
+        of extent: WebhookExtent,
+        settings: WebhookSettings,
+        queue: any PushQueue
+    ) async throws(QueueError) -> [FeedEntry] {
+        var apps = extent.apps.map { Set($0) } ?? settings.apps
+        if let allowed = settings.apps { apps?.formIntersection(allowed) }
+        let kind: FeedKind = extent.onlyInvalidTokens || settings.onlyInvalidTokens ? .invalidTokens : .outcomes
+        var entries: [FeedEntry] = []
+        var cursor = extent.after.map { FeedCursor(position: $0) }
+        while entries.count < extent.count {
+            let page = try await queue.outcomes(
+                after: cursor,
+                apps: apps,
+                kind: kind,
+                limit: extent.count - entries.count
+            )
+            entries += page.entries.filter { $0.cursor.position >= extent.first && $0.cursor.position <= extent.last }
+            guard let end = page.cursor, end.position < extent.last, end.position > cursor?.position ?? .min else {
+                break
+            }
+            cursor = end
+        }
+        return entries
+    }
+}

@@ -1,0 +1,367 @@
+import Logging
+import PushQueue
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Performs what the machine of one webhook decides.
+///
+/// One loop handles all events, so writes to the storage never overlap. Only requests and timers run beside it.
+final class WebhookSender: Sendable {
+    private typealias Reply = CheckedContinuation<Result<Bool, QueueError>, Never>
+
+    private enum Event: Sendable {
+        case signal
+        case timer
+        /// A request ended. The body is kept for the next attempt.
+        case sent(WebhookMachine.Result, WebhookExtent, WebhookRequest?)
+        case retry(String, Reply)
+        case drop(String, Reply)
+    }
+
+    /// The loop's own state.
+    private struct Loop {
+        var machine: WebhookMachine
+        /// The body of the current request.
+        var body: (first: Int64, request: WebhookRequest)?
+        var timer: Task<Void, Never>?
+    }
+
+    private let settings: WebhookSettings
+    private let queue: any PushQueue
+    private let client: WebhookClient
+    private let metrics: RelayMetrics
+    private let clock: any QueueClock
+    private let logger: Logger
+    private let retry: WebhookMachine.Retry
+    private let events: AsyncStream<Event>
+    private let continuation: AsyncStream<Event>.Continuation
+    private let state: Mutex<(status: WebhookStatus, isSignalled: Bool)>
+
+    init(
+        _ settings: WebhookSettings,
+        queue: any PushQueue,
+        client: WebhookClient,
+        metrics: RelayMetrics,
+        clock: any QueueClock,
+        logger: Logger,
+        retry: WebhookMachine.Retry
+    ) {
+        var retry = retry
+        retry.giveUpAfter = settings.giveUpAfter
+        var logger = logger
+        logger[metadataKey: "webhook"] = "\(settings.name)"
+        self.settings = settings
+        self.queue = queue
+        self.client = client
+        self.metrics = metrics
+        self.clock = clock
+        self.logger = logger
+        self.retry = retry
+        (self.events, self.continuation) = AsyncStream.makeStream()
+        self.state = Mutex((WebhookMachine(name: settings.name).status(url: settings.url), false))
+    }
+
+    var name: String { self.settings.name }
+
+    /// What the webhook is doing.
+    var status: WebhookStatus { self.state.withLock { $0.status } }
+
+    /// There may be new outcomes. Signals that are not yet handled become one.
+    func signal() {
+        let isNew = self.state.withLock { state in
+            defer { state.isSignalled = true }
+            return !state.isSignalled
+        }
+        if isNew { self.continuation.yield(.signal) }
+    }
+
+    func retryParked(_ id: String) async throws(QueueError) -> Bool {
+        try await self.ask { .retry(id, $0) }
+    }
+
+    func dropParked(_ id: String) async throws(QueueError) -> Bool {
+        try await self.ask { .drop(id, $0) }
+    }
+
+    private func ask(_ event: (Reply) -> Event) async throws(QueueError) -> Bool {
+        let result = await withCheckedContinuation { (reply: Reply) in
+            if case .terminated = self.continuation.yield(event(reply)) {
+                reply.resume(returning: .failure(Self.stopped))
+            }
+        }
+        return try result.get()
+    }
+
+    private static let stopped = QueueError(code: .closed, message: "the relay is shutting down; try again later")
+
+    // MARK: The loop
+
+    /// Posts outcomes until the task is cancelled. Call it once.
+    func run() async {
+        await withDiscardingTaskGroup { group in
+            var loop = Loop(
+                machine: WebhookMachine(
+                    name: self.settings.name,
+                    apps: self.settings.apps,
+                    onlyInvalidTokens: self.settings.onlyInvalidTokens,
+                    retry: self.retry
+                )
+            )
+            await self.perform(&loop, in: &group)
+            for await event in self.events {
+                await self.handle(event, &loop)
+                self.publish(loop.machine)
+                await self.perform(&loop, in: &group)
+            }
+            loop.timer?.cancel()
+        }
+        // Events that came after the stream's end was seen.
+        self.continuation.finish()
+        for await event in self.events {
+            if case .retry(_, let reply) = event { reply.resume(returning: .failure(Self.stopped)) }
+            if case .drop(_, let reply) = event { reply.resume(returning: .failure(Self.stopped)) }
+        }
+    }
+
+    private func handle(_ event: Event, _ loop: inout Loop) async {
+        switch event {
+        case .timer: break
+        case .signal:
+            self.state.withLock { $0.isSignalled = false }
+            loop.machine.signal()
+        case .sent(let result, let extent, let request): self.didSend(result, extent, request, &loop)
+        case .retry(let id, let reply): reply.resume(returning: .success(loop.machine.retryParked(id)))
+        case .drop(let id, let reply):
+            guard let rest = loop.machine.parkedWithout(id) else {
+                reply.resume(returning: .success(false))
+                return
+            }
+            do {
+                try await self.write(.parked(rest))
+                loop.machine.didDropParked(id)
+                self.publish(loop.machine)
+                reply.resume(returning: .success(true))
+            } catch {
+                self.metrics.storageFailed(error)
+                reply.resume(returning: .failure(error))
+            }
+        }
+    }
+
+    /// Performs actions until the machine waits.
+    private func perform(_ loop: inout Loop, in group: inout DiscardingTaskGroup) async {
+        while !Task.isCancelled {
+            switch loop.machine.next(now: self.clock.lease) {
+            case .restore: await self.restore(&loop.machine)
+            case .read(let position): await self.read(after: position, &loop)
+            case .store(let writes): await self.store(writes, &loop.machine)
+            case .send(let extent):
+                let request = loop.body.flatMap { $0.first == extent.first ? $0.request : nil }
+                group.addTask { await self.send(extent, request) }
+            case .wait(let until):
+                self.setTimer(until, &loop)
+                self.publish(loop.machine)
+                return
+            }
+            self.publish(loop.machine)
+        }
+    }
+
+    private func publish(_ machine: WebhookMachine) {
+        self.state.withLock { $0.status = machine.status(url: self.settings.url) }
+    }
+
+    private func setTimer(_ until: QueueTime?, _ loop: inout Loop) {
+        loop.timer?.cancel()
+        loop.timer = until.map { until in
+            let delay = min(max(self.clock.lease.duration(to: until), .zero), .seconds(3_600))
+            return Task { [continuation] in
+                do {
+                    try await Task.sleep(for: delay)
+                    continuation.yield(.timer)
+                } catch {}  // Replaced by another timer.
+            }
+        }
+    }
+
+    // MARK: Storage
+
+    private static let positionKey = "webhook/"
+    private static let parkedKey = "webhook-parked/"
+
+    private func restore(_ machine: inout WebhookMachine) async {
+        do {
+            let position = try await self.queue.value(forKey: Self.positionKey + self.name)
+            let parked = try await self.queue.value(forKey: Self.parkedKey + self.name)
+            do {
+                let decoder = JSONDecoder()
+                machine.didRestore(
+                    try position.map { try decoder.decode(WebhookPosition.self, from: Data($0)) },
+                    parked: try parked.map { try decoder.decode([ParkedWebhook].self, from: Data($0)) } ?? [],
+                    now: self.clock.lease
+                )
+            } catch {
+                let message =
+                    "The stored position of webhook \(self.name) cannot be read: it is damaged, or was written "
+                    + "by a newer version. Nothing is posted. Update the relay, or give the webhook another name to begin "
+                    + "with the oldest outcome."
+                self.logger.error("\(message)")
+                machine.cannotRestore(message)
+            }
+        } catch {
+            self.failed(error, &machine)
+        }
+    }
+
+    private func read(after position: Int64?, _ loop: inout Loop) async {
+        do {
+            let page = try await self.queue.outcomes(
+                after: position.map { FeedCursor(position: $0) },
+                apps: self.settings.apps,
+                kind: self.settings.onlyInvalidTokens ? .invalidTokens : .outcomes,
+                limit: min(max(self.settings.batch, 1), 1_000)
+            )
+            var summary = WebhookMachine.Page(count: page.entries.count, end: page.cursor?.position)
+            if let first = page.entries.first, let last = page.entries.last, first.cursor <= last.cursor {
+                summary.outcomes = first.cursor.position...last.cursor.position
+                summary.oldest = first.push.settledAt
+                if let request = try? WebhookRequest(page.entries) { loop.body = (first.cursor.position, request) }
+            }
+            loop.machine.didRead(summary, now: self.clock.lease)
+        } catch {
+            self.failed(error, &loop.machine)
+        }
+    }
+
+    private func store(_ writes: [WebhookMachine.Write], _ machine: inout WebhookMachine) async {
+        do {
+            for write in writes { try await self.write(write) }
+            let parked = machine.parked.count
+            machine.didStore()
+            if machine.parked.count > parked, let request = machine.parked.last {
+                self.logger.error(
+                    "a request to the webhook is parked, because it failed for too long",
+                    metadata: [
+                        "id": "\(machine.id(of: request.extent))", "outcomes": "\(request.extent.count)",
+                        "error": "\(request.error)",
+                    ]
+                )
+            }
+        } catch {
+            self.failed(error, &machine)
+        }
+    }
+
+    private func write(_ write: WebhookMachine.Write) async throws(QueueError) {
+        switch write {
+        case .position(let position): try await self.write(position, forKey: Self.positionKey + self.name)
+        case .parked(let parked): try await self.write(parked, forKey: Self.parkedKey + self.name)
+        }
+    }
+
+    private func write(_ value: some Encodable, forKey key: String) async throws(QueueError) {
+        let bytes: [UInt8]
+        do {
+            bytes = Array(try JSONEncoder().encode(value))
+        } catch {
+            throw QueueError(code: .unavailable, message: "The state of a webhook cannot be coded: \(error)")
+        }
+        try await self.queue.setValue(bytes, forKey: key)
+    }
+
+    private func failed(_ error: QueueError, _ machine: inout WebhookMachine) {
+        self.metrics.storageFailed(error)
+        machine.storageFailed(error, now: self.clock.lease)
+    }
+
+    // MARK: Requests
+
+    /// Sends a request, and reports how it ended.
+    private func send(_ extent: WebhookExtent, _ kept: WebhookRequest?) async {
+        var request = kept
+        if request == nil {
+            do {
+                let entries = try await WebhookRequest.entries(of: extent, settings: self.settings, queue: self.queue)
+                guard !entries.isEmpty else {
+                    self.continuation.yield(.sent(.nothingLeft, extent, nil))
+                    return
+                }
+                request = try? WebhookRequest(entries)
+            } catch {
+                self.metrics.storageFailed(error)
+                self.continuation.yield(.sent(.storage(error), extent, nil))
+                return
+            }
+        }
+        guard let request else {
+            self.continuation.yield(.sent(.failed("the outcomes cannot be coded", retryAfter: nil), extent, nil))
+            return
+        }
+        self.continuation.yield(.sent(await self.post(request, extent), extent, request))
+    }
+
+    private func post(_ request: WebhookRequest, _ extent: WebhookExtent) async -> WebhookMachine.Result {
+        let id = "\(self.name)-\(extent.first)"
+        let timestamp = "\(self.clock.now.millisecondsSince1970 / 1_000)"
+        let signature = WebhookSignature.sign(
+            id: id,
+            timestamp: timestamp,
+            body: request.body,
+            secret: self.settings.secret
+        )
+        let response = await self.client.post(
+            self.settings.url,
+            headers: [
+                ("content-type", "application/json"), ("user-agent", "apns-relay"), ("webhook-id", id),
+                ("webhook-timestamp", timestamp), ("webhook-signature", signature),
+            ],
+            body: request.body,
+            timeout: self.settings.timeout
+        )
+        switch response {
+        case .status(200..<300, _):
+            self.metrics.webhookRequest(self.name, .acknowledged)
+            return .acknowledged
+        case .status(let status, let retryAfter):
+            self.metrics.webhookRequest(self.name, .refused)
+            return .failed("the receiver responded with status \(status)", retryAfter: retryAfter)
+        case .timeout:
+            self.metrics.webhookRequest(self.name, .timeout)
+            return .failed("the receiver did not respond within \(self.settings.timeout)", retryAfter: nil)
+        case .failed(let error):
+            self.metrics.webhookRequest(self.name, .failed)
+            return .failed("no connection to the receiver: \(error)", retryAfter: nil)
+        }
+    }
+
+    private func didSend(
+        _ result: WebhookMachine.Result,
+        _ extent: WebhookExtent,
+        _ request: WebhookRequest?,
+        _ loop: inout Loop
+    ) {
+        let failures = loop.machine.failures
+        let isCurrent = extent.first == loop.machine.current?.first
+        if isCurrent { loop.body = request.map { (extent.first, $0) } }
+        loop.machine.didSend(result, now: self.clock.lease, random: .random(in: 0...1))
+        if loop.machine.failures > 0, failures == 0 {
+            self.logger.warning("a webhook fails", metadata: ["error": "\(loop.machine.lastError ?? "")"])
+        } else if loop.machine.failures == 0, failures > 0, result == .acknowledged {
+            self.logger.notice("a webhook acknowledges requests again", metadata: ["failures": "\(failures)"])
+        }
+        let left = result == .nothingLeft ? 0 : request?.count ?? extent.count
+        if result == .acknowledged || (result == .nothingLeft && isCurrent), left < extent.count {
+            let lost = extent.count - left
+            self.metrics.webhookLost(self.name, lost)
+            self.logger.error(
+                "outcomes were deleted before the webhook acknowledged them",
+                metadata: ["outcomes": "\(lost)", "id": "\(loop.machine.id(of: extent))"]
+            )
+        }
+    }
+}
