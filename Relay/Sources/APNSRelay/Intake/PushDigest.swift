@@ -1,0 +1,55 @@
+import APNSModel
+import Crypto
+import PushQueue
+
+/// The SHA-256 digest of a push as it was handed in, which tells whether two pushes with one idempotency key are the
+/// same push.
+///
+/// It covers only what the caller gave: a default that depends on the time or on the relay's settings would make a push
+/// differ from itself when it is handed in again. The order of members, blanks, and the case of the device token do not
+/// matter.
+struct PushDigest {
+    private var hash = SHA256()
+
+    /// - Parameters:
+    ///   - push: the push.
+    ///   - environment: the environment, lane, topic, id and times that the caller gave; nil for those it did not.
+    init(
+        _ push: NewPush,
+        environment: String?,
+        lane: String?,
+        topic: String?,
+        id: APNSID?,
+        notBefore: QueueTime?,
+        deadline: QueueTime?
+    ) {
+        self.add(push.route.app)
+        self.add(environment)
+        self.add(lane)
+        self.add(push.token.hexadecimal)
+        self.add(topic)
+        self.add(id?.description)
+        self.add(push.push.pushType.rawValue)
+        self.add(push.push.priority.map { String($0.rawValue) })
+        self.add(push.push.expiration.headerValue.map { String($0) })
+        self.add(push.push.collapseID?.rawValue)
+        self.add(notBefore.map { String($0.millisecondsSince1970) })
+        self.add(deadline.map { String($0.millisecondsSince1970) })
+        self.add(push.supersedes?.rawValue)
+        self.add(push.resendsUnknown ? "1" : nil)
+        push.push.payload.withUnsafeBytes { self.add(bytes: $0) }
+    }
+
+    var bytes: [UInt8] { Array(self.hash.finalize()) }
+
+    private mutating func add(_ text: String?) {
+        guard var text else { return self.hash.update(data: [UInt8](repeating: 0xFF, count: 8)) }
+        text.withUTF8 { self.add(bytes: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Each part follows its length, so that no two lists of parts have equal bytes.
+    private mutating func add(bytes: UnsafeRawBufferPointer) {
+        withUnsafeBytes(of: UInt64(bytes.count).littleEndian) { self.hash.update(bufferPointer: $0) }
+        self.hash.update(bufferPointer: bytes)
+    }
+}

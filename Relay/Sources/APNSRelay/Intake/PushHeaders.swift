@@ -1,0 +1,118 @@
+import APNSModel
+
+/// The member `headers` of a push that was handed in.
+struct PushHeaders {
+    private enum Name: String, CaseIterable {
+        case pushType = "apns-push-type"
+        case topic = "apns-topic"
+        case priority = "apns-priority"
+        case expiration = "apns-expiration"
+        case collapseID = "apns-collapse-id"
+        case id = "apns-id"
+    }
+
+    private(set) var pushType: PushType
+    /// nil for the topic of the app.
+    private(set) var topic: String?
+    private(set) var priority: Priority?
+    private(set) var expiration: Expiration = .systemDefault
+    private(set) var collapseID: CollapseID?
+    private(set) var id: APNSID?
+
+    /// - Parameters:
+    ///   - slice: the value of the member.
+    ///   - scanner: the scanner that found it.
+    init(_ slice: JSONScanner.Slice, _ scanner: JSONScanner) throws(PushFault) {
+        guard slice.kind == .object else { throw .invalid("headers", "expected a JSON object") }
+        var members: [JSONScanner.Member] = []
+        members.reserveCapacity(Name.allCases.count)
+        var inner = JSONScanner(scanner.bytes, in: slice.range)
+        do {
+            try inner.object(into: &members)
+        } catch {
+            throw PushFault(.badJSON, "headers", error.message)
+        }
+        var seen: Set<Name> = []
+        var pushType: PushType?
+        for member in members {
+            let key = scanner.text(member.key)
+            let field = "headers.\(printable(key))"
+            guard let name = Name(rawValue: key) else {
+                throw .invalid(
+                    field,
+                    "unknown header; expected only \(Name.allCases.map(\.rawValue).joined(separator: ", "))"
+                )
+            }
+            guard seen.insert(name).inserted else { throw .invalid(field, "expected this header only once") }
+            let text = try Self.text(member.value, scanner, field)
+            switch name {
+            case .pushType: pushType = PushType(rawValue: text)
+            case .topic: self.topic = text
+            case .priority: self.priority = Priority(rawValue: Int(try Self.integer(text, field)))
+            case .expiration:
+                let seconds = try Self.integer(text, field)
+                self.expiration = seconds == 0 ? .immediate : .at(secondsSince1970: seconds)
+            case .collapseID:
+                do {
+                    self.collapseID = try CollapseID(text)
+                } catch {
+                    throw .invalid(field, error.description)
+                }
+            case .id:
+                guard let id = APNSID(text) else {
+                    throw .invalid(field, "expected a UUID of 8-4-4-4-12 hexadecimal digits")
+                }
+                self.id = id
+            }
+        }
+        guard let pushType else { throw .invalid("headers.apns-push-type", "this header is missing") }
+        self.pushType = pushType
+    }
+
+    /// A header's value: a string or an integer.
+    private static func text(
+        _ slice: JSONScanner.Slice,
+        _ scanner: JSONScanner,
+        _ field: String
+    ) throws(PushFault) -> String {
+        switch slice.kind {
+        case .string: return scanner.text(slice)
+        case .number:
+            let text = scanner.text(slice)
+            if text.utf8.allSatisfy({ $0 == UInt8(ascii: "-") || $0 &- 0x30 <= 9 }) { return text }
+        default: break
+        }
+        throw .invalid(field, "expected a string or an integer")
+    }
+
+    private static func integer(_ text: String, _ field: String) throws(PushFault) -> Int64 {
+        guard text.utf8.first != UInt8(ascii: "+"), let number = Int64(text) else {
+            throw .invalid(field, "expected an integer of at most 64 bits")
+        }
+        return number
+    }
+
+    /// The push with these headers.
+    ///
+    /// - Parameters:
+    ///   - app: the app with the topic, which the header may extend by a dot and a suffix.
+    ///   - payload: the bytes of the payload.
+    func push(for app: RelayApp, payload: [UInt8]) throws(ValidationError) -> PreparedPush {
+        let topic = self.topic ?? app.topic + self.pushType.topicSuffix
+        guard topic == app.topic || topic.hasPrefix(app.topic + ".") else {
+            throw ValidationError(
+                code: .topicInvalid,
+                field: "apns-topic",
+                value: "expected \(app.topic), or a topic that begins with it and a dot"
+            )
+        }
+        return try PreparedPush(
+            topic: topic,
+            pushType: self.pushType,
+            payload: payload,
+            priority: self.priority,
+            expiration: self.expiration,
+            collapseID: self.collapseID
+        )
+    }
+}

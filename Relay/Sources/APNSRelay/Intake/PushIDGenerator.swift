@@ -1,0 +1,52 @@
+import APNSModel
+import PushQueue
+import Synchronization
+
+/// Makes the ids of pushes: UUIDs of version 7 (RFC 9562 §5.7), each larger than the one before it in this process.
+///
+/// The order keeps an index over the ids compact, because new ones are added at its end.
+final class PushIDGenerator: Sendable {
+    private struct State {
+        var milliseconds: UInt64 = 0
+        /// 12 bits after the version.
+        var high: UInt64 = 0
+        /// 62 bits after the variant.
+        var low: UInt64 = 0
+    }
+
+    private static let highMask: UInt64 = 0xFFF
+    private static let lowMask: UInt64 = 0x3FFF_FFFF_FFFF_FFFF
+    private static let timeMask: UInt64 = 0xFFFF_FFFF_FFFF
+
+    private let state = Mutex(State())
+
+    init() {}
+
+    /// The next id. If the clock was set back, ids continue from the latest time that was seen.
+    func next(at now: QueueTime) -> APNSID {
+        let milliseconds = UInt64(clamping: now.millisecondsSince1970) & Self.timeMask
+        return self.state.withLock { state in
+            var generator = SystemRandomNumberGenerator()
+            if milliseconds > state.milliseconds {
+                state.milliseconds = milliseconds
+                // The highest bit is left free for increments within the millisecond (RFC 9562 §6.2, method 2).
+                state.high = generator.next() & (Self.highMask >> 1)
+                state.low = generator.next() & Self.lowMask
+            } else {
+                state.low += 1 + (generator.next() & 0xFFFF_FFFF)
+                if state.low > Self.lowMask {
+                    state.low &= Self.lowMask
+                    state.high += 1
+                }
+                if state.high > Self.highMask {
+                    state.high = 0
+                    state.milliseconds = (state.milliseconds + 1) & Self.timeMask
+                }
+            }
+            return APNSID(
+                high: state.milliseconds << 16 | 0x7000 | state.high,
+                low: 0x8000_0000_0000_0000 | state.low
+            )
+        }
+    }
+}
