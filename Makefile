@@ -1,9 +1,9 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-examples lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-examples test-relay relay-demo relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
-SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples
+SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples Relay/Package.swift Relay/Sources Relay/Tests
 
 # Unoptimised: ready soonest, and `make test` goes on from it.
 TOOL := .build/debug/apns
@@ -88,6 +88,19 @@ test-examples: $(TOOL) ## Run Docs/Examples/OtherLanguages: curl, Python, Node, 
 	@.ci/install-packages test
 	Docs/Examples/OtherLanguages/try.sh
 
+test-relay: toolchain $(TOOL) ## Test the relay: its queue, its API, its page in Chromium, and kills (RELAY_KILLS=50, SEED=n)
+	@.ci/install-packages relay
+	.ci/test-relay
+
+relay-demo: toolchain $(TOOL) ## 50,000 pushes through a relay that is killed in the middle, and what became of each (PUSHES=n)
+	@.ci/install-packages relay
+	swift build --package-path Relay --product apns-relay
+	@Relay/demo.sh $(PUSHES)
+
+relay-bench: toolchain ## Measure the relay beside the harness: drain, intake over the batch size, memory (PUSHES=200000, QUEUED=5000000)
+	@.ci/install-packages relay
+	Relay/bench.sh
+
 example: $(TOOL) ## Build Docs/Examples/NotificationService and try it: load, SIGTERM in the middle, nothing lost
 	@.ci/install-packages test
 	swift build --package-path Docs/Examples/NotificationService
@@ -146,7 +159,7 @@ bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; abou
 	Benchmarks/report.sh
 
 clean: ## Remove what was built
-	rm -rf .build .build-sbom .build-page .build-openapi .build-examples .build-sealing .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
+	rm -rf .build Relay/.build .build-sbom .build-page .build-openapi .build-examples .build-sealing .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
 
 toolchain:
 	@.ci/check-swift

@@ -2,7 +2,7 @@ public import APNSPool
 import Hummingbird
 public import Logging
 public import PushQueue
-public import ServiceLifecycle
+import ServiceLifecycle
 
 /// A relay: takes pushes over HTTP, keeps them in a queue and sends them to APNs.
 public struct Relay: Sendable {
@@ -15,11 +15,11 @@ public struct Relay: Sendable {
 
     /// - Parameters:
     ///   - settings: what the operator has set.
-    ///   - queue: an open queue, which the relay closes.
-    ///   - clock: the clock of the queue.
-    ///   - metrics: the backend whose metrics `/metrics` shows. It must be that of swift-metrics' `MetricsSystem`.
-    ///   - logger: for everything that an operator should know. It never gets device tokens or payloads.
-    /// - Throws: `APNSConfigurationError` if an app's credential or a limit of the group cannot be used.
+    ///   - queue: an open queue. ``run(onListening:)`` closes it.
+    ///   - clock: the queue's clock.
+    ///   - metrics: the backend whose metrics `/metrics` shows. It should be that of swift-metrics' `MetricsSystem`.
+    ///   - logger: for what an operator should know. It never gets device tokens or payloads.
+    /// - Throws: `APNSConfigurationError` if the credential of an app or a limit of the group cannot be used.
     public init(
         settings: RelaySettings,
         queue: any PushQueue,
@@ -45,5 +45,83 @@ public struct Relay: Sendable {
                 )
             )
         }
+    }
+
+    /// Runs the relay until SIGTERM or SIGINT, or until the task is cancelled.
+    ///
+    /// A signal shuts it down in order: the API takes no more requests; the dispatcher waits for the pushes in flight
+    /// and stores their outcomes; the connections to APNs close; the queue closes.
+    ///
+    /// - Parameter onListening: called with the port once requests are accepted.
+    /// - Throws: the error of a part that cannot go on, for example because the port is taken.
+    public func run(onListening: @escaping @Sendable (Int) -> Void = { _ in }) async throws {
+        let metrics = RelayMetrics(factory: self.metrics)
+        let webhooks = Webhooks(
+            self.settings.webhooks,
+            queue: self.queue,
+            metrics: metrics,
+            clock: self.clock,
+            logger: self.logger
+        )
+        let context = DispatchContext(
+            queue: self.queue,
+            clock: self.clock,
+            settings: self.settings.dispatch,
+            rules: RetryRules(maxAttempts: self.settings.dispatch.maxAttempts),
+            window: InFlightWindow(limit: self.settings.dispatch.maxInFlight),
+            outbox: Outbox(queue: self.queue, metrics: metrics, logger: self.logger) { webhooks.signal() },
+            logger: self.logger
+        )
+        let group = self.group
+        let dispatcher = Dispatcher(
+            context: context,
+            metrics: metrics,
+            retention: self.settings.storage.retention,
+            stopSending: { group.shutdown() },
+            sender: self.senders()
+        )
+        let status = RelayState(
+            dispatcher: dispatcher,
+            sendWebhooks: webhooks,
+            metrics: metrics,
+            probe: ReadyProbe(self.queue),
+            isStopping: context.isStopping
+        )
+        let api = try self.api(status, metrics, onListening)
+        // Shut down from the last one to the first, each after the one behind it has ended.
+        var services = ServiceGroupConfiguration(
+            services: [QueueCloser(queue: self.queue), WebhookService(webhooks: webhooks), group, dispatcher, api],
+            gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: self.logger
+        )
+        services.maximumGracefulShutdownDuration = self.settings.dispatch.shutdownTimeout + .seconds(3)
+        try await ServiceGroup(configuration: services).run()
+    }
+
+    /// The senders of the settings' apps and environments.
+    private func senders() -> Dispatcher.SenderOfRoute {
+        let group = self.group
+        let environments = Dictionary(self.settings.apps.map { ($0.name, $0.environments) }) { first, _ in first }
+        return { route in
+            environments[route.app]?[route.environment].map { group.sender(for: route.app, in: $0) }
+        }
+    }
+}
+
+/// Closes the queue after everything that uses it.
+private struct QueueCloser: Service {
+    let queue: any PushQueue
+
+    func run() async {
+        try? await gracefulShutdown()
+        await self.queue.close()
+    }
+}
+
+private struct WebhookService: Service {
+    let webhooks: Webhooks
+
+    func run() async {
+        await cancelWhenGracefulShutdown { await self.webhooks.run() }
     }
 }

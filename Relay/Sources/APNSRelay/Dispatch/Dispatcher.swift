@@ -13,7 +13,7 @@ actor Dispatcher: Service {
     private static let interval = Duration.seconds(1)
 
     private nonisolated let context: DispatchContext
-    private nonisolated let counters: RelayCounters
+    private nonisolated let metrics: RelayMetrics
     private nonisolated let wakeup = Wakeup()
     private let sender: SenderOfRoute
     private let retention: Retention
@@ -26,19 +26,19 @@ actor Dispatcher: Service {
 
     /// - Parameters:
     ///   - context: what all routes share.
-    ///   - counters: counts what the dispatcher settles itself.
+    ///   - metrics: counts what the dispatcher does.
     ///   - retention: how long to keep what.
     ///   - stopSending: makes the senders end all pushes that they still have, when a shutdown takes too long.
     ///   - sender: the sender of a route.
     init(
         context: DispatchContext,
-        counters: RelayCounters,
+        metrics: RelayMetrics,
         retention: Retention,
         stopSending: @escaping @Sendable () -> Void,
         sender: @escaping SenderOfRoute
     ) {
         self.context = context
-        self.counters = counters
+        self.metrics = metrics
         self.retention = retention
         self.stopSending = stopSending
         self.sender = sender
@@ -176,7 +176,6 @@ actor Dispatcher: Service {
         let lease = self.context.clock.lease
         do throws(QueueError) {
             let overdue = try await self.context.queue.settleOverdue(limit: 1_000)
-            self.counters.settle(notSent: overdue)
             if overdue == 1_000 { self.wakeup.signal() }
             if Self.isDue(self.lastExpiry, every: .seconds(10), at: lease) {
                 self.lastExpiry = lease
@@ -198,7 +197,7 @@ actor Dispatcher: Service {
 
     private func log(_ expired: ExpiredLeases) {
         guard expired != ExpiredLeases() else { return }
-        self.counters.settle(unknown: expired.unknown)
+        self.metrics.recovered(expired)
         self.context.logger.warning(
             "Leases expired",
             metadata: [

@@ -24,15 +24,23 @@ final class Outbox: Sendable {
     }
 
     private let queue: any PushQueue
-    private let counters: RelayCounters
+    private let metrics: RelayMetrics
     private let logger: Logger
+    private let whenSettled: @Sendable () -> Void
     private let state = Mutex(State())
     private let wakeup = Wakeup()
 
-    init(queue: any PushQueue, counters: RelayCounters, logger: Logger) {
+    /// - Parameter whenSettled: called after outcomes have been stored.
+    init(
+        queue: any PushQueue,
+        metrics: RelayMetrics,
+        logger: Logger,
+        whenSettled: @escaping @Sendable () -> Void = {}
+    ) {
         self.queue = queue
-        self.counters = counters
+        self.metrics = metrics
         self.logger = logger
+        self.whenSettled = whenSettled
     }
 
     func add(_ entry: Entry) {
@@ -88,7 +96,13 @@ final class Outbox: Sendable {
         }
         let results = await (settling, releasing, parking)
         guard results.0, results.1, results.2 else { return false }
-        self.counters.add(retried: released.count, parked: parked.count)
+        for entry in entries {
+            switch entry.decision {
+            case .settle: break
+            case .release: self.metrics.retried(entry.route)
+            case .park: self.metrics.parked(entry.route)
+            }
+        }
         return true
     }
 
@@ -99,12 +113,13 @@ final class Outbox: Sendable {
             results.withLock { $0 = stored }
         }
         guard isStored else { return false }
+        if !entries.isEmpty { self.whenSettled() }
         for (entry, result) in zip(entries, results.withLock { $0 }) {
             switch result {
             case .settled:
-                self.counters.settle(entry.outcome, entry.route)
+                self.metrics.settled(entry.outcome, entry.route)
             case .alreadySettled(let first):
-                self.counters.late()
+                self.metrics.late(entry.route)
                 self.logger.warning(
                     "An outcome came after the push had one; the first one stays",
                     metadata: [
@@ -113,7 +128,7 @@ final class Outbox: Sendable {
                     ]
                 )
             case .stale:
-                self.counters.late()
+                self.metrics.late(entry.route)
                 self.logger.warning(
                     "An outcome came after another worker had taken the push",
                     metadata: ["id": "\(entry.claim.id)", "late": "\(entry.outcome.certainty.rawValue)"]
@@ -141,6 +156,7 @@ final class Outbox: Sendable {
                     "The queue cannot \(purpose) pushes\(isFinal ? "" : "; trying again")",
                     metadata: ["error": "\(error)", "pushes": "\(items.count)"]
                 )
+                self.metrics.storageFailed(error)
                 if isFinal { return false }
             }
             try? await Task.sleep(for: delay)

@@ -1,0 +1,31 @@
+import PushQueue
+
+/// Answers the API's questions about the rest of the relay.
+struct RelayState: RelayStatus {
+    let dispatcher: Dispatcher
+    let sendWebhooks: Webhooks
+    let metrics: RelayMetrics
+    let probe: ReadyProbe
+    let isStopping: Latch
+
+    var totals: RelayTotals { self.metrics.totals }
+
+    func routes() async -> [RouteStatus] { await self.dispatcher.routes() }
+
+    func webhooks() async -> [WebhookStatus] { self.sendWebhooks.statuses() }
+
+    func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
+        try await self.sendWebhooks.retry(webhook, id)
+    }
+
+    func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
+        try await self.sendWebhooks.drop(webhook, id)
+    }
+
+    func notReady() async -> String? {
+        if self.isStopping.isSet { return "the relay is shutting down" }
+        return await self.probe.problem()
+    }
+
+    func signal(_ routes: Set<Route>) { self.dispatcher.signal() }
+}
