@@ -106,6 +106,23 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // Measures the relay; no product.
+        .executableTarget(
+            name: "relay-bench",
+            dependencies: [
+                "APNSRelay",
+                "PushQueue",
+                "SQLitePushQueue",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
+                .product(name: "APNSPool", package: "swift-apns-pool"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
+            path: "Benchmarks",
+            swiftSettings: settings
+        ),
         // For the tests: a relay that kills itself at a named point.
         .executableTarget(
             name: "KillableRelay",

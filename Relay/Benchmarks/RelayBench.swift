@@ -1,0 +1,241 @@
+import APNSModel
+import APNSPool
+import APNSRelay
+import ArgumentParser
+import AsyncHTTPClient
+import Foundation
+import Logging
+import NIOCore
+import PushQueue
+import SQLitePushQueue
+
+@main
+struct RelayBench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "relay-bench",
+        abstract: "Measures the relay. Relay/bench.sh runs it beside the library's harness.",
+        subcommands: [Drain.self, Intake.self, Memory.self]
+    )
+}
+
+/// A relay's file in a folder that is removed at the end.
+struct BenchQueue {
+    let folder: URL
+    var settings: RelaySettings
+    let logger: Logger
+
+    init() throws {
+        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-bench-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        self.settings = RelaySettings(apps: [])
+        self.settings.storage.file = self.folder.appendingPathComponent("queue.sqlite").path
+        self.settings.storage.capacity = 100_000_000
+        self.settings.http.port = 0
+        var logger = Logger(label: "relay-bench")
+        logger.logLevel = .error
+        self.logger = logger
+    }
+
+    mutating func setServer(port: Int, certificateAuthority: String?) {
+        let server = APNSEnvironment.custom(host: "localhost", port: port)
+        self.settings.apps = [
+            RelayApp(
+                name: "fern",
+                topic: "com.grasscove.Fern",
+                authentication: .withoutToken,
+                environments: ["production": server]
+            )
+        ]
+        if let certificateAuthority {
+            self.settings.group.client.trust.caFile = certificateAuthority
+        }
+    }
+
+    func open() async throws -> SQLitePushQueue {
+        try await SQLitePushQueue.open(self.settings, self.logger)
+    }
+
+    /// Stores pushes, each with a payload of its own, in transactions of 1,000.
+    func fill(_ queue: SQLitePushQueue, _ count: Int) async throws {
+        let now = SystemQueueClock().now
+        for start in stride(from: 0, to: count, by: 1_000) {
+            let pushes = try (start..<min(start + 1_000, count)).map { number in
+                NewPush(
+                    id: .random(),
+                    route: Route(app: "fern", environment: "production", lane: .bulk),
+                    token: try DeviceToken(Self.token(number)),
+                    push: try PreparedPush(topic: "com.grasscove.Fern", pushType: .alert, payload: Self.payload(number)),
+                    caller: "bench",
+                    notBefore: now,
+                    deadline: now.advanced(by: .seconds(86_400))
+                )
+            }
+            _ = try await queue.enqueue(pushes, isPartial: false)
+        }
+    }
+
+    func remove() {
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    static func token(_ number: Int) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 64 - digits.count) + digits
+    }
+
+    /// 300 bytes.
+    static func payload(_ number: Int) -> [UInt8] {
+        let start = "{\"aps\":{\"alert\":{\"title\":\"Push \(number)\",\"body\":\""
+        let end = "\"},\"badge\":1}}"
+        let body = String(repeating: "x", count: max(300 - start.utf8.count - end.utf8.count, 0))
+        return Array((start + body + end).utf8)
+    }
+}
+
+/// `relay-bench drain`
+struct Drain: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Sends a full queue to a simulator.")
+
+    @Option var port: Int
+    @Option var caFile: String?
+    @Option var pushes = 200_000
+
+    func run() async throws {
+        var bench = try BenchQueue()
+        defer { bench.remove() }
+        bench.setServer(port: self.port, certificateAuthority: self.caFile)
+        let queue = try await bench.open()
+        try await bench.fill(queue, self.pushes)
+        let relay = try Relay(
+            settings: bench.settings,
+            queue: queue,
+            metrics: PrometheusMetrics(),
+            logger: bench.logger
+        )
+        let start = ContinuousClock.now
+        let cpu = ProcessFigures.cpuSeconds
+        let running = Task { try await relay.run() }
+        while try await queue.counts().unsettled > 0 { try await Task.sleep(for: .milliseconds(10)) }
+        let seconds = start.duration(to: .now) / .seconds(1)
+        let rate = Int(Double(self.pushes) / seconds)
+        let micros = (ProcessFigures.cpuSeconds - cpu) / Double(self.pushes) * 1e6
+        print("drained \(rate) pushes a second, \(micros.formatted(.number.precision(.fractionLength(1)))) µs of CPU each")
+        running.cancel()
+        _ = await running.result
+    }
+}
+
+/// `relay-bench intake`
+struct Intake: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Hands pushes in over HTTP, in requests of several sizes; client and relay are in one process."
+    )
+
+    @Option var pushes = 200_000
+    @Option var clients = 8
+
+    func run() async throws {
+        for size in [1, 10, 100, 1_000, 5_000] {
+            let rate = try await self.rate(perRequest: size)
+            print("intake: \(size) pushes a request, \(self.clients) clients: \(rate) pushes a second")
+        }
+    }
+
+    private func rate(perRequest size: Int) async throws -> Int {
+        var bench = try BenchQueue()
+        defer { bench.remove() }
+        bench.setServer(port: 9, certificateAuthority: nil)
+        let queue = try await bench.open()
+        let relay = try Relay(
+            settings: bench.settings,
+            queue: queue,
+            metrics: PrometheusMetrics(),
+            logger: bench.logger
+        )
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { try await relay.run { port.yield($0) } }
+        guard let bound = await ports.first(where: { _ in true }) else { throw ExitCode.failure }
+        // Not due, so that nothing but the intake is measured.
+        let later = SystemQueueClock().now.millisecondsSince1970 / 1_000 + 3_600
+        let count = min(self.pushes, size * 20_000)
+        let requests = max(count / size / self.clients, 1)
+        let client = HTTPClient(eventLoopGroupProvider: .singleton)
+        let start = ContinuousClock.now
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for worker in 0..<self.clients {
+                group.addTask {
+                    for number in 0..<requests {
+                        let first = (worker * requests + number) * size
+                        let lines = (first..<(first + size)).map { number in
+                            let payload = String(decoding: BenchQueue.payload(number), as: UTF8.self)
+                            return """
+                                {"app":"fern","token":"\(BenchQueue.token(number))","headers":{"apns-push-type":"alert"},\
+                                "payload":\(payload),"notBefore":\(later),"idempotencyKey":"\(number)"}
+                                """
+                        }
+                        var request = HTTPClientRequest(url: "http://127.0.0.1:\(bound)/v1/pushes")
+                        request.method = .POST
+                        request.headers.add(name: "content-type", value: "application/x-ndjson")
+                        request.body = .bytes(ByteBuffer(string: lines.joined(separator: "\n")))
+                        let response = try await client.execute(request, timeout: .seconds(60))
+                        guard response.status == .accepted else { throw ExitCode.failure }
+                        _ = try await response.body.collect(upTo: 64 << 20)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let seconds = start.duration(to: .now) / .seconds(1)
+        try await client.shutdown()
+        running.cancel()
+        _ = await running.result
+        return Int(Double(requests * self.clients * size) / seconds)
+    }
+}
+
+/// `relay-bench memory`
+struct Memory: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Fills a queue, opens it again, and prints the memory.")
+
+    @Option var queued = 1_000_000
+
+    func run() async throws {
+        let bench = try BenchQueue()
+        defer { bench.remove() }
+        let first = try await bench.open()
+        let start = ContinuousClock.now
+        try await bench.fill(first, self.queued)
+        let filled = start.duration(to: .now) / .seconds(1)
+        await first.close()
+        let opening = ContinuousClock.now
+        let second = try await bench.open()
+        let opened = opening.duration(to: .now) / .seconds(1)
+        let counts = try await second.counts()
+        let size = (try FileManager.default.attributesOfItem(atPath: bench.settings.storage.file)[.size] as? Int) ?? 0
+        print(
+            """
+            memory: \(counts.queued) queued pushes of 300 bytes: \(ProcessFigures.residentMiB) MiB resident, file \
+            \(size / 1_048_576) MiB, stored at \(Int(Double(self.queued) / filled)) a second, opened again in \
+            \(opened.formatted(.number.precision(.fractionLength(2)))) s
+            """
+        )
+        await second.close()
+    }
+}
+
+enum ProcessFigures {
+    /// User and system time of this process.
+    static var cpuSeconds: Double {
+        var usage = rusage()
+        getrusage(RUSAGE_SELF, &usage)
+        func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+        return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    }
+
+    /// Linux only; 0 elsewhere.
+    static var residentMiB: Int {
+        guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8) else { return 0 }
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+        return (line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0) / 1_024
+    }
+}

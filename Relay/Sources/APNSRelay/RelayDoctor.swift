@@ -1,0 +1,117 @@
+import APNSPool
+import Logging
+import NIOSSL
+import ServiceLifecycle
+
+/// Tests what a relay needs from outside: its certificates and its way to APNs. Sends no push.
+public struct RelayDoctor: Sendable {
+    /// The result of one test.
+    public struct Finding: Sendable, Hashable, CustomStringConvertible {
+        public var subject: String
+        public var isOK: Bool
+        /// What was found, and what to do about it.
+        public var message: String
+
+        public init(_ subject: String, isOK: Bool, _ message: String) {
+            self.subject = subject
+            self.isOK = isOK
+            self.message = message
+        }
+
+        public var description: String { "\(self.isOK ? "ok    " : "failed") \(self.subject): \(self.message)" }
+    }
+
+    private let settings: RelaySettings
+
+    public init(_ settings: RelaySettings) {
+        self.settings = settings
+    }
+
+    /// Tests everything. Takes at most about 20 seconds.
+    public func findings() async -> [Finding] {
+        self.listening() + self.webhooks() + (await self.apps())
+    }
+
+    private func listening() -> [Finding] {
+        let http = self.settings.http
+        guard let chain = http.certificateChainFile, let key = http.privateKeyFile else {
+            let isLoopback = RelaySettings.isLoopback(http.host)
+            return [
+                Finding(
+                    "http",
+                    isOK: true,
+                    "listens at \(http.host):\(http.port) without TLS"
+                        + (isLoopback ? "" : "; bearer tokens and device tokens travel unencrypted")
+                )
+            ]
+        }
+        do {
+            let certificates = try NIOSSLCertificate.fromPEMFile(chain)
+            _ = try NIOSSLPrivateKey(file: key, format: .pem)
+            if let authorities = http.clientAuthoritiesFile { _ = try NIOSSLCertificate.fromPEMFile(authorities) }
+            return [
+                Finding("http", isOK: true, "listens at \(http.host):\(http.port) with \(certificates.count) certificates")
+            ]
+        } catch {
+            return [Finding("http", isOK: false, "a file with certificates or the key cannot be used: \(error)")]
+        }
+    }
+
+    private func webhooks() -> [Finding] {
+        self.settings.webhooks.map { webhook in
+            let isEncrypted = webhook.url.hasPrefix("https://")
+            return Finding(
+                "webhook \(webhook.name)",
+                isOK: true,
+                "posts to \(webhook.url)\(isEncrypted ? "" : "; device tokens travel unencrypted") (not tried)"
+            )
+        }
+    }
+
+    /// One round trip to APNs for each app and environment.
+    private func apps() async -> [Finding] {
+        var configuration = self.settings.group
+        configuration.client.logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
+        let group: APNSClientGroup
+        do throws(APNSConfigurationError) {
+            group = try APNSClientGroup(configuration: configuration)
+        } catch {
+            return [Finding("group", isOK: false, error.message)]
+        }
+        var findings: [Finding] = []
+        for app in self.settings.apps {
+            do throws(APNSConfigurationError) {
+                try group.add(
+                    APNSApp(
+                        name: app.name,
+                        topic: app.topic,
+                        authentication: app.authentication,
+                        environments: Set(app.environments.values)
+                    )
+                )
+            } catch {
+                findings.append(Finding("app \(app.name)", isOK: false, error.message))
+            }
+        }
+        let running = Task { try await group.run() }
+        let checks = await withTaskGroup(of: Finding.self) { tasks in
+            for app in self.settings.apps {
+                for (name, environment) in app.environments {
+                    tasks.addTask {
+                        let check = await group.sender(for: app.name, in: environment).check()
+                        return Finding("app \(app.name), \(name)", isOK: check.isOK, Self.text(check))
+                    }
+                }
+            }
+            return await tasks.reduce(into: []) { $0.append($1) }
+        }
+        group.shutdown()
+        _ = await running.result
+        return findings + checks.sorted { $0.subject < $1.subject }
+    }
+
+    private static func text(_ check: APNSCheck) -> String {
+        guard let last = check.steps.last else { return "nothing was tested" }
+        return check.isOK ? "APNs accepts the credential and the topic" : last.description
+    }
+}

@@ -1,0 +1,58 @@
+import APNSRelay
+import ArgumentParser
+import Logging
+import PushQueue
+import SQLitePushQueue
+
+/// `apns-relay doctor`
+struct Doctor: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Checks the settings, the file, the certificates and the way to APNs.",
+        discussion: """
+            Prints a line for each check. The exit status is 1 if one failed. Sends no push; asks APNs about a device \
+            token that cannot exist. While a relay is running, the file is left alone.
+            """
+    )
+
+    @OptionGroup var settings: SettingsOptions
+
+    func run() async throws {
+        let settings: RelaySettings
+        do {
+            settings = try RelaySettings(try await self.settings.reader())
+        } catch let error as RelaySettingsError {
+            for problem in error.problems { print(RelayDoctor.Finding("settings", isOK: false, problem)) }
+            throw ExitCode.failure
+        }
+        let apps = settings.apps.map(\.name).joined(separator: ", ")
+        print(RelayDoctor.Finding("settings", isOK: true, "apps: \(apps); callers: \(settings.callers.count)"))
+        let storage = await self.storage(settings)
+        print(storage)
+        let findings = await RelayDoctor(settings).findings()
+        for finding in findings { print(finding) }
+        guard storage.isOK, findings.allSatisfy(\.isOK) else { throw ExitCode.failure }
+    }
+
+    private func storage(_ settings: RelaySettings) async -> RelayDoctor.Finding {
+        let subject = "file \(settings.storage.file)"
+        let logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
+        do throws(QueueError) {
+            let queue = try await SQLitePushQueue.open(settings, logger)
+            do throws(QueueError) {
+                try await queue.checkIntegrity()
+                let counts = try await queue.counts()
+                await queue.close()
+                return RelayDoctor.Finding(
+                    subject,
+                    isOK: true,
+                    "intact; \(counts.queued) queued, \(counts.parked) parked pushes"
+                )
+            } catch {
+                await queue.close()
+                throw error
+            }
+        } catch {
+            return RelayDoctor.Finding(subject, isOK: error.code == .inUse, error.message)
+        }
+    }
+}
