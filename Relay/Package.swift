@@ -50,6 +50,7 @@ let package = Package(
                 "PushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
@@ -102,7 +103,9 @@ let package = Package(
                 "PushQueue",
                 "PushQueueConformance",
                 "SQLitePushQueue",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
         ),

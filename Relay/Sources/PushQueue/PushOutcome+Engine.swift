@@ -1,0 +1,73 @@
+public import APNSModel
+
+/// The outcomes that an engine decides itself, and how it merges the outcomes of several attempts.
+extension PushOutcome {
+    /// The outcome of a push that a newer one replaced.
+    public static func superseded(_ id: APNSID, attempts: Int = 0) -> PushOutcome {
+        .notSent(id, .superseded, attempts, "a newer push with the same key replaced it")
+    }
+
+    /// The outcome of a push that was cancelled.
+    public static func cancelled(_ id: APNSID, attempts: Int = 0) -> PushOutcome {
+        .notSent(id, .cancelled, attempts, "the push was cancelled")
+    }
+
+    /// The outcome of a push whose deadline or expiration passed while it was queued: of the one that passed first.
+    public static func overdue(
+        _ id: APNSID,
+        deadline: QueueTime,
+        expiration: Expiration,
+        attempts: Int = 0
+    ) -> PushOutcome {
+        if let expired = QueueTime(expirationOf: expiration), expired <= deadline {
+            return .notSent(id, .expired, attempts, "the push expired before it was sent")
+        }
+        return .notSent(id, .deadlineExceeded, attempts, "the deadline passed before the push was sent")
+    }
+
+    /// The outcome of a push that was marked as written and whose lease expired.
+    public static func lost(_ id: APNSID, attempts: Int) -> PushOutcome {
+        .unknown(
+            PushError(
+                code: .connectionLost,
+                certainty: .unknown,
+                apnsID: id,
+                attempts: attempts,
+                message: "the process that was sending the push ended before the outcome was stored"
+            )
+        )
+    }
+
+    /// The outcome of a stored push that cannot be read.
+    public static func unreadable(_ id: APNSID, attempts: Int = 0) -> PushOutcome {
+        .notSent(id, .internalFault, attempts, "the stored push cannot be read; check the storage")
+    }
+
+    /// The outcome of all attempts of a push: the stronger one, or this one if both are equally strong.
+    ///
+    /// - Parameter earlier: the outcome of the attempts before this one; nil if there was none.
+    public func merged(with earlier: PushOutcome?) -> PushOutcome {
+        guard let earlier, earlier.certainty > self.certainty, var error = earlier.error else { return self }
+        if let message = self.error?.message, !error.message.hasSuffix(message) {
+            error.message += "; after that: \(message)"
+        }
+        return .failed(error)
+    }
+
+    private static func notSent(
+        _ id: APNSID,
+        _ code: PushError.Code,
+        _ attempts: Int,
+        _ message: String
+    ) -> PushOutcome {
+        .notSent(PushError(code: code, certainty: .notSent, apnsID: id, attempts: attempts, message: message))
+    }
+}
+
+extension QueueTime {
+    /// When a push with this expiration expires; nil if never.
+    public init?(expirationOf expiration: Expiration) {
+        guard case .at(let seconds) = expiration, seconds != 0 else { return nil }
+        self.init(secondsSince1970: seconds)
+    }
+}

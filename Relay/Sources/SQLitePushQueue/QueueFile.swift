@@ -1,0 +1,125 @@
+import GRDB
+import PushQueue
+
+import Foundation
+
+/// Recognises, creates and opens the database file. Writes only to files that this library has created.
+struct QueueFile {
+    let path: String
+    let options: SQLitePushQueue.Options
+
+    /// Opens the file and upgrades it if an older version wrote it. Creates it if it does not exist or is empty.
+    ///
+    /// - Throws: `DatabaseError` or `QueueError`.
+    func open() throws -> DatabasePool {
+        if try self.isNew() {
+            try self.create()
+        } else {
+            try self.check()
+        }
+        let pool = try DatabasePool(path: self.path, configuration: self.configuration())
+        try pool.write { db in
+            let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+            if version < Schema.version { try Schema.upgrade(db, from: version) }
+        }
+        return pool
+    }
+
+    private func isNew() throws -> Bool {
+        let size = self.size(of: self.path)
+        guard size == nil || size == 0 else { return false }
+        // SQLite would delete the log.
+        if let log = self.size(of: self.path + "-wal"), log > 0 {
+            throw QueueError.damaged(self.path, "The file is missing or empty, but its write-ahead log is not.")
+        }
+        return true
+    }
+
+    private func size(of path: String) -> UInt64? {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        return (attributes?[.size] as? NSNumber)?.uint64Value
+    }
+
+    /// Creates the file under another name first, so that a crash leaves no half of it.
+    private func create() throws {
+        let draft = self.path + ".new"
+        for suffix in ["", "-journal", "-wal", "-shm"] where self.size(of: draft + suffix) != nil {
+            try FileManager.default.removeItem(atPath: draft + suffix)
+        }
+        var configuration = Configuration()
+        configuration.label = "apns-relay"
+        let queue = try DatabaseQueue(path: draft, configuration: configuration)
+        try queue.inDatabase { db in
+            try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
+            try db.inTransaction {
+                try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID)")
+                try Schema.upgrade(db, from: 0)
+                return .commit
+            }
+        }
+        try queue.close()
+        // Device tokens and payloads are personal data.
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
+        if self.size(of: self.path) != nil { try FileManager.default.removeItem(atPath: self.path) }
+        try FileManager.default.moveItem(atPath: draft, toPath: self.path)
+    }
+
+    /// - Throws: `QueueError.unusable` if the file is not a queue, or that of a newer version.
+    private func check() throws {
+        guard let handle = FileHandle(forReadingAtPath: self.path) else {
+            throw QueueError(
+                code: .unavailable,
+                message: "\(self.path): the file cannot be read. Check its permissions."
+            )
+        }
+        let header = [UInt8](try handle.read(upToCount: 100) ?? Data())
+        try handle.close()
+        guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+            throw QueueError.damaged(self.path, "The file does not begin with the header of SQLite.")
+        }
+        let application = header[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        guard application == UInt32(bitPattern: Schema.applicationID) else {
+            throw QueueError(
+                code: .unusable,
+                message: "\(self.path) is a SQLite database of another program. Nothing was written to it. Choose "
+                    + "another file."
+            )
+        }
+        var configuration = self.configuration()
+        configuration.readonly = true
+        let reader = try DatabaseQueue(path: self.path, configuration: configuration)
+        let version = try reader.read { try Int.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
+        try reader.close()
+        guard version <= Schema.version else {
+            throw QueueError(
+                code: .unusable,
+                message: "\(self.path) has the schema version \(version), and this apns-relay knows versions up to "
+                    + "\(Schema.version). Nothing was written to it. Use the newer apns-relay that wrote it."
+            )
+        }
+    }
+
+    private func configuration() -> Configuration {
+        var configuration = Configuration()
+        configuration.label = "apns-relay"
+        configuration.foreignKeysEnabled = false
+        configuration.busyMode = .timeout(self.options.busyTimeout / .seconds(1))
+        configuration.maximumReaderCount = 4
+        configuration.persistentReadOnlyConnections = true
+        let maxPageCount = self.options.maxPageCount
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA temp_store = MEMORY")
+            guard !db.configuration.readonly else {
+                try db.execute(sql: "PRAGMA cache_size = -8192")
+                return
+            }
+            // 64 MiB: most pages that change at random belong to the index of ids.
+            try db.execute(sql: "PRAGMA cache_size = -65536")
+            // 32 MiB: each page that changes often is then written to the file only once in many transactions.
+            try db.execute(sql: "PRAGMA wal_autocheckpoint = 8192")
+            try db.execute(sql: "PRAGMA journal_size_limit = 67108864")
+            if let maxPageCount { try db.execute(sql: "PRAGMA max_page_count = \(maxPageCount)") }
+        }
+        return configuration
+    }
+}

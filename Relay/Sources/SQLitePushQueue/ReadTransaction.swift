@@ -1,0 +1,150 @@
+import APNSModel
+import GRDB
+import PushQueue
+
+/// The reading operations, on a snapshot of the database.
+struct ReadTransaction {
+    private let db: Database
+    private var names = NameTable()
+
+    init(_ db: Database) {
+        self.db = db
+    }
+
+    // MARK: One push
+
+    mutating func status(of id: APNSID) throws -> PushStatus? {
+        let select = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
+        select.bind(1, id)
+        guard let position = try select.first({ $0.int64(0) }) else { return nil }
+        if let status = try self.unsettled(at: position) { return status }
+        let outcome = try self.db.prepared("SELECT \(Self.outcomeColumns) FROM outcome WHERE position = ?")
+        outcome.bind(1, position)
+        return try outcome.first { try self.settled($0)?.push } ?? nil
+    }
+
+    private mutating func unsettled(at position: Int64) throws -> PushStatus? {
+        let sql = try self.db.prepared(
+            """
+            SELECT push.id, push.route, caller, token, queued_at, due, deadline, attempts, expires IS NULL,
+            flight.state, tried, attempt.*
+            FROM push LEFT JOIN flight USING (position) LEFT JOIN attempt USING (position) WHERE position = ?
+            """
+        )
+        sql.bind(1, position)
+        return try sql.first { row -> PushStatus? in
+            guard let id = row.id(0), let token = row.withBytes(3, TokenBytes.token) else { return nil }
+            let isWritten = row.int64(9) == WriteTransaction.writtenState
+            let state: PushStatus.State =
+                row.int64(8) != 0 ? .parked : row.isNull(9) ? .queued : isWritten ? .written : .claimed
+            return PushStatus(
+                id: id,
+                state: state,
+                route: try self.names.route(row.int64(1), in: self.db),
+                token: token,
+                caller: try self.names.caller(row.int64(2), in: self.db),
+                queuedAt: QueueTime(millisecondsSince1970: row.int64(4)),
+                notBefore: QueueTime(millisecondsSince1970: row.int64(5)),
+                deadline: QueueTime(millisecondsSince1970: row.int64(6)),
+                attempts: row.int(7) + (isWritten ? 1 : 0),
+                // The first column of `attempt` is its position.
+                outcome: row.int64(10) == 0 ? nil : OutcomeColumns.read(row, at: 12, of: id),
+                settledAt: nil
+            )
+        } ?? nil
+    }
+
+    private static let outcomeColumns = """
+        cursor, id, route, caller, token, queued_at, due, deadline, attempts, settled_at, \(OutcomeColumns.names)
+        """
+
+    /// Nil if the row is damaged.
+    private mutating func settled(_ row: PreparedSQL) throws -> FeedEntry? {
+        guard let id = row.id(1), let token = row.withBytes(4, TokenBytes.token) else { return nil }
+        return FeedEntry(
+            cursor: FeedCursor(position: row.int64(0)),
+            push: PushStatus(
+                id: id,
+                state: .settled,
+                route: try self.names.route(row.int64(2), in: self.db),
+                token: token,
+                caller: try self.names.caller(row.int64(3), in: self.db),
+                queuedAt: QueueTime(millisecondsSince1970: row.int64(5)),
+                notBefore: QueueTime(millisecondsSince1970: row.int64(6)),
+                deadline: QueueTime(millisecondsSince1970: row.int64(7)),
+                attempts: row.int(8),
+                outcome: OutcomeColumns.read(row, at: 10, of: id),
+                settledAt: QueueTime(millisecondsSince1970: row.int64(9))
+            )
+        )
+    }
+
+    // MARK: Feeds
+
+    /// At most this many outcomes are looked at for one page.
+    private static let longestScan = 10_000
+
+    mutating func outcomes(
+        after cursor: FeedCursor?,
+        apps: Set<String>?,
+        kind: FeedKind,
+        limit: Int
+    ) throws -> FeedPage {
+        var page = FeedPage(entries: [], cursor: cursor)
+        guard limit > 0 else { return page }
+        let sql = try self.db.prepared(
+            """
+            SELECT \(Self.outcomeColumns) FROM outcome
+            WHERE cursor > ? \(kind == .invalidTokens ? "AND invalidates = 1" : "") ORDER BY cursor LIMIT ?
+            """
+        )
+        sql.bind(1, cursor?.position ?? Int64.min)
+        sql.bind(2, max(limit, Self.longestScan))
+        try sql.forEach { row in
+            page.cursor = FeedCursor(position: row.int64(0))
+            if let apps, !apps.contains(try self.names.route(row.int64(2), in: self.db).app) { return true }
+            if let entry = try self.settled(row) { page.entries.append(entry) }
+            return page.entries.count < limit
+        }
+        return page
+    }
+
+    // MARK: Parked pushes and routes
+
+    mutating func parked(after id: APNSID?, limit: Int) throws -> [PushStatus] {
+        var position = Int64.min
+        if let id {
+            let select = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
+            select.bind(1, id)
+            position = try select.first { $0.int64(0) } ?? .min
+        }
+        let select = try self.db.prepared("SELECT position FROM parked WHERE position > ? ORDER BY position LIMIT ?")
+        select.bind(1, position)
+        select.bind(2, max(limit, 0))
+        var positions: [Int64] = []
+        try select.forEach { row in
+            positions.append(row.int64(0))
+            return true
+        }
+        return try positions.compactMap { try self.unsettled(at: $0) }
+    }
+
+    /// When the first push of each route is due. Routes without queued pushes are left out.
+    mutating func queuedRoutes(_ ids: [Int64]) throws -> [QueuedRoute] {
+        let select = try self.db.prepared("SELECT due FROM queue WHERE route = ? ORDER BY due LIMIT 1")
+        return try ids.compactMap { id in
+            select.bind(1, id)
+            guard let due = try select.first({ $0.int64(0) }), due != Schema.held else { return nil }
+            return QueuedRoute(
+                route: try self.names.route(id, in: self.db),
+                due: QueueTime(millisecondsSince1970: due)
+            )
+        }
+    }
+
+    func value(forKey key: String) throws -> [UInt8]? {
+        let select = try self.db.prepared("SELECT value FROM value WHERE key = ?")
+        select.bind(1, key)
+        return try select.first { $0.bytes(0) }
+    }
+}

@@ -1,0 +1,154 @@
+public import APNSModel
+public import PushQueue
+
+extension SQLitePushQueue: PushQueue {
+    /// The most overdue pushes that one transaction of `claim` settles.
+    private static let claimScan = 1_000
+
+    public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
+        guard !pushes.isEmpty else { return [] }
+        let result = try await self.attemptWrite { try $0.enqueue(pushes, isPartial: isPartial) }
+        do {
+            return try result.get()
+        } catch let conflict as EnqueueConflict {
+            return conflict.results
+        } catch {
+            throw QueueError(error, file: self.file)
+        }
+    }
+
+    public func claim(
+        _ route: Route,
+        limit: Int,
+        worker: WorkerID,
+        lease: Duration
+    ) async throws(QueueError) -> [ClaimedPush] {
+        while true {
+            // A claim that a power failure undoes does no harm, and no mark is stored without it.
+            let batch = try await self.write(isDurable: false) {
+                try $0.claim(route, limit: limit, lease: lease)
+            }
+            guard batch.pushes.isEmpty, batch.isBlocked else { return batch.pushes }
+            try await self.write { try $0.settleUnclaimable(of: route, limit: Self.claimScan) }
+        }
+    }
+
+    public func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool] {
+        guard !claims.isEmpty else { return [] }
+        return try await self.write { try $0.markWritten(claims, lease: lease) }
+    }
+
+    public func settle(_ settlements: [Settlement]) async throws(QueueError) -> [SettleResult] {
+        guard !settlements.isEmpty else { return [] }
+        return try await self.write { try $0.settle(settlements) }
+    }
+
+    public func release(_ releases: [Release]) async throws(QueueError) {
+        guard !releases.isEmpty else { return }
+        try await self.write { try $0.release(releases) }
+    }
+
+    public func park(_ settlements: [Settlement]) async throws(QueueError) {
+        guard !settlements.isEmpty else { return }
+        try await self.write { try $0.park(settlements) }
+    }
+
+    public func expireLeases() async throws(QueueError) -> ExpiredLeases {
+        try await self.write { try $0.expireLeases() }
+    }
+
+    public func settleOverdue(limit: Int) async throws(QueueError) -> Int {
+        try await self.write { try $0.settleOverdue(limit: limit) }
+    }
+
+    public func status(of id: APNSID) async throws(QueueError) -> PushStatus? {
+        try await self.read { db in
+            var transaction = ReadTransaction(db)
+            return try transaction.status(of: id)
+        }
+    }
+
+    public func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult {
+        try await self.write { try $0.cancel(id) }
+    }
+
+    public func outcomes(
+        after cursor: FeedCursor?,
+        apps: Set<String>?,
+        kind: FeedKind,
+        limit: Int
+    ) async throws(QueueError) -> FeedPage {
+        try await self.read { db in
+            var transaction = ReadTransaction(db)
+            return try transaction.outcomes(after: cursor, apps: apps, kind: kind, limit: limit)
+        }
+    }
+
+    public func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus] {
+        try await self.read { db in
+            var transaction = ReadTransaction(db)
+            return try transaction.parked(after: id, limit: limit)
+        }
+    }
+
+    public func retryParked(_ id: APNSID) async throws(QueueError) -> Bool {
+        try await self.write { try $0.retryParked(id) }
+    }
+
+    public func dropParked(_ id: APNSID) async throws(QueueError) -> Bool {
+        try await self.write { try $0.dropParked(id) }
+    }
+
+    public func counts() async throws(QueueError) -> QueueCounts {
+        let state = self.group.committed
+        let routes = try await self.routes(state.totals)
+        return QueueCounts(routes: routes, capacity: self.options.capacity)
+    }
+
+    private func routes(_ totals: QueueTotals) async throws(QueueError) -> [QueueCounts.OfRoute] {
+        let ofRoutes = totals.routes.filter { $0.value != QueueTotals.OfRoute() }
+        return try await self.read { db in
+            var names = NameTable()
+            return try ofRoutes.map { id, totals in
+                QueueCounts.OfRoute(
+                    route: try names.route(id, in: db),
+                    queued: totals.queued,
+                    claimed: totals.claimed,
+                    written: totals.written,
+                    parked: totals.parked
+                )
+            }
+            .sorted { $0.route.description < $1.route.description }
+        }
+    }
+
+    public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
+        let ids = self.group.committed.totals.routes.filter { $0.value.queued > 0 }.map(\.key)
+        return try await self.read { db in
+            var transaction = ReadTransaction(db)
+            return try transaction.queuedRoutes(ids)
+        }
+    }
+
+    public func value(forKey key: String) async throws(QueueError) -> [UInt8]? {
+        try await self.read { try ReadTransaction($0).value(forKey: key) }
+    }
+
+    public func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError) {
+        try await self.write { transaction in
+            guard let value else {
+                let delete = try transaction.db.prepared("DELETE FROM value WHERE key = ?")
+                delete.bind(1, key)
+                return try delete.run()
+            }
+            let insert = try transaction.db.prepared("INSERT OR REPLACE INTO value (key, value) VALUES (?, ?)")
+            insert.bind(1, key)
+            insert.bind(2, value)
+            try insert.run()
+        }
+    }
+
+    public func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int {
+        try await self.write { try $0.prune(retention, limit: limit) }
+    }
+}

@@ -1,0 +1,255 @@
+import Dispatch
+import GRDB
+public import Logging
+public import PushQueue
+import Synchronization
+
+import Foundation
+
+/// A queue in one SQLite file.
+///
+/// One process uses a file at a time: an exclusive lock on `FILE.lock` is held until the queue is closed. Claims that are
+/// found when the file is opened therefore belong to a process that has ended, and end at once.
+///
+/// Writing calls of all tasks are committed in groups. A commit is synchronised with the disk, so the effect of a call
+/// also survives a power failure. Reading calls never wait for writing ones.
+public final class SQLitePushQueue: Sendable {
+    public struct Options: Sendable, Hashable {
+        /// The most pushes without an outcome; nil for no limit.
+        public var capacity: Int?
+        /// Whether the payloads of settled pushes are kept until they are pruned. Default false: a payload is deleted
+        /// when its push is settled.
+        public var keepsPayloads: Bool
+        /// How long to wait if another process has locked the database. Default 5 s.
+        public var busyTimeout: Duration
+        /// The most pages of the file; a full disk for tests.
+        package var maxPageCount: Int?
+
+        public init(capacity: Int? = nil, keepsPayloads: Bool = false, busyTimeout: Duration = .seconds(5)) {
+            self.capacity = capacity
+            self.keepsPayloads = keepsPayloads
+            self.busyTimeout = busyTimeout
+        }
+    }
+
+    /// What became of the claims of the process that used the file before.
+    public let expiredAtOpen: ExpiredLeases
+    /// The database file, without symbolic links.
+    public let file: String
+
+    let options: Options
+    let group: GroupCommit
+    private let pool: DatabasePool
+    private let lock: Mutex<FileLock?>
+    private let calls = Mutex(Calls())
+    private let logger: Logger
+
+    private struct Calls {
+        var running = 0
+        var isClosed = false
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    /// Opens a file, or creates it if it does not exist.
+    ///
+    /// - Parameters:
+    ///   - file: the path of the database. Its directory must exist.
+    ///   - options: the capacity and other limits.
+    ///   - clock: the time of day and the time for leases.
+    ///   - logger: receives what was found in the file.
+    /// - Throws: `QueueError`: `unusable` if another process uses the file, if it is damaged, if another program or a
+    ///   newer version wrote it; `unavailable` if it cannot be opened now.
+    public static func open(
+        file: String,
+        options: Options = Options(),
+        clock: any QueueClock = SystemQueueClock(),
+        logger: Logger
+    ) async throws(QueueError) -> SQLitePushQueue {
+        let result = await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                do {
+                    let queue = try SQLitePushQueue(file, options, clock, logger)
+                    continuation.resume(returning: Result<SQLitePushQueue, QueueError>.success(queue))
+                } catch {
+                    continuation.resume(returning: .failure(QueueError(error, file: file)))
+                }
+            }
+        }
+        return try result.get()
+    }
+
+    private init(_ file: String, _ options: Options, _ clock: any QueueClock, _ logger: Logger) throws {
+        let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
+        let lock = try FileLock(path + ".lock", for: path)
+        let pool = try QueueFile(path: path, options: options).open()
+        let (state, expired) = try pool.write { db in
+            let transaction = WriteTransaction(db, options, clock, WriterState())
+            let expired = try transaction.recover()
+            return (transaction.state, expired)
+        }
+        self.file = path
+        self.options = options
+        self.pool = pool
+        self.lock = Mutex(lock)
+        self.group = GroupCommit(pool, options, clock, state)
+        self.expiredAtOpen = expired
+        self.logger = logger
+        logger.info(
+            "Queue opened",
+            metadata: [
+                "file": "\(path)", "unsettled": "\(state.totals.unsettled)", "requeued": "\(expired.queued)",
+                "resent": "\(expired.resent)", "unknown": "\(expired.unknown)",
+            ]
+        )
+    }
+
+    /// Reads the whole file and looks for damage. Takes minutes for a large file.
+    ///
+    /// - Returns: what is wrong; empty if the file is sound.
+    public func checkIntegrity() async throws(QueueError) -> [String] {
+        let lines = try await self.read { db in
+            let check = try db.prepared("PRAGMA quick_check(100)")
+            var lines: [String] = []
+            try check.forEach { row in
+                lines.append(row.text(0))
+                return true
+            }
+            return lines
+        }
+        return lines == ["ok"] ? [] : lines
+    }
+
+    public func close() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let mayContinue = self.calls.withLock { calls in
+                calls.isClosed = true
+                if calls.running == 0 { return true }
+                calls.waiters.append(continuation)
+                return false
+            }
+            if mayContinue { continuation.resume() }
+        }
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                // Two calls may close at the same time; the second one waits here.
+                self.lock.withLock { lock in
+                    guard lock != nil else { return }
+                    do {
+                        try self.pool.close()
+                    } catch {
+                        self.logger.error("The database was not closed properly: \(error)")
+                    }
+                    lock = nil
+                }
+                continuation.resume()
+            }
+        }
+    }
+
+    // MARK: Calls
+
+    private func begin() throws(QueueError) {
+        let isOpen = self.calls.withLock { calls in
+            if !calls.isClosed { calls.running += 1 }
+            return !calls.isClosed
+        }
+        if !isOpen { throw .closed }
+    }
+
+    private func end() {
+        let waiters = self.calls.withLock { calls in
+            calls.running -= 1
+            guard calls.running == 0 else { return [CheckedContinuation<Void, Never>]() }
+            defer { calls.waiters = [] }
+            return calls.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Runs a job in a transaction and waits until it is committed.
+    func write<Value: Sendable>(
+        isDurable: Bool = true,
+        _ body: @escaping @Sendable (WriteTransaction) throws -> Value
+    ) async throws(QueueError) -> Value {
+        let result = try await self.attemptWrite(isDurable: isDurable, body)
+        do {
+            return try result.get()
+        } catch {
+            throw QueueError(error, file: self.file)
+        }
+    }
+
+    func attemptWrite<Value: Sendable>(
+        isDurable: Bool = true,
+        _ body: @escaping @Sendable (WriteTransaction) throws -> Value
+    ) async throws(QueueError) -> Result<Value, any Error> {
+        try self.begin()
+        defer { self.end() }
+        return await withCheckedContinuation { continuation in
+            self.group.add(
+                GroupCommit.Job(
+                    isDurable: isDurable,
+                    run: { transaction in
+                        let value = try body(transaction)
+                        return { continuation.resume(returning: .success(value)) }
+                    },
+                    fail: { continuation.resume(returning: .failure($0)) }
+                )
+            )
+        }
+    }
+
+    /// Reads from a snapshot.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(QueueError) -> Value {
+        try self.begin()
+        defer { self.end() }
+        let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
+            self.pool.asyncRead { db in
+                continuation.resume(returning: Result { try body(try db.get()) })
+            }
+        }
+        do {
+            return try result.get()
+        } catch {
+            throw QueueError(error, file: self.file)
+        }
+    }
+}
+
+extension WriteTransaction {
+    /// Reads what the writer must remember, and ends the claims of the process that used the file before.
+    fileprivate func recover() throws -> ExpiredLeases {
+        try self.db.prepared("SELECT route, count(*) FROM queue GROUP BY route").forEach { row in
+            self.state.totals.add(row.int(1), to: .queued, of: row.int64(0))
+            return true
+        }
+        try self.db.prepared("SELECT route, count(*) FROM parked GROUP BY route").forEach { row in
+            self.state.totals.add(row.int(1), to: .parked, of: row.int64(0))
+            return true
+        }
+        try self.db.prepared("SELECT route, state, count(*) FROM flight GROUP BY route, state").forEach { row in
+            let isWritten = row.int64(1) == Self.writtenState
+            self.state.totals.add(row.int(2), to: isWritten ? .written : .claimed, of: row.int64(0))
+            return true
+        }
+        self.state.nextPosition = try self.next("position", ["push", "outcome", "idempotency"])
+        self.state.nextCursor = try self.next("cursor", ["outcome"])
+        // Each opening has a range of its own, because a claim and its epoch may be lost when the process dies.
+        let generation = (try self.counter("generation") ?? 0) + 1
+        try self.setCounter("generation", generation)
+        self.state.nextEpoch = generation << 32
+        return try self.expireLeases(all: true)
+    }
+
+    /// The first number that was never used for a column.
+    private func next(_ column: String, _ tables: [String]) throws -> Int64 {
+        var next = try self.counter(column) ?? 1
+        for table in tables {
+            let last = try self.db.prepared("SELECT max(\(column)) FROM \(table)").first { $0.optionalInt64(0) } ?? nil
+            if let last { next = max(next, last &+ 1) }
+        }
+        return next
+    }
+}

@@ -1,0 +1,88 @@
+import GRDB
+
+/// The tables of the file, and how a file of an older version becomes one of this version.
+///
+/// - `push`: pushes without an outcome. A row changes only when the push returns to the queue, because it is wide.
+/// - `queue`: the queued pushes of each route in the order in which they are due. A push that waits for another one with
+///   the same supersede key has the time `held`.
+/// - `flight`: the claimed and the written pushes.
+/// - `parked`: the parked pushes. Their `push.expires` is NULL. A push that is in none of the three is damaged.
+/// - `attempt`: the outcome of the attempts of pushes that returned to the queue or were parked.
+/// - `outcome`: settled pushes in the order of the feed.
+/// - `payload`: the payloads of settled pushes, if they are kept.
+/// - `ident`: where the push with an id is: the position of its row in `push`, or of its row in `outcome`.
+/// - `idempotency`: the idempotency keys by the position of their push, so in the order of time.
+/// - `counter`: numbers that must never be used twice, even after the rows that used them were deleted.
+///
+/// Rows are appended to every large table except `ident` and the index of `idempotency`, and are deleted from their
+/// beginnings, so that a transaction writes few pages.
+enum Schema {
+    /// "APNR".
+    static let applicationID: Int32 = 0x4150_4E52
+    /// `PRAGMA user_version`.
+    static let version = 1
+    /// The due time of a push that waits for another one with the same supersede key.
+    static let held = Int64.max
+
+    /// Brings a file of an older version to this one, in the caller's transaction.
+    ///
+    /// - Parameter version: the version of the file; 0 for an empty file.
+    static func upgrade(_ db: Database, from version: Int) throws {
+        if version < 1 { try db.execute(sql: self.version1) }
+        try db.execute(sql: "PRAGMA user_version = \(self.version)")
+    }
+
+    private static let outcomeColumns = """
+        certainty INTEGER NOT NULL, sends INTEGER NOT NULL, answer_id BLOB, unique_id TEXT, code TEXT, message TEXT,
+        retry_after INTEGER, status INTEGER, reason TEXT, invalid_since INTEGER, body BLOB, rejection_id BLOB,
+        validation TEXT
+        """
+
+    private static let version1 = """
+        CREATE TABLE route (
+            id INTEGER PRIMARY KEY, app TEXT NOT NULL, environment TEXT NOT NULL, lane INTEGER NOT NULL,
+            UNIQUE (app, environment, lane)
+        );
+        CREATE TABLE caller (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+        CREATE TABLE ident (id BLOB PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE push (
+            position INTEGER PRIMARY KEY, id BLOB NOT NULL, route INTEGER NOT NULL, caller INTEGER NOT NULL,
+            queued_at INTEGER NOT NULL, due INTEGER NOT NULL, deadline INTEGER NOT NULL, expires INTEGER,
+            attempts INTEGER NOT NULL, tried INTEGER NOT NULL, resends INTEGER NOT NULL, supersedes TEXT,
+            token BLOB NOT NULL, topic TEXT NOT NULL, type TEXT NOT NULL, priority INTEGER, expiration INTEGER,
+            collapse TEXT, payload BLOB NOT NULL
+        );
+        CREATE INDEX push_expires ON push (expires) WHERE expires IS NOT NULL;
+        CREATE INDEX push_supersedes ON push (supersedes, token) WHERE supersedes IS NOT NULL;
+        CREATE TABLE queue (
+            route INTEGER NOT NULL, due INTEGER NOT NULL, position INTEGER NOT NULL,
+            PRIMARY KEY (route, due, position)
+        ) WITHOUT ROWID;
+        CREATE TABLE flight (
+            position INTEGER PRIMARY KEY, route INTEGER NOT NULL, state INTEGER NOT NULL, epoch INTEGER NOT NULL,
+            lease INTEGER NOT NULL
+        );
+        CREATE TABLE parked (position INTEGER PRIMARY KEY, route INTEGER NOT NULL, since INTEGER NOT NULL);
+        CREATE INDEX parked_since ON parked (since);
+        CREATE TABLE attempt (position INTEGER PRIMARY KEY, \(outcomeColumns));
+        CREATE TABLE outcome (
+            cursor INTEGER PRIMARY KEY, position INTEGER NOT NULL, id BLOB NOT NULL, route INTEGER NOT NULL,
+            caller INTEGER NOT NULL, queued_at INTEGER NOT NULL, due INTEGER NOT NULL, deadline INTEGER NOT NULL,
+            token BLOB NOT NULL, attempts INTEGER NOT NULL, settled_at INTEGER NOT NULL,
+            invalidates INTEGER NOT NULL, \(outcomeColumns)
+        );
+        CREATE UNIQUE INDEX outcome_position ON outcome (position);
+        CREATE INDEX outcome_invalidates ON outcome (cursor) WHERE invalidates = 1;
+        CREATE TABLE payload (
+            cursor INTEGER PRIMARY KEY, settled_at INTEGER NOT NULL, topic TEXT NOT NULL, type TEXT NOT NULL,
+            payload BLOB NOT NULL
+        );
+        CREATE TABLE idempotency (
+            position INTEGER PRIMARY KEY, caller INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
+            id BLOB NOT NULL, stored_at INTEGER NOT NULL
+        );
+        CREATE UNIQUE INDEX idempotency_key ON idempotency (caller, key);
+        CREATE TABLE value (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+        """
+}

@@ -1,0 +1,163 @@
+import APNSModel
+import GRDB
+import PushQueue
+
+/// The result of an attempt to claim pushes.
+struct ClaimBatch: Sendable {
+    var pushes: [ClaimedPush] = []
+    /// Whether the next push that is due must be settled first: it is overdue or cannot be read.
+    var isBlocked = false
+}
+
+extension WriteTransaction {
+    /// Claims the first pushes of a route that are due, up to one that must be settled.
+    func claim(_ route: Route, limit: Int, lease: Duration) throws -> ClaimBatch {
+        var batch = ClaimBatch()
+        guard limit > 0, let routeID = try self.state.names.id(of: route, in: self.db) else { return batch }
+        let epoch = self.state.nextEpoch
+        self.state.nextEpoch += 1
+        var last: (due: Int64, position: Int64)?
+        let select = try self.db.prepared(Self.dueSQL)
+        select.bind(1, routeID)
+        select.bind(2, self.now.millisecondsSince1970)
+        select.bind(3, limit)
+        try select.forEach { row in
+            guard row.int64(3) > self.now.millisecondsSince1970, let push = Self.claimedPush(row, epoch: epoch) else {
+                batch.isBlocked = true
+                return false
+            }
+            batch.pushes.append(push)
+            last = (row.int64(0), row.int64(1))
+            return true
+        }
+        guard let last else { return batch }
+        // Exactly the claimed ones: they are the first of the route.
+        let delete = try self.db.prepared("DELETE FROM queue WHERE route = ? AND (due, position) <= (?, ?)")
+        delete.bind(1, routeID)
+        delete.bind(2, last.due)
+        delete.bind(3, last.position)
+        try delete.run()
+        let insert = try self.db.prepared(
+            "INSERT INTO flight (position, route, state, epoch, lease) VALUES (?, ?, ?, ?, ?)"
+        )
+        for push in batch.pushes {
+            insert.bind(1, push.claim.position)
+            insert.bind(2, routeID)
+            insert.bind(3, Self.claimedState)
+            insert.bind(4, epoch)
+            insert.bind(5, self.leaseNow.advanced(by: lease).millisecondsSince1970)
+            try insert.run()
+        }
+        self.state.totals.add(-batch.pushes.count, to: .queued, of: routeID)
+        self.state.totals.add(batch.pushes.count, to: .claimed, of: routeID)
+        return batch
+    }
+
+    /// Settles those of the first pushes of a route that are overdue or cannot be read.
+    func settleUnclaimable(of route: Route, limit: Int) throws {
+        guard let routeID = try self.state.names.id(of: route, in: self.db) else { return }
+        var found: [(position: Int64, isOverdue: Bool)] = []
+        let select = try self.db.prepared(Self.dueSQL)
+        select.bind(1, routeID)
+        select.bind(2, self.now.millisecondsSince1970)
+        select.bind(3, limit)
+        try select.forEach { row in
+            if row.int64(3) <= self.now.millisecondsSince1970 {
+                found.append((row.int64(1), true))
+            } else if Self.claimedPush(row, epoch: 0) == nil {
+                found.append((row.int64(1), false))
+            }
+            return true
+        }
+        for (position, isOverdue) in found {
+            guard let push = try self.push(at: position) else { continue }
+            if isOverdue {
+                try self.settleOverdue(push)
+            } else {
+                try self.settle(push, at: .queued, with: .unreadable(push.id, attempts: push.attempts))
+            }
+        }
+    }
+
+    /// Settles pushes that are overdue and queued.
+    func settleOverdue(limit: Int) throws -> Int {
+        let select = try self.db.prepared(
+            """
+            SELECT position FROM push WHERE expires <= ?
+            AND NOT EXISTS (SELECT 1 FROM flight WHERE flight.position = push.position)
+            ORDER BY expires LIMIT ?
+            """
+        )
+        select.bind(1, self.now.millisecondsSince1970)
+        select.bind(2, max(limit, 0))
+        var positions: [Int64] = []
+        try select.forEach { row in
+            positions.append(row.int64(0))
+            return true
+        }
+        for position in positions {
+            if let push = try self.push(at: position) { try self.settleOverdue(push) }
+        }
+        return positions.count
+    }
+
+    private func settleOverdue(_ push: Push) throws {
+        let select = try self.db.prepared("SELECT deadline, expiration FROM push WHERE position = ?")
+        select.bind(1, push.position)
+        let outcome = try select.first { row in
+            PushOutcome.overdue(
+                push.id,
+                deadline: QueueTime(millisecondsSince1970: row.int64(0)),
+                expiration: Self.expiration(row.optionalInt64(1)),
+                attempts: push.attempts
+            )
+        }
+        if let outcome { try self.settle(push, at: .queued, with: outcome) }
+    }
+
+    // The order of the tables is fixed, because the first pushes of `queue` are asked for.
+    private static let dueSQL = """
+        SELECT queue.due, queue.position, id, expires, token, topic, type, priority, expiration, collapse, payload,
+        queued_at, deadline, attempts, resends, tried
+        FROM queue CROSS JOIN push ON push.position = queue.position
+        WHERE queue.route = ? AND queue.due <= ? ORDER BY queue.due, queue.position LIMIT ?
+        """
+
+    /// Nil if the row is damaged.
+    private static func claimedPush(_ row: PreparedSQL, epoch: Int64) -> ClaimedPush? {
+        guard let id = row.id(2), let token = row.withBytes(4, TokenBytes.token) else { return nil }
+        var collapseID: CollapseID?
+        if let text = row.optionalText(9) {
+            guard let known = try? CollapseID(text) else { return nil }
+            collapseID = known
+        }
+        let push = try? PreparedPush(
+            topic: row.text(5),
+            pushType: PushType(rawValue: row.text(6)),
+            payload: row.bytes(10),
+            priority: row.optionalInt64(7).map { Priority(rawValue: Int(truncatingIfNeeded: $0)) },
+            expiration: self.expiration(row.optionalInt64(8)),
+            collapseID: collapseID,
+            skippingValidation: true
+        )
+        guard let push else { return nil }
+        return ClaimedPush(
+            claim: Claim(id: id, epoch: epoch, position: row.int64(1)),
+            token: token,
+            push: push,
+            deadline: QueueTime(millisecondsSince1970: row.int64(12)),
+            queuedAt: QueueTime(millisecondsSince1970: row.int64(11)),
+            attempts: row.int(13),
+            resendsUnknown: row.int64(14) != 0,
+            mayBeProcessed: row.int64(15) == 2
+        )
+    }
+
+    static func expiration(_ header: Int64?) -> Expiration {
+        switch header {
+        case nil: .systemDefault
+        case 0: .immediate
+        case .some(let seconds): .at(secondsSince1970: seconds)
+        }
+    }
+}

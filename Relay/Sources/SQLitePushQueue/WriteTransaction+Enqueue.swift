@@ -1,0 +1,134 @@
+import APNSModel
+import GRDB
+import PushQueue
+
+/// Ends a call without an effect because of conflicts.
+struct EnqueueConflict: Error {
+    var results: [EnqueueResult]
+}
+
+extension WriteTransaction {
+    /// - Throws: `EnqueueConflict` if there is a conflict and the call is not partial; `QueueError.full`.
+    func enqueue(_ pushes: [NewPush], isPartial: Bool) throws -> [EnqueueResult] {
+        var results: [EnqueueResult] = []
+        results.reserveCapacity(pushes.count)
+        var hasConflict = false
+        for push in pushes {
+            let result = try self.enqueue(push)
+            if case .conflict = result { hasConflict = true }
+            results.append(result)
+        }
+        if hasConflict, !isPartial { throw EnqueueConflict(results: results) }
+        return results
+    }
+
+    private func enqueue(_ push: NewPush) throws -> EnqueueResult {
+        let caller = try self.state.names.idAddingIfNeeded(ofCaller: push.caller, in: self.db)
+        if let key = push.idempotency, let known = try self.known(key, of: caller) { return known }
+        let position = self.state.nextPosition
+        guard try self.addIdent(push.id, position) else {
+            return try self.isStored(push) ? .duplicate(of: push.id) : .conflict(with: push.id)
+        }
+        let route = try self.state.names.idAddingIfNeeded(of: push.route, in: self.db)
+        var isHeld = false
+        if let key = push.supersedes {
+            isHeld = try self.supersede(key.rawValue, TokenBytes.bytes(of: push.token), push.route)
+        }
+        if let capacity = self.options.capacity, self.state.totals.unsettled >= capacity {
+            throw QueueError(
+                code: .full,
+                message: "The queue has reached its capacity of \(capacity) pushes. Try again later."
+            )
+        }
+        self.state.nextPosition += 1
+        try self.addPush(push, position, route, caller)
+        // The largest time means that a push is held.
+        let due = min(push.notBefore.millisecondsSince1970, Schema.held - 1)
+        try self.addQueued(position: position, route: route, due: isHeld ? Schema.held : due)
+        self.state.totals.add(1, to: .queued, of: route)
+        if let key = push.idempotency { try self.addIdempotency(key, push.id, position, caller) }
+        return .queued
+    }
+
+    private func known(_ key: IdempotencyKey, of caller: Int64) throws -> EnqueueResult? {
+        let sql = try self.db.prepared("SELECT id, digest FROM idempotency WHERE caller = ? AND key = ?")
+        sql.bind(1, caller)
+        sql.bind(2, key.key)
+        return try sql.first { row -> EnqueueResult in
+            guard let id = row.id(0) else {
+                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "an idempotency key has no push")
+            }
+            return row.bytes(1) == key.digest ? .duplicate(of: id) : .conflict(with: id)
+        }
+    }
+
+    /// Returns false if the id is known.
+    private func addIdent(_ id: APNSID, _ position: Int64) throws -> Bool {
+        let sql = try self.db.prepared("INSERT OR IGNORE INTO ident (id, position) VALUES (?, ?)")
+        sql.bind(1, id)
+        sql.bind(2, position)
+        return try sql.runAndCheckChange()
+    }
+
+    /// Whether the known push with this id was handed in with the same digest.
+    private func isStored(_ push: NewPush) throws -> Bool {
+        guard let digest = push.idempotency?.digest else { return false }
+        let sql = try self.db.prepared(
+            "SELECT digest FROM ident JOIN idempotency USING (position) WHERE ident.id = ?"
+        )
+        sql.bind(1, push.id)
+        return try sql.first { $0.bytes(0) == digest } ?? false
+    }
+
+    private func addPush(_ push: NewPush, _ position: Int64, _ route: Int64, _ caller: Int64) throws {
+        let sql = try self.db.prepared(
+            """
+            INSERT INTO push (position, id, route, caller, queued_at, due, deadline, expires, attempts, tried, resends,
+            supersedes, token, topic, type, priority, expiration, collapse, payload)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """
+        )
+        sql.bind(1, position)
+        sql.bind(2, push.id)
+        sql.bind(3, route)
+        sql.bind(4, caller)
+        sql.bind(5, self.now.millisecondsSince1970)
+        sql.bind(6, min(push.notBefore.millisecondsSince1970, Schema.held - 1))
+        sql.bind(7, push.deadline.millisecondsSince1970)
+        sql.bind(8, Self.expires(deadline: push.deadline, push.push.expiration))
+        sql.bind(9, push.resendsUnknown ? 1 : 0)
+        sql.bind(10, push.supersedes?.rawValue)
+        sql.bind(11, TokenBytes.bytes(of: push.token))
+        sql.bind(12, push.push.topic)
+        sql.bind(13, push.push.pushType.rawValue)
+        sql.bind(14, push.push.priority.map { Int64($0.rawValue) })
+        sql.bind(15, push.push.expiration.headerValue)
+        sql.bind(16, push.push.collapseID?.rawValue)
+        sql.bind(17, push.push.payload)
+        try sql.run()
+    }
+
+    /// When a push is overdue: the earlier one of its deadline and its expiration.
+    static func expires(deadline: QueueTime, _ expiration: Expiration) -> Int64 {
+        let expires = QueueTime(expirationOf: expiration).map { min($0, deadline) } ?? deadline
+        return expires.millisecondsSince1970
+    }
+
+    private func addIdempotency(
+        _ key: IdempotencyKey,
+        _ id: APNSID,
+        _ position: Int64,
+        _ caller: Int64
+    ) throws {
+        let sql = try self.db.prepared(
+            "INSERT INTO idempotency (position, caller, key, digest, id, stored_at) VALUES (?, ?, ?, ?, ?, ?)"
+        )
+        sql.bind(1, position)
+        sql.bind(2, caller)
+        sql.bind(3, key.key)
+        sql.bind(4, key.digest)
+        sql.bind(5, id)
+        sql.bind(6, self.now.millisecondsSince1970)
+        try sql.run()
+    }
+}

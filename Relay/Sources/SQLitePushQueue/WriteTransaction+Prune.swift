@@ -1,0 +1,115 @@
+import APNSModel
+import PushQueue
+
+extension WriteTransaction {
+    /// Deletes what the retention no longer covers.
+    ///
+    /// - Returns: the number of deleted rows, at most `limit`.
+    func prune(_ retention: Retention, limit: Int) throws -> Int {
+        let limit = max(limit, 0)
+        var deleted = try self.pruneIdempotencyKeys(self.cutoff(retention.idempotencyKeys), limit: limit)
+        deleted += try self.prunePayloads(self.cutoff(retention.payloads), limit: limit - deleted)
+        deleted += try self.dropParked(since: self.cutoff(retention.parked), limit: limit - deleted)
+        deleted += try self.pruneOutcomes(self.cutoff(retention.outcomes), limit: limit - deleted)
+        if deleted < limit { try self.shrink() }
+        return deleted
+    }
+
+    private func cutoff(_ retention: Duration) -> Int64 {
+        self.now.advanced(by: .zero - retention).millisecondsSince1970
+    }
+
+    private func pruneIdempotencyKeys(_ cutoff: Int64, limit: Int) throws -> Int {
+        let old = try self.oldest(
+            "SELECT position, stored_at FROM idempotency ORDER BY position LIMIT ?",
+            cutoff,
+            limit: limit
+        )
+        guard let last = old.last else { return 0 }
+        let delete = try self.db.prepared("DELETE FROM idempotency WHERE position <= ?")
+        delete.bind(1, last)
+        try delete.run()
+        try self.keepCounters()
+        return old.count
+    }
+
+    private func prunePayloads(_ cutoff: Int64, limit: Int) throws -> Int {
+        let old = try self.oldest(
+            "SELECT cursor, settled_at FROM payload ORDER BY cursor LIMIT ?",
+            cutoff,
+            limit: limit
+        )
+        guard let last = old.last else { return 0 }
+        let delete = try self.db.prepared("DELETE FROM payload WHERE cursor <= ?")
+        delete.bind(1, last)
+        try delete.run()
+        return old.count
+    }
+
+    private func dropParked(since cutoff: Int64, limit: Int) throws -> Int {
+        let old = try self.oldest("SELECT position, since FROM parked ORDER BY since LIMIT ?", cutoff, limit: limit)
+        for position in old {
+            if let push = try self.push(at: position) { try self.drop(push) }
+        }
+        return old.count
+    }
+
+    private func pruneOutcomes(_ cutoff: Int64, limit: Int) throws -> Int {
+        let old = try self.oldest(
+            "SELECT cursor, settled_at FROM outcome ORDER BY cursor LIMIT ?",
+            cutoff,
+            limit: limit
+        )
+        guard let last = old.last else { return 0 }
+        let idents = try self.db.prepared("DELETE FROM ident WHERE id IN (SELECT id FROM outcome WHERE cursor <= ?)")
+        let payloads = try self.db.prepared("DELETE FROM payload WHERE cursor <= ?")
+        let outcomes = try self.db.prepared("DELETE FROM outcome WHERE cursor <= ?")
+        for delete in [idents, payloads, outcomes] {
+            delete.bind(1, last)
+            try delete.run()
+        }
+        try self.keepCounters()
+        return old.count
+    }
+
+    /// The keys of the first rows whose time has passed. Stops at the first row whose time has not.
+    private func oldest(_ sql: String, _ cutoff: Int64, limit: Int) throws -> [Int64] {
+        guard limit > 0 else { return [] }
+        let select = try self.db.prepared(sql)
+        select.bind(1, limit)
+        var keys: [Int64] = []
+        try select.forEach { row in
+            guard row.int64(1) <= cutoff else { return false }
+            keys.append(row.int64(0))
+            return true
+        }
+        return keys
+    }
+
+    /// Stores the numbers that follow from the rows, before the last rows are deleted.
+    private func keepCounters() throws {
+        try self.setCounter("position", self.state.nextPosition)
+        try self.setCounter("cursor", self.state.nextCursor)
+    }
+
+    func setCounter(_ name: String, _ value: Int64) throws {
+        let sql = try self.db.prepared("INSERT OR REPLACE INTO counter (name, value) VALUES (?, ?)")
+        sql.bind(1, name)
+        sql.bind(2, value)
+        try sql.run()
+    }
+
+    func counter(_ name: String) throws -> Int64? {
+        let sql = try self.db.prepared("SELECT value FROM counter WHERE name = ?")
+        sql.bind(1, name)
+        return try sql.first { $0.int64(0) }
+    }
+
+    /// Gives free pages back to the file system if more than a quarter of a larger file is free.
+    private func shrink() throws {
+        let free = try self.db.prepared("PRAGMA freelist_count").first { $0.int64(0) } ?? 0
+        let pages = try self.db.prepared("PRAGMA page_count").first { $0.int64(0) } ?? 0
+        guard free > 4_096, free > pages / 4 else { return }
+        try self.db.prepared("PRAGMA incremental_vacuum(1024)").run()
+    }
+}

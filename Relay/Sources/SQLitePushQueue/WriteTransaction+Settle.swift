@@ -1,0 +1,137 @@
+import APNSModel
+import PushQueue
+
+extension WriteTransaction {
+    func markWritten(_ claims: [Claim], lease: Duration) throws -> [Bool] {
+        let update = try self.db.prepared(
+            "UPDATE flight SET state = ?, lease = ? WHERE position = ? AND epoch = ? AND state = ? AND lease > ?"
+        )
+        let route = try self.db.prepared("SELECT route FROM flight WHERE position = ?")
+        return try claims.map { claim in
+            update.bind(1, Self.writtenState)
+            update.bind(2, self.leaseNow.advanced(by: lease).millisecondsSince1970)
+            update.bind(3, claim.position)
+            update.bind(4, claim.epoch)
+            update.bind(5, Self.claimedState)
+            update.bind(6, self.leaseNow.millisecondsSince1970)
+            guard try update.runAndCheckChange() else { return false }
+            route.bind(1, claim.position)
+            if let route = try route.first({ $0.int64(0) }) {
+                self.state.totals.add(-1, to: .claimed, of: route)
+                self.state.totals.add(1, to: .written, of: route)
+            }
+            return true
+        }
+    }
+
+    func settle(_ settlements: [Settlement]) throws -> [SettleResult] {
+        try settlements.map { settlement in
+            let claim = settlement.claim
+            guard let push = try self.push(at: claim.position), push.id == claim.id else {
+                return try self.outcome(of: claim).map { .alreadySettled($0) } ?? .stale
+            }
+            let place = try self.place(of: push)
+            guard place.epoch == claim.epoch || settlement.outcome.certainty == .accepted else { return .stale }
+            try self.settle(push, at: place, with: settlement.outcome)
+            return .settled
+        }
+    }
+
+    private func outcome(of claim: Claim) throws -> PushOutcome? {
+        guard let (id, outcome) = try self.outcome(at: claim.position) else { return nil }
+        return id == claim.id ? outcome : nil
+    }
+
+    private func outcome(at position: Int64) throws -> (APNSID, PushOutcome)? {
+        let sql = try self.db.prepared("SELECT id, \(OutcomeColumns.names) FROM outcome WHERE position = ?")
+        sql.bind(1, position)
+        return try sql.first { row in row.id(0).map { ($0, OutcomeColumns.read(row, at: 1, of: $0)) } } ?? nil
+    }
+
+    func cancel(_ id: APNSID) throws -> CancelResult {
+        if let push = try self.push(of: id) {
+            let place = try self.place(of: push)
+            guard !place.isWritten else { return .written }
+            try self.settle(push, at: place, with: .cancelled(id, attempts: push.attempts))
+            return .cancelled
+        }
+        let sql = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
+        sql.bind(1, id)
+        let position = try sql.first { $0.int64(0) }
+        return try position.flatMap { try self.outcome(at: $0) }.map { .settled($0.1) } ?? .notFound
+    }
+
+    // MARK: Back to the queue
+
+    func release(_ releases: [Release]) throws {
+        for release in releases {
+            guard let (push, place) = try self.claimed(release.claim) else { continue }
+            try self.requeue(push, from: place, due: release.notBefore, outcome: release.outcome)
+        }
+    }
+
+    /// Ends claims whose lease has expired.
+    ///
+    /// - Parameter all: whether to end the claims whose lease has not expired, too.
+    func expireLeases(all: Bool = false) throws -> ExpiredLeases {
+        let select = try self.db.prepared("SELECT position FROM flight WHERE lease <= ?")
+        select.bind(1, all ? .max : self.leaseNow.millisecondsSince1970)
+        var positions: [Int64] = []
+        try select.forEach { row in
+            positions.append(row.int64(0))
+            return true
+        }
+        var expired = ExpiredLeases()
+        for position in positions {
+            guard let push = try self.push(at: position) else { continue }
+            let place = try self.place(of: push)
+            let due = QueueTime(millisecondsSince1970: push.due)
+            if !place.isWritten {
+                try self.requeue(push, from: place, due: due, outcome: nil)
+                expired.queued += 1
+                continue
+            }
+            let outcome = PushOutcome.lost(push.id, attempts: push.attempts + 1)
+            if push.resends, try self.requeue(push, from: place, due: due, outcome: outcome) {
+                expired.resent += 1
+            } else {
+                if !push.resends { try self.settle(push, at: place, with: outcome) }
+                expired.unknown += 1
+            }
+        }
+        return expired
+    }
+
+    /// Queues a claimed or written push again, or settles it if a newer one replaces it.
+    ///
+    /// - Returns: whether it is queued.
+    @discardableResult
+    private func requeue(_ push: Push, from place: Place, due: QueueTime, outcome: PushOutcome?) throws -> Bool {
+        var push = push
+        let tried = try self.addAttempt(outcome, of: push)
+        push.hasAttempt = tried != 0
+        if try self.isSuperseded(push) {
+            let attempts = push.attempts + (place.isWritten ? 1 : 0)
+            try self.settle(push, at: place, with: .superseded(push.id, attempts: attempts))
+            return false
+        }
+        try self.remove(push, from: place)
+        let due = min(due.millisecondsSince1970, Schema.held - 1)
+        let update = try self.db.prepared("UPDATE push SET due = ?, attempts = ?, tried = ? WHERE position = ?")
+        update.bind(1, due)
+        update.bind(2, push.attempts + (place.isWritten ? 1 : 0))
+        update.bind(3, tried)
+        update.bind(4, push.position)
+        try update.run()
+        try self.addQueued(position: push.position, route: push.route, due: due)
+        self.state.totals.add(1, to: .queued, of: push.route)
+        return true
+    }
+
+    /// The push of a claim and its place; nil if the claim has ended.
+    func claimed(_ claim: Claim) throws -> (Push, Place)? {
+        guard let push = try self.push(at: claim.position), push.id == claim.id else { return nil }
+        let place = try self.place(of: push)
+        return place.epoch == claim.epoch ? (push, place) : nil
+    }
+}

@@ -1,0 +1,220 @@
+import APNSModel
+import GRDB
+import PushQueue
+
+/// The writing operations, in a transaction that the caller begins and ends.
+final class WriteTransaction {
+    let db: Database
+    let options: SQLitePushQueue.Options
+    /// The time of day.
+    let now: QueueTime
+    /// The time for leases.
+    let leaseNow: QueueTime
+    var state: WriterState
+
+    init(_ db: Database, _ options: SQLitePushQueue.Options, _ clock: any QueueClock, _ state: WriterState) {
+        self.db = db
+        self.options = options
+        self.now = clock.now
+        self.leaseNow = clock.lease
+        self.state = state
+    }
+
+    /// A row of `push`, without what only a sender needs.
+    struct Push {
+        var position: Int64
+        var id: APNSID
+        var route: Int64
+        var due: Int64
+        /// The number of marks before the current one.
+        var attempts: Int
+        var hasAttempt: Bool
+        var resends: Bool
+        var isParked: Bool
+        var supersedes: Subject?
+    }
+
+    /// What a supersede key applies to, besides the app and the environment.
+    struct Subject {
+        var key: String
+        var token: [UInt8]
+    }
+
+    /// Where a push without an outcome is.
+    enum Place: Equatable {
+        case queued
+        case claimed(epoch: Int64)
+        case written(epoch: Int64)
+        case parked
+
+        var epoch: Int64? {
+            switch self {
+            case .claimed(let epoch), .written(let epoch): epoch
+            case .queued, .parked: nil
+            }
+        }
+
+        var isWritten: Bool { if case .written = self { true } else { false } }
+    }
+
+    static let claimedState: Int64 = 1
+    static let writtenState: Int64 = 2
+
+    func push(at position: Int64) throws -> Push? {
+        let sql = try self.db.prepared(
+            """
+            SELECT id, route, due, attempts, tried, resends, expires IS NULL, supersedes,
+            CASE WHEN supersedes IS NULL THEN NULL ELSE token END FROM push WHERE position = ?
+            """
+        )
+        sql.bind(1, position)
+        return try sql.first { row in
+            guard let id = row.id(0) else {
+                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "push \(position) has no id")
+            }
+            return Push(
+                position: position,
+                id: id,
+                route: row.int64(1),
+                due: row.int64(2),
+                attempts: row.int(3),
+                hasAttempt: row.int64(4) != 0,
+                resends: row.int64(5) != 0,
+                isParked: row.int64(6) != 0,
+                supersedes: row.optionalText(7).map { Subject(key: $0, token: row.bytes(8)) }
+            )
+        }
+    }
+
+    func push(of id: APNSID) throws -> Push? {
+        let sql = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
+        sql.bind(1, id)
+        return try sql.first({ $0.int64(0) }).flatMap { try self.push(at: $0) }
+    }
+
+    func place(of push: Push) throws -> Place {
+        if push.isParked { return .parked }
+        let sql = try self.db.prepared("SELECT state, epoch FROM flight WHERE position = ?")
+        sql.bind(1, push.position)
+        let place = try sql.first { row -> Place in
+            row.int64(0) == Self.writtenState ? .written(epoch: row.int64(1)) : .claimed(epoch: row.int64(1))
+        }
+        return place ?? .queued
+    }
+
+    /// Stores the outcome of a push and removes the push from its place.
+    ///
+    /// - Returns: the stored outcome: merged with those of earlier attempts.
+    @discardableResult
+    func settle(_ push: Push, at place: Place, with outcome: PushOutcome) throws -> PushOutcome {
+        let outcome = push.hasAttempt ? outcome.merged(with: try self.attempt(of: push)) : outcome
+        try self.remove(push, from: place)
+        let cursor = self.state.nextCursor
+        self.state.nextCursor += 1
+        let insert = try self.db.prepared(
+            """
+            INSERT INTO outcome (cursor, position, id, route, caller, queued_at, due, deadline, token, attempts,
+            settled_at, invalidates, \(OutcomeColumns.names))
+            SELECT ?, position, id, route, caller, queued_at, due, deadline, token, ?, ?, ?, \
+            \(OutcomeColumns.placeholders) FROM push WHERE position = ?
+            """
+        )
+        insert.bind(1, cursor)
+        insert.bind(2, push.attempts + (place.isWritten ? 1 : 0))
+        insert.bind(3, self.now.millisecondsSince1970)
+        insert.bind(4, outcome.invalidation == nil ? 0 : 1)
+        OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 5)
+        insert.bind(18, push.position)
+        try insert.run()
+        if self.options.keepsPayloads {
+            let keep = try self.db.prepared(
+                """
+                INSERT INTO payload (cursor, settled_at, topic, type, payload)
+                SELECT ?, ?, topic, type, payload FROM push WHERE position = ?
+                """
+            )
+            keep.bind(1, cursor)
+            keep.bind(2, self.now.millisecondsSince1970)
+            keep.bind(3, push.position)
+            try keep.run()
+        }
+        let delete = try self.db.prepared("DELETE FROM push WHERE position = ?")
+        delete.bind(1, push.position)
+        try delete.run()
+        if push.hasAttempt {
+            let delete = try self.db.prepared("DELETE FROM attempt WHERE position = ?")
+            delete.bind(1, push.position)
+            try delete.run()
+        }
+        if push.supersedes != nil { try self.queueHeld(after: push) }
+        return outcome
+    }
+
+    /// Removes a push from `queue`, `flight` or `parked`, and from the totals.
+    func remove(_ push: Push, from place: Place) throws {
+        switch place {
+        case .claimed, .written:
+            let sql = try self.db.prepared("DELETE FROM flight WHERE position = ?")
+            sql.bind(1, push.position)
+            try sql.run()
+            self.state.totals.add(-1, to: place.isWritten ? .written : .claimed, of: push.route)
+        case .parked:
+            let sql = try self.db.prepared("DELETE FROM parked WHERE position = ?")
+            sql.bind(1, push.position)
+            try sql.run()
+            self.state.totals.add(-1, to: .parked, of: push.route)
+        case .queued:
+            let isHeld = try push.supersedes != nil && self.removeQueued(push, due: Schema.held)
+            if !isHeld { _ = try self.removeQueued(push, due: push.due) }
+            self.state.totals.add(-1, to: .queued, of: push.route)
+        }
+    }
+
+    /// Returns whether the push was queued for that time.
+    func removeQueued(_ push: Push, due: Int64) throws -> Bool {
+        let sql = try self.db.prepared("DELETE FROM queue WHERE route = ? AND due = ? AND position = ?")
+        sql.bind(1, push.route)
+        sql.bind(2, due)
+        sql.bind(3, push.position)
+        return try sql.runAndCheckChange()
+    }
+
+    func addQueued(position: Int64, route: Int64, due: Int64) throws {
+        let sql = try self.db.prepared("INSERT INTO queue (route, due, position) VALUES (?, ?, ?)")
+        sql.bind(1, route)
+        sql.bind(2, due)
+        sql.bind(3, position)
+        try sql.run()
+    }
+
+    // MARK: Attempts
+
+    /// The outcome of the attempts so far.
+    func attempt(of push: Push) throws -> PushOutcome? {
+        let sql = try self.db.prepared("SELECT \(OutcomeColumns.names) FROM attempt WHERE position = ?")
+        sql.bind(1, push.position)
+        return try sql.first { OutcomeColumns.read($0, at: 0, of: push.id) }
+    }
+
+    /// Adds the outcome of an attempt after which the push does not end.
+    ///
+    /// - Returns: the value of the column `tried`: 0 if there was no outcome, 2 if the push may be processed, else 1.
+    func addAttempt(_ outcome: PushOutcome?, of push: Push) throws -> Int {
+        let earlier = push.hasAttempt ? try self.attempt(of: push) : nil
+        guard let merged = outcome?.merged(with: earlier) else { return Self.tried(earlier) }
+        let sql = try self.db.prepared(
+            """
+            INSERT OR REPLACE INTO attempt (position, \(OutcomeColumns.names))
+            VALUES (?, \(OutcomeColumns.placeholders))
+            """
+        )
+        sql.bind(1, push.position)
+        OutcomeColumns.bind(merged, of: push.id, to: sql, at: 2)
+        try sql.run()
+        return Self.tried(merged)
+    }
+
+    private static func tried(_ outcome: PushOutcome?) -> Int {
+        outcome.map { $0.certainty == .unknown ? 2 : 1 } ?? 0
+    }
+}

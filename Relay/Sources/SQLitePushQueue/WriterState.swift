@@ -1,0 +1,11 @@
+/// What the writer remembers between transactions.
+struct WriterState: Sendable {
+    var names = NameTable()
+    var totals = QueueTotals()
+    /// The next row of `push`. Never used twice.
+    var nextPosition: Int64 = 1
+    /// The next row of `outcome`. Never used twice.
+    var nextCursor: Int64 = 1
+    /// The epoch of the next claims. Increases over all processes that have opened the file.
+    var nextEpoch: Int64 = 1
+}
