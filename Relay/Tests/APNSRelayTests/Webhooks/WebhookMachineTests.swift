@@ -1,0 +1,250 @@
+import PushQueue
+import Testing
+
+@testable import APNSRelay
+
+struct WebhookMachineTests {
+    private static let start = QueueTime(secondsSince1970: 1_795_440_000)
+
+    private static func machine(
+        _ retry: WebhookMachine.Retry = WebhookMachine.Retry(),
+        position: WebhookPosition? = nil,
+        parked: [ParkedWebhook] = []
+    ) -> WebhookMachine {
+        var machine = WebhookMachine(name: "crm", retry: retry)
+        #expect(Self.next(&machine, Self.start) == .restore)
+        machine.didRestore(position, parked: parked, now: Self.start)
+        return machine
+    }
+
+    private static func page(_ outcomes: ClosedRange<Int64>, count: Int = 3) -> WebhookMachine.Page {
+        WebhookMachine.Page(outcomes: outcomes, count: count, oldest: Self.start, end: outcomes.upperBound)
+    }
+
+    /// A machine that sends the outcomes 5 to 7.
+    private static func sending(_ retry: WebhookMachine.Retry = WebhookMachine.Retry()) -> WebhookMachine {
+        var machine = Self.machine(retry)
+        machine.didRead(Self.page(5...7), now: Self.start)
+        _ = machine.next(now: Self.start)
+        machine.didStore()
+        guard case .send = machine.next(now: Self.start) else {
+            Issue.record("it sends nothing")
+            return machine
+        }
+        return machine
+    }
+
+    // The macro `#expect` cannot call mutating functions.
+    private static func next(_ machine: inout WebhookMachine, _ now: QueueTime) -> WebhookMachine.Action {
+        machine.next(now: now)
+    }
+
+    private static func retry(_ machine: inout WebhookMachine, _ id: String) -> Bool { machine.retryParked(id) }
+
+    private static func after(_ duration: Duration) -> QueueTime { Self.start.advanced(by: duration) }
+
+    @Test("A request's extent is stored before the request is sent")
+    func storesFirst() {
+        var machine = Self.machine()
+        #expect(Self.next(&machine, Self.start) == .read(after: nil))
+        machine.didRead(Self.page(5...7), now: Self.start)
+        guard case .store(let writes) = machine.next(now: Self.start), case .position(let stored)? = writes.first else {
+            Issue.record("it does not store")
+            return
+        }
+        #expect(writes.count == 1)
+        #expect(stored.position == nil)
+        #expect(stored.extent?.first == 5)
+        #expect(stored.extent?.last == 7)
+        machine.didStore()
+        #expect(Self.next(&machine, Self.start) == stored.extent.map { .send($0) })
+        #expect(Self.next(&machine, Self.start) == .wait(until: nil))
+    }
+
+    @Test("The position is stored with the next request's extent, or at the end of the feed")
+    func storesPosition() {
+        var machine = Self.sending()
+        machine.didSend(.acknowledged, now: Self.start, random: 0)
+        #expect(Self.next(&machine, Self.start) == .read(after: 7))
+        machine.didRead(WebhookMachine.Page(count: 0, end: 7), now: Self.start)
+        #expect(Self.next(&machine, Self.start) == .store([.position(WebhookPosition(position: 7, extent: nil))]))
+        machine.didStore()
+        #expect(Self.next(&machine, Self.start) == .wait(until: Self.after(.seconds(10))))
+        machine.signal()
+        #expect(Self.next(&machine, Self.start) == .read(after: 7))
+    }
+
+    @Test("The delays are those of the contract, with up to a fifth more")
+    func delays() {
+        for random in [0.0, 1.0] {
+            var machine = Self.sending()
+            var now = Self.start
+            for seconds in [1, 5, 30, 120, 600, 3_600, 3_600] {
+                machine.didSend(.failed("500", retryAfter: nil), now: now, random: random)
+                let until = now.advanced(by: .milliseconds(seconds * (random == 0 ? 1_000 : 1_200)))
+                #expect(Self.next(&machine, now) == .wait(until: until))
+                now = until
+                guard case .send(let extent) = machine.next(now: now) else {
+                    Issue.record("it does not send again")
+                    return
+                }
+                #expect(extent.first == 5 && extent.last == 7 && extent.count == 3)
+            }
+            #expect(machine.failures == 7)
+        }
+    }
+
+    @Test("The receiver's retry-after extends a delay, but never beyond an hour")
+    func retryAfter() {
+        for (asked, seconds) in [(0, 1), (90, 90), (1_000_000, 3_600)] {
+            var machine = Self.sending()
+            machine.didSend(.failed("503", retryAfter: .seconds(asked)), now: Self.start, random: 0)
+            #expect(Self.next(&machine, Self.start) == .wait(until: Self.after(.seconds(seconds))))
+        }
+    }
+
+    @Test("A request that fails for too long is parked, and the next one begins")
+    func parks() {
+        var retry = WebhookMachine.Retry()
+        retry.giveUpAfter = .seconds(3)
+        var machine = Self.sending(retry)
+        machine.didSend(.failed("500", retryAfter: nil), now: Self.start, random: 0)
+        _ = machine.next(now: Self.after(.seconds(1)))
+        machine.didSend(.failed("500", retryAfter: nil), now: Self.after(.seconds(1)), random: 0)
+        // The last attempt is at the end of the time, not five seconds later.
+        #expect(Self.next(&machine, Self.after(.seconds(1))) == .wait(until: Self.after(.seconds(3))))
+        _ = machine.next(now: Self.after(.seconds(3)))
+        machine.didSend(.failed("501", retryAfter: nil), now: Self.after(.seconds(3)), random: 0)
+        guard case .store(let writes) = machine.next(now: Self.after(.seconds(3))), writes.count == 2,
+            case .parked(let parked) = writes[0]
+        else {
+            Issue.record("it is not parked")
+            return
+        }
+        #expect(parked.map(\.error) == ["501"])
+        #expect(writes[1] == .position(WebhookPosition(position: 7, extent: nil)))
+        machine.didStore()
+        #expect(machine.status(url: "").parked.map(\.id) == ["crm-5"])
+        #expect(machine.failures == 0)
+        #expect(Self.next(&machine, Self.after(.seconds(3))) == .read(after: 7))
+    }
+
+    @Test("With as many parked requests as allowed, the current one is retried until it is acknowledged")
+    func parkedIsFull() {
+        var retry = WebhookMachine.Retry()
+        retry.giveUpAfter = .seconds(1)
+        retry.maxParked = 0
+        var machine = Self.sending(retry)
+        var now = Self.after(.seconds(5))
+        for _ in 0..<20 {
+            machine.didSend(.failed("500", retryAfter: nil), now: now, random: 0)
+            guard case .wait(let until?) = machine.next(now: now), until > now else {
+                Issue.record("it does not wait")
+                return
+            }
+            now = until
+            guard case .send = machine.next(now: now) else {
+                Issue.record("it does not send again")
+                return
+            }
+        }
+        #expect(machine.lastError?.contains("retry or drop") == true)
+        machine.didSend(.acknowledged, now: now, random: 0)
+        #expect(Self.next(&machine, now) == .read(after: 7))
+    }
+
+    @Test("A request that was parked just before a crash is not sent again as the current one")
+    func crashWhileParking() {
+        var sending = Self.sending()
+        let extent = sending.current
+        sending.didSend(.acknowledged, now: Self.start, random: 0)
+        let parked = extent.map { [ParkedWebhook(extent: $0, since: Self.start, error: "500")] } ?? []
+        var machine = Self.machine(position: WebhookPosition(position: nil, extent: extent), parked: parked)
+        #expect(Self.next(&machine, Self.start) == .read(after: 7))
+    }
+
+    @Test("A parked request is sent once for each retry, stays parked if that fails, and goes if it is acknowledged")
+    func retriesParked() {
+        let extent = Self.sending().current
+        let parked = extent.map { [ParkedWebhook(extent: $0, since: Self.start, error: "500")] } ?? []
+        var machine = Self.machine(position: WebhookPosition(position: 7, extent: nil), parked: parked)
+        #expect(!Self.retry(&machine, "crm-6"))
+        #expect(Self.retry(&machine, "crm-5"))
+        #expect(Self.next(&machine, Self.start) == extent.map { .send($0) })
+        machine.didSend(.failed("502", retryAfter: nil), now: Self.start, random: 0)
+        #expect(machine.parked.map(\.error) == ["502"])
+        #expect(Self.next(&machine, Self.start) == .read(after: 7))
+        #expect(Self.retry(&machine, "crm-5"))
+        _ = machine.next(now: Self.start)
+        machine.didSend(.acknowledged, now: Self.start, random: 0)
+        #expect(Self.next(&machine, Self.start) == .store([.parked([])]))
+        machine.didStore()
+        #expect(machine.parked.isEmpty)
+        #expect(!Self.retry(&machine, "crm-5"))
+    }
+
+    @Test("A parked request whose outcomes were deleted says so, and can be dropped")
+    func parkedAndPruned() {
+        let extent = Self.sending().current
+        let parked = extent.map { [ParkedWebhook(extent: $0, since: Self.start, error: "500")] } ?? []
+        var machine = Self.machine(parked: parked)
+        #expect(Self.retry(&machine, "crm-5"))
+        _ = machine.next(now: Self.start)
+        machine.didSend(.nothingLeft, now: Self.start, random: 0)
+        #expect(machine.status(url: "").parked.first?.error.contains("drop the request") == true)
+        #expect(machine.parkedWithout("crm-5") == [])
+        machine.didDropParked("crm-5")
+        #expect(machine.parked.isEmpty)
+    }
+
+    @Test("An error of the storage delays the webhook and loses nothing")
+    func storageFails() {
+        var machine = Self.machine()
+        let error = QueueError(code: .unavailable, message: "the disk is full")
+        machine.storageFailed(error, now: Self.start)
+        #expect(Self.next(&machine, Self.start) == .wait(until: Self.after(.seconds(1))))
+        #expect(machine.lastError == "the disk is full")
+        #expect(Self.next(&machine, Self.after(.seconds(1))) == .read(after: nil))
+        machine.didRead(Self.page(5...7), now: Self.after(.seconds(1)))
+        let store = machine.next(now: Self.after(.seconds(1)))
+        machine.storageFailed(error, now: Self.after(.seconds(1)))
+        #expect(Self.next(&machine, Self.after(.seconds(2))) == store)
+        machine.didStore()
+        #expect(machine.lastError == nil)
+    }
+
+    @Test("Stored state that cannot be read stops the webhook, and nothing is written")
+    func unreadableState() {
+        var machine = WebhookMachine(name: "crm")
+        _ = machine.next(now: Self.start)
+        machine.cannotRestore("damaged")
+        #expect(Self.next(&machine, Self.after(.seconds(1_000_000))) == .wait(until: nil))
+        #expect(machine.lastError == "damaged")
+        #expect(machine.failures == 1)
+    }
+
+    @Test("A clock that was ahead before a restart does not extend the retries")
+    func clockSetBack() {
+        var extent = Self.sending().current
+        extent?.formed = Self.after(.seconds(1_000_000_000))
+        let machine = Self.machine(position: WebhookPosition(position: nil, extent: extent))
+        #expect(machine.current?.formed == Self.start)
+    }
+
+    @Test("Positions of other apps' outcomes are stored from time to time only")
+    func skipsOthers() {
+        var machine = Self.machine()
+        var stores = 0
+        for end in stride(from: Int64(500), through: 30_000, by: 500) {
+            machine.didRead(WebhookMachine.Page(count: 0, end: end), now: Self.start)
+            machine.didRead(WebhookMachine.Page(count: 0, end: end), now: Self.start)
+            machine.signal()
+            if case .store = machine.next(now: Self.start) {
+                stores += 1
+                machine.didStore()
+            }
+        }
+        #expect(stores == 3)
+        #expect(Self.next(&machine, Self.start) == .read(after: 30_000))
+    }
+}
