@@ -1,0 +1,101 @@
+/// The page's calls of the API, served as `/api.js`.
+enum PageScriptAPI {
+    static let text = #"""
+        // The relay's API: requests with the operator's token, which only this tab's session storage keeps.
+
+        const TOKEN_KEY = "apns-relay-token";
+        const TIMEOUT_SECONDS = 10;
+
+        let session = new AbortController();
+        let onRefused = () => {};
+
+        /** An error response of the API, or a failure to reach it (status 0). */
+        export class APIError extends Error {
+            constructor(status, code, message) {
+                super(message);
+                this.status = status;
+                this.code = code;
+            }
+        }
+
+        export const hasToken = () => sessionStorage.getItem(TOKEN_KEY) !== null;
+
+        /** Keeps the token for this tab. Throws if a request could not carry it. */
+        export function setToken(text) {
+            const token = text.trim();
+            if (!/^[\x21-\x7e]+$/.test(token)) throw new Error("A token has visible ASCII characters and no spaces.");
+            sessionStorage.setItem(TOKEN_KEY, token);
+        }
+
+        /** Forgets the token, and ends the requests that carry it: they throw `AbortError`. */
+        export function forgetToken() {
+            sessionStorage.removeItem(TOKEN_KEY);
+            session.abort();
+            session = new AbortController();
+        }
+
+        /** Calls this function when a request is refused with status 401. */
+        export function whenRefused(handler) {
+            onRefused = handler;
+        }
+
+        async function failure(response) {
+            let code = "";
+            let message = `The relay responded with status ${response.status}.`;
+            try {
+                const { error } = await response.json();
+                if (error?.message) {
+                    code = String(error.code ?? "");
+                    message = String(error.message);
+                }
+            } catch {
+                // Not the API's error format: the status has to do.
+            }
+            return new APIError(response.status, code, message);
+        }
+
+        /** Sends a request and returns the decoded body. Throws `APIError`; `AbortError` if the token is forgotten. */
+        export async function call(method, path) {
+            const token = sessionStorage.getItem(TOKEN_KEY);
+            const headers = token === null ? {} : { authorization: `Bearer ${token}` };
+            const signal = AbortSignal.any([session.signal, AbortSignal.timeout(TIMEOUT_SECONDS * 1000)]);
+            let error;
+            try {
+                const response = await fetch(path, { method, headers, cache: "no-store", signal });
+                if (response.ok) return await response.json();
+                error = await failure(response);
+                signal.throwIfAborted();
+            } catch (reason) {
+                if (reason.name === "AbortError") throw reason;
+                throw unreachable(reason);
+            }
+            if (error.status === 401) onRefused(error);
+            throw error;
+        }
+
+        function unreachable(reason) {
+            if (reason.name === "TimeoutError") {
+                return new APIError(0, "timeout", `The relay did not respond within ${TIMEOUT_SECONDS} s.`);
+            }
+            if (reason instanceof SyntaxError) {
+                return new APIError(0, "badResponse", "The relay's response is not valid JSON.");
+            }
+            return new APIError(0, "unreachable", "The relay cannot be reached.");
+        }
+
+        export const get = (path) => call("GET", path);
+
+        /** A path whose parts are encoded: `path("v1", "pushes", id)`. */
+        export const path = (...parts) => "/" + parts.map(encodeURIComponent).join("/");
+
+        /** A query without the parameters that have no value. */
+        export function query(parameters) {
+            const fields = new URLSearchParams();
+            for (const [name, value] of Object.entries(parameters)) {
+                if (value !== undefined && value !== null && value !== "") fields.set(name, value);
+            }
+            const text = fields.toString();
+            return text === "" ? "" : `?${text}`;
+        }
+        """#
+}

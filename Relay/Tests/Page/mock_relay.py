@@ -1,0 +1,355 @@
+"""A relay for the tests of its page: it serves the page's files from the Swift sources, and a state that a test sets.
+
+    python3 mock_relay.py [PORT]      serves realistic figures that move, for work on the page
+"""
+import json
+import os
+import pathlib
+import random
+import re
+import sys
+import threading
+import time
+import urllib.parse
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+RELAY = pathlib.Path(__file__).resolve().parent.parent.parent
+SOURCES = pathlib.Path(os.environ.get("RELAY_PAGE_SOURCES", RELAY / "Sources/APNSRelay/Page"))
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8",
+         "script": "text/javascript; charset=utf-8"}
+TOTALS = ("queued", "duplicates", "accepted", "rejected", "notProcessed", "notSent", "unknown", "retried", "parked",
+          "late")
+STATES = ("queued", "claimed", "written", "parked")
+
+
+def page_files():
+    """The page's files by path: (content type, text)."""
+    files = {}
+    index = (SOURCES / "PageFiles.swift").read_text()
+    for kind, path, name in re.findall(r'\.(\w+)\("(/[^"]*)", (\w+)\.text\)', index):
+        source = (SOURCES / f"{name}.swift").read_text()
+        lines, indent = re.search(r'#"""\n(.*)\n( *)"""#', source, re.DOTALL).groups()
+        text = "\n".join(line.removeprefix(indent) for line in lines.split("\n"))
+        files[path] = (TYPES[kind], text)
+    return files
+
+
+class APIFailure(Exception):
+    def __init__(self, status, code, message):
+        super().__init__(message)
+        self.status = status
+        self.body = {"error": {"code": code, "message": message}}
+
+
+def full_outcome(values):
+    return {"outcome": "rejected", "status": None, "reason": None, "code": None, "message": None,
+            "apnsUniqueID": None, "attempts": 1, "tokenInvalidSince": None, "advice": "none",
+            "retryAfterSeconds": None, **values}
+
+
+class MockRelay:
+    """Its attributes are what the API reports. `token` is the operator's; `plain_token` may not use the overview."""
+
+    def __init__(self, token=None, port=0):
+        self.token = token
+        self.plain_token = None
+        self.port = port
+        self.server = None
+        self.files = page_files()
+        self.lock = threading.RLock()
+        self.reset()
+        self.start()
+
+    def reset(self):
+        with self.lock:
+            self.version = "1.0.0"
+            self.reason = None
+            self.capacity = 10_000_000
+            self.clock = time.time
+            self.routes = []
+            self.totals = dict.fromkeys(TOTALS, 0)
+            self.webhooks = []
+            self.pushes = {}
+            self.parked = []
+            self.feed = []  # (position, id of a push)
+            self.requests = []
+            self.faults = []  # (method, pattern of the path, response)
+
+    # Life
+
+    def start(self):
+        relay = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_any(self):
+                relay.handle(self)
+
+            do_GET = do_POST = do_DELETE = handle_any
+
+            def log_message(self, *arguments):
+                pass
+
+        ThreadingHTTPServer.daemon_threads = True
+        self.server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self):
+        if self.server:
+            self.server.shutdown()
+            self.server.server_close()
+            self.server = None
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    # State
+
+    def route(self, app="fern", environment="production", lane="interactive", **values):
+        route = {"app": app, "environment": environment, "lane": lane, "queued": 0, "claimed": 0, "written": 0,
+                 "parked": 0, "oldestDue": None, "state": "idle", "reason": None, "pausedUntil": None, **values}
+        with self.lock:
+            self.routes.append(route)
+        return route
+
+    def push(self, state="queued", outcome=None, **values):
+        """A push that the relay knows; `outcome` is the outcome's name, or a dictionary."""
+        now = self.clock()
+        if isinstance(outcome, str):
+            outcome = {"outcome": outcome}
+        if outcome is not None:
+            outcome = full_outcome(outcome)
+        push = {"id": str(uuid.uuid4()), "app": "fern", "environment": "production", "lane": "interactive",
+                "token": uuid.uuid4().hex * 2, "caller": "shop", "state": state, "queuedAt": now - 60,
+                "notBefore": now - 60, "deadline": now + 86_400, "attempts": 0, "outcome": outcome,
+                "settledAt": now if state == "settled" else None, **values}
+        with self.lock:
+            self.pushes[push["id"]] = push
+            if state == "parked":
+                self.parked.append(push["id"])
+        return push
+
+    def settle(self, outcome="accepted", gap=1, **values):
+        """A push with its outcome in the feed, `gap` positions after the last one."""
+        with self.lock:
+            push = self.push("settled", outcome, **values)
+            position = (self.feed[-1][0] if self.feed else 0) + gap
+            self.feed.append((position, push["id"]))
+        return push
+
+    def webhook(self, name="shop", **values):
+        webhook = {"name": name, "url": f"https://{name}.example/outcomes", "position": 0, "failures": 0,
+                   "lastError": None, "nextAttempt": None, "parked": [], **values}
+        with self.lock:
+            self.webhooks.append(webhook)
+        return webhook
+
+    def fail(self, method, pattern, response):
+        """Responds to such requests with (status, body), or with what a function returns."""
+        with self.lock:
+            self.faults.append((method, pattern, response))
+
+    def count(self, method, pattern):
+        """How many such requests there were."""
+        with self.lock:
+            return sum(1 for request in self.requests if request[0] == method and re.fullmatch(pattern, request[1]))
+
+    # Requests
+
+    def handle(self, request):
+        length = int(request.headers.get("content-length") or 0)
+        body = request.rfile.read(length)
+        path, _, query = request.path.partition("?")
+        token = (request.headers.get("authorization") or "").removeprefix("Bearer ")
+        with self.lock:
+            self.requests.append((request.command, request.path, token))
+            fault = next((f for m, p, f in self.faults if m == request.command and re.fullmatch(p, path)), None)
+        if request.command == "GET" and path in self.files:
+            kind, text = self.files[path]
+            self.respond(request, 200, kind, text.encode())
+            return
+        if callable(fault):
+            fault = fault()
+        try:
+            if fault:
+                status, value = fault
+            else:
+                self.authorize(path, token)
+                with self.lock:
+                    parts = [urllib.parse.unquote(part) for part in path.strip("/").split("/")]
+                    parameters = dict(urllib.parse.parse_qsl(query))
+                    status, value = 200, self.api(request.command, parts, parameters, body)
+        except APIFailure as failure:
+            status, value = failure.status, failure.body
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        self.respond(request, status, "application/json", data)
+
+    def respond(self, request, status, kind, data):
+        try:
+            request.send_response(status)
+            headers = {"content-type": kind, "content-length": str(len(data)), "cache-control": "no-store",
+                       "content-security-policy": POLICY, "x-content-type-options": "nosniff",
+                       "referrer-policy": "no-referrer"}
+            for name, value in headers.items():
+                request.send_header(name, value)
+            request.end_headers()
+            request.wfile.write(data)
+        except OSError:
+            pass  # The browser has left.
+
+    def authorize(self, path, token):
+        if self.token is None:
+            return
+        if token not in (self.token, self.plain_token) or token == "":
+            raise APIFailure(401, "unauthorized", "A valid bearer token is required.")
+        if token == self.plain_token and re.match(r"/v1/(overview|parked|webhooks)", path):
+            raise APIFailure(403, "forbidden", "Only operators may see this.")
+
+    def api(self, method, parts, parameters, body):
+        match (method, *parts):
+            case ("GET", "v1", "overview"):
+                return self.overview()
+            case ("POST", "v1", "pushes"):
+                push = json.loads(body)
+                stored = self.push(app=push["app"], token=push["token"], notBefore=push.get("notBefore", self.clock()))
+                return {"queued": 1, "duplicates": 0, "pushes": [{"line": 1, "id": stored["id"]}], "errors": []}
+            case ("GET", "v1", "pushes", id):
+                return self.known(id)
+            case ("DELETE", "v1", "pushes", id):
+                return self.cancel(self.known(id))
+            case ("GET", "v1", "outcomes"):
+                entries, cursor = self.page(parameters, lambda push: True)
+                return {"outcomes": [{**push, "cursor": str(position)} for position, push in entries], "cursor": cursor}
+            case ("GET", "v1", "dead-tokens"):
+                entries, cursor = self.page(parameters, lambda push: push["outcome"]["tokenInvalidSince"] is not None)
+                return {"tokens": [
+                    {"cursor": str(position), "app": push["app"], "environment": push["environment"],
+                     "token": push["token"], "since": push["outcome"]["tokenInvalidSince"], "pushID": push["id"],
+                     "settledAt": push["settledAt"]} for position, push in entries], "cursor": cursor}
+            case ("GET", "v1", "parked"):
+                after, limit = parameters.get("after"), int(parameters.get("limit", 100))
+                start = self.parked.index(after) + 1 if after else 0
+                ids = self.parked[start:start + limit]
+                more = len(self.parked) > start + limit
+                return {"pushes": [self.pushes[id] for id in ids], "next": ids[-1] if more else None}
+            case ("POST", "v1", "parked", id, "retry"):
+                self.unpark(id, "queued")
+                return {"id": id, "state": "queued"}
+            case ("DELETE", "v1", "parked", id):
+                self.unpark(id, "settled")
+                return {"id": id, "state": "settled"}
+            case ("POST", "v1", "webhooks", name, "parked", id, "retry"):
+                return self.unpark_request(name, id)
+            case ("DELETE", "v1", "webhooks", name, "parked", id):
+                return self.unpark_request(name, id)
+        raise APIFailure(404, "notFound", "There is nothing here.")
+
+    def known(self, id):
+        if id not in self.pushes:
+            raise APIFailure(404, "notFound", "No push has this id.")
+        return self.pushes[id]
+
+    def cancel(self, push):
+        if push["state"] not in ("queued", "claimed"):
+            raise APIFailure(409, push["state"], "The push is being sent.")
+        outcome = full_outcome({"outcome": "not-sent", "code": "cancelled", "attempts": 0})
+        push.update(state="settled", settledAt=self.clock(), outcome=outcome)
+        return push
+
+    def unpark(self, id, state):
+        if id not in self.parked:
+            raise APIFailure(404, "notFound", "No parked push has this id.")
+        self.parked.remove(id)
+        self.pushes[id]["state"] = state
+
+    def unpark_request(self, name, id):
+        for webhook in self.webhooks:
+            for request in webhook["parked"]:
+                if (webhook["name"], request["id"]) == (name, id):
+                    webhook["parked"].remove(request)
+                    return {}
+        raise APIFailure(404, "notFound", "No such request is parked.")
+
+    def page(self, parameters, matches):
+        after, limit = int(parameters.get("after", 0)), int(parameters.get("limit", 100))
+        app = parameters.get("app")
+        entries = [(position, self.pushes[id]) for position, id in self.feed if position > after]
+        entries = [entry for entry in entries if matches(entry[1]) and app in (None, entry[1]["app"])][:limit]
+        cursor = str(entries[-1][0]) if entries else parameters.get("after")
+        return entries, cursor
+
+    def overview(self):
+        queue = {state: sum(route[state] for route in self.routes) for state in STATES}
+        queue["parked"] = max(queue["parked"], len(self.parked))
+        due = [route["oldestDue"] for route in self.routes if route["oldestDue"] is not None]
+        return {"now": self.clock(), "version": self.version, "ready": self.reason is None, "reason": self.reason,
+                "queue": {**queue, "capacity": self.capacity, "oldestDue": min(due, default=None)},
+                "routes": self.routes, "totals": self.totals, "webhooks": self.webhooks}
+
+
+def fill(relay, seed=1):
+    """Realistic figures. Returns a function that moves them by a number of seconds."""
+    values = random.Random(seed)
+    now = relay.clock()
+    apps = [("fern", "production"), ("fern", "development"), ("grasscove", "production"), ("tidepool", "production")]
+    for app, environment in apps:
+        for lane in ("interactive", "bulk"):
+            if lane == "bulk" and environment == "production":
+                relay.route(app, environment, lane, queued=values.randrange(20_000, 90_000), claimed=120, written=380,
+                            oldestDue=now - values.randrange(10, 99), state="sending")
+            else:
+                queued = values.randrange(0, 9)
+                relay.route(app, environment, lane, queued=queued, written=queued * 3,
+                            oldestDue=now - 0.4 if queued else None, state="sending" if queued else "idle")
+    relay.routes[-1].update(
+        state="paused", pausedUntil=now + 95, written=0, claimed=0, oldestDue=now - 424, queued=310_204,
+        reason="403 InvalidProviderToken: APNs refuses the credentials. Check the key and its team.")
+    relay.routes[-2]["parked"] = 4
+    relay.totals.update(queued=48_201_442, duplicates=1_204, accepted=47_010_221, rejected=402_118, notProcessed=12,
+                        notSent=3_402, unknown=7, retried=88_120, parked=4, late=2)
+    reasons = [("accepted", 200, None)] * 14 + [("rejected", 410, "Unregistered"), ("rejected", 400, "BadDeviceToken")]
+    for _ in range(400):
+        outcome, status, reason = values.choice(reasons)
+        invalid = now - values.randrange(90_000, 900_000) if status == 410 else None
+        app, environment = values.choice(apps)
+        relay.settle({"outcome": outcome, "status": status, "reason": reason, "tokenInvalidSince": invalid,
+                      "advice": "removeToken" if invalid else "none"},
+                     gap=values.randrange(1, 9), app=app, environment=environment, attempts=1,
+                     lane=values.choice(["interactive", "bulk"]), token="%064x" % values.getrandbits(256))
+    relay.settle({"outcome": "unknown", "code": "connectionLost", "message": "The connection closed after the request "
+                  "was written."}, attempts=1, token="%064x" % values.getrandbits(256))
+    relay.settle({"outcome": "not-sent", "code": "deadlineExceeded"}, lane="bulk")
+    for reason in ("PayloadTooLarge", "TopicDisallowed", "TopicDisallowed", "BadCertificateEnvironment"):
+        relay.push("parked", {"outcome": "rejected", "status": 403 if "a" in reason[:2] else 400, "reason": reason,
+                              "attempts": 20}, attempts=20, queuedAt=now - values.randrange(4_000, 90_000),
+                   app="tidepool", token="%064x" % values.getrandbits(256))
+    relay.webhook("shop", position=relay.feed[-1][0])
+    relay.webhook("warehouse", position=relay.feed[-300][0], failures=4, lastError="503 Service Unavailable",
+                  nextAttempt=now + 31, parked=[{"id": "warehouse-1201", "outcomes": 500, "since": now - 90_000,
+                                                 "error": "No connection: connection refused"}])
+
+    def move(seconds):
+        wave = 1 + 0.25 * values.random()
+        amounts = {"queued": 1_480, "duplicates": 0.4, "accepted": 1_420, "rejected": 46, "retried": 3, "notSent": 0.3}
+        with relay.lock:
+            for name, amount in amounts.items():
+                relay.totals[name] += int(amount * seconds * wave + values.random())
+            for route in relay.routes[:-1]:
+                if route["lane"] == "bulk" and route["queued"]:
+                    route["queued"] = max(2_000, route["queued"] - int(values.random() * 400 * seconds))
+    return move
+
+
+if __name__ == "__main__":
+    mock = MockRelay(port=int(sys.argv[1]) if len(sys.argv) > 1 else 8027)
+    advance = fill(mock)
+    print(mock.url, flush=True)
+    while True:
+        time.sleep(1)
+        advance(1)
