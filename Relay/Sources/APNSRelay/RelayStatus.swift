@@ -14,6 +14,8 @@ protocol RelayStatus: Sendable {
     func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
     /// Why the relay is not ready to accept pushes; nil if it is.
     func notReady() async -> String?
+    /// Counts the pushes that a request stored, and those that it handed in again.
+    func count(queued: [Route: Int], duplicates: [Route: Int])
     /// Tells the dispatcher that a route has new pushes.
     func signal(_ routes: Set<Route>)
 }

@@ -1,0 +1,3 @@
+enum APIDescription {
+    static let text = "{}"
+}

@@ -1,0 +1,107 @@
+import HTTPTypes
+import Hummingbird
+import PushQueue
+
+/// A response that reports an error: `{"error":{"code":"…","message":"…","line":3,"field":"…"}}`.
+struct APIError: Error, Hashable {
+    enum Code: String, Sendable, CaseIterable {
+        case badJSON, badQuery, badRequest, invalidPush, unauthorized, forbidden, notFound, methodNotAllowed, timeout
+        case conflict, written, settled, bodyTooLarge, tooManyPushes, unsupportedMediaType, rateLimited
+        case queueFull, unavailable, shuttingDown, internalError
+    }
+
+    var status: HTTPResponse.Status
+    var code: Code
+    /// What is wrong and what to do about it.
+    var message: String
+    /// The line of the body, from 1.
+    var line: Int?
+    /// The member of the push.
+    var field: String?
+    /// The seconds after which the request may succeed.
+    var retryAfter: Int?
+
+    init(
+        _ status: HTTPResponse.Status,
+        _ code: Code,
+        _ message: String,
+        line: Int? = nil,
+        field: String? = nil,
+        retryAfter: Int? = nil
+    ) {
+        self.status = status
+        self.code = code
+        self.message = message
+        self.line = line
+        self.field = field
+        self.retryAfter = retryAfter
+    }
+
+    /// A push that cannot be stored.
+    init(_ fault: PushFault) {
+        switch fault.code {
+        case .badJSON: self.init(.badRequest, .badJSON, fault.message)
+        case .invalidPush: self.init(.badRequest, .invalidPush, fault.message)
+        case .forbidden: self.init(.forbidden, .forbidden, fault.message)
+        case .conflict: self.init(.conflict, .conflict, fault.message)
+        }
+        self.line = fault.line
+        self.field = fault.field
+    }
+
+    /// A call of the queue that failed. The queue's own message may name files, so only the log has it.
+    init(_ error: QueueError) {
+        switch error.code {
+        case .full:
+            self.init(
+                .serviceUnavailable,
+                .queueFull,
+                "The queue has reached its capacity. Nothing was stored; try again later.",
+                retryAfter: 10
+            )
+        case .closed: self = .shuttingDown
+        case .unavailable, .unusable:
+            self.init(
+                .serviceUnavailable,
+                .unavailable,
+                "The queue cannot be used now. Nothing was changed; try again later.",
+                retryAfter: 5
+            )
+        }
+    }
+
+    static let shuttingDown = APIError(
+        .serviceUnavailable,
+        .shuttingDown,
+        "The relay is shutting down. Nothing was changed; try again later.",
+        retryAfter: 5
+    )
+
+    static func notFound(_ message: String) -> APIError { APIError(.notFound, .notFound, message) }
+
+    /// The response, without the headers that every response has.
+    var response: Response {
+        var headers = HTTPFields()
+        if let retryAfter { headers[.retryAfter] = String(retryAfter) }
+        if self.status == .unauthorized { headers[.wwwAuthenticate] = "Bearer" }
+        return .json(
+            ErrorJSON(
+                error: .init(code: self.code.rawValue, message: self.message, line: self.line, field: self.field)
+            ),
+            status: self.status,
+            headers: headers
+        )
+    }
+}
+
+/// The body of a response that reports an error.
+struct ErrorJSON: Encodable {
+    struct Content: Encodable {
+        var code: String
+        var message: String
+        var line: Int?
+        var field: String?
+    }
+
+    var error: Content
+}

@@ -1,0 +1,61 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+
+/// One method of one path of the API.
+struct APIRoute: Sendable {
+    /// Who may use a route.
+    enum Access: Sendable {
+        /// Everybody, without a token.
+        case open
+        /// Every caller.
+        case caller
+        /// Callers that are operators.
+        case operators
+    }
+
+    var method: HTTPRequest.Method
+    /// The template of the path, for example `/v1/pushes/{id}`.
+    var path: String
+    var access: Access
+    var respond: @Sendable (APIRequest) async throws -> Response
+
+    init(
+        _ method: HTTPRequest.Method,
+        _ path: String,
+        _ access: Access = .caller,
+        _ respond: @escaping @Sendable (APIRequest) async throws -> Response
+    ) {
+        self.method = method
+        self.path = path
+        self.access = access
+        self.respond = respond
+    }
+
+    /// Whether a path has this template.
+    func matches(_ path: String) -> Bool {
+        let template = self.path.split(separator: "/")
+        let parts = path.split(separator: "/")
+        return template.count == parts.count
+            && zip(template, parts).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
+    }
+}
+
+/// A request to a route, from a caller that may use it.
+struct APIRequest: Sendable {
+    var request: Request
+    var context: RelayContext
+    var caller: Caller
+
+    var logger: Logger { self.context.logger }
+
+    /// The parameters after the question mark.
+    func query(_ names: Set<String> = []) throws(APIError) -> APIQuery {
+        try APIQuery(self.request, allowing: names)
+    }
+
+    /// A part of the path; empty if it is not valid percent-encoded UTF-8.
+    func pathPart(_ name: String) -> String {
+        self.context.parameters.get(name).flatMap { PercentEncoding.decode($0) } ?? ""
+    }
+}

@@ -1,0 +1,27 @@
+import Synchronization
+
+/// The bytes of all bodies that are being read or parsed.
+final class BufferBudget: Sendable {
+    private let limit: Int
+    private let used = Mutex(0)
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// - Returns: whether the bytes fit; if not, none is reserved.
+    func reserve(_ count: Int) -> Bool {
+        self.used.withLock { used in
+            guard count <= self.limit - used else { return false }
+            used += count
+            return true
+        }
+    }
+
+    func release(_ count: Int) {
+        self.used.withLock { $0 -= count }
+    }
+
+    /// The bytes that are reserved.
+    var reserved: Int { self.used.withLock { $0 } }
+}

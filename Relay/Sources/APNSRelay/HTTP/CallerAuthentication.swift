@@ -1,0 +1,50 @@
+import Crypto
+import HTTPTypes
+
+/// Recognises callers by their bearer tokens. A token is never kept, logged or repeated.
+struct CallerAuthentication: Sendable {
+    /// Everybody, if no callers are configured.
+    static let anybody = Caller(name: "local", tokenDigest: [], isOperator: true)
+
+    private let callers: [Caller]
+
+    init(_ callers: [Caller]) {
+        self.callers = callers
+    }
+
+    /// Whether no callers are configured, which is allowed on loopback addresses only.
+    var isOpen: Bool { self.callers.isEmpty }
+
+    /// The caller of a request.
+    func caller(_ headers: HTTPFields) throws(APIError) -> Caller {
+        if self.isOpen { return Self.anybody }
+        let values = headers[values: .authorization]
+        guard values.count == 1, let value = values.first else {
+            throw Self.error("expected one header authorization: Bearer TOKEN")
+        }
+        let parts = value.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else {
+            throw Self.error("expected the header authorization: Bearer TOKEN")
+        }
+        var hash = SHA256()
+        var token = String(parts[1])
+        token.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
+        let digest = Array(hash.finalize())
+        // All callers are compared, byte for byte, so that the time says nothing about the digests.
+        var found: Caller?
+        for caller in self.callers where Self.isEqual(caller.tokenDigest, digest) {
+            found = caller
+        }
+        guard let found else { throw Self.error("no caller has this token") }
+        return found
+    }
+
+    private static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard left.count == right.count else { return false }
+        var difference: UInt8 = 0
+        for (one, other) in zip(left, right) { difference |= one ^ other }
+        return difference == 0
+    }
+
+    private static func error(_ message: String) -> APIError { APIError(.unauthorized, .unauthorized, message) }
+}

@@ -1,0 +1,114 @@
+import HTTPTypes
+import NIOCore
+import NIOHTTPTypes
+
+/// Limits the time that a connection of the API may take, as ``ConnectionMachine`` decides.
+///
+/// Belongs between the HTTP codec and the handler that passes requests on.
+final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPRequestPart
+    typealias InboundOut = HTTPRequestPart
+    typealias OutboundIn = HTTPResponsePart
+    typealias OutboundOut = HTTPResponsePart
+
+    private var machine: ConnectionMachine
+    private var timer: Scheduled<Void>?
+    private var timerDeadline = NIODeadline.distantFuture
+    /// Whether the response that is being written ends the connection.
+    private var ends = false
+
+    init(_ limits: ConnectionMachine.Limits) {
+        self.machine = ConnectionMachine(limits, now: .now())
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { self.schedule(context) }
+
+    func handlerRemoved(context: ChannelHandlerContext) { self.timer?.cancel() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        self.timer?.cancel()
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if self.ends { return }
+        switch Self.unwrapInboundIn(data) {
+        case .head: self.machine.receivedHead(.now())
+        case .body: self.machine.receivedBody(.now())
+        case .end: self.machine.receivedEnd()
+        }
+        context.fireChannelRead(data)
+        self.schedule(context)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        // The handlers behind this one see nothing more, so they do not ask for more.
+        if self.machine.isLingering { context.read() }
+        context.fireChannelReadComplete()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is ChannelShouldQuiesceEvent, self.machine.shutDown(.now()) {
+            context.fireErrorCaught(RequestFault.shuttingDown)
+            self.schedule(context)
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        switch Self.unwrapOutboundIn(data) {
+        case .head(var head) where head.status.kind != .informational:
+            if self.machine.beginResponse(.now()) { head.headerFields[.connection] = "close" }
+            context.write(Self.wrapOutboundOut(.head(head)), promise: promise)
+        case .head, .body:
+            context.write(data, promise: promise)
+        case .end:
+            let ends = self.machine.endResponse(.now())
+            self.ends = ends
+            let written = promise ?? context.eventLoop.makePromise()
+            let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+            written.futureResult.whenComplete { _ in
+                let (handler, context) = bound.value
+                handler.responseWritten(context, ends: ends)
+            }
+            context.write(data, promise: written)
+            if ends { context.flush() }
+        }
+        self.schedule(context)
+    }
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        // While the rest of a request is discarded, the timer or the caller closes the connection.
+        guard self.ends else { return context.close(mode: mode, promise: promise) }
+        context.channel.closeFuture.cascade(to: promise)
+    }
+
+    private func responseWritten(_ context: ChannelHandlerContext, ends: Bool) {
+        guard context.channel.isActive else { return }
+        self.machine.responseWritten(.now(), ends: ends)
+        self.schedule(context)
+        if ends {
+            context.close(mode: .output, promise: nil)
+            context.read()
+        }
+    }
+
+    /// Lets the timer fire no later than at the machine's deadline. It may fire earlier, and is then set again.
+    private func schedule(_ context: ChannelHandlerContext) {
+        guard let deadline = self.machine.deadline, deadline < self.timerDeadline else { return }
+        self.timer?.cancel()
+        self.timerDeadline = deadline
+        self.timer = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) {
+            self.timerDeadline = .distantFuture
+            switch self.machine.timerFired(.now()) {
+            case .close: return context.close(promise: nil)
+            case .failRequest: context.fireErrorCaught(RequestFault.tooSlow)
+            case nil: break
+            }
+            self.schedule(context)
+        }
+    }
+}
+
+@available(*, unavailable)
+extension ConnectionHandler: Sendable {}

@@ -1,0 +1,75 @@
+import Hummingbird
+import PushQueue
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The response to pushes that were handed in.
+struct EnqueueAnswer {
+    private(set) var queued = 0
+    private(set) var duplicates = 0
+    /// The pushes that are not stored, in the order of their lines once ``add(_:of:)`` was called.
+    private(set) var faults: [PushFault]
+    private var pushes: [UInt8] = []
+
+    init(faults: [PushFault]) {
+        self.faults = faults
+    }
+
+    /// Adds the results of storing the pushes of a batch.
+    mutating func add(_ results: [EnqueueResult], of batch: PushBatch) {
+        self.pushes.reserveCapacity(results.count * 64)
+        for (index, result) in results.enumerated() where index < batch.pushes.count {
+            let (push, line) = (batch.pushes[index], batch.lines[index])
+            switch result {
+            case .queued:
+                self.queued += 1
+                self.add("{\"line\":\(line),\"id\":\"\(push.id)\"}")
+            case .duplicate(let id):
+                self.duplicates += 1
+                self.add("{\"line\":\(line),\"id\":\"\(id)\",\"duplicate\":true}")
+            case .conflict(let id):
+                let isSameID = push.id == id
+                var fault = PushFault(
+                    .conflict,
+                    isSameID ? "headers.apns-id" : "idempotencyKey",
+                    "another push was handed in with this \(isSameID ? "id" : "key"): \(id)"
+                )
+                fault.line = line
+                self.faults.append(fault)
+            }
+        }
+        self.faults.sort { $0.line < $1.line }
+    }
+
+    private mutating func add(_ text: String) {
+        if !self.pushes.isEmpty { self.pushes.append(UInt8(ascii: ",")) }
+        self.pushes += Array(text.utf8)
+    }
+
+    private struct FaultJSON: Encodable {
+        var line: Int
+        var code: String
+        var field: String?
+        var message: String
+    }
+
+    var response: Response {
+        let faults = self.faults.map {
+            FaultJSON(line: $0.line, code: $0.code.rawValue, field: $0.field, message: $0.message)
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // The list of pushes is long, and consists of numbers and ids; so it is not encoded element by element.
+        let errors = (try? encoder.encode(faults)) ?? Data("[]".utf8)
+        var body = ByteBuffer(string: "{\"queued\":\(self.queued),\"duplicates\":\(self.duplicates),\"pushes\":[")
+        body.writeBytes(self.pushes)
+        body.writeString("],\"errors\":")
+        body.writeBytes(errors)
+        body.writeString("}")
+        return .body(body, "application/json", status: .accepted)
+    }
+}

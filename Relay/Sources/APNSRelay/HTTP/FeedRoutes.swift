@@ -1,0 +1,74 @@
+import APNSModel
+import HTTPTypes
+import Hummingbird
+import PushQueue
+
+/// The feeds of outcomes and of invalid device tokens.
+struct FeedRoutes: Sendable {
+    let queue: any PushQueue
+
+    var routes: [APIRoute] {
+        [
+            APIRoute(.get, "/v1/outcomes") { request in
+                let page = try await self.page(request, .outcomes)
+                return .json(
+                    OutcomesJSON(
+                        outcomes: page.entries.map { PushStatusJSON($0.push, cursor: $0.cursor) },
+                        cursor: page.cursor?.text
+                    )
+                )
+            },
+            APIRoute(.get, "/v1/dead-tokens") { request in
+                let page = try await self.page(request, .invalidTokens)
+                return .json(DeadTokensJSON(tokens: page.entries.map { .init($0) }, cursor: page.cursor?.text))
+            },
+        ]
+    }
+
+    private func page(_ request: APIRequest, _ kind: FeedKind) async throws(APIError) -> FeedPage {
+        let query = try request.query(["after", "limit", "app"])
+        let after = try query.integer("after", in: 0...Int64.max).map { FeedCursor(position: $0) }
+        let limit = try query.limit()
+        var apps = request.caller.apps
+        if let app = query.text("app") {
+            guard request.caller.maySend(to: app) else {
+                throw APIError(.forbidden, .forbidden, "This caller may not read about the app \(printable(app)).")
+            }
+            apps = [app]
+        }
+        return try await self.queue.calling { [apps] queue throws(QueueError) in
+            try await queue.outcomes(after: after, apps: apps, kind: kind, limit: limit)
+        }
+    }
+}
+
+private struct OutcomesJSON: Encodable {
+    var outcomes: [PushStatusJSON]
+    @OrNull var cursor: String?
+}
+
+private struct DeadTokensJSON: Encodable {
+    struct Token: Encodable {
+        var cursor: String
+        var app: String
+        var environment: String
+        var token: String
+        /// When APNs learned that the token is invalid.
+        @OrNull var since: Double?
+        var pushID: String
+        @OrNull var settledAt: Double?
+
+        init(_ entry: FeedEntry) {
+            self.cursor = entry.cursor.text
+            self.app = entry.push.route.app
+            self.environment = entry.push.route.environment
+            self.token = entry.push.token.hexadecimal
+            self.since = entry.push.outcome?.invalidation?.secondsSince1970
+            self.pushID = entry.push.id.description
+            self.settledAt = entry.push.settledAt?.seconds
+        }
+    }
+
+    var tokens: [Token]
+    @OrNull var cursor: String?
+}

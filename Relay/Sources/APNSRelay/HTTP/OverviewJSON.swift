@@ -1,0 +1,144 @@
+import PushQueue
+
+/// The state of the relay, for operators.
+struct OverviewJSON: Encodable {
+    struct Queue: Encodable {
+        var queued: Int
+        var claimed: Int
+        var written: Int
+        var parked: Int
+        @OrNull var capacity: Int?
+        @OrNull var oldestDue: Double?
+    }
+
+    struct RouteJSON: Encodable {
+        var app: String
+        var environment: String
+        var lane: String
+        var queued: Int
+        var claimed: Int
+        var written: Int
+        var parked: Int
+        @OrNull var oldestDue: Double?
+        var state: String
+        @OrNull var reason: String?
+        @OrNull var pausedUntil: Double?
+    }
+
+    struct Totals: Encodable {
+        var queued: Int
+        var duplicates: Int
+        var accepted: Int
+        var rejected: Int
+        var notProcessed: Int
+        var notSent: Int
+        var unknown: Int
+        var retried: Int
+        var parked: Int
+        var late: Int
+    }
+
+    struct Webhook: Encodable {
+        struct Parked: Encodable {
+            var id: String
+            var outcomes: Int
+            var since: Double
+            var error: String
+        }
+
+        var name: String
+        var url: String
+        var position: Int64
+        var failures: Int
+        @OrNull var lastError: String?
+        @OrNull var nextAttempt: Double?
+        var parked: [Parked]
+    }
+
+    var now: Double
+    var version: String
+    var ready: Bool
+    /// Why the relay is not ready.
+    @OrNull var reason: String?
+    var queue: Queue
+    var routes: [RouteJSON]
+    var totals: Totals
+    var webhooks: [Webhook]
+
+    init(
+        now: QueueTime,
+        version: String,
+        notReady: String?,
+        counts: QueueCounts,
+        due: [QueuedRoute],
+        routes: [RouteStatus],
+        totals: RelayTotals,
+        webhooks: [WebhookStatus]
+    ) {
+        self.now = now.seconds
+        self.version = version
+        self.ready = notReady == nil
+        self.reason = notReady
+        self.queue = Queue(
+            queued: counts.queued,
+            claimed: counts.claimed,
+            written: counts.written,
+            parked: counts.parked,
+            capacity: counts.capacity,
+            oldestDue: due.map(\.due).min()?.seconds
+        )
+        self.routes = Self.routes(counts, due, routes)
+        self.totals = Totals(
+            queued: totals.queued,
+            duplicates: totals.duplicates,
+            accepted: totals.accepted,
+            rejected: totals.rejected,
+            notProcessed: totals.notProcessed,
+            notSent: totals.notSent,
+            unknown: totals.unknown,
+            retried: totals.retried,
+            parked: totals.parked,
+            late: totals.late
+        )
+        self.webhooks = webhooks.map { webhook in
+            Webhook(
+                name: webhook.name,
+                url: webhook.url,
+                position: webhook.position,
+                failures: webhook.failures,
+                lastError: webhook.lastError,
+                nextAttempt: webhook.nextAttempt?.seconds,
+                parked: webhook.parked.map {
+                    .init(id: $0.id, outcomes: $0.outcomes, since: $0.since.seconds, error: $0.error)
+                }
+            )
+        }
+    }
+
+    /// The routes that the queue or the dispatcher knows, sorted by name.
+    private static func routes(
+        _ counts: QueueCounts,
+        _ due: [QueuedRoute],
+        _ states: [RouteStatus]
+    ) -> [RouteJSON] {
+        let counts = Dictionary(counts.routes.map { ($0.route, $0) }) { first, _ in first }
+        let due = Dictionary(due.map { ($0.route, $0.due) }, uniquingKeysWith: min)
+        let states = Dictionary(states.map { ($0.route, $0) }) { first, _ in first }
+        let routes = Set(counts.keys).union(due.keys).union(states.keys)
+        return routes.sorted { $0.description < $1.description }.map { route in
+            RouteJSON(
+                app: route.app,
+                environment: route.environment,
+                lane: route.lane.text,
+                queued: counts[route]?.queued ?? 0,
+                claimed: counts[route]?.claimed ?? 0,
+                written: counts[route]?.written ?? 0,
+                parked: counts[route]?.parked ?? 0,
+                oldestDue: due[route]?.seconds,
+                state: (states[route]?.state ?? .idle).rawValue,
+                reason: states[route]?.reason,
+                pausedUntil: states[route]?.pausedUntil?.seconds
+            )
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import Hummingbird
+import NIOCore
+import ServiceLifecycle
+
+/// What needs no token: the page, probes, metrics and the API's description.
+struct PageRoutes: Sendable {
+    let pages: [PageFile]
+    let status: any RelayStatus
+    let metrics: @Sendable () async -> String
+
+    var routes: [APIRoute] {
+        let pages = self.pages.map { page in
+            let body = ByteBuffer(string: page.body)
+            return APIRoute(.get, page.path, .open) { _ in .body(body, page.contentType) }
+        }
+        let description = ByteBuffer(string: APIDescription.text)
+        return pages + [
+            APIRoute(.get, "/live", .open) { _ in .text("live") },
+            APIRoute(.get, "/ready", .open) { _ in await self.ready() },
+            APIRoute(.get, "/metrics", .open) { _ in
+                .text(await self.metrics(), "text/plain; version=0.0.4; charset=utf-8")
+            },
+            APIRoute(.get, "/openapi.json", .open) { _ in .body(description, "application/json") },
+        ]
+    }
+
+    private func ready() async -> Response {
+        if Task.isShuttingDownGracefully { return .text("shutting down", status: .serviceUnavailable) }
+        guard let reason = await self.status.notReady() else { return .text("ready") }
+        return .text(reason, status: .serviceUnavailable)
+    }
+}

@@ -1,0 +1,144 @@
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import HummingbirdTLS
+import Logging
+import Metrics
+import NIOCore
+import NIOHTTPTypes
+import PushQueue
+import ServiceLifecycle
+
+/// The relay's HTTP server.
+///
+/// A graceful shutdown closes the listening socket and idle connections. Requests that have arrived get their response;
+/// those that are still arriving, and new ones on open connections, get 503 and have no effect.
+struct RelayAPI: Sendable {
+    private let settings: HTTPSettings
+    private let authentication: CallerAuthentication
+    private let logger: Logger
+    private let metrics: HTTPMetrics
+    /// All routes. Exposed for tests.
+    let routes: [APIRoute]
+    /// The bytes of bodies that are being read. Exposed for tests.
+    let budget: BufferBudget
+
+    /// - Parameters:
+    ///   - settings: the apps, the callers and the limits.
+    ///   - queue: where pushes are stored.
+    ///   - clock: the times of day and of leases.
+    ///   - status: what the rest of the relay is doing.
+    ///   - version: the version that the overview reports.
+    ///   - metrics: the text of `/metrics`.
+    ///   - pages: the files of the page.
+    ///   - factory: where the metrics about requests go.
+    ///   - logger: what requests log to. They log no token and no payload.
+    init(
+        settings: RelaySettings,
+        queue: any PushQueue,
+        clock: any QueueClock,
+        status: any RelayStatus,
+        version: String = "0",
+        metrics: @escaping @Sendable () async -> String,
+        pages: [PageFile] = [],
+        factory: any MetricsFactory = MetricsSystem.factory,
+        logger: Logger
+    ) {
+        self.settings = settings.http
+        self.authentication = CallerAuthentication(settings.callers)
+        self.logger = logger
+        self.metrics = HTTPMetrics(factory: factory)
+        self.budget = BufferBudget(limit: settings.http.maxBufferedBytes)
+        let pushes = PushRoutes(
+            apps: Dictionary(settings.apps.map { ($0.name, $0) }) { first, _ in first },
+            dispatch: settings.dispatch,
+            queue: queue,
+            clock: clock,
+            status: status,
+            reader: RequestBodyReader(limit: settings.http.maxBodyBytes, budget: self.budget),
+            limits: CallerLimits(settings.callers, clock: clock)
+        )
+        let operators = OperatorRoutes(queue: queue, clock: clock, status: status, version: version)
+        self.routes =
+            pushes.routes + FeedRoutes(queue: queue).routes + operators.routes
+            + PageRoutes(pages: pages, status: status, metrics: metrics).routes
+    }
+
+    /// Makes the server. Reads the files for TLS, and starts nothing.
+    ///
+    /// - Parameter onStart: called once with the port that the server listens at.
+    /// - Throws: `RelayAPIError`.
+    func makeApplication(
+        onStart: @escaping @Sendable (Int) -> Void = { _ in }
+    ) throws(RelayAPIError) -> some ApplicationProtocol {
+        if self.authentication.isOpen, !OriginGuard.isLoopbackAddress(self.settings.host) {
+            throw RelayAPIError(
+                code: .callersMissing,
+                message: "No callers are configured, so the API may listen on a loopback address only, not at "
+                    + "\(self.settings.host). Configure callers with tokens, or listen at 127.0.0.1."
+            )
+        }
+        return Application(
+            router: try self.router(),
+            server: try self.server(),
+            configuration: ApplicationConfiguration(
+                address: .hostname(self.settings.host, port: self.settings.port),
+                availableConnectionsDelegate: .maximum(max(1, self.settings.maxConnections), logger: self.logger)
+            ),
+            onServerRunning: { channel in onStart(channel.localAddress?.port ?? 0) },
+            logger: self.logger
+        )
+    }
+
+    private func router() throws(RelayAPIError) -> Router<RelayContext> {
+        let router = Router(context: RelayContext.self, options: .autoGenerateHeadEndpoints)
+        router.add(
+            middleware: RelayMiddleware(
+                routes: self.routes,
+                isOpen: self.authentication.isOpen,
+                metrics: self.metrics
+            )
+        )
+        var seen: Set<String> = []
+        for route in self.routes {
+            guard seen.insert("\(route.method.rawValue) \(route.path)").inserted else {
+                throw RelayAPIError(code: .pageInvalid, message: "Two routes have the path \(route.path).")
+            }
+            router.on(RouterPath(route.path), method: route.method) { request, context in
+                try await self.respond(to: request, context, route)
+            }
+        }
+        return router
+    }
+
+    private func respond(to request: Request, _ context: RelayContext, _ route: APIRoute) async throws -> Response {
+        var caller = CallerAuthentication.anybody
+        if route.access != .open {
+            if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
+            caller = try self.authentication.caller(request.headers)
+            if route.access == .operators, !caller.isOperator {
+                throw APIError(.forbidden, .forbidden, "The caller \(caller.name) is not an operator.")
+            }
+        }
+        return try await route.respond(APIRequest(request: request, context: context, caller: caller))
+    }
+
+    private func server() throws(RelayAPIError) -> HTTPServerBuilder {
+        let limits = ConnectionMachine.Limits(
+            request: TimeAmount(self.settings.requestTimeout),
+            idle: TimeAmount(self.settings.idleTimeout)
+        )
+        let http = HTTPServerBuilder.http1(
+            configuration: HTTP1Channel.Configuration(
+                additionalChannelHandlers: [ConnectionHandler(limits)],
+                httpDecoderConfiguration: .init(
+                    maxHeaderFieldSize: 16_384,
+                    maxHeaderListSize: 32_768,
+                    maxHeaderFieldCount: 100
+                )
+            )
+        )
+        guard let tls = try TLSFiles(self.settings) else { return http }
+        return try tls.server(http)
+    }
+}

@@ -1,0 +1,17 @@
+/// Why the API cannot be served.
+struct RelayAPIError: Error, Sendable, Hashable, CustomStringConvertible {
+    enum Code: String, Sendable {
+        /// The server would listen beyond this machine without asking for tokens.
+        case callersMissing
+        /// Two pages have one path.
+        case pageInvalid
+        /// A file for TLS is missing, cannot be read, or does not hold what it should.
+        case tlsFileInvalid
+    }
+
+    var code: Code
+    /// What is wrong and what to do about it. Names the file.
+    var message: String
+
+    var description: String { self.message }
+}

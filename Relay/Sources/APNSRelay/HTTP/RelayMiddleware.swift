@@ -1,0 +1,93 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOHTTP1
+
+/// What holds for every request: the check of its origin, errors as JSON, headers, and metrics.
+struct RelayMiddleware: RouterMiddleware {
+    typealias Context = RelayContext
+
+    let routes: [APIRoute]
+    /// Whether everybody may do everything.
+    let isOpen: Bool
+    let metrics: HTTPMetrics
+
+    @concurrent func handle(
+        _ request: Request,
+        context: RelayContext,
+        next: @concurrent (Request, RelayContext) async throws -> Response
+    ) async throws -> Response {
+        let start = ContinuousClock.now
+        var response: Response
+        do {
+            if self.isOpen { try OriginGuard.check(request) }
+            response = try await next(request, context)
+        } catch let error as HTTPParserError {
+            // The connection reports it.
+            throw error
+        } catch {
+            response = self.response(to: error, request, context)
+        }
+        Self.addHeaders(to: &response, path: request.uri.path)
+        if request.method == .head { response = response.createHeadResponse() }
+        self.metrics.count(
+            route: self.route(request, context),
+            status: response.status,
+            received: context.bodyBytes.value,
+            sent: response.body.contentLength ?? 0,
+            duration: start.duration(to: .now)
+        )
+        return response
+    }
+
+    /// The method and the template of the path. Both are from a fixed set, so that metrics stay few.
+    private func route(_ request: Request, _ context: RelayContext) -> String {
+        guard let path = context.endpointPath,
+            self.routes.contains(where: { $0.path == path && $0.method == request.method })
+        else { return "other" }
+        return "\(request.method.rawValue) \(path)"
+    }
+
+    private func response(to error: any Error, _ request: Request, _ context: RelayContext) -> Response {
+        if let error = error as? APIError { return error.response }
+        if let error = error as? any HTTPResponseError, error.status == .notFound {
+            let methods = self.routes.filter { $0.matches(request.uri.path) }.map(\.method)
+            if methods.isEmpty { return APIError.notFound("There is nothing at this path.").response }
+            let allowed = methods.contains(.get) ? methods + [.head] : methods
+            let list = allowed.map(\.rawValue).joined(separator: ", ")
+            var response = APIError(.methodNotAllowed, .methodNotAllowed, "This path allows only \(list).").response
+            response.headers[.allow] = list
+            return response
+        }
+        context.logger.error("A request failed", metadata: ["error": "\(String(describing: error))"])
+        return APIError(.internalServerError, .internalError, "An error in the relay; its log has the details.")
+            .response
+    }
+
+    private static func addHeaders(to response: inout Response, path: String) {
+        response.headers[.xContentTypeOptions] = "nosniff"
+        for (name, value) in self.fields(path) where !response.headers.contains(name) {
+            response.headers[name] = value
+        }
+    }
+
+    private static func fields(_ path: String) -> [(HTTPField.Name, String)] {
+        var fields: [(HTTPField.Name, String)] = [
+            (.contentSecurityPolicy, path.hasPrefix("/v1") ? Self.dataPolicy : Self.pagePolicy),
+            (.cacheControl, path.hasPrefix("/v1") ? "no-store" : "no-cache"),
+        ]
+        for (name, value) in [
+            ("referrer-policy", "no-referrer"), ("x-frame-options", "DENY"),
+            ("cross-origin-resource-policy", "same-origin"), ("cross-origin-opener-policy", "same-origin"),
+        ] {
+            if let name = HTTPField.Name(name) { fields.append((name, value)) }
+        }
+        return fields
+    }
+
+    /// The page loads its own files and nothing else, and no other page may show it in a frame.
+    private static let pagePolicy =
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    private static let dataPolicy = "default-src 'none'; frame-ancestors 'none'"
+}

@@ -1,0 +1,58 @@
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import NIOCore
+import NIOHTTPTypes
+
+/// Reads bodies within the limits of the settings.
+struct RequestBodyReader: Sendable {
+    /// The most bytes of one body.
+    let limit: Int
+    let budget: BufferBudget
+
+    /// Reads a whole body.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - channel: the request's connection.
+    ///   - reserved: the bytes that were reserved, which the caller must release, also after an error.
+    /// - Throws: `bodyTooLarge`, before the body is read if the request names its length; `timeout`; `unavailable` if
+    ///   all bodies together have too many bytes; `shuttingDown`.
+    func read(_ request: Request, _ channel: any Channel, reserved: inout Int) async throws -> ByteBuffer {
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > self.limit {
+            throw self.tooLarge
+        }
+        if request.headers[.expect]?.lowercased() == "100-continue" {
+            channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue)), promise: nil)
+        }
+        var body = ByteBuffer()
+        do {
+            for try await part in request.body {
+                guard body.readableBytes + part.readableBytes <= self.limit else { throw self.tooLarge }
+                guard self.budget.reserve(part.readableBytes) else {
+                    throw APIError(
+                        .serviceUnavailable,
+                        .unavailable,
+                        "Too many large requests are being read. Nothing was stored; try again later.",
+                        retryAfter: 1
+                    )
+                }
+                reserved += part.readableBytes
+                body.writeImmutableBuffer(part)
+            }
+        } catch RequestFault.tooSlow {
+            throw APIError(.requestTimeout, .timeout, "The body did not arrive in time. Nothing was stored.")
+        } catch RequestFault.shuttingDown {
+            throw APIError.shuttingDown
+        }
+        return body
+    }
+
+    private var tooLarge: APIError {
+        APIError(
+            .contentTooLarge,
+            .bodyTooLarge,
+            "The body is larger than \(self.limit) bytes. Nothing was stored; divide the pushes between requests."
+        )
+    }
+}

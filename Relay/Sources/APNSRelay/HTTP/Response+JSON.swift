@@ -1,0 +1,68 @@
+import HTTPTypes
+import Hummingbird
+import PushQueue
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension Response {
+    /// A response with a JSON body.
+    static func json(
+        _ value: some Encodable,
+        status: HTTPResponse.Status = .ok,
+        headers: HTTPFields = HTTPFields()
+    ) -> Response {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // The values are made of texts and finite numbers, which can always be encoded.
+        guard let data = try? encoder.encode(value) else { return Response(status: .internalServerError) }
+        return Self.body(ByteBuffer(bytes: data), "application/json", status: status, headers: headers)
+    }
+
+    /// A response with a text as its body.
+    static func text(
+        _ text: String,
+        _ contentType: String = "text/plain; charset=utf-8",
+        status: HTTPResponse.Status = .ok
+    ) -> Response {
+        Self.body(ByteBuffer(string: text), contentType, status: status)
+    }
+
+    static func body(
+        _ body: ByteBuffer,
+        _ contentType: String,
+        status: HTTPResponse.Status = .ok,
+        headers: HTTPFields = HTTPFields()
+    ) -> Response {
+        var headers = headers
+        headers[.contentType] = contentType
+        return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: body))
+    }
+}
+
+/// A member that is `null` if it has no value, instead of being left out.
+@propertyWrapper
+struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
+    var wrappedValue: Value?
+
+    init(wrappedValue: Value?) {
+        self.wrappedValue = wrappedValue
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if let wrappedValue {
+            try container.encode(wrappedValue)
+        } else {
+            try container.encodeNil()
+        }
+    }
+}
+
+extension QueueTime {
+    /// The time in seconds since 1970, with milliseconds, as the API reports it.
+    var seconds: Double { Double(self.millisecondsSince1970) / 1_000 }
+}
