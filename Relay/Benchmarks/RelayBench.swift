@@ -6,6 +6,7 @@ import AsyncHTTPClient
 import Foundation
 import Logging
 import NIOCore
+import NIOHTTP1
 import PushQueue
 import SQLitePushQueue
 
@@ -52,7 +53,7 @@ struct BenchQueue {
     }
 
     func open() async throws -> SQLitePushQueue {
-        try await SQLitePushQueue.open(self.settings, self.logger)
+        try await self.settings.storage.open(logger: self.logger)
     }
 
     /// Stores pushes, each with a payload of its own, in transactions of 1,000.
@@ -227,7 +228,11 @@ enum ProcessFigures {
     /// User and system time of this process.
     static var cpuSeconds: Double {
         var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
+        #if canImport(Glibc)
+            getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        #else
+            getrusage(RUSAGE_SELF, &usage)
+        #endif
         func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }

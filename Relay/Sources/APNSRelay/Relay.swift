@@ -1,11 +1,12 @@
-public import APNSPool
+package import APNSPool
 import Hummingbird
-public import Logging
-public import PushQueue
+package import Logging
+package import PushQueue
 import ServiceLifecycle
+import UnixSignals
 
 /// A relay: takes pushes over HTTP, keeps them in a queue and sends them to APNs.
-public struct Relay: Sendable {
+package struct Relay: Sendable {
     private let settings: RelaySettings
     private let queue: any PushQueue
     private let clock: any QueueClock
@@ -20,7 +21,7 @@ public struct Relay: Sendable {
     ///   - metrics: the backend whose metrics `/metrics` shows. It should be that of swift-metrics' `MetricsSystem`.
     ///   - logger: for what an operator should know. It never gets device tokens or payloads.
     /// - Throws: `APNSConfigurationError` if the credential of an app or a limit of the group cannot be used.
-    public init(
+    package init(
         settings: RelaySettings,
         queue: any PushQueue,
         clock: any QueueClock = SystemQueueClock(),
@@ -54,7 +55,7 @@ public struct Relay: Sendable {
     ///
     /// - Parameter onListening: called with the port once requests are accepted.
     /// - Throws: the error of a part that cannot go on, for example because the port is taken.
-    public func run(onListening: @escaping @Sendable (Int) -> Void = { _ in }) async throws {
+    package func run(onListening: @escaping @Sendable (Int) -> Void = { _ in }) async throws {
         let metrics = RelayMetrics(factory: self.metrics)
         let webhooks = Webhooks(
             self.settings.webhooks,
@@ -87,7 +88,24 @@ public struct Relay: Sendable {
             probe: ReadyProbe(self.queue),
             isStopping: context.isStopping
         )
-        let api = try self.api(status, metrics, onListening)
+        let page = MetricsPage(
+            prometheus: self.metrics,
+            metrics: metrics,
+            queue: self.queue,
+            status: status,
+            clock: self.clock
+        )
+        let api = try RelayAPI(
+            settings: self.settings,
+            queue: self.queue,
+            clock: self.clock,
+            status: status,
+            version: Self.version,
+            metrics: { await page.text() },
+            pages: PageFiles.all,
+            factory: self.metrics,
+            logger: self.logger
+        ).makeApplication(onStart: onListening)
         // Shut down from the last one to the first, each after the one behind it has ended.
         var services = ServiceGroupConfiguration(
             services: [QueueCloser(queue: self.queue), WebhookService(webhooks: webhooks), group, dispatcher, api],
@@ -97,6 +115,9 @@ public struct Relay: Sendable {
         services.maximumGracefulShutdownDuration = self.settings.dispatch.shutdownTimeout + .seconds(3)
         try await ServiceGroup(configuration: services).run()
     }
+
+    /// The version of the relay.
+    package static let version = "0.1.0"
 
     /// The senders of the settings' apps and environments.
     private func senders() -> Dispatcher.SenderOfRoute {

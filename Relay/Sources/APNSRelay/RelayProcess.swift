@@ -1,8 +1,10 @@
 import APNSPool
 public import Configuration
-public import Logging
+import Logging
 import Metrics
 public import PushQueue
+import SQLitePushQueue
+import SystemPackage
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -12,9 +14,6 @@ public import PushQueue
 
 /// What a process that runs a relay does, from reading its settings to its end.
 public enum RelayProcess {
-    /// Opens the queue that the settings name.
-    public typealias OpenQueue = @Sendable (RelaySettings, Logger) async throws -> any PushQueue
-
     /// The environment's variables (`APNS_RELAY_…`), and the values of a JSON file. The environment counts first.
     ///
     /// - Parameter file: the path of the file; nil for the environment alone.
@@ -23,7 +22,7 @@ public enum RelayProcess {
         let environment = EnvironmentVariablesProvider().prefixKeys(with: ConfigKey("apns.relay"))
         guard let file else { return ConfigReader(provider: environment) }
         do {
-            let values = try await FileProvider<JSONSnapshot>(filePath: .init(file))
+            let values = try await FileProvider<JSONSnapshot>(filePath: FilePath(file))
             return ConfigReader(providers: [environment, values])
         } catch {
             throw RelaySettingsError(["\(file): it cannot be read as JSON: \(error)"])
@@ -34,17 +33,21 @@ public enum RelayProcess {
     ///
     /// - Parameters:
     ///   - reader: the settings.
-    ///   - openQueue: opens the queue.
+    ///   - wrap: puts something around the queue, for tests.
     /// - Throws: `RelaySettingsError`, `QueueError`, or an error of the listening socket.
-    public static func serve(_ reader: ConfigReader, openQueue: OpenQueue) async throws {
+    public static func serve(
+        _ reader: ConfigReader,
+        wrap: (any PushQueue) -> any PushQueue = { $0 }
+    ) async throws {
         let settings = try RelaySettings(reader)
         let logger = try Self.logger(reader)
         let metrics = PrometheusMetrics()
         MetricsSystem.bootstrap(metrics)
-        let queue = try await openQueue(settings, logger)
+        let clock = SystemQueueClock()
+        let queue = try await settings.storage.open(clock: clock, logger: logger)
         let relay: Relay
         do {
-            relay = try Relay(settings: settings, queue: queue, metrics: metrics, logger: logger)
+            relay = try Relay(settings: settings, queue: wrap(queue), clock: clock, metrics: metrics, logger: logger)
         } catch {
             await queue.close()
             throw error
@@ -76,7 +79,7 @@ public enum RelayProcess {
         }
         guard settings.problems.isEmpty else { throw RelaySettingsError(settings.problems) }
         LoggingSystem.bootstrap { label in
-            format == "json" ? JSONLogHandler(label: label) : StreamLogHandler.standardError(label: label)
+            if format == "json" { JSONLogHandler(label: label) } else { StreamLogHandler.standardError(label: label) }
         }
         var logger = Logger(label: "apns-relay")
         logger.logLevel = level

@@ -27,5 +27,10 @@ struct RelayState: RelayStatus {
         return await self.probe.problem()
     }
 
+    func count(queued: [Route: Int], duplicates: [Route: Int]) {
+        for (route, count) in queued { self.metrics.queued(count, route) }
+        for (route, count) in duplicates { self.metrics.duplicates(count, route) }
+    }
+
     func signal(_ routes: Set<Route>) { self.dispatcher.signal() }
 }

@@ -37,15 +37,17 @@ struct Doctor: AsyncParsableCommand {
         let subject = "file \(settings.storage.file)"
         let logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
         do throws(QueueError) {
-            let queue = try await SQLitePushQueue.open(settings, logger)
+            let queue = try await settings.storage.open(logger: logger)
             do throws(QueueError) {
-                try await queue.checkIntegrity()
+                let damage = try await queue.checkIntegrity()
                 let counts = try await queue.counts()
                 await queue.close()
                 return RelayDoctor.Finding(
                     subject,
-                    isOK: true,
-                    "intact; \(counts.queued) queued, \(counts.parked) parked pushes"
+                    isOK: damage.isEmpty,
+                    damage.isEmpty
+                        ? "intact; \(counts.queued) queued, \(counts.parked) parked pushes"
+                        : "damaged; restore a backup: \(damage.joined(separator: "; "))"
                 )
             } catch {
                 await queue.close()

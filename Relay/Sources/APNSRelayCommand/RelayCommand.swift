@@ -1,7 +1,6 @@
 import APNSRelay
 import ArgumentParser
 import Configuration
-import SQLitePushQueue
 
 @main
 struct RelayCommand: AsyncParsableCommand {
@@ -34,8 +33,6 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup var settings: SettingsOptions
 
     func run() async throws {
-        try await RelayProcess.serve(try await self.settings.reader()) { settings, logger in
-            try await SQLitePushQueue.open(settings, logger)
-        }
+        try await RelayProcess.serve(try await self.settings.reader())
     }
 }

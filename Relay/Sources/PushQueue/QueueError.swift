@@ -8,6 +8,8 @@ public struct QueueError: Error, Sendable, Hashable, CustomStringConvertible {
         case unavailable
         /// The storage is damaged, or was written by a newer version. It needs a person; nothing was overwritten.
         case unusable
+        /// Another process uses the storage, which only one may use at a time.
+        case inUse
         /// The queue is closed.
         case closed
     }

@@ -35,7 +35,7 @@ final class FileLock: Sendable {
                 )
             }
             throw QueueError(
-                code: .unusable,
+                code: .inUse,
                 message: "\(database) is used by another apns-relay. Stop that one, or give this one a file of its own."
             )
         }

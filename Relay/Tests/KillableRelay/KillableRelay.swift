@@ -1,7 +1,6 @@
 import APNSRelay
 import Foundation
 import PushQueue
-import SQLitePushQueue
 
 /// A relay that kills itself with SIGKILL at a named point, for tests.
 ///
@@ -11,8 +10,7 @@ import SQLitePushQueue
 struct KillableRelay {
     static func main() async throws {
         let point = ProcessInfo.processInfo.environment["KILL_AT"].flatMap(KillPoint.init)
-        try await RelayProcess.serve(try await RelayProcess.reader(file: nil)) { settings, logger in
-            let queue = try await SQLitePushQueue.open(settings, logger)
+        try await RelayProcess.serve(try await RelayProcess.reader(file: nil)) { queue in
             guard let point else { return queue }
             return KillingQueue(queue, point: point)
         }

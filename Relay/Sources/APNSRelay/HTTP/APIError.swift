@@ -60,7 +60,7 @@ struct APIError: Error, Hashable {
                 retryAfter: 10
             )
         case .closed: self = .shuttingDown
-        case .unavailable, .unusable:
+        case .unavailable, .unusable, .inUse:
             self.init(
                 .serviceUnavailable,
                 .unavailable,

@@ -1,11 +1,5 @@
+import Foundation
 import Logging
-import Synchronization
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// Writes each log line as one JSON object to standard error: `time`, `level`, `logger`, `message`, and the metadata.
 struct JSONLogHandler: LogHandler {

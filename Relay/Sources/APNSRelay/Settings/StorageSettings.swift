@@ -1,4 +1,6 @@
+public import Logging
 public import PushQueue
+public import SQLitePushQueue
 
 /// Where and how long pushes are stored.
 public struct StorageSettings: Sendable, Hashable {
@@ -9,4 +11,27 @@ public struct StorageSettings: Sendable, Hashable {
     public var retention = Retention()
 
     public init() {}
+}
+
+extension StorageSettings {
+    /// Opens the queue.
+    ///
+    /// - Parameters:
+    ///   - clock: the queue's times.
+    ///   - logger: receives what was found in the file.
+    /// - Throws: `QueueError` if the file cannot be used.
+    public func open(
+        clock: any QueueClock = SystemQueueClock(),
+        logger: Logger
+    ) async throws(QueueError) -> SQLitePushQueue {
+        try await SQLitePushQueue.open(
+            file: self.file,
+            options: SQLitePushQueue.Options(
+                capacity: self.capacity,
+                keepsPayloads: self.retention.payloads > .zero
+            ),
+            clock: clock,
+            logger: logger
+        )
+    }
 }

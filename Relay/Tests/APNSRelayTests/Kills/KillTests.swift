@@ -1,3 +1,4 @@
+import APNSModel
 import APNSSimulator
 import Foundation
 import Testing
@@ -60,8 +61,7 @@ struct KillTests {
     )
     func whileReturning(point: String) async throws {
         let simulator = try await self.simulator()
-        // Responses that the client does not repeat itself for long.
-        simulator.inject(Fault(when: .init(times: 200), effect: .respond(.serviceUnavailable)))
+        simulator.inject(.refuse(count: 100_000))
         let relay = try self.relay(simulator, ["DISPATCH_ATTEMPT_DEADLINE": "1s"])
         let load = PushLoad(relay)
         try await relay.start(killPoint: point)

@@ -55,11 +55,24 @@ final class PushLoad: Sendable {
 
     /// Waits until every push of the relay has an outcome, and reads them.
     func outcomes() async throws -> [SettledPush] {
-        for _ in 0..<1_200 {
+        var left = 0
+        for _ in 0..<600 {
             let overview = try await self.relay.json(Overview.self, "/v1/overview")
-            if overview.queue.queued + overview.queue.claimed + overview.queue.written == 0 { break }
+            left = overview.queue.queued + overview.queue.claimed + overview.queue.written
+            if left == 0 { break }
             // A poll: the relay has no event for "everything is settled".
             try await Task.sleep(for: .milliseconds(50))
+        }
+        if left > 0 {
+            let overview = try await self.relay.request("GET", "/v1/overview")
+            Issue.record("\(left) pushes are not settled: \(String(decoding: overview.body, as: UTF8.self))")
+            for id in self.ids.values.prefix(3_000) {
+                let status = try await self.relay.request("GET", "/v1/pushes/\(id)")
+                let text = String(decoding: status.body, as: UTF8.self)
+                guard !text.contains("\"settled\"") else { continue }
+                Issue.record("not settled: \(text), log: \(self.relay.output)")
+                break
+            }
         }
         var settled: [SettledPush] = []
         var cursor = ""

@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOFoundationCompat
+import NIOHTTP1
 import Synchronization
 import Testing
 
@@ -166,7 +167,7 @@ final class RunningProcess: Sendable {
     private func read(_ data: Data) {
         self.change { state in
             state.output += String(decoding: data, as: UTF8.self)
-            if state.port == nil, let match = state.output.firstMatch(of: /is listening.*url=https?:\/\/[^ ]*:(\d+)/) {
+            if state.port == nil, let match = state.output.firstMatch(of: /url=https?:\/\/[^ ]*:(\d+) .*is listening/) {
                 state.port = Int(match.1)
             }
         }
