@@ -1,0 +1,237 @@
+import APNSModel
+import Foundation
+import NIOHTTP1
+import PushQueue
+import Synchronization
+import Testing
+
+@testable import APNSRelay
+
+struct PushRouteTests {
+    private static let push = RelayServer.push()
+
+    @Test("One push is stored, and the response names its id")
+    func onePush() async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.post([Self.push])
+            #expect(answer.status == 202)
+            #expect(answer.headers["content-type"] == ["application/json"])
+            let stored = try #require(server.queue.state.withLock { $0.pushes }.first)
+            #expect(answer.text == #"{"queued":1,"duplicates":0,"pushes":[{"line":1,"id":"\#(stored.id)"}],"errors":[]}"#)
+            #expect(stored.caller == "shop")
+            #expect(stored.route.lane == .interactive)
+            #expect(server.status.state.withLock { $0.signalled } == [stored.route])
+            #expect(server.status.totals.queued == 1)
+        }
+    }
+
+    @Test("Each line of NDJSON is a push in the bulk lane")
+    func lines() async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.post([Self.push, "", Self.push])
+            #expect(answer.status == 202)
+            let pushes = server.queue.state.withLock { $0.pushes }
+            #expect(pushes.map(\.route.lane) == [.bulk, .bulk])
+            #expect(answer.text.contains(#"{"line":3,"id":"\#(pushes[1].id)"}"#))
+        }
+    }
+
+    @Test("Without partial, the first wrong push is reported and nothing is stored")
+    func allOrNothing() async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.post([Self.push, #"{"app":"fern","token":"x"}"#, "x"])
+            #expect(answer.status == 400)
+            #expect(answer.code == "invalidPush")
+            #expect(answer.error["line"] as? Int == 2)
+            #expect(answer.error["field"] as? String == "headers")
+            #expect(server.queue.state.withLock { $0.pushes.isEmpty })
+        }
+    }
+
+    @Test("With partial, the other pushes are stored and every wrong one is reported")
+    func partial() async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.post(["x", Self.push, #"{"app":"moss"}"#, Self.push], partial: true)
+            #expect(answer.status == 202)
+            #expect(answer.json["queued"] as? Int == 2)
+            let errors = try #require(answer.json["errors"] as? [[String: any Sendable]])
+            #expect(errors.map { $0["line"] as? Int } == [1, 3])
+            #expect(errors.map { $0["code"] as? String } == ["badJSON", "forbidden"])
+        }
+    }
+
+    @Test("A push that is handed in again is a duplicate, and another one with its key a conflict")
+    func idempotency() async throws {
+        try await RelayServer.run { server in
+            let keyed = RelayServer.push(#","idempotencyKey":"k""#)
+            let id = try await server.accepted(keyed)
+            let again = try await server.post([keyed])
+            #expect(again.text.contains(#""pushes":[{"line":1,"id":"\#(id)","duplicate":true}]"#))
+            let other = RelayServer.push(#","idempotencyKey":"k","lane":"bulk""#)
+            let conflict = try await server.post([Self.push, other])
+            #expect(conflict.status == 409)
+            #expect(conflict.code == "conflict")
+            #expect(conflict.error["line"] as? Int == 2)
+            #expect(conflict.error["field"] as? String == "idempotencyKey")
+            let partial = try await server.post([Self.push, other, "x"], partial: true)
+            let errors = try #require(partial.json["errors"] as? [[String: any Sendable]])
+            #expect(errors.map { $0["code"] as? String } == ["conflict", "badJSON"])
+            #expect(server.queue.state.withLock { $0.pushes.count } == 2)
+            #expect(server.status.totals.duplicates == 1)
+        }
+    }
+
+    @Test(
+        "A queue that cannot store leads to 503",
+        arguments: [
+            (QueueError.Code.full, "queueFull"), (.unavailable, "unavailable"), (.unusable, "unavailable"),
+            (.closed, "shuttingDown"),
+        ]
+    )
+    func queueErrors(_ code: QueueError.Code, _ expected: String) async throws {
+        try await RelayServer.run { server in
+            server.queue.state.withLock { $0.error = QueueError(code: code, message: "/secret/path") }
+            let id = APNSID.random()
+            for answer in [
+                try await server.post([Self.push]),
+                try await server.send(.GET, "/v1/pushes/\(id)"), try await server.send(.DELETE, "/v1/pushes/\(id)"),
+                try await server.send(.GET, "/v1/outcomes"),
+                try await server.send(.GET, "/v1/overview", token: "ops-token"),
+                try await server.send(.GET, "/v1/parked", token: "ops-token"),
+            ] {
+                #expect(answer.status == 503)
+                #expect(answer.code == expected)
+                #expect(answer.headers["retry-after"].first.flatMap { Int($0) } != nil)
+                #expect(!answer.text.contains("secret"))
+            }
+        }
+    }
+
+    @Test(
+        "Other content types, character sets and encodings are refused",
+        arguments: [
+            ["content-type": "text/plain"], ["content-type": "application/json; charset=latin1"],
+            ["content-type": "application/json", "content-encoding": "gzip"], ["content-type": ""],
+        ] as [[String: String]]
+    )
+    func contentType(_ headers: [String: String]) async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.send(
+                .POST,
+                "/v1/pushes",
+                headers: .init(headers.map { ($0.key, $0.value) }),
+                body: Self.push
+            )
+            #expect(answer.status == 415)
+            #expect(answer.code == "unsupportedMediaType")
+        }
+    }
+
+    @Test("Parameters of the content type are read", arguments: ["application/json; charset=\"UTF-8\"", "Application/JSON"])
+    func contentTypeParameters(_ type: String) async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.send(.POST, "/v1/pushes", headers: ["content-type": type], body: Self.push)
+            #expect(answer.status == 202)
+        }
+    }
+
+    @Test("An empty body is refused", arguments: ["application/json", "application/x-ndjson"])
+    func empty(_ type: String) async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.send(.POST, "/v1/pushes", headers: ["content-type": type], body: "")
+            #expect(answer.status == 400)
+            #expect(answer.code == "badJSON")
+        }
+    }
+
+    @Test("More than 100,000 pushes in one request are refused")
+    func tooManyPushes() async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.post(Array(repeating: "x", count: 100_001), partial: true)
+            #expect(answer.status == 413)
+            #expect(answer.code == "tooManyPushes")
+        }
+    }
+
+    @Test(
+        "Unknown, repeated and wrong parameters are refused",
+        arguments: [
+            "/v1/pushes?partial=1", "/v1/pushes?partial=true&partial=true", "/v1/pushes?partail=true",
+            "/v1/pushes?partial=%zz", "/v1/pushes?=", "/v1/pushes?%ff=1",
+        ]
+    )
+    func badQuery(_ path: String) async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.send(.POST, path, body: Self.push)
+            #expect(answer.status == 400)
+            #expect(answer.code == "badQuery")
+        }
+    }
+
+    // MARK: One push
+
+    @Test("The status of a push follows it from the queue to its outcome")
+    func status() async throws {
+        try await RelayServer.run { server in
+            let id = try await server.accepted()
+            let queued = try await server.send(.GET, "/v1/pushes/\(id)")
+            #expect(queued.status == 200)
+            #expect(queued.json["state"] as? String == "queued")
+            #expect(queued.json["token"] as? String == RelayServer.deviceToken)
+            #expect(queued.json["caller"] as? String == "shop")
+            #expect(queued.json["queuedAt"] as? Double == 1_795_440_000)
+            #expect(queued.text.contains(#""outcome":null"#))
+            #expect(queued.text.contains(#""settledAt":null"#))
+            #expect(!queued.text.contains("cursor"))
+
+            let rejection = Rejection(status: 410, reason: .unregistered, timestamp: 1_795_430_000_123, apnsID: id)
+            let settled = RelayServer.start.advanced(by: .milliseconds(250))
+            server.queue.settle(id, .rejected(.rejected(rejection, attempts: 1)), at: settled)
+            let answer = try await server.send(.GET, "/v1/pushes/\(id.description.uppercased())")
+            #expect(answer.json["state"] as? String == "settled")
+            #expect(answer.json["settledAt"] as? Double == 1_795_440_000.25)
+            let outcome = try #require(answer.json["outcome"] as? [String: any Sendable])
+            #expect(outcome["outcome"] as? String == "rejected")
+            #expect(outcome["status"] as? Int == 410)
+            #expect(outcome["reason"] as? String == "Unregistered")
+            #expect(outcome["tokenInvalidSince"] as? Double == 1_795_430_000.123)
+            #expect(outcome["advice"] as? String == "remove-token")
+            #expect(outcome["attempts"] as? Int == 1)
+            #expect(outcome.keys.contains("apnsUniqueID"))
+        }
+    }
+
+    @Test("Pushes that are unknown or belong to another app are not found", arguments: ["1", "%ff", "x%2Fy"])
+    func notFound(_ path: String) async throws {
+        try await RelayServer.run { server in
+            let foreign = try await server.accepted(RelayServer.push(app: "moss"), token: "ops-token")
+            for path in [path, foreign.description, APNSID.random().description] {
+                for method in [HTTPMethod.GET, .DELETE] {
+                    let answer = try await server.send(method, "/v1/pushes/\(path)")
+                    #expect(answer.status == 404)
+                    #expect(answer.code == "notFound")
+                }
+            }
+            #expect(server.queue.state.withLock { $0.statuses[foreign]?.state } == .queued)
+        }
+    }
+
+    @Test("A queued push can be cancelled, and one that is sent or settled cannot")
+    func cancel() async throws {
+        try await RelayServer.run { server in
+            let id = try await server.accepted()
+            let answer = try await server.send(.DELETE, "/v1/pushes/\(id)")
+            #expect(answer.status == 200)
+            #expect(answer.json["state"] as? String == "settled")
+            #expect((answer.json["outcome"] as? [String: any Sendable])?["code"] as? String == "cancelled")
+            let again = try await server.send(.DELETE, "/v1/pushes/\(id)")
+            #expect(again.status == 409)
+            #expect(again.code == "settled")
+            let other = try await server.accepted()
+            server.queue.set(other, .written)
+            let written = try await server.send(.DELETE, "/v1/pushes/\(other)")
+            #expect(written.status == 409)
+            #expect(written.code == "written")
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import APNSModel
+import AsyncHTTPClient
+import Crypto
+import Foundation
+import Hummingbird
+import Logging
+import NIOCore
+import NIOHTTP1
+import PushQueue
+import ServiceLifecycle
+
+@testable import APNSRelay
+
+/// A running API on 127.0.0.1, and requests to it.
+struct RelayServer: Sendable {
+    let api: RelayAPI
+    let port: Int
+    let queue: StubQueue
+    let status: StubStatus
+    let clock: ManualQueueClock
+    let scheme: String
+    /// Begins the shutdown of the server.
+    let shutDown: @Sendable () async -> Void
+
+    static let start = QueueTime(secondsSince1970: 1_795_440_000)
+    static let deviceToken = String(repeating: "ab", count: 32)
+
+    /// Callers: `shop` may send to fern and has the token `shop-token`; `ops` is an operator (`ops-token`).
+    static func settings(_ change: (inout RelaySettings) -> Void = { _ in }) -> RelaySettings {
+        var settings = RelaySettings(apps: [TestRelay.app("fern"), TestRelay.app("moss")])
+        settings.http.port = 0
+        settings.callers = [
+            Caller(name: "shop", tokenDigest: Self.digest("shop-token"), apps: ["fern"]),
+            Caller(name: "ops", tokenDigest: Self.digest("ops-token"), isOperator: true),
+        ]
+        change(&settings)
+        return settings
+    }
+
+    static func digest(_ token: String) -> [UInt8] { Array(SHA256.hash(data: Data(token.utf8))) }
+
+    /// Runs a server while the body runs. Both end within a limit.
+    static func run<Value: Sendable>(
+        _ settings: RelaySettings = Self.settings(),
+        pages: [PageFile] = [],
+        _ body: @escaping @Sendable (RelayServer) async throws -> Value
+    ) async throws -> Value {
+        let (queue, status, clock) = (StubQueue(), StubStatus(), ManualQueueClock(Self.start))
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        let api = RelayAPI(
+            settings: settings,
+            queue: queue,
+            clock: clock,
+            status: status,
+            version: "1.2.3",
+            metrics: { "metric 1\n" },
+            pages: pages,
+            logger: logger
+        )
+        let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+        let application = try api.makeApplication { continuation.yield($0) }
+        let group = ServiceGroup(configuration: .init(services: [application], logger: logger))
+        return try await withThrowingTaskGroup(of: Value?.self) { tasks in
+            tasks.addTask {
+                try await group.run()
+                continuation.finish()
+                return nil
+            }
+            tasks.addTask {
+                try await Task.sleep(for: .seconds(60))
+                throw TimedOut()
+            }
+            guard let port = await ports.first(where: { _ in true }) else {
+                try await tasks.waitForAll()
+                throw TimedOut()
+            }
+            let server = RelayServer(
+                api: api,
+                port: port,
+                queue: queue,
+                status: status,
+                clock: clock,
+                scheme: settings.http.certificateChainFile == nil ? "http" : "https",
+                shutDown: { await group.triggerGracefulShutdown() }
+            )
+            let result: Value
+            do {
+                result = try await body(server)
+            } catch {
+                tasks.cancelAll()
+                throw error
+            }
+            await group.triggerGracefulShutdown()
+            _ = try await tasks.next()
+            tasks.cancelAll()
+            return result
+        }
+    }
+
+    struct TimedOut: Error {}
+
+    // MARK: Requests
+
+    struct Answer: Sendable {
+        var status: Int
+        var headers: HTTPHeaders
+        var body: [UInt8]
+
+        var text: String { String(decoding: self.body, as: UTF8.self) }
+        var json: [String: any Sendable] {
+            (try? JSONSerialization.jsonObject(with: Data(self.body))) as? [String: any Sendable] ?? [:]
+        }
+        var error: [String: any Sendable] { self.json["error"] as? [String: any Sendable] ?? [:] }
+        var code: String? { self.error["code"] as? String }
+    }
+
+    func send(
+        _ method: HTTPMethod,
+        _ path: String,
+        token: String? = "shop-token",
+        headers: HTTPHeaders = [:],
+        body: String? = nil,
+        client: HTTPClient = .shared
+    ) async throws -> Answer {
+        var request = HTTPClientRequest(url: "\(self.scheme)://127.0.0.1:\(self.port)\(path)")
+        request.method = method
+        request.headers = headers
+        if let token, !headers.contains(name: "authorization") {
+            request.headers.add(name: "authorization", value: "Bearer \(token)")
+        }
+        if let body {
+            request.body = .bytes(ByteBuffer(string: body))
+            if !headers.contains(name: "content-type") {
+                request.headers.add(name: "content-type", value: "application/json")
+            }
+        }
+        let response = try await client.execute(request, timeout: .seconds(30))
+        let bytes = try await response.body.collect(upTo: 64 << 20)
+        return Answer(status: Int(response.status.code), headers: response.headers, body: Array(buffer: bytes))
+    }
+
+    /// Hands pushes in: one as JSON, several as lines.
+    func post(_ pushes: [String], partial: Bool = false, token: String? = "shop-token") async throws -> Answer {
+        let type = pushes.count == 1 ? "application/json" : "application/x-ndjson"
+        return try await self.send(
+            .POST,
+            "/v1/pushes\(partial ? "?partial=true" : "")",
+            token: token,
+            headers: ["content-type": type],
+            body: pushes.joined(separator: "\n")
+        )
+    }
+
+    static func push(_ more: String = "", app: String = "fern") -> String {
+        """
+        {"app":"\(app)","token":"\(self.deviceToken)","headers":{"apns-push-type":"alert"},\
+        "payload":{"aps":{"alert":"Hi"}}\(more)}
+        """
+    }
+
+    /// Hands one push in and returns its id.
+    func accepted(_ push: String = Self.push(), token: String = "shop-token") async throws -> APNSID {
+        let answer = try await self.post([push], token: token)
+        let first = (answer.json["pushes"] as? [any Sendable])?.first as? [String: any Sendable]
+        guard answer.status == 202, let text = first?["id"] as? String, let id = APNSID(text) else {
+            throw UnexpectedAnswer(text: answer.text)
+        }
+        return id
+    }
+
+    struct UnexpectedAnswer: Error { var text: String }
+}

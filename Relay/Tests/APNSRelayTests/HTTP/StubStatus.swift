@@ -1,0 +1,48 @@
+import PushQueue
+import Synchronization
+
+@testable import APNSRelay
+
+/// The rest of the relay, as tests set it.
+final class StubStatus: RelayStatus {
+    struct State {
+        var routes: [RouteStatus] = []
+        var totals = RelayTotals()
+        var webhooks: [WebhookStatus] = []
+        var notReady: String?
+        var signalled: Set<Route> = []
+    }
+
+    let state = Mutex(State())
+
+    func routes() async -> [RouteStatus] { self.state.withLock { $0.routes } }
+    var totals: RelayTotals { self.state.withLock { $0.totals } }
+    func webhooks() async -> [WebhookStatus] { self.state.withLock { $0.webhooks } }
+    func notReady() async -> String? { self.state.withLock { $0.notReady } }
+    func signal(_ routes: Set<Route>) { self.state.withLock { $0.signalled.formUnion(routes) } }
+
+    func count(queued: [Route: Int], duplicates: [Route: Int]) {
+        self.state.withLock { state in
+            state.totals.queued += queued.values.reduce(0, +)
+            state.totals.duplicates += duplicates.values.reduce(0, +)
+        }
+    }
+
+    func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
+        self.removeParked(webhook, id)
+    }
+
+    func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
+        self.removeParked(webhook, id)
+    }
+
+    private func removeParked(_ webhook: String, _ id: String) -> Bool {
+        self.state.withLock { state in
+            guard let index = state.webhooks.firstIndex(where: { $0.name == webhook }),
+                let position = state.webhooks[index].parked.firstIndex(where: { $0.id == id })
+            else { return false }
+            state.webhooks[index].parked.remove(at: position)
+            return true
+        }
+    }
+}
