@@ -17,7 +17,9 @@ struct PushRouteTests {
             #expect(answer.status == 202)
             #expect(answer.headers["content-type"] == ["application/json"])
             let stored = try #require(server.queue.state.withLock { $0.pushes }.first)
-            #expect(answer.text == #"{"queued":1,"duplicates":0,"pushes":[{"line":1,"id":"\#(stored.id)"}],"errors":[]}"#)
+            #expect(
+                answer.text == #"{"queued":1,"duplicates":0,"pushes":[{"line":1,"id":"\#(stored.id)"}],"errors":[]}"#
+            )
             #expect(stored.caller == "shop")
             #expect(stored.route.lane == .interactive)
             #expect(server.status.state.withLock { $0.signalled } == [stored.route])
@@ -127,7 +129,10 @@ struct PushRouteTests {
         }
     }
 
-    @Test("Parameters of the content type are read", arguments: ["application/json; charset=\"UTF-8\"", "Application/JSON"])
+    @Test(
+        "Parameters of the content type are read",
+        arguments: ["application/json; charset=\"UTF-8\"", "Application/JSON"]
+    )
     func contentTypeParameters(_ type: String) async throws {
         try await RelayServer.run { server in
             let answer = try await server.send(.POST, "/v1/pushes", headers: ["content-type": type], body: Self.push)

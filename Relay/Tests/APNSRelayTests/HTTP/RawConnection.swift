@@ -53,7 +53,9 @@ final class RawConnection {
 
     /// Reads until the peer closes. A reset counts as the end, too.
     func readToEnd() async -> String {
-        while let part = try? await self.iterator.next(isolation: #isolation) { self.received.writeImmutableBuffer(part) }
+        while let part = try? await self.iterator.next(isolation: #isolation) {
+            self.received.writeImmutableBuffer(part)
+        }
         return self.taken()
     }
 
@@ -69,7 +71,9 @@ final class RawConnection {
 
     /// Reads until the text that arrived contains another one, or the peer closes.
     func read(until text: String) async throws -> String {
-        while !String(buffer: self.received).contains(text), let part = try await self.iterator.next(isolation: #isolation) {
+        while !String(buffer: self.received).contains(text),
+            let part = try await self.iterator.next(isolation: #isolation)
+        {
             self.received.writeImmutableBuffer(part)
         }
         return self.taken()

@@ -1,0 +1,59 @@
+import Foundation
+import HTTPTypes
+import Logging
+import PushQueue
+import Testing
+
+@testable import APNSRelay
+
+struct APIDescriptionTests {
+    private static func document() throws -> [String: Any] {
+        try #require(try JSONSerialization.jsonObject(with: Data(APIDescription.text.utf8)) as? [String: Any])
+    }
+
+    @Test("The document has the paths and methods of the API")
+    func paths() throws {
+        let api = RelayAPI(
+            settings: RelayServer.settings(),
+            queue: StubQueue(),
+            clock: SystemQueueClock(),
+            status: StubStatus(),
+            metrics: { "" },
+            logger: Logger(label: "test")
+        )
+        let paths = try #require(try Self.document()["paths"] as? [String: [String: Any]])
+        let documented = paths.flatMap { path, methods in methods.keys.map { "\($0.uppercased()) \(path)" } }
+        #expect(documented.sorted() == api.routes.map { "\($0.method.rawValue) \($0.path)" }.sorted())
+    }
+
+    @Test("Every reference of the document leads somewhere, and every component is used")
+    func references() throws {
+        let document = try Self.document()
+        var found: Set<String> = []
+        func collect(_ value: Any) {
+            if let members = value as? [String: Any] {
+                if let reference = members["$ref"] as? String { found.insert(reference) }
+                members.values.forEach(collect)
+            } else if let elements = value as? [Any] {
+                elements.forEach(collect)
+            }
+        }
+        collect(document)
+        let components = try #require(document["components"] as? [String: [String: Any]])
+        var defined: Set<String> = []
+        for (kind, members) in components where kind != "securitySchemes" {
+            for name in members.keys { defined.insert("#/components/\(kind)/\(name)") }
+        }
+        #expect(found == defined)
+    }
+
+    @Test("The document describes each error that the API has a status for")
+    func errors() throws {
+        let components = try #require(try Self.document()["components"] as? [String: [String: Any]])
+        let responses = Set(try #require(components["responses"]).keys)
+        #expect(responses.count == 11)
+        let schemas = try #require(components["schemas"])
+        let codes = (schemas["ErrorCode"] as? [String: Any])?["examples"] as? [String]
+        #expect(codes == APIError.Code.allCases.map(\.rawValue))
+    }
+}

@@ -1,0 +1,155 @@
+import APNSModel
+import NIOHTTP1
+import PushQueue
+import Synchronization
+import Testing
+
+@testable import APNSRelay
+
+/// Feeds, the overview, and decisions about what is parked.
+struct OperatorRouteTests {
+    @Test("A feed is read page by page with its cursor")
+    func feed() async throws {
+        try await RelayServer.run { server in
+            let empty = try await server.send(.GET, "/v1/outcomes")
+            #expect(empty.text == #"{"cursor":null,"outcomes":[]}"#)
+            var ids: [String] = []
+            for _ in 0..<5 {
+                let id = try await server.accepted()
+                ids.append(id.description)
+                server.queue.settle(id, .accepted(Receipt(apnsID: id)), at: RelayServer.start)
+            }
+            var read: [String] = []
+            var path = "/v1/outcomes?limit=2"
+            for _ in 0..<4 {
+                let page = try await server.send(.GET, path)
+                let outcomes = try #require(page.json["outcomes"] as? [[String: any Sendable]])
+                read += outcomes.compactMap { $0["id"] as? String }
+                #expect(outcomes.allSatisfy { $0["cursor"] is String })
+                let cursor = try #require(page.json["cursor"] as? String)
+                path = "/v1/outcomes?limit=2&after=\(cursor)"
+            }
+            #expect(read == ids)
+        }
+    }
+
+    @Test("Dead tokens are listed with the time since which they are invalid")
+    func deadTokens() async throws {
+        try await RelayServer.run { server in
+            let id = try await server.accepted()
+            let other = try await server.accepted()
+            server.queue.settle(other, .accepted(Receipt(apnsID: other)), at: RelayServer.start)
+            let rejection = Rejection(status: 410, reason: .unregistered, timestamp: 1_795_430_000_500)
+            server.queue.settle(id, .rejected(.rejected(rejection, attempts: 1)), at: RelayServer.start)
+            let answer = try await server.send(.GET, "/v1/dead-tokens")
+            let expected =
+                #"{"cursor":"2","tokens":[{"app":"fern","cursor":"2","environment":"production","pushID":"\#(id)","#
+                + #""settledAt":1795440000,"since":1795430000.5,"token":"\#(RelayServer.deviceToken)"}]}"#
+            #expect(answer.text == expected)
+        }
+    }
+
+    @Test(
+        "Wrong cursors and limits are refused",
+        arguments: [
+            "outcomes?limit=0", "outcomes?limit=1001", "outcomes?limit=x", "outcomes?limit=", "outcomes?after=-1",
+            "outcomes?after=9223372036854775808", "outcomes?before=1", "dead-tokens?limit=%2B5", "parked?after=1",
+            "parked?app=fern", "overview?x=1",
+        ]
+    )
+    func badQuery(_ path: String) async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.send(.GET, "/v1/\(path)", token: "ops-token")
+            #expect(answer.status == 400)
+            #expect(answer.code == "badQuery")
+        }
+    }
+
+    @Test("The overview shows the queue, the routes, the totals and the webhooks")
+    func overview() async throws {
+        try await RelayServer.run { server in
+            _ = try await server.accepted()
+            let paused = Route(app: "moss", environment: "development", lane: .bulk)
+            server.status.state.withLock { state in
+                state.notReady = "the disk is full"
+                state.routes = [
+                    RouteStatus(route: paused, state: .paused, reason: "credential", pausedUntil: RelayServer.start)
+                ]
+                state.webhooks = [Self.webhook]
+            }
+            let answer = try await server.send(.GET, "/v1/overview", token: "ops-token")
+            #expect(answer.status == 200)
+            #expect(answer.json["version"] as? String == "1.2.3")
+            #expect(answer.json["now"] as? Double == 1_795_440_000)
+            #expect(answer.json["ready"] as? Bool == false)
+            #expect(answer.json["reason"] as? String == "the disk is full")
+            let queue = try #require(answer.json["queue"] as? [String: any Sendable])
+            #expect(queue["queued"] as? Int == 1)
+            #expect(queue["capacity"] as? Int == 100)
+            #expect(queue["oldestDue"] as? Double == 1_795_440_000)
+            let routes = try #require(answer.json["routes"] as? [[String: any Sendable]])
+            #expect(routes.map { $0["app"] as? String } == ["fern", "moss"])
+            #expect(routes.map { $0["state"] as? String } == ["idle", "paused"])
+            #expect(routes.map { $0["queued"] as? Int } == [1, 0])
+            #expect(routes[1]["pausedUntil"] as? Double == 1_795_440_000)
+            let totals = try #require(answer.json["totals"] as? [String: any Sendable])
+            #expect(totals["queued"] as? Int == 1)
+            let webhooks = try #require(answer.json["webhooks"] as? [[String: any Sendable]])
+            #expect(webhooks.map { $0["lastError"] as? String } == ["503"])
+            #expect(answer.text.contains(#""parked":[{"error":"gone","id":"w-1","outcomes":3,"since":1795440000}]"#))
+        }
+    }
+
+    private static let webhook = WebhookStatus(
+        name: "audit log",
+        url: "https://example.com/hook",
+        position: 7,
+        failures: 2,
+        lastError: "503",
+        nextAttempt: nil,
+        parked: [.init(id: "w-1", outcomes: 3, since: RelayServer.start, error: "gone")]
+    )
+
+    @Test("Parked pushes are listed, queued again or dropped")
+    func parked() async throws {
+        try await RelayServer.run { server in
+            var ids: [APNSID] = []
+            for _ in 0..<3 {
+                let id = try await server.accepted()
+                server.queue.set(id, .parked)
+                ids.append(id)
+            }
+            let page = try await server.send(.GET, "/v1/parked?limit=2", token: "ops-token")
+            let pushes = try #require(page.json["pushes"] as? [[String: any Sendable]])
+            #expect(pushes.compactMap { $0["id"] as? String } == ids.prefix(2).map(\.description))
+            #expect(page.json["next"] as? String == ids[1].description)
+            let last = try await server.send(.GET, "/v1/parked?limit=2&after=\(ids[1])", token: "ops-token")
+            #expect((last.json["pushes"] as? [any Sendable])?.count == 1)
+            #expect(last.text.contains(#""next":null"#))
+
+            server.status.state.withLock { $0.signalled = [] }
+            let retried = try await server.send(.POST, "/v1/parked/\(ids[0])/retry", token: "ops-token")
+            #expect(retried.text == #"{"id":"\#(ids[0])","state":"queued"}"#)
+            #expect(server.status.state.withLock { $0.signalled.count } == 1)
+            let dropped = try await server.send(.DELETE, "/v1/parked/\(ids[1])", token: "ops-token")
+            #expect(dropped.text == #"{"id":"\#(ids[1])","state":"settled"}"#)
+            for path in ["\(ids[0])/retry", "x/retry"] {
+                let again = try await server.send(.POST, "/v1/parked/\(path)", token: "ops-token")
+                #expect(again.status == 404)
+            }
+        }
+    }
+
+    @Test("Parked requests to webhooks are sent again or dropped", arguments: [HTTPMethod.POST, .DELETE])
+    func webhooks(_ method: HTTPMethod) async throws {
+        try await RelayServer.run { server in
+            server.status.state.withLock { $0.webhooks = [Self.webhook] }
+            let path = "/v1/webhooks/audit%20log/parked/w-1" + (method == .POST ? "/retry" : "")
+            let answer = try await server.send(method, path, token: "ops-token")
+            #expect(answer.status == 200)
+            #expect(answer.text == #"{"id":"w-1"}"#)
+            let again = try await server.send(method, path, token: "ops-token")
+            #expect(again.status == 404)
+        }
+    }
+}
