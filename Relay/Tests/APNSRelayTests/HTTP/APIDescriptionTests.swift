@@ -1,7 +1,5 @@
 import Foundation
 import HTTPTypes
-import Logging
-import PushQueue
 import Testing
 
 @testable import APNSRelay
@@ -12,18 +10,11 @@ struct APIDescriptionTests {
     }
 
     @Test("The document has the paths and methods of the API")
-    func paths() throws {
-        let api = RelayAPI(
-            settings: RelayServer.settings(),
-            queue: StubQueue(),
-            clock: SystemQueueClock(),
-            status: StubStatus(),
-            metrics: { "" },
-            logger: Logger(label: "test")
-        )
+    func paths() async throws {
+        let routes = try await RelayServer.run { $0.api.routes }
         let paths = try #require(try Self.document()["paths"] as? [String: [String: Any]])
         let documented = paths.flatMap { path, methods in methods.keys.map { "\($0.uppercased()) \(path)" } }
-        #expect(documented.sorted() == api.routes.map { "\($0.method.rawValue) \($0.path)" }.sorted())
+        #expect(documented.sorted() == routes.map { "\($0.method.rawValue) \($0.path)" }.sorted())
     }
 
     @Test("Every reference of the document leads somewhere, and every component is used")

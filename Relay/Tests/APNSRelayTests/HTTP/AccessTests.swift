@@ -66,7 +66,7 @@ struct AccessTests {
         try await RelayServer.run { server in
             for app in ["fern", "moss"] {
                 let id = try await server.accepted(RelayServer.push(app: app), token: "ops-token")
-                server.queue.settle(id, .accepted(Receipt(apnsID: id)), at: RelayServer.start)
+                try await server.queue.settle(id, .accepted(Receipt(apnsID: id)))
             }
             let own = try await server.send(.GET, "/v1/outcomes")
             #expect((own.json["outcomes"] as? [[String: any Sendable]])?.map { $0["app"] as? String } == ["fern"])

@@ -17,7 +17,7 @@ struct OperatorRouteTests {
             for _ in 0..<5 {
                 let id = try await server.accepted()
                 ids.append(id.description)
-                server.queue.settle(id, .accepted(Receipt(apnsID: id)), at: RelayServer.start)
+                try await server.queue.settle(id, .accepted(Receipt(apnsID: id)))
             }
             var read: [String] = []
             var path = "/v1/outcomes?limit=2"
@@ -38,9 +38,9 @@ struct OperatorRouteTests {
         try await RelayServer.run { server in
             let id = try await server.accepted()
             let other = try await server.accepted()
-            server.queue.settle(other, .accepted(Receipt(apnsID: other)), at: RelayServer.start)
+            try await server.queue.settle(other, .accepted(Receipt(apnsID: other)))
             let rejection = Rejection(status: 410, reason: .unregistered, timestamp: 1_795_430_000_500)
-            server.queue.settle(id, .rejected(.rejected(rejection, attempts: 1)), at: RelayServer.start)
+            try await server.queue.settle(id, .rejected(.rejected(rejection, attempts: 1)))
             let answer = try await server.send(.GET, "/v1/dead-tokens")
             let expected =
                 #"{"cursor":"2","tokens":[{"app":"fern","cursor":"2","environment":"production","pushID":"\#(id)","#
@@ -85,7 +85,7 @@ struct OperatorRouteTests {
             #expect(answer.json["reason"] as? String == "the disk is full")
             let queue = try #require(answer.json["queue"] as? [String: any Sendable])
             #expect(queue["queued"] as? Int == 1)
-            #expect(queue["capacity"] as? Int == 100)
+            #expect(queue["capacity"] as? Int == 100_000)
             #expect(queue["oldestDue"] as? Double == 1_795_440_000)
             let routes = try #require(answer.json["routes"] as? [[String: any Sendable]])
             #expect(routes.map { $0["app"] as? String } == ["fern", "moss"])
@@ -116,7 +116,7 @@ struct OperatorRouteTests {
             var ids: [APNSID] = []
             for _ in 0..<3 {
                 let id = try await server.accepted()
-                server.queue.set(id, .parked)
+                try await server.queue.park(id)
                 ids.append(id)
             }
             let page = try await server.send(.GET, "/v1/parked?limit=2", token: "ops-token")

@@ -190,8 +190,8 @@ struct PushRouteTests {
             #expect(!queued.text.contains("cursor"))
 
             let rejection = Rejection(status: 410, reason: .unregistered, timestamp: 1_795_430_000_123, apnsID: id)
-            let settled = RelayServer.start.advanced(by: .milliseconds(250))
-            server.queue.settle(id, .rejected(.rejected(rejection, attempts: 1)), at: settled)
+            server.clock.advance(by: .milliseconds(250))
+            try await server.queue.settle(id, .rejected(.rejected(rejection, attempts: 1)))
             let answer = try await server.send(.GET, "/v1/pushes/\(id.description.uppercased())")
             #expect(answer.json["state"] as? String == "settled")
             #expect(answer.json["settledAt"] as? Double == 1_795_440_000.25)
@@ -217,7 +217,8 @@ struct PushRouteTests {
                     #expect(answer.code == "notFound")
                 }
             }
-            #expect(server.queue.state.withLock { $0.statuses[foreign]?.state } == .queued)
+            let status = try await server.queue.status(of: foreign)
+            #expect(status?.state == .queued)
         }
     }
 
@@ -233,7 +234,7 @@ struct PushRouteTests {
             #expect(again.status == 409)
             #expect(again.code == "settled")
             let other = try await server.accepted()
-            server.queue.set(other, .written)
+            try await server.queue.markWritten(other)
             let written = try await server.send(.DELETE, "/v1/pushes/\(other)")
             #expect(written.status == 409)
             #expect(written.code == "written")

@@ -7,6 +7,7 @@ import Logging
 import NIOCore
 import NIOHTTP1
 import PushQueue
+import SQLitePushQueue
 import ServiceLifecycle
 
 @testable import APNSRelay
@@ -15,7 +16,7 @@ import ServiceLifecycle
 struct RelayServer: Sendable {
     let api: RelayAPI
     let port: Int
-    let queue: StubQueue
+    let queue: ScriptedQueue
     let status: StubStatus
     let clock: ManualQueueClock
     let scheme: String
@@ -45,9 +46,19 @@ struct RelayServer: Sendable {
         pages: [PageFile] = [],
         _ body: @escaping @Sendable (RelayServer) async throws -> Value
     ) async throws -> Value {
-        let (queue, status, clock) = (StubQueue(), StubStatus(), ManualQueueClock(Self.start))
         var logger = Logger(label: "test")
         logger.logLevel = .critical
+        let (status, clock) = (StubStatus(), ManualQueueClock(Self.start))
+        let folder = FileManager.default.temporaryDirectory.appending(path: "relay-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let base = try await SQLitePushQueue.open(
+            file: folder.appending(path: "queue.sqlite").path,
+            options: .init(capacity: 100_000),
+            clock: clock,
+            logger: logger
+        )
+        let queue = ScriptedQueue(base)
         let api = RelayAPI(
             settings: settings,
             queue: queue,
@@ -89,11 +100,13 @@ struct RelayServer: Sendable {
                 result = try await body(server)
             } catch {
                 tasks.cancelAll()
+                await queue.close()
                 throw error
             }
             await group.triggerGracefulShutdown()
             _ = try await tasks.next()
             tasks.cancelAll()
+            await queue.close()
             return result
         }
     }
