@@ -1,0 +1,161 @@
+import APNSSimulator
+import AsyncHTTPClient
+import Foundation
+import NIOHTTP1
+import NIOSSL
+import Synchronization
+import Testing
+
+@testable import APNSRelay
+
+struct TLSTests {
+    /// Certificates of one authority in a folder.
+    private struct Files {
+        let folder: URL
+        let client: SimulatedCertificate
+
+        var certificate: String { self.path("certificate.pem") }
+        var key: String { self.path("key.pem") }
+        var authority: String { self.path("authority.pem") }
+
+        private func path(_ name: String) -> String { self.folder.appending(path: name).path }
+
+        static func with(_ body: (Files) async throws -> Void) async throws {
+            let simulator = try await Simulator.start()
+            let client = try simulator.makeClientCertificate()
+            await simulator.stop()
+            let folder = FileManager.default.temporaryDirectory.appending(path: "relay-tls-\(UUID())")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let files = Files(folder: folder, client: client)
+            try Data(client.certificatePEM.utf8).write(to: URL(filePath: files.certificate))
+            try Data(client.privateKeyPEM.utf8).write(to: URL(filePath: files.key))
+            try Data(simulator.certificateAuthorityPEM.utf8).write(to: URL(filePath: files.authority))
+            try await body(files)
+        }
+
+        func settings(_ change: (inout HTTPSettings) -> Void = { _ in }) -> RelaySettings {
+            RelayServer.settings { settings in
+                settings.http.certificateChainFile = self.certificate
+                settings.http.privateKeyFile = self.key
+                change(&settings.http)
+            }
+        }
+    }
+
+    /// The status of a request over TLS, with or without a client's certificate.
+    private static func status(
+        _ server: RelayServer,
+        _ certificate: SimulatedCertificate? = nil
+    ) async throws -> Int {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.certificateVerification = .none
+        if let certificate {
+            tls.certificateChain = try NIOSSLCertificate.fromPEMBytes(Array(certificate.certificatePEM.utf8))
+                .map { .certificate($0) }
+            let key = try NIOSSLPrivateKey(bytes: Array(certificate.privateKeyPEM.utf8), format: .pem)
+            tls.privateKey = .privateKey(key)
+        }
+        var configuration = HTTPClient.Configuration(tlsConfiguration: tls)
+        configuration.connectionPool.retryConnectionEstablishment = false
+        let client = HTTPClient(configuration: configuration)
+        do {
+            let answer = try await server.send(.POST, "/v1/pushes", body: RelayServer.push(), client: client)
+            try await client.shutdown()
+            return answer.status
+        } catch {
+            try await client.shutdown()
+            throw error
+        }
+    }
+
+    @Test("The API is served over TLS")
+    func tls() async throws {
+        try await Files.with { files in
+            try await RelayServer.run(files.settings()) { server in
+                let status = try await Self.status(server)
+                #expect(status == 202)
+            }
+        }
+    }
+
+    @Test("With authorities, callers need a certificate of one of them, and a token")
+    func mutualTLS() async throws {
+        try await Files.with { files in
+            let settings = files.settings { $0.clientAuthoritiesFile = files.authority }
+            let known = files.client
+            let simulator = try await Simulator.start()
+            let foreign = try simulator.makeClientCertificate()
+            await simulator.stop()
+            try await RelayServer.run(settings) { server in
+                let status = try await Self.status(server, known)
+                #expect(status == 202)
+                await #expect(throws: (any Error).self) { try await Self.status(server) }
+                await #expect(throws: (any Error).self) { try await Self.status(server, foreign) }
+                #expect(server.queue.state.withLock { $0.pushes.count } == 1)
+            }
+        }
+    }
+
+    @Test("An error in a file names the file")
+    func badFiles() async throws {
+        try await Files.with { files in
+            let empty = files.folder.appending(path: "empty.pem").path
+            try Data().write(to: URL(filePath: empty))
+            let simulator = try await Simulator.start()
+            let other = files.folder.appending(path: "other.pem").path
+            try Data(simulator.makeClientCertificate().privateKeyPEM.utf8).write(to: URL(filePath: other))
+            await simulator.stop()
+            let cases: [(String, (inout HTTPSettings) -> Void)] = [
+                ("/missing.pem", { $0.certificateChainFile = "/missing.pem" }),
+                ("/missing.pem", { $0.privateKeyFile = "/missing.pem" }),
+                ("/missing.pem", { $0.clientAuthoritiesFile = "/missing.pem" }),
+                (empty, { $0.certificateChainFile = empty }),
+                (empty, { $0.privateKeyFile = empty }),
+                (empty, { $0.clientAuthoritiesFile = empty }),
+                (files.key, { $0.certificateChainFile = files.key }),
+                (files.certificate, { $0.privateKeyFile = files.certificate }),
+                (other, { $0.privateKeyFile = other }),
+                ("private key", { $0.privateKeyFile = nil }),
+                ("certificate chain", { $0.certificateChainFile = nil }),
+            ]
+            for (name, change) in cases {
+                let settings = files.settings(change)
+                let error = #expect(throws: RelayAPIError.self) { _ = try TLSFiles(settings.http) }
+                #expect(error?.code == .tlsFileInvalid)
+                #expect(error?.message.contains(name) == true, "\(error?.message ?? "")")
+            }
+        }
+    }
+
+    @Test("Bytes that are not TLS do not end the server")
+    func plainText() async throws {
+        try await Files.with { files in
+            try await RelayServer.run(files.settings()) { server in
+                let answer = try await RawConnection.open(server) { connection in
+                    try await connection.write("GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    return await connection.readToEnd()
+                }
+                #expect(!answer.contains("200"))
+                let status = try await Self.status(server)
+                #expect(status == 202)
+            }
+        }
+    }
+
+    @Test("A refused body over TLS gets its response before the connection ends")
+    func earlyResponse() async throws {
+        try await Files.with { files in
+            let settings = files.settings { $0.maxBodyBytes = 1_000 }
+            try await RelayServer.run(settings) { server in
+                var tls = TLSConfiguration.makeClientConfiguration()
+                tls.certificateVerification = .none
+                let client = HTTPClient(configuration: .init(tlsConfiguration: tls))
+                let body = String(repeating: " ", count: 5_000_000)
+                let answer = try await server.send(.POST, "/v1/pushes", body: body, client: client)
+                #expect(answer.status == 413)
+                try await client.shutdown()
+            }
+        }
+    }
+}
