@@ -56,6 +56,9 @@ final class WebhookClient: Sendable {
     ///   - body: the body.
     ///   - timeout: the longest time of the request, at most an hour.
     func post(_ url: String, headers: [(String, String)], body: [UInt8], timeout: Duration) async -> Response {
+        guard Self.isValid(url) else {
+            return .failed("the webhook's URL is not valid: it must be http or https, with a host and a port to 65535")
+        }
         let timeout = min(max(timeout, .milliseconds(1)), .seconds(3_600))
         var request = HTTPClientRequest(url: url)
         request.method = .POST
@@ -74,6 +77,14 @@ final class WebhookClient: Sendable {
             return first
         }
         return head.response.withLock { $0 } ?? failure
+    }
+
+    /// Whether a URL can be used. AsyncHTTPClient traps at a port above 65535.
+    static func isValid(_ url: String) -> Bool {
+        guard let url = URL(string: url), let scheme = url.scheme?.lowercased(), let host = url.host else {
+            return false
+        }
+        return ["http", "https"].contains(scheme) && !host.isEmpty && (1...65_535).contains(url.port ?? 443)
     }
 
     /// Performs the request.

@@ -18,7 +18,8 @@ struct WebhookRequest: Sendable {
             var outcomes: [PushStatusJSON]
         }
         let encoder = JSONEncoder()
-        encoder.outputFormatting = [.withoutEscapingSlashes]
+        // Sorted, so that a request has the same bytes after a restart.
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let body = Body(outcomes: entries.map { PushStatusJSON($0.push, cursor: $0.cursor) })
         self.count = entries.count
         self.body = Array(try encoder.encode(body))

@@ -219,6 +219,7 @@ final class WebhookSender: Sendable {
     }
 
     private func read(after position: Int64?, _ loop: inout Loop) async {
+        loop.body = nil
         do {
             let page = try await self.queue.outcomes(
                 after: position.map { FeedCursor(position: $0) },
