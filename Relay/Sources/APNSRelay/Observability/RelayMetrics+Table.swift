@@ -153,6 +153,37 @@ extension RelayMetrics {
         labels: ["webhook"]
     )
 
+    // MARK: HTTP
+
+    static let httpRequests = MetricDefinition(
+        "apns_relay_http_requests_total",
+        .counter,
+        unit: "requests",
+        "Requests to the relay by route (the method and the template of the path) and status.",
+        labels: ["route", "status"]
+    )
+    static let httpTime = MetricDefinition(
+        "apns_relay_http_request_duration_seconds",
+        .histogram,
+        unit: "seconds",
+        "The time from a request's head to its response.",
+        labels: ["route"]
+    )
+    static let httpReceived = MetricDefinition(
+        "apns_relay_http_received_bytes_total",
+        .counter,
+        unit: "bytes",
+        "The bodies of requests.",
+        labels: ["route"]
+    )
+    static let httpSent = MetricDefinition(
+        "apns_relay_http_sent_bytes_total",
+        .counter,
+        unit: "bytes",
+        "The bodies of responses.",
+        labels: ["route"]
+    )
+
     /// Every metric of the relay, in the order of the documentation.
     static let table: [MetricDefinition] = [
         RelayMetrics.queued, RelayMetrics.duplicates, RelayMetrics.outcomes, RelayMetrics.retries, RelayMetrics.parked,
@@ -162,5 +193,6 @@ extension RelayMetrics {
         RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
         RelayMetrics.webhookRequests, RelayMetrics.webhookLost, RelayMetrics.webhookLag, RelayMetrics.webhookFailures,
         RelayMetrics.webhookParked,
+        RelayMetrics.httpRequests, RelayMetrics.httpTime, RelayMetrics.httpReceived, RelayMetrics.httpSent,
     ]
 }
