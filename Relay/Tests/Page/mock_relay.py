@@ -77,7 +77,7 @@ class MockRelay:
             self.pushes = {}
             self.parked = []
             self.feed = []  # (position, id of a push)
-            self.requests = []
+            self.requests = []  # (method, path, token, time)
             self.faults = []  # (method, pattern of the path, response)
 
     # Life
@@ -168,7 +168,7 @@ class MockRelay:
         path, _, query = request.path.partition("?")
         token = (request.headers.get("authorization") or "").removeprefix("Bearer ")
         with self.lock:
-            self.requests.append((request.command, request.path, token))
+            self.requests.append((request.command, request.path, token, time.monotonic()))
             fault = next((f for m, p, f in self.faults if m == request.command and re.fullmatch(p, path)), None)
         if request.command == "GET" and path in self.files:
             kind, text = self.files[path]
@@ -204,7 +204,7 @@ class MockRelay:
             pass  # The browser has left.
 
     def authorize(self, path, token):
-        if self.token is None:
+        if self.token is None or not path.startswith("/v1/"):
             return
         if token not in (self.token, self.plain_token) or token == "":
             raise APIFailure(401, "unauthorized", "A valid bearer token is required.")

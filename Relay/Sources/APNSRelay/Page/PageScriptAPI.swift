@@ -7,6 +7,7 @@ enum PageScriptAPI {
         const TIMEOUT_SECONDS = 10;
 
         let session = new AbortController();
+        let isClosed = false; // The token was forgotten, and there is no other yet.
         let onRefused = () => {};
 
         /** An error response of the API, or a failure to reach it (status 0). */
@@ -25,11 +26,13 @@ enum PageScriptAPI {
             const token = text.trim();
             if (!/^[\x21-\x7e]+$/.test(token)) throw new Error("A token has visible ASCII characters and no spaces.");
             sessionStorage.setItem(TOKEN_KEY, token);
+            isClosed = false;
         }
 
-        /** Forgets the token, and ends the requests that carry it: they throw `AbortError`. */
+        /** Forgets the token. Requests under way, and all until there is another token, throw `AbortError`. */
         export function forgetToken() {
             sessionStorage.removeItem(TOKEN_KEY);
+            isClosed = true;
             session.abort();
             session = new AbortController();
         }
@@ -56,6 +59,7 @@ enum PageScriptAPI {
 
         /** Sends a request and returns the decoded body. Throws `APIError`; `AbortError` if the token is forgotten. */
         export async function call(method, path) {
+            if (isClosed) throw new DOMException("The token was forgotten.", "AbortError");
             const token = sessionStorage.getItem(TOKEN_KEY);
             const headers = token === null ? {} : { authorization: `Bearer ${token}` };
             const signal = AbortSignal.any([session.signal, AbortSignal.timeout(TIMEOUT_SECONDS * 1000)]);

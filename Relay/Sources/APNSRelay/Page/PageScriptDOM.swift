@@ -60,8 +60,8 @@ enum PageScriptDOM {
 
         /** Tells users of screen readers about a change: at once, or when they pause. */
         export function announce(text, isUrgent = false) {
-            setText(find("alert-region"), isUrgent ? text : "");
-            setText(find("status-region"), isUrgent ? "" : text);
+            setExact(find("alert-region"), isUrgent ? text : "");
+            setExact(find("status-region"), isUrgent ? "" : text);
         }
 
         /** A button that copies a text to the clipboard. */

@@ -115,8 +115,8 @@ enum PageScriptParked {
                 const element = el("li", { class: "item", "data-parked": id },
                     el("span", { class: "item-main" }, reason,
                         el("span", { class: "item-detail muted" }, exact(routeName(push)), " · ",
-                            button(shortToken(token), () => onOpen(id), { class: "link mono", "data-action": "open",
-                                "aria-label": `Show ${name}` })),
+                            el("button", { type: "button", class: "link mono", "data-action": "open",
+                                "aria-label": `Show ${name}`, onclick: () => onOpen(id) }, exact(shortToken(token)))),
                         el("span", { class: "item-detail muted" }, `Queued ${dateTime(push.queuedAt)}, `, attempts),
                         actions.element));
                 return {

@@ -158,6 +158,7 @@ enum PageStylePanel {
             .charts { grid-template-columns: minmax(0, 1fr); gap: 16px; }
             .figures { grid-template-columns: repeat(3, minmax(0, 1fr)); }
             .routes { table-layout: auto; }
+            .routes .pill { max-width: 90px; }
             .routes thead th { padding: 0 5px 6px; font-size: 11.5px; white-space: nowrap; }
             .routes tbody th, .routes td { padding: 7px 5px; }
             .routes thead th:nth-child(n) { width: auto; }

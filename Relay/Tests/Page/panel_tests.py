@@ -1,0 +1,326 @@
+"""The panel: outcomes, dead tokens, pushes, parked pushes and webhooks."""
+import threading
+import time
+
+from selenium.webdriver.common.keys import Keys
+
+from case import MockCase, figure
+
+
+class PanelTests(MockCase):
+    # Feeds
+
+    def test_outcomes_show_the_newest_and_turn_pages(self):
+        browser = self.browser
+        ids = [self.relay.settle(gap=1 + number % 7 * number)["id"] for number in range(130)][::-1]
+        self.show()
+        browser.wait("the newest", lambda: self.shown_pushes() == ids[:50])
+        self.assertLess(self.relay.count("GET", "/v1/outcomes.*"), 40)
+        self.assertEqual([browser.find(f"#panel-outcomes [data-action={name}]").is_enabled()
+                          for name in ("newer", "older")], [False, True])
+        browser.click("#panel-outcomes [data-action=older]")
+        browser.wait("the second page", lambda: self.shown_pushes() == ids[50:100])
+        browser.click("#panel-outcomes [data-action=older]")
+        browser.wait("the last page", lambda: self.shown_pushes() == ids[100:])
+        self.assertFalse(browser.find("#panel-outcomes [data-action=older]").is_enabled())
+        browser.click("#panel-outcomes [data-action=newer]")
+        browser.wait("the second page", lambda: self.shown_pushes() == ids[50:100])
+        # New outcomes are counted, and do not move what one reads.
+        new = [self.relay.settle(gap=2_000_000)["id"] for _ in range(3)][::-1]
+        with self.relay.lock:
+            self.relay.totals["accepted"] += 2
+            self.relay.totals["unknown"] += 1
+        browser.wait_text("#panel-outcomes [data-action=newest]", "3 newer")
+        self.assertEqual(self.shown_pushes(), ids[50:100])
+        browser.click("#panel-outcomes [data-action=newest]")
+        browser.wait("the new ones", lambda: self.shown_pushes() == new + ids[:47])
+        self.assertEqual(browser.text("#panel-outcomes [data-action=newest]"), "Refresh")
+
+    def test_outcomes_in_a_sparse_feed(self):
+        """Long gaps, then a dense end, and the other way round."""
+        browser = self.browser
+        ids = [self.relay.settle(gap=gap)["id"]
+               for gap in [1] * 300 + [5_000_000] + [40_000] * 30 + [1] * 10][::-1]
+        self.show()
+        browser.wait("the newest", lambda: self.shown_pushes() == ids[:50])
+        browser.click("#panel-outcomes [data-action=older]")
+        browser.wait("the dense beginning", lambda: self.shown_pushes() == ids[50:100])
+        figure("requests for two pages of a sparse feed", self.relay.count("GET", "/v1/outcomes.*"))
+
+    def test_outcome_rows(self):
+        browser = self.browser
+        self.relay.settle({"outcome": "accepted", "status": 200}, app="fern", token="aa" * 32)
+        self.relay.settle({"outcome": "rejected", "status": 400, "reason": "BadTopic"}, app="grasscove", lane="bulk")
+        self.relay.settle({"outcome": "not-sent", "code": "expired", "message": "Too late."})
+        self.relay.settle("not-processed")
+        self.relay.settle("unknown")
+        self.show()
+        browser.wait("five rows", lambda: len(self.shown_pushes()) == 5)
+        self.assertEqual(browser.texts("#panel-outcomes .pill"),
+                         ["Unknown", "Not processed", "Not sent", "Rejected", "Accepted"])
+        rows = browser.texts("#panel-outcomes .item-main")
+        self.assertIn("expired: Too late.", rows[2])
+        self.assertIn("grasscove · production · bulk", rows[3])
+        self.assertIn("400 BadTopic", rows[3])
+        self.assertIn("aaaaaaaa…aaaaaa", rows[4])
+
+    def test_outcomes_of_one_app(self):
+        browser = self.browser
+        rare = [self.relay.settle(app="rare" if number % 300 == 7 else "fern")["id"] for number in range(700)]
+        rare = [id for number, id in enumerate(rare) if number % 300 == 7][::-1]
+        self.relay.route("rare")
+        self.show()
+        browser.wait("fifty", lambda: len(self.shown_pushes()) == 50)
+        browser.wait("the apps", lambda: browser.values("#apps option", "value") == ["rare"])
+        browser.find("#panel-outcomes [data-field=app]").send_keys("rare", Keys.ENTER)
+        browser.wait("the app's outcomes", lambda: self.shown_pushes() == rare)
+        self.assertTrue(all("app=rare" in path for _, path, _, _ in self.relay.requests[-4:] if "limit=200" in path))
+        browser.find("#panel-outcomes [data-field=app]").clear()
+        browser.find("#panel-outcomes [data-field=app]").send_keys("nobody", Keys.ENTER)
+        browser.wait_text("#panel-outcomes [data-field=empty]", "No push has an outcome")
+        self.assertEqual(self.shown_pushes(), [])
+
+    def test_dead_tokens(self):
+        browser = self.browser
+        since = 1_795_440_000
+        dead = []
+        for number in range(2_000):
+            if number % 30 == 4:
+                dead.append(self.relay.settle({"outcome": "rejected", "status": 410, "reason": "Unregistered",
+                                               "tokenInvalidSince": since + number}, token=f"{number:064x}"))
+            else:
+                self.relay.settle()
+        self.show()
+        browser.tab("dead")
+        expected = [push["token"] for push in dead][::-1]
+        browser.wait("the newest", lambda: browser.texts("#panel-dead .token") == expected[:50])
+        shown = browser.run("return new Date(arguments[0].match(/since (.*)/)[1].replace(' ', 'T')).getTime() / 1000",
+                            browser.text("#panel-dead .item-detail"))
+        self.assertEqual(shown, dead[-1]["outcome"]["tokenInvalidSince"])
+        browser.click("#panel-dead [data-action=older]")
+        browser.wait("the rest", lambda: browser.texts("#panel-dead .token") == expected[50:])
+        browser.click("#panel-dead [data-push]")
+        browser.wait_text("#panel-push [data-field=title]", dead[-51]["id"])
+        self.assertTrue(browser.find("#panel-push").is_displayed())
+
+    def test_a_feed_that_fails_says_so_and_recovers(self):
+        browser = self.browser
+        self.allowed_errors = " 503 "
+        push = self.relay.settle()
+        self.relay.fail("GET", "/v1/outcomes", (503, {"error": {"code": "unavailable", "message": "Disk is slow."}}))
+        self.show()
+        browser.wait_text("#panel-outcomes [data-field=note]", "could not be loaded: Disk is slow.")
+        self.relay.faults.clear()
+        browser.wait("the outcome", lambda: self.shown_pushes() == [push["id"]])
+        self.assertFalse(browser.is_shown("#panel-outcomes [data-field=note]"))
+
+    # One push
+
+    def test_all_fields_of_a_push(self):
+        browser = self.browser
+        push = self.relay.settle(
+            {"outcome": "rejected", "status": 429, "reason": "TooManyRequests", "code": "c0de", "message": "Slow down.",
+             "apnsUniqueID": "unique-1", "attempts": 3, "tokenInvalidSince": 1_795_000_000, "advice": "retryLater",
+             "retryAfterSeconds": 1_500}, attempts=4, caller="warehouse")
+        self.show()
+        browser.click(f"[data-push='{push['id']}']")
+        browser.wait_text("#panel-push [data-field=title]", push["id"])
+        self.assertEqual(browser.find("#tab-push").get_attribute("aria-selected"), "true")
+        for name, value in {"outcome": "rejected", "status": "429", "reason": "TooManyRequests", "code": "c0de",
+                            "message": "Slow down.", "apnsUniqueID": "unique-1", "attempts": "3",
+                            "advice": "retryLater", "retryAfterSeconds": "1,500 s"}.items():
+            self.assertEqual(browser.text(f"[data-field='outcome.{name}']"), value, name)
+        self.assertRegex(browser.text("[data-field='outcome.tokenInvalidSince']"), r"^2026-11-1\d \d\d:\d\d:\d\d$")
+        self.assertEqual(browser.text("[data-field='push.attempts']"), "4")
+        self.assertEqual(browser.text("[data-field='push.caller']"), "warehouse")
+        for name in ("queuedAt", "notBefore", "deadline", "settledAt"):
+            self.assertRegex(browser.text(f"[data-field='push.{name}']"), r"^20\d\d-", name)
+        # Each member of the response is shown.
+        shown = browser.values("#panel-push dd", "data-field")
+        self.assertEqual({*shown}, {f"push.{name}" for name in push if name not in ("id", "state", "outcome")}
+                         | {f"outcome.{name}" for name in push["outcome"]})
+
+    def test_an_open_push_follows_its_state(self):
+        browser = self.browser
+        push = self.relay.push("queued")
+        self.show()
+        browser.keys("/", push["id"], Keys.ENTER)
+        browser.wait_text("#panel-push [data-field=state]", "Queued")
+        self.assertTrue(browser.is_shown("#panel-push [data-action^=Cancel]"))
+        push["state"] = "written"
+        browser.wait_text("#panel-push [data-field=state]", "Written")
+        self.assertFalse(browser.is_shown("#panel-push [data-action^=Cancel]"))
+        push["state"] = "settled"
+        browser.wait_text("#panel-push [data-field=state]", "Settled")
+        before = self.relay.count("GET", "/v1/pushes/.*")
+        self.tick(2)
+        self.assertEqual(self.relay.count("GET", "/v1/pushes/.*"), before, "a settled push does not change")
+
+    def test_a_push_that_cannot_be_cancelled_says_so(self):
+        browser = self.browser
+        self.allowed_errors = " 409 "
+        push = self.relay.push("queued")
+        self.show()
+        browser.keys("/", push["id"], Keys.ENTER)
+        browser.click("#panel-push [data-action^=Cancel]")
+        push["state"] = "written"
+        browser.click("#confirm-yes")
+        browser.wait_text("#panel-push .row-actions .note", "Cancel push: The push is being sent.")
+        self.assertTrue(browser.is_shown("#panel-push .row-actions .note"))
+
+    # Parked pushes
+
+    def test_parked_pushes(self):
+        browser = self.browser
+        ids = self.park()
+        self.open_parked(ids)
+        self.assertEqual(browser.text("#parked-count"), "3")
+        self.assertEqual(browser.text("#panel-parked [data-field=summary]"), "3 of 3 parked pushes, the oldest first")
+        self.assertEqual(browser.texts("[data-parked] .item-title"), ["403 Reason0", "403 Reason1", "403 Reason2"])
+        self.assertIn("20 attempts", browser.text("[data-parked]"))
+        browser.click(f"[data-parked='{ids[0]}'] [data-action=Retry]")
+        browser.wait("two rows", lambda: self.parked_rows() == ids[1:])
+        self.assertEqual(self.relay.pushes[ids[0]]["state"], "queued")
+        # A drop asks first.
+        browser.click(f"[data-parked='{ids[2]}'] [data-action^=Drop]")
+        self.assertIn("never sent again", browser.text("#confirm-text"))
+        self.assertEqual(browser.focused("value"), "cancel", "the safe answer has the focus")
+        browser.keys(Keys.ESCAPE)
+        browser.wait("a closed dialog", lambda: not browser.is_shown("#confirm"))
+        browser.click(f"[data-parked='{ids[2]}'] [data-action^=Drop]")
+        browser.click("#confirm button[value=cancel]")
+        self.tick()
+        self.assertEqual(self.parked_rows(), ids[1:])
+        self.assertEqual(self.relay.count("DELETE", ".*"), 0)
+        browser.click(f"[data-parked='{ids[2]}'] [data-action^=Drop]")
+        browser.click("#confirm-yes")
+        browser.wait("one row", lambda: self.parked_rows() == [ids[1]])
+        self.assertEqual(self.relay.pushes[ids[2]]["state"], "settled")
+        # The focus goes to the same button of the row that is left.
+        self.assertEqual(browser.run("return document.activeElement.closest('[data-parked]').dataset.parked"), ids[1])
+        browser.click("[data-parked] [data-action=open]")
+        browser.wait_text("#panel-push [data-field=title]", ids[1])
+        # A push that somebody else parks appears.
+        browser.tab("parked")
+        more = self.park(1)
+        browser.wait("another row", lambda: self.parked_rows() == [ids[1], *more])
+
+    def test_all_parked_pushes(self):
+        browser = self.browser
+        ids = self.park()
+        self.open_parked(ids)
+        browser.click("#panel-parked > .row-actions [data-action^=Drop]")
+        self.assertIn("Drop 3 parked pushes?", browser.text("#confirm-title"))
+        later = self.park(1)
+        browser.wait("the later one", lambda: self.parked_rows() == ids + later)
+        browser.click("#confirm-yes")
+        browser.wait("only the later one", lambda: self.parked_rows() == later)
+        self.assertEqual([self.relay.pushes[id]["state"] for id in ids + later], ["settled"] * 3 + ["parked"])
+        browser.wait_text("#panel-parked > .row-actions .note", "3 of 3 dropped.")
+        more = self.park(2)
+        browser.wait("three", lambda: self.parked_rows() == later + more)
+        # One of them is retried by somebody else, before the page knows.
+        with self.relay.lock:
+            self.relay.unpark(more[0], "queued")
+        self.allowed_errors = " 404 "
+        browser.click("#panel-parked > .row-actions [data-action^=Retry]")
+        browser.wait_text("#panel-parked [data-field=summary]", "No push is parked.")
+        self.assertEqual(browser.text("#panel-parked > .row-actions .note"), "2 of 3 retried. 1 no longer parked.")
+        self.assertFalse(browser.is_shown("#panel-parked > .row-actions button"))
+        self.assertFalse(browser.is_shown("#confirm"), "a retry does not ask")
+
+    def test_an_action_that_fails_says_so_beside_it(self):
+        browser = self.browser
+        ids = self.park()
+        self.open_parked(ids)
+        self.allowed_errors = " 503 "
+        message = {"error": {"code": "unavailable", "message": "The queue cannot be written."}}
+        self.relay.fail("POST", "/v1/parked/.*", (503, message))
+        browser.click(f"[data-parked='{ids[1]}'] [data-action=Retry]")
+        browser.wait_text(f"[data-parked='{ids[1]}'] .note", "Retry: The queue cannot be written.")
+        self.assertEqual(browser.text(f"[data-parked='{ids[0]}'] .note"), "")
+        self.assertIn("The queue cannot be written.", browser.text("#alert-region"))
+        self.tick()
+        self.assertIn("The queue", browser.text(f"[data-parked='{ids[1]}'] .note"), "the message stays")
+        before = self.relay.count("POST", ".*")
+        browser.click("#panel-parked > .row-actions [data-action^=Retry]")
+        browser.wait_text("#panel-parked > .row-actions .note", "0 of 3 retried, then: The queue cannot be written.")
+        self.assertEqual(self.relay.count("POST", ".*"), before + 1, "it stops at the first failure")
+        self.relay.faults.clear()
+        browser.click(f"[data-parked='{ids[1]}'] [data-action=Retry]")
+        browser.wait("two rows", lambda: self.parked_rows() == [ids[0], ids[2]])
+
+    def test_pages_of_parked_pushes(self):
+        browser = self.browser
+        ids = self.park(230)
+        self.open_parked(ids[:100])
+        browser.wait_text("#panel-parked [data-field=summary]", "100 of 230 parked pushes, the oldest first")
+        browser.click("#panel-parked [data-action=next]")
+        browser.wait("the second page", lambda: self.parked_rows() == ids[100:200])
+        browser.click("#panel-parked [data-action=next]")
+        browser.wait("the last page", lambda: self.parked_rows() == ids[200:])
+        self.assertFalse(browser.is_shown("#panel-parked [data-action=next]"))
+        browser.click("#panel-parked > .row-actions [data-action^=Retry]")
+        browser.wait_text("#panel-parked > .row-actions .note", "30 of 30 retried.")
+        self.assertEqual(len(self.relay.parked), 200, "only what is shown")
+        browser.click("#panel-parked [data-action=first]")
+        browser.wait("the first page", lambda: self.parked_rows() == ids[:100])
+
+    def test_double_click_acts_once(self):
+        browser = self.browser
+        ids = self.park(1)
+        self.open_parked(ids)
+        released = threading.Event()
+        self.relay.fail("POST", "/v1/parked/.*", lambda: released.wait(10) and None)
+        browser.run("const b = document.querySelector('[data-parked] [data-action=Retry]'); b.click(); b.click();")
+        browser.wait("the request", lambda: self.relay.count("POST", ".*") > 0)
+        released.set()
+        browser.wait("no row", lambda: self.parked_rows() == [])
+        self.assertEqual(self.relay.count("POST", ".*"), 1)
+
+    # Webhooks
+
+    def test_webhooks(self):
+        browser = self.browser
+        now = time.time()
+        self.relay.clock = lambda: now
+        self.relay.webhook("shop", position=12_345)
+        parked = [{"id": f"warehouse/{number}", "outcomes": 500, "since": now - 90_000, "error": "500 Server Error"}
+                  for number in range(3)]
+        warehouse = self.relay.webhook("ware house", failures=4, lastError="connection refused", nextAttempt=now + 61,
+                                       parked=list(parked))
+        self.show()
+        browser.tab("webhooks")
+        self.assertEqual(browser.text("#webhooks-count"), "3")
+        self.assertEqual(browser.texts("#panel-webhooks [data-field=state]"), ["Working", "Failing"])
+        self.assertIn("12,345", browser.text("[data-webhook=shop]"))
+        self.assertIn("https://shop.example/outcomes", browser.text("[data-webhook=shop]"))
+        self.assertFalse(browser.is_shown("[data-webhook=shop] button"))
+        error = browser.texts("#panel-webhooks [data-field=error]")[1]
+        self.assertRegex(error, r"^4 failed attempts: connection refused\. Next attempt at [\d: -]+, in 1 min 1 s\.$")
+        rows = lambda: browser.values("[data-request]", "data-request")
+        self.assertEqual(rows(), [request["id"] for request in parked])
+        self.assertIn("500 Server Error", browser.text("[data-request]"))
+        self.assertIn("500 outcomes", browser.text("[data-request]"))
+        browser.click("[data-request='warehouse/0'] [data-action=Retry]")
+        browser.wait("two", lambda: rows() == ["warehouse/1", "warehouse/2"], 1.5)
+        self.assertEqual(self.relay.count("POST", "/v1/webhooks/ware%20house/parked/warehouse%2F0/retry"), 1)
+        self.allowed_errors = " 503 "
+        self.relay.fail("DELETE", "/v1/webhooks/.*", (503, {"error": {"code": "unavailable", "message": "Busy."}}))
+        browser.click("[data-request='warehouse/1'] [data-action^=Drop]")
+        browser.click("#confirm-yes")
+        browser.wait_text("[data-request='warehouse/1'] .note", "Drop: Busy.")
+        self.relay.faults.clear()
+        browser.click("[data-request='warehouse/1'] [data-action^=Drop]")
+        browser.click("#confirm-yes")
+        browser.wait("one", lambda: rows() == ["warehouse/2"], 1.5)
+        warehouse["parked"].extend(parked[:2])
+        warehouse["failures"] = 0
+        browser.wait("three", lambda: len(rows()) == 3)
+        self.assertEqual(browser.texts("#panel-webhooks [data-field=state]"), ["Working", "3 parked"])
+        browser.click("[data-webhook='ware house'] > .row-actions [data-action^=Drop]")
+        self.assertIn("Drop 3 parked requests?", browser.text("#confirm-title"))
+        browser.click("#confirm-yes")
+        browser.wait("none", lambda: rows() == [])
+        self.assertFalse(browser.is_shown("#webhooks-count"))
+        self.assertEqual(browser.text("[data-webhook='ware house'] > .row-actions .note"), "3 of 3 dropped.")
