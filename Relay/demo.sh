@@ -22,9 +22,6 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# The value of a key of a flat place in JSON: the first one.
-value() { sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p" | head -1; }
-
 wait_for() { # what it is, the file, the pattern
     for _ in $(seq 300); do
         if grep -q "$3" "$2" 2> /dev/null; then return; fi
@@ -77,8 +74,7 @@ for ((number = 0; number < requests; number++)); do
         wait "$relay_pid" 2> /dev/null || true
         echo "Killed the relay with SIGKILL after $((number * per_request)) pushes, and starting it again."
         start_relay
-        grep -i 'ended with the last process\|recovered' "$folder/relay.log" || true
-    fi
+        fi
     until [ "$(request "$number")" = 202 ]; do
         if ! kill -0 "$relay_pid" 2> /dev/null; then start_relay; fi
         sleep 0.2
@@ -86,10 +82,8 @@ for ((number = 0; number < requests; number++)); do
 done
 echo "All $pushes pushes are acknowledged. Waiting for their outcomes."
 
-while true; do
-    curl -sS "$url/v1/overview" > "$folder/overview.json"
-    left=$(($(value queued < "$folder/overview.json") + $(value claimed < "$folder/overview.json") + $(value written < "$folder/overview.json")))
-    if [ "$left" -eq 0 ]; then break; fi
+# "queue":{"queued":0,"claimed":0,"written":0,…}, in any order.
+while curl -sS "$url/v1/overview" | grep -o '"queue":{[^}]*}' | grep -q '"\(queued\|claimed\|written\)":[1-9]'; do
     sleep 0.2
 done
 
@@ -97,10 +91,10 @@ done
 cursor=
 while true; do
     curl -sS "$url/v1/outcomes?limit=1000${cursor:+&after=$cursor}" > "$folder/page.json"
-    # One push a line: its id and its outcome.
-    grep -o '"id":"[^"]*"\|"outcome":"[^"]*"' "$folder/page.json" | cut -d'"' -f4 | paste -d' ' - - >> "$folder/outcomes"
-    next=$(grep -o '"cursor":"[0-9]*"' "$folder/page.json" | tail -1 | cut -d'"' -f4)
-    if [ -z "$next" ] || [ "$next" = "$cursor" ]; then break; fi
+    # One push a line: its id and its outcome. The page after the last one has none.
+    grep -o '"id":"[^"]*"\|"outcome":"[^"]*"' "$folder/page.json" > "$folder/fields" || break
+    cut -d'"' -f4 "$folder/fields" | paste -d' ' - - >> "$folder/outcomes"
+    next=$(grep -o '"cursor":"[0-9]*"' "$folder/page.json" | cut -d'"' -f4 | sort -n | tail -1)
     cursor=$next
 done
 kill -INT "$simulator_pid"
