@@ -24,7 +24,7 @@ class SafetyTests(MockCase):
         self.relay.version = ATTACK + LONG
         self.relay.reason = SCRIPT + REVERSE + LONG
         for text in texts:
-            self.relay.route(text, text, text, state="paused", reason=text, pausedUntil=now + 60, queued=10**9,
+            self.relay.route(text, text, text, state="paused", reason=text, pausedUntil=now + 60, queued=10**7,
                              oldestDue=now - 10**7)
             outcome = {"outcome": text, "status": text, "reason": text, "message": text, "code": text, "advice": text,
                        "apnsUniqueID": text, "tokenInvalidSince": now}
@@ -70,7 +70,8 @@ class SafetyTests(MockCase):
         check("a push")
         # The message of an error, and an id that is no id.
         self.relay.fail("GET", "/v1/pushes/.*", (503, {"error": {"code": ATTACK, "message": ATTACK + REVERSE}}))
-        browser.keys("/", Keys.CONTROL + "a" + Keys.CONTROL, "../../overview?x=<b>", Keys.ENTER)
+        browser.find("#tab-push").click()
+        browser.keys("/", "../../overview?x=<b>", Keys.ENTER)  # It replaces the present id.
         browser.wait_text("#panel-push [data-field=note]", ATTACK)
         self.assertEqual(self.relay.count("GET", "/v1/pushes/..%2F..%2Foverview%3Fx%3D%3Cb%3E"), 1)
         check("an error")

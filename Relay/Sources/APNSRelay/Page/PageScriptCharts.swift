@@ -37,7 +37,7 @@ enum PageScriptCharts {
             }
 
             draw(samples) {
-                const intervals = samples.intervals().filter(({ to }) => to > -SECONDS);
+                const intervals = samples.intervals();
                 const total = ({ rate: of }) => this.#series.reduce((sum, { name }) => sum + of(name), 0);
                 const highest = Math.max(0, ...intervals.map(total));
                 const scale = highest > 0 ? (HEIGHT - 2) / highest : 0;

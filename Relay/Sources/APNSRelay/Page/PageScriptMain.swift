@@ -18,6 +18,7 @@ enum PageScriptMain {
         import { Webhooks } from "/webhooks.js";
 
         const INTERVAL = 2000;
+        const SLOW = 4000;
         const TABS = ["outcomes", "parked", "dead", "webhooks", "push"];
 
         const samples = new Samples();
@@ -53,6 +54,7 @@ enum PageScriptMain {
         let tab = "outcomes";
         let timer;
         let isLoading = false;
+        let began = 0; // When the request under way began.
         let isLocked = false;
         let updated; // When the last overview arrived, on this machine's clock.
         let problem = "";
@@ -61,6 +63,7 @@ enum PageScriptMain {
             clearTimeout(timer);
             if (document.hidden || isLoading) return;
             isLoading = true;
+            began = performance.now();
             isLocked = false;
             try {
                 show(await get("/v1/overview"));
@@ -190,7 +193,10 @@ enum PageScriptMain {
             if (!isLocked) refresh();
         });
         setInterval(() => {
-            if (!document.hidden) showAge();
+            if (document.hidden) return;
+            const isSlow = isLoading && performance.now() - began > SLOW;
+            if (isSlow && problem === "") fail("The relay has not responded yet.");
+            else showAge();
         }, 1000);
         whenRefused(() => lock(hasToken() ? "The relay does not accept this token." : ""));
         refresh();

@@ -76,7 +76,7 @@ enum PageScriptPush {
             }
 
             focus() {
-                this.#input.focus();
+                this.#input.select();
             }
 
             /** Shows the push with this id. */

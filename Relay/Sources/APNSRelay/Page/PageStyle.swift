@@ -159,7 +159,15 @@ enum PageStyle {
         }
 
         .state { flex: 1; min-width: 0; display: flex; align-items: center; gap: 12px; }
-        .reason { min-width: 0; font-size: 13px; line-height: 1.35; overflow-wrap: anywhere; unicode-bidi: isolate; }
+        .reason {
+            min-width: 0;
+            max-height: 5.4em;
+            font-size: 13px;
+            line-height: 1.35;
+            overflow: auto;
+            overflow-wrap: anywhere;
+            unicode-bidi: isolate;
+        }
         .live { display: inline-flex; align-items: center; gap: 7px; font-weight: 550; white-space: nowrap; }
         .live::before { content: ""; width: 9px; height: 9px; border-radius: 50%; background: var(--strong-line); }
         .live[data-state="ready"]::before { background: var(--chart-good); }

@@ -97,7 +97,7 @@ enum PageStylePanel {
         .push { margin-top: 14px; }
         .push h3 { overflow-wrap: anywhere; font-weight: 600; }
         .push h4 { margin-top: 20px; }
-        .push .row-actions { margin: 0; min-height: 26px; }
+        .push .row-actions { margin: 0; }
         .fields { border: 1px solid var(--line); border-radius: 9px; overflow: hidden; margin-top: 8px; }
         .fields > div {
             display: grid;
@@ -162,7 +162,7 @@ enum PageStylePanel {
             .routes thead th { padding: 0 5px 6px; font-size: 11.5px; white-space: nowrap; }
             .routes tbody th, .routes td { padding: 7px 5px; }
             .routes thead th:nth-child(n) { width: auto; }
-            .routes th:nth-child(3), .routes td:nth-child(3) { display: none; }
+            .routes :is(th, td):is(:nth-child(3), :nth-child(4)) { display: none; }
             .section-head { flex-wrap: wrap; }
             .state { min-height: 40px; }
             .tabs { padding: 0 6px; flex-wrap: wrap; }
