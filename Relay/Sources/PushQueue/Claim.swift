@@ -22,7 +22,7 @@ public struct Claim: Sendable, Hashable {
     public var id: APNSID
     /// Increases with each claim of the push.
     public var epoch: Int64
-    /// Where the engine finds the push; only the engine reads it.
+    /// Where the engine finds the push. Only the engine reads it.
     public var position: Int64
 
     public init(id: APNSID, epoch: Int64, position: Int64) {
@@ -39,7 +39,7 @@ public struct ClaimedPush: Sendable {
     public var token: DeviceToken
     /// Headers and payload.
     public var push: PreparedPush
-    /// No attempt begins after this time.
+    /// No attempt begins at this time or later.
     public var deadline: QueueTime
     /// When the push was stored.
     public var queuedAt: QueueTime
@@ -84,11 +84,11 @@ public struct Settlement: Sendable {
 
 /// Whether an outcome was stored.
 public enum SettleResult: Sendable, Hashable {
-    /// It is the push's outcome.
+    /// It is the push's outcome, merged with those of earlier attempts.
     case settled
     /// The push had an outcome before; that one stays.
     case alreadySettled(PushOutcome)
-    /// The claim is out of date, or the push is not known any more. Nothing was stored.
+    /// The claim has ended, or the push is not known any more. Nothing was stored.
     case stale
 }
 

@@ -34,7 +34,7 @@ public struct NewPush: Sendable {
     public var caller: String
     /// The push is not sent before this time.
     public var notBefore: QueueTime
-    /// No attempt begins after this time. A push that is queued until then ends as `deadlineExceeded`, not sent.
+    /// No attempt begins at this time or later. A push that is queued until then ends as `deadlineExceeded`, not sent.
     public var deadline: QueueTime
     /// Whether to send the push again if it may already have been processed. The device may then show it twice.
     public var resendsUnknown: Bool
@@ -88,6 +88,7 @@ public enum EnqueueResult: Sendable, Hashable {
     case queued
     /// The push is already known under this id. It was not stored again.
     case duplicate(of: APNSID)
-    /// Another push has the same idempotency key or id. It was not stored.
+    /// Another push has the same idempotency key or id, and was handed in with another digest or without a key. This one
+    /// was not stored.
     case conflict(with: APNSID)
 }

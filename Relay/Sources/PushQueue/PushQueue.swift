@@ -17,6 +17,12 @@ public import APNSModel
 /// worker must not send the push. A push with a mark and an expired lease may have been sent, so it is not sent again:
 /// it ends as `unknown`, or is queued again if its owner asked for that (``NewPush/resendsUnknown``).
 ///
+/// A push that returns to the queue or is parked keeps the outcome of the attempt, if there was one. Its final outcome is
+/// merged with it (``APNSModel/PushOutcome/merged(with:)``): the stronger certainty wins. For example, a push that may
+/// have been processed by an earlier attempt never ends as not sent, whatever the last attempt, `cancel` or a deadline
+/// says. The outcomes that an engine decides itself are functions of `PushOutcome`, such as
+/// ``APNSModel/PushOutcome/superseded(_:attempts:)``.
+///
 /// When a function returns, its effect is durable: it survives the death of the process. `claim` is the exception,
 /// because a lost claim does no harm. Every function throws `QueueError`. After an error, nothing of the call has
 /// happened, unless the error says otherwise.
@@ -27,31 +33,37 @@ public protocol PushQueue: Sendable {
 
     /// Stores pushes.
     ///
-    /// A push whose idempotency key or id is known is not stored again. A push with a ``NewPush/supersedes`` key
-    /// settles the older ones with that key, device token, app and environment that are not marked as written: their
-    /// outcome is `superseded`, not sent.
+    /// The pushes are stored in order, all or none of them. A push whose idempotency key or id is known is not stored
+    /// again: it is a duplicate if the digest of the stored push's idempotency key is the same, and otherwise in
+    /// conflict. An id is known until the push is pruned; a key has a retention of its own.
+    ///
+    /// A push with a ``NewPush/supersedes`` key settles the older ones with that key, device token, app and environment
+    /// that are not marked as written, parked ones too: their outcome is `superseded`, not sent. If one of them is
+    /// written, and later would return to the queue or be parked, it is settled as `superseded` then.
     ///
     /// - Parameters:
     ///   - pushes: any number.
     ///   - isPartial: whether to store the other pushes if some are in conflict with stored ones. If false, a conflict
     ///     means that none is stored; the results then say `queued` for pushes that could have been stored.
     /// - Returns: a result for each push, in order.
-    /// - Throws: `QueueError`: `full` if the pushes do not fit in the queue; `unavailable` if they cannot be stored now.
+    /// - Throws: `QueueError`: `full` if the pushes that are to be stored do not fit in the queue, also if the call is
+    ///   partial; `unavailable` if they cannot be stored now.
     func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult]
 
     // MARK: Sending
 
     /// Claims the pushes of one route that are due, the one that has been due the longest first.
     ///
-    /// A push with a ``NewPush/supersedes`` key is not claimed while another one with the same key, device token, app
-    /// and environment is claimed or written.
+    /// A push with a ``NewPush/supersedes`` key is not due while another one with the same key, device token, app and
+    /// environment is claimed or written. A push whose deadline or expiration has passed is not claimed; the call may
+    /// settle it as ``settleOverdue(limit:)`` does.
     ///
     /// - Parameters:
     ///   - route: whose pushes to claim.
     ///   - limit: the most pushes to return.
     ///   - worker: who claims.
     ///   - lease: how long the claims last.
-    /// - Returns: the claimed pushes; empty if none is due.
+    /// - Returns: the claimed pushes, sometimes fewer than `limit` although more are due; empty only if none is due.
     func claim(_ route: Route, limit: Int, worker: WorkerID, lease: Duration) async throws(QueueError) -> [ClaimedPush]
 
     /// Marks claimed pushes as written, before they are sent. A compare-and-set on the claim's epoch.
@@ -59,14 +71,15 @@ public protocol PushQueue: Sendable {
     /// - Parameters:
     ///   - claims: claims of this worker.
     ///   - lease: how long the marks wait for an outcome: more than the longest time to an outcome.
-    /// - Returns: for each claim, in order, whether it is marked. If false, the lease has expired or another worker has
-    ///   the push, or it was cancelled or superseded: it must not be sent.
+    /// - Returns: for each claim, in order, whether this call has marked it. If false, the claim has ended (its lease
+    ///   expired, or the push was released, parked, cancelled, superseded or settled) or was marked before: the push must
+    ///   not be sent.
     func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool]
 
     /// Stores the final outcomes of pushes.
     ///
-    /// The first outcome of a push is final. An outcome from an earlier epoch than the push has now counts only if it
-    /// is `accepted`, and then ends the other attempt's claim.
+    /// The first outcome of a push is final. The outcome of a claim that has ended (its lease expired, or the push was
+    /// released or parked) counts only if it is `accepted`, and then also ends the claim that the push has now.
     ///
     /// - Parameter settlements: outcomes and the claims that they belong to.
     /// - Returns: for each, in order, whether it was stored.
@@ -75,17 +88,18 @@ public protocol PushQueue: Sendable {
     /// Returns claimed or written pushes to the queue, and clears their marks. Only for pushes that were provably not
     /// processed, or whose owner wants them sent again (``Release/isUnknown``).
     ///
-    /// - Parameter releases: claims with the time of the next attempt. A claim with an old epoch is ignored.
+    /// - Parameter releases: claims with the time of the next attempt. A claim that has ended is ignored.
     func release(_ releases: [Release]) async throws(QueueError)
 
-    /// Parks pushes that cannot be sent until somebody decides about them. A claim with an old epoch is ignored.
+    /// Parks pushes that cannot be sent until somebody decides about them. A parked push is never overdue.
     ///
     /// - Parameter settlements: claims with the outcome of the last attempt. It becomes the push's outcome if the push
-    ///   is dropped.
+    ///   is dropped. A claim that has ended is ignored.
     func park(_ settlements: [Settlement]) async throws(QueueError)
 
     /// Ends the claims whose lease has expired: pushes without a mark are queued again; pushes with a mark end as
-    /// `unknown`, or are queued again if their owner asked for that.
+    /// `unknown`, or are queued again if their owner asked for that. An engine that knows that a worker has died may end
+    /// its claims before.
     ///
     /// - Returns: how many of each there were.
     func expireLeases() async throws(QueueError) -> ExpiredLeases
@@ -101,7 +115,7 @@ public protocol PushQueue: Sendable {
     /// What is known about a push; nil if it is unknown or was pruned.
     func status(of id: APNSID) async throws(QueueError) -> PushStatus?
 
-    /// Cancels a push that is not marked as written. Its outcome is `cancelled`, not sent.
+    /// Cancels a push that is not marked as written, also a parked one. Its outcome is `cancelled`, not sent.
     func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult
 
     // MARK: Feeds
@@ -113,7 +127,8 @@ public protocol PushQueue: Sendable {
     ///   - apps: only pushes of these apps; nil for all.
     ///   - kind: all outcomes, or only those that invalidate a device token.
     ///   - limit: the most outcomes to return.
-    /// - Returns: a page. A page may be empty although outcomes follow it: compare `cursor` with the one passed.
+    /// - Returns: a page. A page may have fewer entries than `limit`, even none, although outcomes follow it: the end of
+    ///   the feed is reached when its cursor is the one that was passed.
     func outcomes(
         after cursor: FeedCursor?,
         apps: Set<String>?,
@@ -123,14 +138,14 @@ public protocol PushQueue: Sendable {
 
     // MARK: Parked pushes
 
-    /// Parked pushes, the oldest first.
+    /// Parked pushes in the order in which they were stored.
     ///
     /// - Parameters:
-    ///   - id: the last push of the previous page; nil to begin.
+    ///   - id: the last push of the previous page, even if it is not parked any more; nil to begin.
     ///   - limit: the most pushes to return.
     func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus]
 
-    /// Queues a parked push again, due now, with its attempts counted from zero.
+    /// Queues a parked push again, due now, with its attempts counted from zero. Its deadline and expiration count again.
     ///
     /// - Returns: whether it was parked.
     func retryParked(_ id: APNSID) async throws(QueueError) -> Bool
@@ -145,7 +160,8 @@ public protocol PushQueue: Sendable {
     /// The number of pushes in each state.
     func counts() async throws(QueueError) -> QueueCounts
 
-    /// The routes that have queued pushes, each with the time at which its first push is due.
+    /// The routes that have queued pushes, each with the time at which its first push is due. A push that waits for
+    /// another one with the same supersede key does not count.
     func queuedRoutes() async throws(QueueError) -> [QueuedRoute]
 
     /// A small durable value, for the positions of webhooks.
@@ -154,12 +170,13 @@ public protocol PushQueue: Sendable {
     /// Stores a small durable value; nil removes it.
     func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError)
 
-    /// Deletes what the retention no longer covers.
+    /// Deletes what the retention no longer covers, and drops parked pushes that are too old. An engine may keep
+    /// something longer if the clock was set back meanwhile.
     ///
     /// - Parameters:
     ///   - retention: how long to keep what.
-    ///   - limit: the most rows to delete in this call.
-    /// - Returns: how many rows were deleted; as many as `limit` if there may be more.
+    ///   - limit: the most outcomes, payloads, keys and parked pushes together to delete or drop in this call.
+    /// - Returns: how many there were; `limit` if there may be more.
     func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int
 
     /// Waits for running calls and closes the queue. Later calls throw `closed`.

@@ -26,9 +26,9 @@ public struct PushStatus: Sendable {
     /// Not sent before this time: the caller's, or that of the next attempt.
     public var notBefore: QueueTime
     public var deadline: QueueTime
-    /// How many times it was marked as written.
+    /// How many times it was marked as written, since it was stored or last retried by a person.
     public var attempts: Int
-    /// Of a settled push its outcome; otherwise that of the last attempt, if there was one.
+    /// Of a settled push its outcome; otherwise that of the attempts so far, if there is one.
     public var outcome: PushOutcome?
     /// When it was settled.
     public var settledAt: QueueTime?

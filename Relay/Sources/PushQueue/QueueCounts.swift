@@ -17,9 +17,9 @@ public struct QueueCounts: Sendable, Hashable {
         }
     }
 
-    /// Sorted by the route's description.
+    /// Sorted by the route's description. Routes without such pushes may be left out.
     public var routes: [OfRoute]
-    /// The most pushes that may be queued; nil for no limit.
+    /// The most pushes without an outcome; nil for no limit.
     public var capacity: Int?
 
     public init(routes: [OfRoute], capacity: Int?) {

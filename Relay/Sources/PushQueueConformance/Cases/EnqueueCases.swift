@@ -1,0 +1,135 @@
+import APNSModel
+import PushQueue
+
+enum EnqueueCases {
+    static let all = [
+        ConformanceCase("A stored push is queued, and its status shows what was handed in") { test in
+            let push = try test.push(due: test.inTicks(2), caller: "shop")
+            try await test.store(push)
+            let status = try await test.status(push)
+            try expectEqual(status.id, push.id, "id")
+            try expectEqual(status.state, .queued, "state")
+            try expectEqual(status.route, push.route, "route")
+            try expectEqual(status.token, push.token, "token")
+            try expectEqual(status.caller, "shop", "caller")
+            try expectEqual(status.notBefore, push.notBefore, "notBefore")
+            try expectEqual(status.deadline, push.deadline, "deadline")
+            try expectEqual(status.attempts, 0, "attempts")
+            try expectEqual(status.outcome, nil, "outcome")
+            try expectEqual(status.settledAt, nil, "settledAt")
+            try expect(status.queuedAt <= test.now, "queuedAt lies in the future")
+        },
+        ConformanceCase("An empty call stores nothing") { test in
+            let results = try await test.queue.enqueue([], isPartial: false)
+            try expectEqual(results, [], "results")
+        },
+        ConformanceCase("The same idempotency key and digest is a duplicate") { test in
+            let first = try test.push(key: "order-1")
+            try await test.store(first)
+            let again = try test.push(key: "order-1")
+            let results = try await test.queue.enqueue([again], isPartial: false)
+            try expectEqual(results, [.duplicate(of: first.id)], "results")
+            try expectEqual(try await test.queue.status(of: again.id)?.state, nil, "state of the duplicate")
+            try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
+        },
+        ConformanceCase("A key stays known after its push has its outcome") { test in
+            let first = try test.push(key: "order-1")
+            try await test.complete(first)
+            let results = try await test.queue.enqueue([try test.push(key: "order-1")], isPartial: false)
+            try expectEqual(results, [.duplicate(of: first.id)], "results")
+        },
+        ConformanceCase("The same idempotency key with another digest is a conflict") { test in
+            let first = try test.push(key: "order-1", digest: [1])
+            try await test.store(first)
+            let results = try await test.queue.enqueue([try test.push(key: "order-1", digest: [2])], isPartial: true)
+            try expectEqual(results, [.conflict(with: first.id)], "results")
+        },
+        ConformanceCase("Keys of different callers are independent") { test in
+            try await test.store(try test.push(key: "order-1", caller: "shop"))
+            try await test.store(try test.push(key: "order-1", caller: "news"))
+        },
+        ConformanceCase("Keys and callers with unusual characters are told apart") { test in
+            for key in ["a", "a\u{0}", "a\u{0}b", "é", "e\u{301}", "😀", " ", String(repeating: "k", count: 128)] {
+                try await test.store(try test.push(key: key, caller: "c\u{0}\(key.utf8.count)"))
+            }
+            try expectEqual(try await test.queue.counts().queued, 8, "queued pushes")
+        },
+        ConformanceCase("A known id is a duplicate with the same digest, and otherwise a conflict") { test in
+            let first = try test.push(key: "order-1", digest: [1])
+            let plain = try test.push()
+            try await test.store(first, plain)
+            var same = try test.push(key: "other-key", digest: [1])
+            same.id = first.id
+            var other = try test.push(key: "third-key", digest: [2])
+            other.id = first.id
+            var keyless = try test.push()
+            keyless.id = plain.id
+            let results = try await test.queue.enqueue([same, other, keyless], isPartial: true)
+            let expected: [EnqueueResult] = [
+                .duplicate(of: first.id), .conflict(with: first.id), .conflict(with: plain.id),
+            ]
+            try expectEqual(results, expected, "results")
+            try expectEqual(try await test.queue.counts().queued, 2, "queued pushes")
+        },
+        ConformanceCase("An id is known after its push has its outcome") { test in
+            let first = try test.push()
+            try await test.complete(first)
+            var again = try test.push()
+            again.id = first.id
+            let results = try await test.queue.enqueue([again], isPartial: true)
+            try expectEqual(results, [.conflict(with: first.id)], "results")
+            try await test.expectState(first, .settled, .ok(first.id))
+        },
+        ConformanceCase("A push that is twice in a call is stored once") { test in
+            let first = try test.push(key: "order-1")
+            let second = try test.push(key: "order-1")
+            let results = try await test.queue.enqueue([first, second], isPartial: false)
+            try expectEqual(results, [.queued, .duplicate(of: first.id)], "results")
+            try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
+        },
+        ConformanceCase("A conflict keeps all pushes of the call out, unless the call is partial") { test in
+            let first = try test.push(key: "order-1")
+            try await test.store(first)
+            let good = try test.push(key: "order-2")
+            let bad = try test.push(key: "order-1", digest: [2])
+            var results = try await test.queue.enqueue([good, bad, first], isPartial: false)
+            let expected: [EnqueueResult] = [.queued, .conflict(with: first.id), .duplicate(of: first.id)]
+            try expectEqual(results, expected, "results")
+            try expect(try await test.queue.status(of: good.id) == nil, "a push of a failed call is known")
+            try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
+            // Neither its key nor its id is taken.
+            results = try await test.queue.enqueue([good, bad], isPartial: true)
+            try expectEqual(results, [.queued, .conflict(with: first.id)], "results of the partial call")
+            try await test.expectState(good, .queued)
+        },
+        ConformanceCase("A call that does not fit is refused as full, and fits when there is room", needs: [.capacity])
+        {
+            test in
+            try await test.reopen(capacity: 3)
+            try expectEqual(try await test.queue.counts().capacity, 3, "capacity")
+            let first = try test.push(key: "order-1")
+            try await test.store(first, try test.push())
+            let more = [try test.push(), try test.push()]
+            for isPartial in [false, true] {
+                try await expectError(.full) { try await test.queue.enqueue(more, isPartial: isPartial) }
+            }
+            try expectEqual(try await test.queue.counts().queued, 2, "queued pushes")
+            try await test.store(more[0])
+            // A duplicate needs no room.
+            let again = try test.push(key: "order-1")
+            let results = try await test.queue.enqueue([again], isPartial: false)
+            try expectEqual(results, [.duplicate(of: first.id)], "results")
+            // Claimed, written and parked pushes take room until they are settled.
+            let claim = try await test.write(first)
+            try await expectError(.full) { try await test.queue.enqueue([more[1]], isPartial: false) }
+            try expectEqual(try await test.settle(claim, .ok(first.id)), .settled, "result of settle")
+            try await test.store(more[1])
+        },
+        ConformanceCase("A push that replaces another one needs no more room", needs: [.capacity]) { test in
+            try await test.reopen(capacity: 1)
+            try await test.store(try test.push(supersedes: "match"))
+            try await test.store(try test.push(supersedes: "match"))
+            try await expectError(.full) { try await test.queue.enqueue([test.push()], isPartial: false) }
+        },
+    ]
+}

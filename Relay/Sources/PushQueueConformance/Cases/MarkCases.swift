@@ -1,0 +1,101 @@
+import APNSModel
+import PushQueue
+
+enum MarkCases {
+    static let all = [
+        ConformanceCase("A marked push is written, and the mark counts as an attempt") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let claim = try await test.claim(push)
+            try expectEqual(try await test.status(push).attempts, 0, "attempts before the mark")
+            try await test.mark(claim)
+            let status = try await test.status(push)
+            try expectEqual(status.state, .written, "state")
+            try expectEqual(status.attempts, 1, "attempts")
+        },
+        ConformanceCase("A claim is marked at most once") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let claim = try await test.write(push)
+            try expect(!(try await test.canMark(claim)), "a claim was marked twice")
+            try expectEqual(try await test.status(push).attempts, 1, "attempts")
+        },
+        ConformanceCase("A claim that is twice in one call is marked once") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let claim = try await test.claim(push)
+            let marks = try await test.queue.markWritten([claim, claim], lease: test.lease)
+            try expectEqual(marks, [true, false], "marks")
+        },
+        ConformanceCase("Each claim of a call is marked on its own") { test in
+            let pushes = [try test.push(), try test.push(), try test.push()]
+            try await test.store(pushes)
+            let claims = try await test.claim().map(\.claim)
+            let cancelled = try unwrap(claims.dropFirst().first, "claim")
+            try expectEqual(try await test.queue.cancel(cancelled.id), .cancelled, "result of cancel")
+            let marks = try await test.queue.markWritten(claims, lease: test.lease)
+            try expectEqual(marks, [true, false, true], "marks")
+        },
+        ConformanceCase("A claim with an old epoch is not marked") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let old = try await test.claim(push)
+            try await test.queue.release([Release(claim: old, notBefore: test.now)])
+            try expect(!(try await test.canMark(old)), "a released claim was marked")
+            let new = try await test.claim(push)
+            try expect(!(try await test.canMark(old)), "a claim with an old epoch was marked")
+            try await test.mark(new)
+            try expect(!(try await test.canMark(old)), "a claim with an old epoch was marked")
+        },
+        ConformanceCase("A claim whose lease has expired is not marked") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let old = try await test.claim(push, ticks: 5)
+            await test.advance(6)
+            _ = try await test.queue.expireLeases()
+            try expect(!(try await test.canMark(old)), "an expired claim was marked")
+            let new = try await test.claim(push)
+            try expect(new.epoch > old.epoch, "the epoch did not increase")
+            try expect(!(try await test.canMark(old)), "an expired claim was marked")
+            try await test.mark(new)
+        },
+        ConformanceCase("An expired claim and a new one are never both marked, whenever leases are expired") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let old = try await test.claim(push, ticks: 5)
+            await test.advance(6)
+            // Nobody has called expireLeases: the mark either fails, or the push stays this worker's.
+            let isMarked = try await test.canMark(old)
+            _ = try await test.queue.expireLeases()
+            let claimed = try await test.claim()
+            try expect(!isMarked || claimed.isEmpty, "two workers may send one push")
+            if isMarked {
+                try await test.expectState(push, .written)
+            } else {
+                try expectEqual(claimed.count, 1, "claims")
+            }
+        },
+        ConformanceCase("Claims that no queue has given are not marked") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let claim = try await test.claim(push)
+            for wrong in [
+                Claim(id: .random(), epoch: 1, position: .max), Claim(id: .random(), epoch: .min, position: .min),
+                Claim(id: push.id, epoch: claim.epoch + 1, position: claim.position),
+                Claim(id: push.id, epoch: claim.epoch - 1, position: claim.position),
+            ] {
+                try expect(!(try await test.canMark(wrong)), "\(wrong) was marked")
+            }
+            try await test.mark(claim)
+        },
+        ConformanceCase("A mark replaces the lease of the claim") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let claim = try await test.claim(push, ticks: 5)
+            try await test.mark(claim, ticks: 50)
+            await test.advance(20)
+            try expectEqual(try await test.queue.expireLeases(), ExpiredLeases(), "expired leases")
+            try await test.expectState(push, .written)
+        },
+    ]
+}

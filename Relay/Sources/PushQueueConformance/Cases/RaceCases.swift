@@ -1,0 +1,149 @@
+import APNSModel
+import PushQueue
+import Synchronization
+
+/// Many tasks at once.
+enum RaceCases {
+    static let all = [
+        ConformanceCase("Workers that race for the same pushes never get one twice") { test in
+            let count = 400
+            for first in stride(from: 0, to: count, by: 50) {
+                var pushes: [NewPush] = []
+                for _ in first..<first + 50 { pushes.append(try test.push()) }
+                try await test.store(pushes)
+            }
+            let marked = try await withThrowingTaskGroup(of: [APNSID].self) { group in
+                for _ in 0..<8 {
+                    group.addTask {
+                        let worker = WorkerID.random()
+                        var marked: [APNSID] = []
+                        while true {
+                            let claims = try await test.queue.claim(
+                                Harness.route,
+                                limit: 7,
+                                worker: worker,
+                                lease: test.lease
+                            )
+                            .map(\.claim)
+                            guard !claims.isEmpty else { return marked }
+                            let marks = try await test.queue.markWritten(claims, lease: test.lease)
+                            let written = zip(claims, marks).filter(\.1).map(\.0)
+                            marked += written.map(\.id)
+                            let results = try await test.queue.settle(
+                                written.map { Settlement(claim: $0, outcome: .ok($0.id)) }
+                            )
+                            try expect(results.allSatisfy { $0 == .settled }, "an outcome was not stored")
+                        }
+                    }
+                }
+                var marked: [APNSID] = []
+                for try await ids in group { marked += ids }
+                return marked
+            }
+            try expectEqual(marked.count, count, "marks")
+            try expectEqual(Set(marked).count, count, "marked pushes")
+            try expectEqual(try await test.feed(limit: 100).count, count, "outcomes in the feed")
+            try expectEqual(try await test.queue.counts().unsettled, 0, "unsettled pushes")
+        },
+        ConformanceCase("Of many marks of one claim, one succeeds") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let claim = try await test.claim(push)
+            let marks = try await Self.times(20) { _ in try await test.canMark(claim) }
+            try expectEqual(marks.filter { $0 }.count, 1, "marks")
+        },
+        ConformanceCase("Of many outcomes of one push, one is stored") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let claim = try await test.write(push)
+            let results = try await Self.times(20) { number in
+                try await test.settle(claim, .rejected(push.id, status: 400 + number))
+            }
+            try expectEqual(results.filter { $0 == .settled }.count, 1, "stored outcomes")
+            let outcome = try unwrap(try await test.status(push).outcome, "outcome")
+            try expectEqual(
+                results.filter { $0 == .alreadySettled(outcome) }.count,
+                19,
+                "outcomes that came later"
+            )
+            try expectEqual(try await test.feed().count, 1, "outcomes in the feed")
+        },
+        ConformanceCase("Of a mark and a cancel at the same time, one succeeds") { test in
+            for _ in 0..<20 {
+                let push = try test.push()
+                try await test.store(push)
+                let claim = try await test.claim(push)
+                async let mark = test.canMark(claim)
+                async let cancel = test.queue.cancel(push.id)
+                let (isMarked, result) = try await (mark, cancel)
+                try expectEqual(result, isMarked ? .written : .cancelled, "result of cancel")
+                if isMarked { _ = try await test.settle(claim, .ok(push.id)) }
+            }
+        },
+        ConformanceCase("Of many pushes with one idempotency key, one is stored") { test in
+            let results = try await Self.times(20) { _ in
+                try await test.queue.enqueue([try test.push(key: "order-1")], isPartial: false)
+            }
+            try expectEqual(results.filter { $0 == [.queued] }.count, 1, "stored pushes")
+            let id = try unwrap(try await test.claim().first, "claim").claim.id
+            try expectEqual(results.filter { $0 == [.duplicate(of: id)] }.count, 19, "duplicates")
+        },
+        ConformanceCase("A full queue never holds more than its capacity", needs: [.capacity]) { test in
+            try await test.reopen(capacity: 10)
+            let results = try await Self.times(30) { _ in
+                do {
+                    return try await test.queue.enqueue([try test.push()], isPartial: false) == [.queued]
+                } catch let error as QueueError where error.code == .full {
+                    return false
+                }
+            }
+            try expectEqual(results.filter { $0 }.count, 10, "stored pushes")
+            try expectEqual(try await test.queue.counts().queued, 10, "queued pushes")
+        },
+        ConformanceCase("A push that is stored can be read at once") { test in
+            _ = try await Self.times(20) { _ in
+                let push = try test.push()
+                try await test.store(push)
+                try await test.expectState(push, .queued)
+                try expectEqual(try await test.queue.cancel(push.id), .cancelled, "result")
+                try await test.expectState(push, .settled)
+            }
+        },
+        ConformanceCase("A feed that is read while pushes are settled skips none") { test in
+            let count = 60
+            let isDone = Atomic<Bool>(false)
+            let settling = Task {
+                defer { isDone.store(true, ordering: .releasing) }
+                for _ in 0..<count / 3 {
+                    let pushes = [try test.push(), try test.push(), try test.push()]
+                    try await test.store(pushes)
+                    for push in pushes { _ = try await test.queue.cancel(push.id) }
+                }
+            }
+            var cursor: FeedCursor?
+            var ids: [APNSID] = []
+            while true {
+                let isComplete = isDone.load(ordering: .acquiring)
+                let page = try await test.queue.outcomes(after: cursor, apps: nil, kind: .outcomes, limit: 7)
+                ids += page.entries.map(\.push.id)
+                if isComplete, page.cursor == cursor { break }
+                cursor = page.cursor
+            }
+            try await settling.value
+            try expectEqual(ids.count, count, "outcomes")
+            try expectEqual(Set(ids).count, count, "different outcomes")
+        },
+    ]
+
+    private static func times<Value: Sendable>(
+        _ count: Int,
+        _ body: @escaping @Sendable (Int) async throws -> Value
+    ) async throws -> [Value] {
+        try await withThrowingTaskGroup(of: Value.self) { group in
+            for number in 0..<count { group.addTask { try await body(number) } }
+            var values: [Value] = []
+            for try await value in group { values.append(value) }
+            return values
+        }
+    }
+}

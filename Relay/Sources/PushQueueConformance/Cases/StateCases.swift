@@ -1,0 +1,138 @@
+import APNSModel
+import PushQueue
+
+/// Counts, routes, values and closing.
+enum StateCases {
+    static let all = [
+        ConformanceCase("Counts show each push in its state and route") { test in
+            let bulk = Route(app: "fern", environment: "production", lane: .bulk)
+            let moss = Route(app: "moss", environment: "production", lane: .bulk)
+            try expectEqual(try await test.queue.counts().routes, [], "counts of an empty queue")
+            for route in [bulk, moss] {
+                for _ in 0..<4 { try await test.store(try test.push(route)) }
+            }
+            let claims = try await test.claim(3, route: bulk).map(\.claim)
+            try expectEqual(claims.count, 3, "claims")
+            try await test.mark(claims[0])
+            try await test.queue.park([Settlement(claim: claims[1], outcome: .notProcessed(claims[1].id))])
+            let counts = try await test.queue.counts()
+            let expected = [
+                QueueCounts.OfRoute(route: bulk, queued: 1, claimed: 1, written: 1, parked: 1),
+                QueueCounts.OfRoute(route: moss, queued: 4),
+            ]
+            try expectEqual(counts.routes, expected, "counts")
+            try expectEqual(counts.unsettled, 8, "unsettled pushes")
+            try expectEqual(try await test.settle(claims[0], .ok(claims[0].id)), .settled, "result")
+            try expectEqual(try await test.queue.counts().written, 0, "written pushes")
+        },
+        ConformanceCase("Queued routes show when their first push is due") { test in
+            let bulk = Route(app: "fern", environment: "production", lane: .bulk)
+            try expectEqual(try await test.queue.queuedRoutes(), [], "routes of an empty queue")
+            let soon = try test.push(due: test.inTicks(5))
+            try await test.store(soon, try test.push(due: test.inTicks(9)))
+            try await test.store(try test.push(bulk, due: test.inTicks(7)))
+            var routes = try await test.queue.queuedRoutes()
+            try expectEqual(routes.count, 2, "number of routes")
+            try expect(
+                routes.contains(QueuedRoute(route: soon.route, due: soon.notBefore)),
+                "due time of \(soon.route)"
+            )
+            await test.advance(10)
+            _ = try await test.claim(2)
+            routes = try await test.queue.queuedRoutes()
+            try expectEqual(routes.map(\.route), [bulk], "routes with queued pushes")
+        },
+        ConformanceCase("A value is stored, replaced and removed") { test in
+            let queue = test.queue
+            try expectEqual(try await queue.value(forKey: "a"), nil, "a value that was never stored")
+            try await queue.setValue([1, 2], forKey: "a")
+            try await queue.setValue([], forKey: "empty")
+            try await queue.setValue([UInt8](repeating: 7, count: 10_000), forKey: "a\u{0}b")
+            try expectEqual(try await queue.value(forKey: "a"), [1, 2], "value")
+            try expectEqual(try await queue.value(forKey: "empty"), [], "empty value")
+            try expectEqual(try await queue.value(forKey: "a\u{0}b")?.count, 10_000, "size of a large value")
+            try await queue.setValue([3], forKey: "a")
+            try expectEqual(try await queue.value(forKey: "a"), [3], "replaced value")
+            try await queue.setValue(nil, forKey: "a")
+            try await queue.setValue(nil, forKey: "unknown")
+            try expectEqual(try await queue.value(forKey: "a"), nil, "removed value")
+            try await test.reopen()
+            try expectEqual(try await test.queue.value(forKey: "a\u{0}b")?.count, 10_000, "value after reopening")
+            try expectEqual(try await test.queue.value(forKey: "a"), nil, "removed value after reopening")
+        },
+        ConformanceCase("A closed queue throws closed for every call") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let queue = test.queue
+            let claim = try await test.claim(push)
+            await queue.close()
+            await queue.close()
+            let settlement = Settlement(claim: claim, outcome: .ok(push.id))
+            try await expectError(.closed) { try await queue.enqueue([push], isPartial: false) }
+            try await expectError(.closed) { try await test.claim() }
+            try await expectError(.closed) { try await queue.markWritten([claim], lease: test.lease) }
+            try await expectError(.closed) { try await queue.settle([settlement]) }
+            try await expectError(.closed) { try await queue.release([Release(claim: claim, notBefore: test.now)]) }
+            try await expectError(.closed) { try await queue.park([settlement]) }
+            try await expectError(.closed) { try await queue.expireLeases() }
+            try await expectError(.closed) { try await queue.settleOverdue(limit: 1) }
+            try await expectError(.closed) { try await queue.status(of: push.id) }
+            try await expectError(.closed) { try await queue.cancel(push.id) }
+            try await expectError(.closed) {
+                try await queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 1)
+            }
+            try await expectError(.closed) { try await queue.parked(after: nil, limit: 1) }
+            try await expectError(.closed) { try await queue.retryParked(push.id) }
+            try await expectError(.closed) { try await queue.dropParked(push.id) }
+            try await expectError(.closed) { try await queue.counts() }
+            try await expectError(.closed) { try await queue.queuedRoutes() }
+            try await expectError(.closed) { try await queue.value(forKey: "a") }
+            try await expectError(.closed) { try await queue.setValue([1], forKey: "a") }
+            try await expectError(.closed) { try await queue.prune(Retention(), limit: 1) }
+        },
+        ConformanceCase("Closing waits for running calls, and what they stored is there afterwards") { test in
+            let queue = test.queue
+            var pushes: [NewPush] = []
+            for _ in 0..<20 { pushes.append(try test.push()) }
+            let stored = try await withThrowingTaskGroup(of: APNSID?.self) { group in
+                for push in pushes {
+                    group.addTask {
+                        do {
+                            _ = try await queue.enqueue([push], isPartial: false)
+                            return push.id
+                        } catch let error as QueueError where error.code == .closed {
+                            return nil
+                        }
+                    }
+                }
+                group.addTask {
+                    await queue.close()
+                    return nil
+                }
+                var stored: Set<APNSID> = []
+                for try await id in group { if let id { stored.insert(id) } }
+                return stored
+            }
+            try await test.reopen()
+            for push in pushes {
+                let isKnown = try await test.queue.status(of: push.id) != nil
+                try expectEqual(isKnown, stored.contains(push.id), "whether the push is known")
+            }
+        },
+        ConformanceCase("A queue that is reopened holds what it held") { test in
+            let pushes = [try test.push(key: "order-1"), try test.push(), try test.push()]
+            try await test.store(pushes)
+            _ = try await test.queue.cancel(pushes[1].id)
+            try await ParkCases.park(try test.push(Route(app: "a", environment: "b", lane: .bulk)), test)
+            let counts = try await test.queue.counts()
+            let feed = try await test.feed()
+            try await test.reopen()
+            try expectEqual(try await test.queue.counts().routes, counts.routes, "counts")
+            try expectEqual(try await test.feed().map(\.cursor), feed.map(\.cursor), "cursors")
+            let again = try test.push(key: "order-1")
+            let results = try await test.queue.enqueue([again], isPartial: false)
+            try expectEqual(results, [.duplicate(of: pushes[0].id)], "results")
+            try expectEqual(try await test.claim().count, 2, "claims")
+        },
+    ]
+}

@@ -1,0 +1,106 @@
+public import PushQueue
+
+/// The tests that every engine must pass.
+///
+/// Run each case with a fixture of its own, for example with Swift Testing:
+///
+/// ```swift
+/// @Test(arguments: QueueConformance.cases)
+/// func conformance(_ conformance: ConformanceCase) async throws {
+///     try await conformance.run(MyFixture())
+/// }
+/// ```
+public enum QueueConformance {
+    /// All cases.
+    public static var cases: [ConformanceCase] {
+        EnqueueCases.all + ClaimCases.all + MarkCases.all + SettleCases.all + ReturnCases.all + ParkCases.all
+            + SupersedeCases.all + OverdueCases.all + OnePushCases.all + FeedCases.all + StateCases.all
+            + PruneCases.all + CrashCases.all + RaceCases.all + HistoryCases.all
+    }
+}
+
+/// One behaviour of a queue.
+public struct ConformanceCase: Sendable, CustomStringConvertible {
+    /// The behaviour, as a sentence.
+    public let name: String
+    /// What the case needs of the fixture besides its functions.
+    let needs: Set<QueueAbility>
+    private let body: @Sendable (Harness) async throws -> Void
+
+    init(
+        _ name: String,
+        needs: Set<QueueAbility> = [],
+        _ body: @escaping @Sendable (Harness) async throws -> Void
+    ) {
+        self.name = name
+        self.needs = needs
+        self.body = body
+    }
+
+    public var description: String { self.name }
+
+    /// Runs the case. Has no effect if the fixture lacks what the case needs.
+    ///
+    /// - Parameter fixture: a new fixture with an empty queue. Only this case uses it.
+    /// - Throws: `ConformanceFailure` if the engine behaves otherwise, or the engine's error.
+    public func run(_ fixture: any QueueFixture) async throws {
+        guard self.needs.isDisjoint(with: fixture.lacks) else { return }
+        let harness = try await Harness(fixture)
+        do {
+            try await self.body(harness)
+        } catch {
+            await harness.queue.close()
+            throw error
+        }
+        await harness.queue.close()
+    }
+}
+
+/// What is wrong with an engine.
+public struct ConformanceFailure: Error, CustomStringConvertible {
+    public var text: String
+    /// Where the expectation is, in this library.
+    public var file: String
+    public var line: Int
+
+    public var description: String { "\(self.text) (\(self.file):\(self.line))" }
+}
+
+/// Abilities that a fixture or its engine may lack.
+public enum QueueAbility: Sendable, Hashable, CaseIterable {
+    /// Time passes only in `QueueFixture.advance(by:)`.
+    case manualClock
+    /// The time of day can jump: `QueueFixture.jump(by:)`.
+    case clockJump
+    /// The queue has a capacity: `QueueFixture.open(capacity:)`.
+    case capacity
+}
+
+/// Opens the queue of one case and controls its surroundings.
+public protocol QueueFixture: Sendable {
+    /// What this fixture cannot do. Cases that need it are left out.
+    var lacks: Set<QueueAbility> { get }
+
+    /// A time that is longer than a few calls take. With a manual clock, any; with a real one, some 100 ms.
+    var tick: Duration { get }
+
+    /// The time of day of the queue.
+    var now: QueueTime { get }
+
+    /// Opens the queue. It is empty at the first call; later calls follow `close` and find what it holds.
+    ///
+    /// - Parameter capacity: the most pushes without an outcome; nil for no limit.
+    func open(capacity: Int?) async throws -> any PushQueue
+
+    /// Leaves what SIGKILL would leave at this moment, and opens the queue again as a new process does. Calls may be
+    /// running. Their results are ignored.
+    ///
+    /// - Parameter queue: the queue as it was opened before. It is not used again.
+    func crash(_ queue: any PushQueue) async throws -> any PushQueue
+
+    /// Lets time pass for the time of day and for leases.
+    func advance(by duration: Duration) async
+
+    /// Sets the time of day forward or back, as a correction by NTP does. Time for leases does not change.
+    func jump(by duration: Duration) async
+}

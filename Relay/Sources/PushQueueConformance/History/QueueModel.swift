@@ -1,0 +1,299 @@
+import APNSModel
+import PushQueue
+
+/// What a queue must do, in memory: the reference for random histories.
+///
+/// Where a queue is free to choose, as in how many pushes `claim` returns, the model follows the queue if its choice is
+/// allowed.
+struct QueueModel {
+    struct Push {
+        var new: NewPush
+        /// The order in which pushes were stored.
+        var order: Int
+        var state = PushStatus.State.queued
+        var due: QueueTime
+        var attempts = 0
+        /// The outcome of the attempts so far, or of the settled push.
+        var outcome: PushOutcome?
+        /// The claim that has not ended.
+        var epoch: Int64?
+        /// The epoch of the last claim.
+        var lastEpoch = Int64.min
+        var lease = QueueTime(millisecondsSince1970: .min)
+        /// Which settled push this is; several in one call have the same number.
+        var settledStep: Int?
+    }
+
+    private(set) var pushes: [APNSID: Push] = [:]
+    private var keys: [String: APNSID] = [:]
+    private var stored = 0
+    private var step = 0
+    let capacity: Int
+
+    init(capacity: Int) {
+        self.capacity = capacity
+    }
+
+    mutating func beginStep() { self.step += 1 }
+
+    var unsettled: Int { self.pushes.values.count { $0.state != .settled } }
+
+    // MARK: Enqueueing
+
+    enum EnqueueOutcome: Equatable {
+        case results([EnqueueResult])
+        case full
+    }
+
+    mutating func enqueue(_ pushes: [NewPush], isPartial: Bool) -> EnqueueOutcome {
+        let before = self
+        var results: [EnqueueResult] = []
+        for push in pushes {
+            let result = self.result(of: push)
+            results.append(result)
+            guard result == .queued else { continue }
+            for id in self.rivals(of: push) where self.pushes[id]?.state != .written {
+                self.settle(id, .superseded(id, attempts: self.pushes[id]?.attempts ?? 0))
+            }
+            guard self.unsettled < self.capacity else {
+                self = before
+                return .full
+            }
+            self.stored += 1
+            self.pushes[push.id] = Push(new: push, order: self.stored, due: push.notBefore)
+            if let key = Self.key(of: push) { self.keys[key] = push.id }
+        }
+        let hasConflict = results.contains { if case .conflict = $0 { true } else { false } }
+        if hasConflict, !isPartial { self = before }
+        return .results(results)
+    }
+
+    private func result(of push: NewPush) -> EnqueueResult {
+        if let key = Self.key(of: push), let known = self.keys[key] {
+            return self.hasDigest(of: push, known) ? .duplicate(of: known) : .conflict(with: known)
+        }
+        guard self.pushes[push.id] != nil else { return .queued }
+        return self.hasDigest(of: push, push.id) ? .duplicate(of: push.id) : .conflict(with: push.id)
+    }
+
+    private func hasDigest(of push: NewPush, _ known: APNSID) -> Bool {
+        guard let digest = push.idempotency?.digest else { return false }
+        return self.pushes[known]?.new.idempotency?.digest == digest
+    }
+
+    private static func key(of push: NewPush) -> String? {
+        push.idempotency.map { "\(push.caller)/\($0.key)" }
+    }
+
+    /// Other pushes without an outcome that have the same supersede key, device, app and environment.
+    private func rivals(of push: NewPush) -> [APNSID] {
+        guard let key = push.supersedes else { return [] }
+        return self.pushes.values.filter { other in
+            other.new.supersedes == key && other.new.token == push.token && other.new.route.app == push.route.app
+                && other.new.route.environment == push.route.environment && other.new.id != push.id
+                && other.state != .settled
+        }
+        .map(\.new.id)
+    }
+
+    private func isSuperseded(_ push: Push) -> Bool {
+        self.rivals(of: push.new).contains { (self.pushes[$0]?.order ?? 0) > push.order }
+    }
+
+    private func isHeld(_ push: Push) -> Bool {
+        self.rivals(of: push.new).contains { id in
+            let state = self.pushes[id]?.state
+            return state == .claimed || state == .written
+        }
+    }
+
+    // MARK: Sending
+
+    /// The pushes that can be claimed, the first one first.
+    func claimable(_ route: Route, now: QueueTime) -> [APNSID] {
+        self.pushes.values.filter {
+            $0.state == .queued && $0.new.route == route && $0.due <= now && !Self.isOverdue($0, now)
+                && !self.isHeld($0)
+        }
+        .sorted { ($0.due, $0.order) < ($1.due, $1.order) }
+        .map(\.new.id)
+    }
+
+    mutating func claim(_ claims: [Claim], until lease: QueueTime) {
+        for claim in claims {
+            self.pushes[claim.id]?.state = .claimed
+            self.pushes[claim.id]?.epoch = claim.epoch
+            self.pushes[claim.id]?.lastEpoch = claim.epoch
+            self.pushes[claim.id]?.lease = lease
+        }
+    }
+
+    mutating func markWritten(_ claims: [Claim], now: QueueTime, until lease: QueueTime) -> [Bool] {
+        claims.map { claim in
+            guard let push = self.pushes[claim.id], push.state == .claimed, push.epoch == claim.epoch,
+                push.lease > now
+            else { return false }
+            self.pushes[claim.id]?.state = .written
+            self.pushes[claim.id]?.attempts += 1
+            self.pushes[claim.id]?.lease = lease
+            return true
+        }
+    }
+
+    mutating func settle(_ settlements: [Settlement]) -> [SettleResult] {
+        settlements.map { settlement in
+            let id = settlement.claim.id
+            guard let push = self.pushes[id] else { return .stale }
+            if push.state == .settled { return push.outcome.map { .alreadySettled($0) } ?? .stale }
+            let isCurrent = push.epoch == settlement.claim.epoch
+            guard isCurrent || settlement.outcome.certainty == .accepted else { return .stale }
+            self.settle(id, settlement.outcome)
+            return .settled
+        }
+    }
+
+    private mutating func settle(_ id: APNSID, _ outcome: PushOutcome) {
+        let earlier = self.pushes[id]?.outcome
+        self.pushes[id]?.outcome = outcome.merged(with: earlier)
+        self.pushes[id]?.state = .settled
+        self.pushes[id]?.epoch = nil
+        self.pushes[id]?.settledStep = self.step
+    }
+
+    mutating func release(_ releases: [Release]) {
+        for release in releases where self.isCurrent(release.claim) {
+            self.requeue(release.claim.id, due: release.notBefore, outcome: release.outcome)
+        }
+    }
+
+    private func isCurrent(_ claim: Claim) -> Bool {
+        self.pushes[claim.id].map { $0.epoch != nil && $0.epoch == claim.epoch } ?? false
+    }
+
+    private mutating func requeue(_ id: APNSID, due: QueueTime?, outcome: PushOutcome?) {
+        self.addAttempt(id, outcome)
+        guard let push = self.pushes[id] else { return }
+        if self.isSuperseded(push) {
+            self.settle(id, .superseded(id, attempts: push.attempts))
+        } else {
+            self.pushes[id]?.state = .queued
+            if let due { self.pushes[id]?.due = due }
+        }
+    }
+
+    /// Ends the claim, and keeps the outcome of the attempt.
+    private mutating func addAttempt(_ id: APNSID, _ outcome: PushOutcome?) {
+        let earlier = self.pushes[id]?.outcome
+        self.pushes[id]?.epoch = nil
+        if let outcome { self.pushes[id]?.outcome = outcome.merged(with: earlier) }
+    }
+
+    mutating func park(_ settlements: [Settlement]) {
+        for settlement in settlements where self.isCurrent(settlement.claim) {
+            let id = settlement.claim.id
+            self.addAttempt(id, settlement.outcome)
+            guard let push = self.pushes[id] else { continue }
+            if self.isSuperseded(push) {
+                self.settle(id, .superseded(id, attempts: push.attempts))
+            } else {
+                self.pushes[id]?.state = .parked
+            }
+        }
+    }
+
+    /// - Parameter now: nil to end all claims.
+    mutating func expireLeases(now: QueueTime?) -> ExpiredLeases {
+        var expired = ExpiredLeases()
+        for (id, push) in self.pushes where push.epoch != nil && (now.map { push.lease <= $0 } ?? true) {
+            if push.state == .claimed {
+                self.requeue(id, due: nil, outcome: nil)
+                expired.queued += 1
+            } else if push.new.resendsUnknown {
+                self.requeue(id, due: nil, outcome: .lost(id, attempts: push.attempts))
+                if self.pushes[id]?.state == .queued { expired.resent += 1 } else { expired.unknown += 1 }
+            } else {
+                self.settle(id, .lost(id, attempts: push.attempts))
+                expired.unknown += 1
+            }
+        }
+        return expired
+    }
+
+    mutating func settleOverdue(now: QueueTime) {
+        for (id, push) in self.pushes where push.state == .queued && Self.isOverdue(push, now) {
+            let outcome = PushOutcome.overdue(
+                id,
+                deadline: push.new.deadline,
+                expiration: push.new.push.expiration,
+                attempts: push.attempts
+            )
+            self.settle(id, outcome)
+        }
+    }
+
+    private static func isOverdue(_ push: Push, _ now: QueueTime) -> Bool {
+        let expires = QueueTime(expirationOf: push.new.push.expiration)
+        return push.new.deadline <= now || expires.map { $0 <= now } ?? false
+    }
+
+    // MARK: One push
+
+    mutating func cancel(_ id: APNSID) -> CancelResult {
+        guard let push = self.pushes[id] else { return .notFound }
+        switch push.state {
+        case .settled: return push.outcome.map { .settled($0) } ?? .notFound
+        case .written: return .written
+        case .queued, .claimed, .parked:
+            self.settle(id, .cancelled(id, attempts: push.attempts))
+            return .cancelled
+        }
+    }
+
+    mutating func retryParked(_ id: APNSID, now: QueueTime) -> Bool {
+        guard self.pushes[id]?.state == .parked else { return false }
+        self.pushes[id]?.state = .queued
+        self.pushes[id]?.due = now
+        self.pushes[id]?.attempts = 0
+        return true
+    }
+
+    mutating func dropParked(_ id: APNSID) -> Bool {
+        guard let push = self.pushes[id], push.state == .parked, let outcome = push.outcome else { return false }
+        self.settle(id, outcome)
+        return true
+    }
+
+    // MARK: State
+
+    func counts() -> [QueueCounts.OfRoute] {
+        var counts: [Route: QueueCounts.OfRoute] = [:]
+        for push in self.pushes.values {
+            var count = counts[push.new.route] ?? QueueCounts.OfRoute(route: push.new.route)
+            switch push.state {
+            case .queued: count.queued += 1
+            case .claimed: count.claimed += 1
+            case .written: count.written += 1
+            case .parked: count.parked += 1
+            case .settled: continue
+            }
+            counts[push.new.route] = count
+        }
+        return counts.values.sorted { $0.route.description < $1.route.description }
+    }
+
+    func queuedRoutes() -> [Route: QueueTime] {
+        var routes: [Route: QueueTime] = [:]
+        for push in self.pushes.values where push.state == .queued && !self.isHeld(push) {
+            routes[push.new.route] = min(push.due, routes[push.new.route] ?? push.due)
+        }
+        return routes
+    }
+
+    /// Takes over the pushes that another model knows better.
+    mutating func replace(_ id: APNSID, from other: QueueModel) {
+        self.pushes[id] = other.pushes[id]
+        for (key, owner) in other.keys where owner == id { self.keys[key] = id }
+        if self.pushes[id] == nil { self.keys = self.keys.filter { $0.value != id } }
+        self.stored = max(self.stored, other.stored)
+    }
+}
