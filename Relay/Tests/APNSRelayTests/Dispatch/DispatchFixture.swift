@@ -1,0 +1,137 @@
+import APNSModel
+import Foundation
+import Logging
+import PushQueue
+import SQLitePushQueue
+import Synchronization
+
+@testable import APNSRelay
+
+/// Delivers by a closure, and records what it was given.
+struct ScriptedSender: PushSender {
+    private let log = SentPushes()
+    let respond: @Sendable (APNSID, _ count: Int) async -> PushOutcome
+
+    /// The ids in the order in which they were delivered.
+    var delivered: [APNSID] { self.log.ids.withLock { $0 } }
+
+    func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
+        let id = options.apnsID ?? .random()
+        let count = self.log.ids.withLock { ids in
+            ids.append(id)
+            return ids.count
+        }
+        return await self.respond(id, count)
+    }
+
+    private final class SentPushes: Sendable {
+        let ids = Mutex<[APNSID]>([])
+    }
+
+    static func accept(_ id: APNSID, _ count: Int) -> PushOutcome { .accepted(Receipt(apnsID: id)) }
+
+    static func fail(_ code: PushError.Code, _ certainty: Certainty, _ id: APNSID) -> PushOutcome {
+        .failed(PushError(code: code, certainty: certainty, apnsID: id, message: "a test"))
+    }
+}
+
+/// A dispatcher over a real queue in a temporary folder.
+struct DispatchFixture {
+    let folder: URL
+    let queue: SQLitePushQueue
+    let dispatcher: Dispatcher
+    let context: DispatchContext
+    let metrics = RelayMetrics(factory: PrometheusMetrics())
+    let route = Route(app: "fern", environment: "production", lane: .bulk)
+
+    /// - Parameters:
+    ///   - settings: the limits.
+    ///   - wrap: puts something around the queue that the dispatcher uses.
+    ///   - sender: the sender of a route.
+    init(
+        settings: DispatchSettings = DispatchSettings(),
+        wrap: (any PushQueue) -> any PushQueue = { $0 },
+        sender: @escaping Dispatcher.SenderOfRoute
+    ) async throws {
+        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("dispatch-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        var storage = StorageSettings()
+        storage.file = self.folder.appendingPathComponent("queue.sqlite").path
+        self.queue = try await storage.open(logger: logger)
+        let used = wrap(self.queue)
+        self.context = DispatchContext(
+            queue: used,
+            clock: SystemQueueClock(),
+            settings: settings,
+            rules: RetryRules(maxAttempts: settings.maxAttempts),
+            window: InFlightWindow(limit: settings.maxInFlight),
+            outbox: Outbox(queue: used, metrics: self.metrics, logger: logger),
+            logger: logger
+        )
+        self.dispatcher = Dispatcher(
+            context: self.context,
+            metrics: self.metrics,
+            retention: Retention(),
+            stopSending: {},
+            sender: sender
+        )
+    }
+
+    /// Stores pushes that are due now.
+    @discardableResult
+    func store(
+        _ count: Int,
+        _ route: Route? = nil,
+        deadline: Duration = .seconds(3_600),
+        resendsUnknown: Bool = false
+    ) async throws -> [APNSID] {
+        let now = self.context.clock.now
+        let pushes = try (0..<count).map { number in
+            NewPush(
+                id: .random(),
+                route: route ?? self.route,
+                token: try DeviceToken("ab\(String(number % 10))0"),
+                push: try PreparedPush(topic: "com.a", pushType: .alert, payload: Array("{}".utf8)),
+                caller: "test",
+                notBefore: now,
+                deadline: now.advanced(by: deadline),
+                resendsUnknown: resendsUnknown
+            )
+        }
+        _ = try await self.queue.enqueue(pushes, isPartial: false)
+        self.dispatcher.signal()
+        return pushes.map(\.id)
+    }
+
+    /// Runs the dispatcher while the body runs, and then removes the folder.
+    func running(_ body: () async throws -> Void) async throws {
+        let task = Task { await self.dispatcher.run() }
+        do {
+            try await body()
+        } catch {
+            task.cancel()
+            await task.value
+            throw error
+        }
+        task.cancel()
+        await task.value
+        await self.queue.close()
+        try FileManager.default.removeItem(at: self.folder)
+    }
+
+    /// Polls the queue until a condition holds, for at most 20 seconds.
+    func wait(_ condition: (QueueCounts) async throws -> Bool) async throws -> Bool {
+        for _ in 0..<2_000 {
+            if try await condition(try await self.queue.counts()) { return true }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        return false
+    }
+
+    /// The certainties of all settled pushes.
+    func outcomes() async throws -> [APNSID: PushOutcome] {
+        let page = try await self.queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 1_000)
+        return Dictionary(page.entries.compactMap { entry in entry.push.outcome.map { (entry.push.id, $0) } }) { $1 }
+    }
+}

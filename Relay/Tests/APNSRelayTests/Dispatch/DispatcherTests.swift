@@ -1,0 +1,184 @@
+import APNSModel
+import PushQueue
+import Synchronization
+import Testing
+
+@testable import APNSRelay
+
+struct DispatcherTests {
+    @Test("Every due push is sent once, and its outcome stored", .timeLimit(.minutes(1)))
+    func sends() async throws {
+        let sender = ScriptedSender(respond: ScriptedSender.accept)
+        let fixture = try await DispatchFixture { _ in sender }
+        try await fixture.running {
+            let ids = try await fixture.store(700)
+            #expect(try await fixture.wait { $0.unsettled == 0 })
+            #expect(Set(sender.delivered) == Set(ids) && sender.delivered.count == 700)
+            let outcomes = try await fixture.outcomes()
+            #expect(outcomes.count == 700 && outcomes.values.allSatisfy { $0.certainty == .accepted })
+            #expect(fixture.metrics.totals.accepted == 700)
+        }
+    }
+
+    @Test("No more pushes are marked without an outcome than the window allows", .timeLimit(.minutes(1)))
+    func bounded() async throws {
+        let (holds, hold) = AsyncStream.makeStream(of: Void.self)
+        let gate = Gate()
+        let sender = ScriptedSender { id, count in
+            hold.yield()
+            await gate.wait()
+            return ScriptedSender.accept(id, count)
+        }
+        var settings = DispatchSettings()
+        settings.maxInFlight = 50
+        let fixture = try await DispatchFixture(settings: settings) { _ in sender }
+        try await fixture.running {
+            try await fixture.store(300)
+            // A route alone gets four fifths of the window.
+            var held = 0
+            for await _ in holds {
+                held += 1
+                if held == 40 { break }
+            }
+            let counts = try await fixture.queue.counts()
+            #expect(counts.written == 40 && counts.queued == 260)
+            gate.open()
+            #expect(try await fixture.wait { $0.unsettled == 0 })
+        }
+    }
+
+    @Test("A route whose pushes are stuck does not hold up another one", .timeLimit(.minutes(1)))
+    func independent() async throws {
+        let gate = Gate()
+        let stuck = ScriptedSender { id, count in
+            await gate.wait()
+            return ScriptedSender.accept(id, count)
+        }
+        let free = ScriptedSender(respond: ScriptedSender.accept)
+        var settings = DispatchSettings()
+        settings.maxInFlight = 100
+        let fixture = try await DispatchFixture(settings: settings) { $0.lane == .bulk ? stuck : free }
+        let interactive = Route(app: "fern", environment: "production", lane: .interactive)
+        try await fixture.running {
+            try await fixture.store(500)
+            #expect(try await fixture.wait { $0.written == 80 })
+            try await fixture.store(200, interactive)
+            #expect(try await fixture.wait { _ in fixture.metrics.totals.accepted == 200 })
+            gate.open()
+            #expect(try await fixture.wait { $0.unsettled == 0 })
+        }
+    }
+
+    @Test("An error of the whole route pauses it; the pushes wait and are sent when it is gone", .timeLimit(.minutes(1)))
+    func pauses() async throws {
+        let isBroken = Mutex(true)
+        let sender = ScriptedSender { id, count in
+            isBroken.withLock { $0 }
+                ? ScriptedSender.fail(.unavailable, .notSent, id) : ScriptedSender.accept(id, count)
+        }
+        let fixture = try await DispatchFixture { _ in sender }
+        try await fixture.running {
+            try await fixture.store(600)
+            #expect(
+                try await fixture.wait { _ in
+                    await fixture.dispatcher.routes().contains { $0.state == .paused && $0.reason == "a test" }
+                }
+            )
+            isBroken.withLock { $0 = false }
+            #expect(try await fixture.wait { $0.unsettled == 0 })
+            let outcomes = try await fixture.outcomes()
+            #expect(outcomes.count == 600 && outcomes.values.allSatisfy { $0.certainty == .accepted })
+        }
+    }
+
+    @Test("A push that was not processed is sent again, and one that may have been is not", .timeLimit(.minutes(1)))
+    func retries() async throws {
+        let first = Mutex<Set<APNSID>>([])
+        let unknown = Mutex<Set<APNSID>>([])
+        let sender = ScriptedSender { id, count in
+            let isFirst = first.withLock { $0.insert(id).inserted }
+            guard isFirst else { return ScriptedSender.accept(id, count) }
+            if count.isMultiple(of: 2) { return ScriptedSender.fail(.refused, .notProcessed, id) }
+            unknown.withLock { _ = $0.insert(id) }
+            return ScriptedSender.fail(.connectionLost, .unknown, id)
+        }
+        let fixture = try await DispatchFixture { _ in sender }
+        try await fixture.running {
+            let ids = try await fixture.store(20)
+            #expect(try await fixture.wait { $0.unsettled == 0 })
+            let outcomes = try await fixture.outcomes()
+            let expected = unknown.withLock { $0 }
+            #expect(expected.count == 10)
+            for id in ids {
+                #expect(outcomes[id]?.certainty == (expected.contains(id) ? .unknown : .accepted))
+            }
+            #expect(sender.delivered.count == 30)
+        }
+    }
+
+    @Test("A push that can never be sent is parked", .timeLimit(.minutes(1)))
+    func parks() async throws {
+        let fixture = try await DispatchFixture { _ in nil }
+        try await fixture.running {
+            let id = try #require(try await fixture.store(1).first)
+            #expect(try await fixture.wait { $0.parked == 1 })
+            let status = try await fixture.queue.status(of: id)
+            #expect(status?.state == .parked)
+            #expect(status?.outcome?.error?.code == .configuration)
+        }
+    }
+
+    @Test("A push whose deadline passes in the queue ends as not sent", .timeLimit(.minutes(1)))
+    func overdue() async throws {
+        let sender = ScriptedSender { id, _ in ScriptedSender.fail(.unavailable, .notSent, id) }
+        let fixture = try await DispatchFixture { _ in sender }
+        try await fixture.running {
+            let ids = try await fixture.store(30, deadline: .milliseconds(1_500))
+            #expect(try await fixture.wait { $0.unsettled == 0 })
+            let outcomes = try await fixture.outcomes()
+            #expect(ids.allSatisfy { outcomes[$0]?.certainty == .notSent })
+        }
+    }
+
+    @Test("Outcomes that cannot be stored wait for the disk, and none is lost", .timeLimit(.minutes(1)))
+    func diskFull() async throws {
+        let sender = ScriptedSender(respond: ScriptedSender.accept)
+        let disk = FailingDisk()
+        let fixture = try await DispatchFixture(wrap: { FailingQueue(queue: $0, disk: disk) }) { _ in sender }
+        try await fixture.running {
+            disk.isFull.withLock { $0 = true }
+            try await fixture.store(100)
+            #expect(try await fixture.wait { _ in disk.failures.withLock { $0 } > 2 })
+            #expect(try await fixture.outcomes().isEmpty)
+            disk.isFull.withLock { $0 = false }
+            #expect(try await fixture.wait { $0.unsettled == 0 })
+            let outcomes = try await fixture.outcomes()
+            #expect(outcomes.count == 100 && outcomes.values.allSatisfy { $0.certainty == .accepted })
+            #expect(sender.delivered.count == 100)
+        }
+    }
+}
+
+/// Lets tasks wait until it is opened.
+private final class Gate: Sendable {
+    private let state = Mutex<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
+
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isOpen = self.state.withLock { state in
+                if !state.isOpen { state.waiting.append(continuation) }
+                return state.isOpen
+            }
+            if isOpen { continuation.resume() }
+        }
+    }
+
+    func open() {
+        let waiting = self.state.withLock { state in
+            state.isOpen = true
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+}
