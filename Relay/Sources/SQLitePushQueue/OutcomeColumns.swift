@@ -43,7 +43,7 @@ enum OutcomeColumns {
 
     static func read(_ sql: PreparedSQL, at first: Int32, of id: APNSID) -> PushOutcome {
         let certainty = self.certainty(sql.int64(first))
-        let attempts = sql.int(first + 1)
+        let attempts = sql.count(first + 1)
         let answerID = self.readID(sql, at: first + 2, of: id)
         let uniqueID = sql.optionalText(first + 3)
         guard certainty != .accepted else {

@@ -117,6 +117,9 @@ struct PreparedSQL {
 
     func int(_ column: Int32) -> Int { Int(truncatingIfNeeded: self.int64(column)) }
 
+    /// A number that is counted up: never so large that adding to it could overflow, even in a damaged row.
+    func count(_ column: Int32) -> Int { Int(min(max(self.int64(column), 0), Int64(Int32.max))) }
+
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(self.handle, column) == SQLITE_NULL }
 
     func optionalInt64(_ column: Int32) -> Int64? { self.isNull(column) ? nil : self.int64(column) }

@@ -8,14 +8,17 @@ struct QueueFile {
     let path: String
     let options: SQLitePushQueue.Options
 
-    /// Opens the file and upgrades it if an older version wrote it. Creates it if it does not exist or is empty.
+    /// Opens the file and upgrades it if an older version wrote it. Creates it if it does not exist.
     ///
     /// - Throws: `DatabaseError` or `QueueError`.
     func open() throws -> DatabasePool {
-        if try self.isNew() {
-            try self.create()
-        } else {
+        if self.size(of: self.path) != nil {
             try self.check()
+        } else if let log = self.size(of: self.path + "-wal"), log > 0 {
+            // SQLite would delete the log.
+            throw QueueError.damaged(self.path, "The file is missing, but its write-ahead log is not.")
+        } else {
+            try self.create()
         }
         let pool = try DatabasePool(path: self.path, configuration: self.configuration())
         try pool.write { db in
@@ -23,16 +26,6 @@ struct QueueFile {
             if version < Schema.version { try Schema.upgrade(db, from: version) }
         }
         return pool
-    }
-
-    private func isNew() throws -> Bool {
-        let size = self.size(of: self.path)
-        guard size == nil || size == 0 else { return false }
-        // SQLite would delete the log.
-        if let log = self.size(of: self.path + "-wal"), log > 0 {
-            throw QueueError.damaged(self.path, "The file is missing or empty, but its write-ahead log is not.")
-        }
-        return true
     }
 
     private func size(of path: String) -> UInt64? {
@@ -60,7 +53,6 @@ struct QueueFile {
         try queue.close()
         // Device tokens and payloads are personal data.
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
-        if self.size(of: self.path) != nil { try FileManager.default.removeItem(atPath: self.path) }
         try FileManager.default.moveItem(atPath: draft, toPath: self.path)
     }
 
@@ -74,8 +66,18 @@ struct QueueFile {
         }
         let header = [UInt8](try handle.read(upToCount: 100) ?? Data())
         try handle.close()
-        guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+        // An empty file is no new one: this library creates files whole.
+        // The versions for writing and reading are 1, and 2 with a log.
+        guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)),
+            [1, 2].contains(header[18]), [1, 2].contains(header[19])
+        else {
             throw QueueError.damaged(self.path, "The file does not begin with the header of SQLite.")
+        }
+        let pageSize = UInt64(header[16]) << 8 | UInt64(header[17])
+        let isWhole = pageSize < 512 || (self.size(of: self.path) ?? 0).isMultiple(of: pageSize)
+        // With a log, the last page may have been cut off by a crash. The log then has it.
+        guard isWhole || (self.size(of: self.path + "-wal") ?? 0) > 0 else {
+            throw QueueError.damaged(self.path, "The file was cut off.")
         }
         let application = header[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         guard application == UInt32(bitPattern: Schema.applicationID) else {

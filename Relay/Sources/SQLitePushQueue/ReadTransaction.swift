@@ -46,7 +46,7 @@ struct ReadTransaction {
                 queuedAt: QueueTime(millisecondsSince1970: row.int64(4)),
                 notBefore: QueueTime(millisecondsSince1970: row.int64(5)),
                 deadline: QueueTime(millisecondsSince1970: row.int64(6)),
-                attempts: row.int(7) + (isWritten ? 1 : 0),
+                attempts: row.count(7) + (isWritten ? 1 : 0),
                 // The first column of `attempt` is its position.
                 outcome: row.int64(10) == 0 ? nil : OutcomeColumns.read(row, at: 12, of: id),
                 settledAt: nil
@@ -72,7 +72,7 @@ struct ReadTransaction {
                 queuedAt: QueueTime(millisecondsSince1970: row.int64(5)),
                 notBefore: QueueTime(millisecondsSince1970: row.int64(6)),
                 deadline: QueueTime(millisecondsSince1970: row.int64(7)),
-                attempts: row.int(8),
+                attempts: row.count(8),
                 outcome: OutcomeColumns.read(row, at: 10, of: id),
                 settledAt: QueueTime(millisecondsSince1970: row.int64(9))
             )

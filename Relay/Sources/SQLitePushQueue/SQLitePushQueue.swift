@@ -146,6 +146,9 @@ public final class SQLitePushQueue: Sendable {
         }
     }
 
+    /// The number of transactions since the file was opened, for tests.
+    package var commitCount: Int { self.group.commitCount }
+
     // MARK: Calls
 
     private func begin() throws(QueueError) {
@@ -237,7 +240,7 @@ extension WriteTransaction {
         self.state.nextPosition = try self.next("position", ["push", "outcome", "idempotency"])
         self.state.nextCursor = try self.next("cursor", ["outcome"])
         // Each opening has a range of its own, because a claim and its epoch may be lost when the process dies.
-        let generation = (try self.counter("generation") ?? 0) + 1
+        let generation = (try self.counter("generation") ?? 0) &+ 1
         try self.setCounter("generation", generation)
         self.state.nextEpoch = generation << 32
         return try self.expireLeases(all: true)

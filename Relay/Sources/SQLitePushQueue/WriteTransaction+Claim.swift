@@ -15,7 +15,7 @@ extension WriteTransaction {
         var batch = ClaimBatch()
         guard limit > 0, let routeID = try self.state.names.id(of: route, in: self.db) else { return batch }
         let epoch = self.state.nextEpoch
-        self.state.nextEpoch += 1
+        self.state.nextEpoch &+= 1
         var last: (due: Int64, position: Int64)?
         let select = try self.db.prepared(Self.dueSQL)
         select.bind(1, routeID)
@@ -147,7 +147,7 @@ extension WriteTransaction {
             push: push,
             deadline: QueueTime(millisecondsSince1970: row.int64(12)),
             queuedAt: QueueTime(millisecondsSince1970: row.int64(11)),
-            attempts: row.int(13),
+            attempts: row.count(13),
             resendsUnknown: row.int64(14) != 0,
             mayBeProcessed: row.int64(15) == 2
         )

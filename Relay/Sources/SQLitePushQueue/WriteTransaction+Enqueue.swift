@@ -40,7 +40,7 @@ extension WriteTransaction {
                 message: "The queue has reached its capacity of \(capacity) pushes. Try again later."
             )
         }
-        self.state.nextPosition += 1
+        self.state.nextPosition &+= 1
         try self.addPush(push, position, route, caller)
         // The largest time means that a push is held.
         let due = min(push.notBefore.millisecondsSince1970, Schema.held - 1)

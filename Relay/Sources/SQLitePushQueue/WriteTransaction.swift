@@ -77,7 +77,7 @@ final class WriteTransaction {
                 id: id,
                 route: row.int64(1),
                 due: row.int64(2),
-                attempts: row.int(3),
+                attempts: row.count(3),
                 hasAttempt: row.int64(4) != 0,
                 resends: row.int64(5) != 0,
                 isParked: row.int64(6) != 0,
@@ -110,7 +110,7 @@ final class WriteTransaction {
         let outcome = push.hasAttempt ? outcome.merged(with: try self.attempt(of: push)) : outcome
         try self.remove(push, from: place)
         let cursor = self.state.nextCursor
-        self.state.nextCursor += 1
+        self.state.nextCursor &+= 1
         let insert = try self.db.prepared(
             """
             INSERT INTO outcome (cursor, position, id, route, caller, queued_at, due, deadline, token, attempts,

@@ -31,7 +31,7 @@ struct HistoryRun {
 
     static func runAll(_ test: Harness, withTime: Bool) async throws {
         let scale = max(1, Self.environment("TEST_SCALE").map { Int(clamping: $0) } ?? 1)
-        var seeds: [UInt64] = [1, 2, 3]
+        var seeds: [UInt64] = [1]
         for _ in 0..<scale { seeds.append(UInt64.random(in: .min ... .max)) }
         if let seed = Self.environment("SEED") { seeds = [seed] }
         for seed in seeds {
@@ -321,7 +321,8 @@ struct HistoryRun {
     }
 
     private func checkAll(after first: FeedCursor?) async throws {
-        try await self.check(Array(self.model.pushes.keys))
+        // The feed shows the settled ones.
+        try await self.check(self.model.pushes.values.filter { $0.state != .settled }.map(\.new.id))
         let routes = try await self.test.queue.queuedRoutes()
         try expectEqual(
             Dictionary(routes.map { ($0.route, $0.due) }) { first, _ in first },

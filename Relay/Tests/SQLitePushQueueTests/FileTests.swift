@@ -1,0 +1,173 @@
+import APNSModel
+import Foundation
+import GRDB
+import PushQueue
+import SQLitePushQueue
+import Testing
+
+/// Which files are opened, and what is said about the others.
+@Suite struct FileTests {
+    @Test("A new file and its log can be read only by their owner")
+    func permissions() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue()
+        for suffix in ["", "-wal", "-shm", ".lock"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: fixture.file + suffix)
+            let permissions = try #require(attributes[.posixPermissions] as? NSNumber)
+            #expect(permissions.intValue & 0o777 == 0o600, "FILE\(suffix)")
+        }
+        await queue.close()
+    }
+
+    @Test("A file that is in use is not opened a second time, and can be opened after it is closed")
+    func secondProcess() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue()
+        let error = try #require(await failure { try await fixture.openQueue() })
+        #expect(error.code == .unusable)
+        #expect(error.message.contains(fixture.file) && error.message.contains("another apns-relay"))
+        let link = fixture.directory.appending(path: "link.sqlite").path
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: fixture.file)
+        let linked = await failure {
+            try await SQLitePushQueue.open(file: link, logger: .quiet)
+        }
+        #expect(linked?.code == .unusable)
+        _ = try await queue.enqueue(fixture.pushes(3), isPartial: false)
+        await queue.close()
+        let again = try await fixture.openQueue()
+        let counts = try await again.counts()
+        #expect(counts.queued == 3)
+        await again.close()
+    }
+
+    @Test("A file that another process holds is not opened")
+    func otherProcess() async throws {
+        let fixture = try SQLiteFixture()
+        try await fixture.openQueue().close()
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        // Says when it has the lock, and keeps it until its input ends.
+        process.arguments = ["flock", "--nonblock", fixture.file + ".lock", "sh", "-c", "echo locked; cat"]
+        let (input, output) = (Pipe(), Pipe())
+        process.standardInput = input
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        let said = output.fileHandleForReading.availableData
+        // Not every system has the tool `flock`.
+        if !said.isEmpty {
+            let error = await failure { try await fixture.openQueue() }
+            #expect(error?.code == .unusable)
+        }
+        try input.fileHandleForWriting.close()
+        process.waitUntilExit()
+        try await fixture.openQueue().close()
+    }
+
+    @Test("A database of another program is not touched")
+    func foreign() async throws {
+        let fixture = try SQLiteFixture()
+        try fixture.edit("CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)")
+        let before = try Data(contentsOf: URL(fileURLWithPath: fixture.file))
+        let error = try #require(await failure { try await fixture.openQueue() })
+        #expect(error.code == .unusable && error.message.contains("another program"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.file)) == before)
+        #expect(!FileManager.default.fileExists(atPath: fixture.file + "-wal"))
+    }
+
+    @Test("A file of a newer version is not touched, even if only its log says so")
+    func newerVersion() async throws {
+        let fixture = try SQLiteFixture()
+        try await fixture.openQueue().close()
+        let other = try fixture.otherConnection()
+        // The connection stays open, so the new version stays in the log.
+        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 2") }
+        let before = try Data(contentsOf: URL(fileURLWithPath: fixture.file))
+        #expect(before[63] == 1, "the version in the header of the file")
+        let error = try #require(await failure { try await fixture.openQueue() })
+        #expect(error.code == .unusable && error.message.contains("version 2"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.file)) == before)
+        try other.close()
+    }
+
+    @Test("Files that are no databases, and missing or empty ones that have a log, are not touched")
+    func noDatabase() async throws {
+        for content in [Data(), Data("hello".utf8), Data(count: 4_096), Data("SQLite format 3\0".utf8)] {
+            let fixture = try SQLiteFixture()
+            try content.write(to: URL(fileURLWithPath: fixture.file))
+            let error = await failure { try await fixture.openQueue() }
+            #expect(error?.code == .unusable)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.file)) == content)
+        }
+        let fixture = try SQLiteFixture()
+        try Data(count: 100).write(to: URL(fileURLWithPath: fixture.file + "-wal"))
+        let error = await failure { try await fixture.openQueue() }
+        #expect(error?.code == .unusable)
+        #expect(FileManager.default.fileExists(atPath: fixture.file + "-wal"))
+    }
+
+    @Test("A file in a directory that does not exist is unavailable, and so is a directory")
+    func noDirectory() async throws {
+        let fixture = try SQLiteFixture()
+        for path in ["nowhere/queue.sqlite", ""] {
+            let file = fixture.directory.appending(path: path).path
+            let error = await failure {
+                try await SQLitePushQueue.open(file: file, logger: .quiet)
+            }
+            #expect(error?.code == .unavailable, "\(file)")
+        }
+    }
+
+    @Test("A file that a crash has left half created is created again")
+    func halfCreated() async throws {
+        let fixture = try SQLiteFixture()
+        try Data("half".utf8).write(to: URL(fileURLWithPath: fixture.file + ".new"))
+        try Data("journal".utf8).write(to: URL(fileURLWithPath: fixture.file + ".new-journal"))
+        let queue = try await fixture.openQueue()
+        #expect(!FileManager.default.fileExists(atPath: fixture.file + ".new"))
+        await queue.close()
+    }
+
+    @Test("Opening reports what became of the claims of the process before")
+    func report() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue()
+        var pushes = try fixture.pushes(5)
+        pushes[0].resendsUnknown = true
+        _ = try await queue.enqueue(pushes, isPartial: false)
+        let claims = try await queue.claim(4)
+        _ = try await queue.markWritten(Array(claims.prefix(3)), lease: .seconds(60))
+        #expect(queue.expiredAtOpen == ExpiredLeases())
+        await queue.close()
+        let again = try await fixture.openQueue()
+        var expected = ExpiredLeases()
+        expected.queued = 1
+        expected.resent = 1
+        expected.unknown = 2
+        #expect(again.expiredAtOpen == expected)
+        await again.close()
+    }
+
+    @Test("The tables are those of version 1; a change of them needs a new version")
+    func schema() async throws {
+        let fixture = try SQLiteFixture()
+        try await fixture.openQueue().close()
+        let other = try fixture.otherConnection()
+        let (tables, version, application, vacuum) = try await other.read { db in
+            (
+                try String.fetchAll(db, sql: "SELECT sql FROM sqlite_master WHERE sql NOT NULL ORDER BY name"),
+                try Int.fetchOne(db, sql: "PRAGMA user_version"),
+                try Int.fetchOne(db, sql: "PRAGMA application_id"),
+                try Int.fetchOne(db, sql: "PRAGMA auto_vacuum")
+            )
+        }
+        try other.close()
+        // FNV-1a.
+        let text = tables.joined(separator: "\n").split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let digest = text.utf8.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
+        #expect(String(digest, radix: 16) == "a6e2adc0298ccd6c")
+        #expect(version == 1)
+        #expect(application == 0x4150_4E52)
+        #expect(vacuum == 2)
+    }
+}
