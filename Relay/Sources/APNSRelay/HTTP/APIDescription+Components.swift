@@ -11,7 +11,7 @@ extension APIDescription {
     private static let parameters = #"""
         "parameters":{
           "partial":{"name":"partial","in":"query","schema":{"type":"boolean","default":false},
-            "description":"Whether to store the other pushes if some are wrong or in conflict."},
+            "description":"Whether to store the other lines if some are wrong or in conflict. One push as application/json is stored or refused."},
           "id":{"name":"id","in":"path","required":true,"description":"The id of a push.",
             "schema":{"$ref":"#/components/schemas/ID"}},
           "webhook":{"name":"name","in":"path","required":true,"description":"The webhook's name in the settings.",

@@ -15,7 +15,7 @@ extension APIDescription {
                   "apns-expiration":1795443600,"apns-collapse-id":"score"},
                 "payload":{"aps":{"alert":"2:1"}},"idempotencyKey":"match-42-goal-3","deadline":1795443600,
                 "lane":"interactive","supersedes":"match-42","resendUnknown":false}}}},
-            "application/x-ndjson":{"schema":{"type":"string"},"example":
+            "application/x-ndjson":{"schema":{"description":"A NewPush on each line. Blank lines are skipped."},"example":
               "{\"app\":\"fern\",\"token\":\"00ff\",\"headers\":{\"apns-push-type\":\"alert\"},\"payload\":{\"aps\":{}}}\n"}}},
         """#
 

@@ -27,8 +27,9 @@ struct PushRoutes: Sendable {
     // MARK: Handing in
 
     private func enqueue(_ request: APIRequest) async throws -> Response {
-        let isPartial = try request.query(["partial"]).bool("partial")
         let format = try Self.format(request.request.headers)
+        // Of one push, there is no other part.
+        let isPartial = try request.query(["partial"]).bool("partial") && format == .lines
         // Before the body is read: a caller that must wait costs nothing.
         try self.limits.take(0, request.caller)
         let batch = try await self.batch(request, format, isPartial: isPartial)

@@ -42,10 +42,11 @@ struct RelayMiddleware: RouterMiddleware {
 
     /// The method and the template of the path. Both are from a fixed set, so that metrics stay few.
     private func route(_ request: Request, _ context: RelayContext) -> String {
+        let method = request.method == .head ? .get : request.method
         guard let path = context.endpointPath,
-            self.routes.contains(where: { $0.path == path && $0.method == request.method })
+            self.routes.contains(where: { $0.path == path && $0.method == method })
         else { return "other" }
-        return "\(request.method.rawValue) \(path)"
+        return "\(method.rawValue) \(path)"
     }
 
     private func response(to error: any Error, _ request: Request, _ context: RelayContext) -> Response {

@@ -9,6 +9,18 @@ struct PushHeaders {
         case expiration = "apns-expiration"
         case collapseID = "apns-collapse-id"
         case id = "apns-id"
+
+        /// One bit for each header.
+        var bit: UInt8 {
+            switch self {
+            case .pushType: 1
+            case .topic: 2
+            case .priority: 4
+            case .expiration: 8
+            case .collapseID: 16
+            case .id: 32
+            }
+        }
     }
 
     private(set) var pushType: PushType
@@ -32,35 +44,35 @@ struct PushHeaders {
         } catch {
             throw PushFault(.badJSON, "headers", error.message)
         }
-        var seen: Set<Name> = []
+        var seen: UInt8 = 0
         var pushType: PushType?
         for member in members {
             let key = scanner.text(member.key)
-            let field = "headers.\(printable(key))"
             guard let name = Name(rawValue: key) else {
                 throw .invalid(
-                    field,
+                    Self.field(key),
                     "unknown header; expected only \(Name.allCases.map(\.rawValue).joined(separator: ", "))"
                 )
             }
-            guard seen.insert(name).inserted else { throw .invalid(field, "expected this header only once") }
-            let text = try Self.text(member.value, scanner, field)
+            guard seen & name.bit == 0 else { throw .invalid(Self.field(key), "expected this header only once") }
+            seen |= name.bit
+            let text = try Self.text(member.value, scanner, key)
             switch name {
             case .pushType: pushType = PushType(rawValue: text)
             case .topic: self.topic = text
-            case .priority: self.priority = Priority(rawValue: Int(try Self.integer(text, field)))
+            case .priority: self.priority = Priority(rawValue: Int(try Self.integer(text, key)))
             case .expiration:
-                let seconds = try Self.integer(text, field)
+                let seconds = try Self.integer(text, key)
                 self.expiration = seconds == 0 ? .immediate : .at(secondsSince1970: seconds)
             case .collapseID:
                 do {
                     self.collapseID = try CollapseID(text)
                 } catch {
-                    throw .invalid(field, error.description)
+                    throw .invalid(Self.field(key), error.description)
                 }
             case .id:
                 guard let id = APNSID(text) else {
-                    throw .invalid(field, "expected a UUID of 8-4-4-4-12 hexadecimal digits")
+                    throw .invalid(Self.field(key), "expected a UUID of 8-4-4-4-12 hexadecimal digits")
                 }
                 self.id = id
             }
@@ -69,11 +81,14 @@ struct PushHeaders {
         self.pushType = pushType
     }
 
+    /// How an error names a header.
+    private static func field(_ key: String) -> String { "headers.\(printable(key))" }
+
     /// A header's value: a string or an integer.
     private static func text(
         _ slice: JSONScanner.Slice,
         _ scanner: JSONScanner,
-        _ field: String
+        _ key: String
     ) throws(PushFault) -> String {
         switch slice.kind {
         case .string: return scanner.text(slice)
@@ -82,12 +97,12 @@ struct PushHeaders {
             if text.utf8.allSatisfy({ $0 == UInt8(ascii: "-") || $0 &- 0x30 <= 9 }) { return text }
         default: break
         }
-        throw .invalid(field, "expected a string or an integer")
+        throw .invalid(Self.field(key), "expected a string or an integer")
     }
 
-    private static func integer(_ text: String, _ field: String) throws(PushFault) -> Int64 {
+    private static func integer(_ text: String, _ key: String) throws(PushFault) -> Int64 {
         guard text.utf8.first != UInt8(ascii: "+"), let number = Int64(text) else {
-            throw .invalid(field, "expected an integer of at most 64 bits")
+            throw .invalid(Self.field(key), "expected an integer of at most 64 bits")
         }
         return number
     }

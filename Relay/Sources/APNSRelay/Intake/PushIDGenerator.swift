@@ -26,14 +26,16 @@ final class PushIDGenerator: Sendable {
     func next(at now: QueueTime) -> APNSID {
         let milliseconds = UInt64(clamping: now.millisecondsSince1970) & Self.timeMask
         return self.state.withLock { state in
-            var generator = SystemRandomNumberGenerator()
             if milliseconds > state.milliseconds {
+                var generator = SystemRandomNumberGenerator()
                 state.milliseconds = milliseconds
-                // The highest bit is left free for increments within the millisecond (RFC 9562 §6.2, method 2).
+                // The highest bit is left free for increments within the millisecond (RFC 9562 §6.2).
                 state.high = generator.next() & (Self.highMask >> 1)
                 state.low = generator.next() & Self.lowMask
             } else {
-                state.low += 1 + (generator.next() & 0xFFFF_FFFF)
+                // A counter (RFC 9562 §6.2, method 1), which begins at a random number: a random number for each id
+                // would cost a system call.
+                state.low += 1
                 if state.low > Self.lowMask {
                     state.low &= Self.lowMask
                     state.high += 1

@@ -62,6 +62,16 @@ struct PushRouteTests {
         }
     }
 
+    @Test("One push is stored or refused, also with partial", arguments: ["x", #"{"app":"fern"}"#])
+    func partialOfOne(_ push: String) async throws {
+        try await RelayServer.run { server in
+            let answer = try await server.post([push], partial: true)
+            #expect(answer.status == 400)
+            let good = try await server.post([Self.push], partial: true)
+            #expect(good.status == 202)
+        }
+    }
+
     @Test("A push that is handed in again is a duplicate, and another one with its key a conflict")
     func idempotency() async throws {
         try await RelayServer.run { server in

@@ -4,6 +4,7 @@ import Crypto
 import Foundation
 import Hummingbird
 import Logging
+import Metrics
 import NIOCore
 import NIOHTTP1
 import PushQueue
@@ -44,10 +45,10 @@ struct RelayServer: Sendable {
     static func run<Value: Sendable>(
         _ settings: RelaySettings = Self.settings(),
         pages: [PageFile] = [],
+        metrics: any MetricsFactory = NOOPMetricsHandler.instance,
+        logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
         _ body: @escaping @Sendable (RelayServer) async throws -> Value
     ) async throws -> Value {
-        var logger = Logger(label: "test")
-        logger.logLevel = .critical
         let (status, clock) = (StubStatus(), ManualQueueClock(Self.start))
         let folder = FileManager.default.temporaryDirectory.appending(path: "relay-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -67,6 +68,7 @@ struct RelayServer: Sendable {
             version: "1.2.3",
             metrics: { "metric 1\n" },
             pages: pages,
+            factory: metrics,
             logger: logger
         )
         let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
