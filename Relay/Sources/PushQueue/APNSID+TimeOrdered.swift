@@ -3,8 +3,9 @@ public import APNSModel
 extension APNSID {
     /// An id that begins with the time, version 7 (RFC 9562 §5.7).
     ///
-    /// Ids of pushes that are stored together then lie together in an index of ids, which makes storing them about twice
-    /// as fast as with random ids once the index no longer fits in memory.
+    /// Use it where no caller gives an id. Ids of pushes that are stored together then lie together in an engine's index
+    /// of ids, so storing them writes few pages. With random ids, each push writes a page of its own once there are
+    /// millions.
     ///
     /// - Parameters:
     ///   - time: when the push was handed in. The id has 48 bits for it.
