@@ -325,6 +325,8 @@ final class WebhookSender: Sendable {
             timeout: self.settings.timeout
         )
         switch response {
+        case .timeout where Task.isCancelled, .failed where Task.isCancelled:
+            return .failed("the relay is shutting down", retryAfter: nil)
         case .status(200..<300, _):
             self.metrics.webhookRequest(self.name, .acknowledged)
             return .acknowledged

@@ -50,7 +50,13 @@ final class Webhooks: Sendable {
         await withDiscardingTaskGroup { group in
             for sender in self.senders { group.addTask { await sender.run() } }
             // Without webhooks, too, the function lasts as long as the others of a service group.
-            if self.senders.isEmpty { group.addTask { try? await Task.sleep(for: .seconds(1 << 40)) } }
+            if self.senders.isEmpty {
+                group.addTask {
+                    let (events, continuation) = AsyncStream<Never>.makeStream()
+                    for await _ in events {}
+                    continuation.finish()
+                }
+            }
         }
         await self.client.shutDown()
     }

@@ -59,7 +59,7 @@ final class WebhookReceiver: Sendable {
     ///   - body: uses the receiver.
     static func run(
         _ script: @escaping @Sendable (Int, Delivery) -> Reply = { _, _ in .status(204) },
-        _ body: @Sendable (WebhookReceiver) async throws -> Void
+        _ body: (WebhookReceiver) async throws -> Void
     ) async throws {
         let (ports, portContinuation) = AsyncStream<Int>.makeStream()
         let holder = Holder()

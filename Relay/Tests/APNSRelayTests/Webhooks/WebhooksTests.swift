@@ -489,6 +489,20 @@ struct WebhooksTests {
         }
     }
 
+    @Test("Without webhooks, the run lasts until it is cancelled", .timeLimit(.minutes(1)))
+    func noWebhooks() async throws {
+        let webhooks = Self.webhooks([], FeedQueue())
+        let task = Task {
+            await webhooks.run()
+            #expect(Task.isCancelled)
+        }
+        task.cancel()
+        await task.value
+        #expect(webhooks.statuses() == [])
+        let isParked = try await webhooks.retry("crm", "crm-1")
+        #expect(!isParked)
+    }
+
     @Test("After the end, decisions of operators fail instead of waiting")
     func decisionsAfterEnd() async throws {
         let webhooks = Self.webhooks([Self.settings("http://127.0.0.1:1/")], FeedQueue())
