@@ -2,7 +2,6 @@ import APNSModel
 import Foundation
 import Metrics
 import PushQueue
-import Synchronization
 import Testing
 
 @testable import APNSRelay
