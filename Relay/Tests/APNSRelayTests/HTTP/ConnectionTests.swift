@@ -170,6 +170,7 @@ struct ConnectionTests {
         try await RelayServer.run(settings) { server in
             let request = "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"
             let finished = Flag()
+            let (sent, sentContinuation) = AsyncStream.makeStream(of: Void.self)
             try await RawConnection.open(server) { first in
                 try await first.write(request)
                 _ = try await first.read(until: "live")
@@ -177,14 +178,19 @@ struct ConnectionTests {
                     tasks.addTask {
                         try await RawConnection.open(server) { second in
                             try await second.write(request)
+                            sentContinuation.yield()
                             let answer = try await second.read(until: "live")
                             #expect(answer.hasSuffix("live"))
                             finished.value.withLock { $0 = true }
                         }
                     }
-                    try await first.write(request)
-                    let answer = try await first.read(until: "live")
-                    #expect(answer.hasSuffix("live"))
+                    _ = await sent.first { _ in true }
+                    // Time enough for the second request, if it were not held back.
+                    for _ in 0..<100 {
+                        try await first.write(request)
+                        let answer = try await first.read(until: "\r\n\r\nlive")
+                        #expect(answer.hasSuffix("live"))
+                    }
                     let isFinished = finished.value.withLock { $0 }
                     #expect(!isFinished)
                     first.finish()
