@@ -2,8 +2,8 @@ import APNSModel
 import Foundation
 import Logging
 import PushQueue
-import SQLitePushQueue
 import Synchronization
+import Testing
 
 @testable import APNSRelay
 
@@ -28,7 +28,7 @@ struct ScriptedSender: PushSender {
         let ids = Mutex<[APNSID]>([])
     }
 
-    static func accept(_ id: APNSID, _ count: Int) -> PushOutcome { .accepted(Receipt(apnsID: id)) }
+    static func accept(_ id: APNSID) -> PushOutcome { .accepted(Receipt(apnsID: id)) }
 
     static func fail(_ code: PushError.Code, _ certainty: Certainty, _ id: APNSID) -> PushOutcome {
         .failed(PushError(code: code, certainty: certainty, apnsID: id, message: "a test"))
@@ -38,7 +38,7 @@ struct ScriptedSender: PushSender {
 /// A dispatcher over a real queue in a temporary folder.
 struct DispatchFixture {
     let folder: URL
-    let queue: SQLitePushQueue
+    let queue: any PushQueue
     let dispatcher: Dispatcher
     let context: DispatchContext
     let metrics = RelayMetrics(factory: PrometheusMetrics())
@@ -120,13 +120,17 @@ struct DispatchFixture {
         try FileManager.default.removeItem(at: self.folder)
     }
 
-    /// Polls the queue until a condition holds, for at most 20 seconds.
-    func wait(_ condition: (QueueCounts) async throws -> Bool) async throws -> Bool {
+    /// Polls the queue until a condition holds. Fails the test if it does not hold within about 20 seconds.
+    func expect(
+        sourceLocation: SourceLocation = #_sourceLocation,
+        _ condition: (QueueCounts) async throws -> Bool
+    ) async throws {
         for _ in 0..<2_000 {
-            if try await condition(try await self.queue.counts()) { return true }
+            let counts = try await self.queue.counts()
+            if try await condition(counts) { return }
             try await Task.sleep(for: .milliseconds(10))
         }
-        return false
+        Issue.record("the condition did not come true", sourceLocation: sourceLocation)
     }
 
     /// The certainties of all settled pushes.

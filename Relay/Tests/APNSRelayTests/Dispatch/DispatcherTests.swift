@@ -8,11 +8,11 @@ import Testing
 struct DispatcherTests {
     @Test("Every due push is sent once, and its outcome stored", .timeLimit(.minutes(1)))
     func sends() async throws {
-        let sender = ScriptedSender(respond: ScriptedSender.accept)
+        let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
         let fixture = try await DispatchFixture { _ in sender }
         try await fixture.running {
             let ids = try await fixture.store(700)
-            #expect(try await fixture.wait { $0.unsettled == 0 })
+            try await fixture.expect { $0.unsettled == 0 }
             #expect(Set(sender.delivered) == Set(ids) && sender.delivered.count == 700)
             let outcomes = try await fixture.outcomes()
             #expect(outcomes.count == 700 && outcomes.values.allSatisfy { $0.certainty == .accepted })
@@ -24,10 +24,10 @@ struct DispatcherTests {
     func bounded() async throws {
         let (holds, hold) = AsyncStream.makeStream(of: Void.self)
         let gate = Gate()
-        let sender = ScriptedSender { id, count in
+        let sender = ScriptedSender { id, _ in
             hold.yield()
             await gate.wait()
-            return ScriptedSender.accept(id, count)
+            return ScriptedSender.accept(id)
         }
         var settings = DispatchSettings()
         settings.maxInFlight = 50
@@ -43,49 +43,48 @@ struct DispatcherTests {
             let counts = try await fixture.queue.counts()
             #expect(counts.written == 40 && counts.queued == 260)
             gate.open()
-            #expect(try await fixture.wait { $0.unsettled == 0 })
+            try await fixture.expect { $0.unsettled == 0 }
         }
     }
 
     @Test("A route whose pushes are stuck does not hold up another one", .timeLimit(.minutes(1)))
     func independent() async throws {
         let gate = Gate()
-        let stuck = ScriptedSender { id, count in
+        let stuck = ScriptedSender { id, _ in
             await gate.wait()
-            return ScriptedSender.accept(id, count)
+            return ScriptedSender.accept(id)
         }
-        let free = ScriptedSender(respond: ScriptedSender.accept)
+        let free = ScriptedSender { id, _ in ScriptedSender.accept(id) }
         var settings = DispatchSettings()
         settings.maxInFlight = 100
         let fixture = try await DispatchFixture(settings: settings) { $0.lane == .bulk ? stuck : free }
         let interactive = Route(app: "fern", environment: "production", lane: .interactive)
         try await fixture.running {
             try await fixture.store(500)
-            #expect(try await fixture.wait { $0.written == 80 })
+            try await fixture.expect { $0.written == 80 }
             try await fixture.store(200, interactive)
-            #expect(try await fixture.wait { _ in fixture.metrics.totals.accepted == 200 })
+            try await fixture.expect { _ in fixture.metrics.totals.accepted == 200 }
             gate.open()
-            #expect(try await fixture.wait { $0.unsettled == 0 })
+            try await fixture.expect { $0.unsettled == 0 }
         }
     }
 
     @Test("An error of the whole route pauses it; the pushes wait and are sent when it is gone", .timeLimit(.minutes(1)))
     func pauses() async throws {
         let isBroken = Mutex(true)
-        let sender = ScriptedSender { id, count in
+        let sender = ScriptedSender { id, _ in
             isBroken.withLock { $0 }
-                ? ScriptedSender.fail(.unavailable, .notSent, id) : ScriptedSender.accept(id, count)
+                ? ScriptedSender.fail(.unavailable, .notSent, id) : ScriptedSender.accept(id)
         }
         let fixture = try await DispatchFixture { _ in sender }
         try await fixture.running {
             try await fixture.store(600)
-            #expect(
-                try await fixture.wait { _ in
-                    await fixture.dispatcher.routes().contains { $0.state == .paused && $0.reason == "a test" }
-                }
-            )
+            try await fixture.expect { _ in
+                let routes = await fixture.dispatcher.routes()
+                return routes.contains { $0.state == .paused && $0.reason == "a test" }
+            }
             isBroken.withLock { $0 = false }
-            #expect(try await fixture.wait { $0.unsettled == 0 })
+            try await fixture.expect { $0.unsettled == 0 }
             let outcomes = try await fixture.outcomes()
             #expect(outcomes.count == 600 && outcomes.values.allSatisfy { $0.certainty == .accepted })
         }
@@ -97,7 +96,7 @@ struct DispatcherTests {
         let unknown = Mutex<Set<APNSID>>([])
         let sender = ScriptedSender { id, count in
             let isFirst = first.withLock { $0.insert(id).inserted }
-            guard isFirst else { return ScriptedSender.accept(id, count) }
+            guard isFirst else { return ScriptedSender.accept(id) }
             if count.isMultiple(of: 2) { return ScriptedSender.fail(.refused, .notProcessed, id) }
             unknown.withLock { _ = $0.insert(id) }
             return ScriptedSender.fail(.connectionLost, .unknown, id)
@@ -105,7 +104,7 @@ struct DispatcherTests {
         let fixture = try await DispatchFixture { _ in sender }
         try await fixture.running {
             let ids = try await fixture.store(20)
-            #expect(try await fixture.wait { $0.unsettled == 0 })
+            try await fixture.expect { $0.unsettled == 0 }
             let outcomes = try await fixture.outcomes()
             let expected = unknown.withLock { $0 }
             #expect(expected.count == 10)
@@ -121,7 +120,7 @@ struct DispatcherTests {
         let fixture = try await DispatchFixture { _ in nil }
         try await fixture.running {
             let id = try #require(try await fixture.store(1).first)
-            #expect(try await fixture.wait { $0.parked == 1 })
+            try await fixture.expect { $0.parked == 1 }
             let status = try await fixture.queue.status(of: id)
             #expect(status?.state == .parked)
             #expect(status?.outcome?.error?.code == .configuration)
@@ -134,7 +133,7 @@ struct DispatcherTests {
         let fixture = try await DispatchFixture { _ in sender }
         try await fixture.running {
             let ids = try await fixture.store(30, deadline: .milliseconds(1_500))
-            #expect(try await fixture.wait { $0.unsettled == 0 })
+            try await fixture.expect { $0.unsettled == 0 }
             let outcomes = try await fixture.outcomes()
             #expect(ids.allSatisfy { outcomes[$0]?.certainty == .notSent })
         }
@@ -142,16 +141,17 @@ struct DispatcherTests {
 
     @Test("Outcomes that cannot be stored wait for the disk, and none is lost", .timeLimit(.minutes(1)))
     func diskFull() async throws {
-        let sender = ScriptedSender(respond: ScriptedSender.accept)
+        let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
         let disk = FailingDisk()
         let fixture = try await DispatchFixture(wrap: { FailingQueue(queue: $0, disk: disk) }) { _ in sender }
         try await fixture.running {
             disk.isFull.withLock { $0 = true }
             try await fixture.store(100)
-            #expect(try await fixture.wait { _ in disk.failures.withLock { $0 } > 2 })
-            #expect(try await fixture.outcomes().isEmpty)
+            try await fixture.expect { _ in disk.failures.withLock { $0 } > 2 }
+            let early = try await fixture.outcomes()
+            #expect(early.isEmpty)
             disk.isFull.withLock { $0 = false }
-            #expect(try await fixture.wait { $0.unsettled == 0 })
+            try await fixture.expect { $0.unsettled == 0 }
             let outcomes = try await fixture.outcomes()
             #expect(outcomes.count == 100 && outcomes.values.allSatisfy { $0.certainty == .accepted })
             #expect(sender.delivered.count == 100)
