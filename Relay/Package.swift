@@ -122,6 +122,7 @@ let package = Package(
                 "SQLitePushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "APNSPool", package: "swift-apns-pool"),
+                .product(name: "APNSSimulator", package: "swift-apns-pool"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),

@@ -1,6 +1,7 @@
 import APNSModel
 import APNSPool
 import APNSRelay
+import APNSSimulator
 import ArgumentParser
 import AsyncHTTPClient
 import Foundation
@@ -43,7 +44,7 @@ struct BenchQueue {
             RelayApp(
                 name: "fern",
                 topic: "com.grasscove.Fern",
-                authentication: .withoutToken,
+                authentication: .token(privateKeyPEM: SimulatedKey().p8, keyID: "ABC123DEFG", teamID: "ABCDE12345"),
                 environments: ["production": server]
             )
         ]
@@ -110,7 +111,7 @@ struct Drain: AsyncParsableCommand {
         let relay = try Relay(
             settings: bench.settings,
             queue: queue,
-            metrics: PrometheusMetrics(),
+            prometheus: PrometheusMetrics(),
             logger: bench.logger
         )
         let start = ContinuousClock.now
@@ -150,7 +151,7 @@ struct Intake: AsyncParsableCommand {
         let relay = try Relay(
             settings: bench.settings,
             queue: queue,
-            metrics: PrometheusMetrics(),
+            prometheus: PrometheusMetrics(),
             logger: bench.logger
         )
         let (ports, port) = AsyncStream.makeStream(of: Int.self)

@@ -10,7 +10,8 @@ package struct Relay: Sendable {
     private let settings: RelaySettings
     private let queue: any PushQueue
     private let clock: any QueueClock
-    private let metrics: PrometheusMetrics
+    private let prometheus: PrometheusMetrics
+    private let metrics: RelayMetrics
     private let logger: Logger
     private let group: APNSClientGroup
 
@@ -18,20 +19,23 @@ package struct Relay: Sendable {
     ///   - settings: what the operator has set.
     ///   - queue: an open queue. ``run(onListening:)`` closes it.
     ///   - clock: the queue's clock.
-    ///   - metrics: the backend whose metrics `/metrics` shows. It should be that of swift-metrics' `MetricsSystem`.
+    ///   - prometheus: the backend whose metrics `/metrics` shows. It should be that of swift-metrics' `MetricsSystem`.
+    ///   - metrics: the relay's own metrics; nil to make them.
     ///   - logger: for what an operator should know. It never gets device tokens or payloads.
     /// - Throws: `APNSConfigurationError` if the credential of an app or a limit of the group cannot be used.
     package init(
         settings: RelaySettings,
         queue: any PushQueue,
         clock: any QueueClock = SystemQueueClock(),
-        metrics: PrometheusMetrics,
+        prometheus: PrometheusMetrics,
+        metrics: RelayMetrics? = nil,
         logger: Logger
     ) throws(APNSConfigurationError) {
         self.settings = settings
         self.queue = queue
         self.clock = clock
-        self.metrics = metrics
+        self.prometheus = prometheus
+        self.metrics = metrics ?? RelayMetrics(factory: prometheus)
         self.logger = logger
         var configuration = settings.group
         configuration.client.logger = logger
@@ -56,11 +60,10 @@ package struct Relay: Sendable {
     /// - Parameter onListening: called with the port once requests are accepted.
     /// - Throws: the error of a part that cannot go on, for example because the port is taken.
     package func run(onListening: @escaping @Sendable (Int) -> Void = { _ in }) async throws {
-        let metrics = RelayMetrics(factory: self.metrics)
         let webhooks = Webhooks(
             self.settings.webhooks,
             queue: self.queue,
-            metrics: metrics,
+            metrics: self.metrics,
             clock: self.clock,
             logger: self.logger
         )
@@ -70,13 +73,13 @@ package struct Relay: Sendable {
             settings: self.settings.dispatch,
             rules: RetryRules(maxAttempts: self.settings.dispatch.maxAttempts),
             window: InFlightWindow(limit: self.settings.dispatch.maxInFlight),
-            outbox: Outbox(queue: self.queue, metrics: metrics, logger: self.logger) { webhooks.signal() },
+            outbox: Outbox(queue: self.queue, metrics: self.metrics, logger: self.logger) { webhooks.signal() },
             logger: self.logger
         )
         let group = self.group
         let dispatcher = Dispatcher(
             context: context,
-            metrics: metrics,
+            metrics: self.metrics,
             retention: self.settings.storage.retention,
             stopSending: { group.shutdown() },
             sender: self.senders()
@@ -84,13 +87,13 @@ package struct Relay: Sendable {
         let status = RelayState(
             dispatcher: dispatcher,
             sendWebhooks: webhooks,
-            metrics: metrics,
+            metrics: self.metrics,
             probe: ReadyProbe(self.queue),
             isStopping: context.isStopping
         )
         let page = MetricsPage(
-            prometheus: self.metrics,
-            metrics: metrics,
+            prometheus: self.prometheus,
+            metrics: self.metrics,
             queue: self.queue,
             status: status,
             clock: self.clock
@@ -103,7 +106,7 @@ package struct Relay: Sendable {
             version: Self.version,
             metrics: { await page.text() },
             pages: PageFiles.all,
-            factory: self.metrics,
+            factory: self.prometheus,
             logger: self.logger
         ).makeApplication(onStart: onListening)
         // Shut down from the last one to the first, each after the one behind it has ended.

@@ -41,13 +41,24 @@ public enum RelayProcess {
     ) async throws {
         let settings = try RelaySettings(reader)
         let logger = try Self.logger(reader)
-        let metrics = PrometheusMetrics()
-        MetricsSystem.bootstrap(metrics)
+        let prometheus = PrometheusMetrics()
+        MetricsSystem.bootstrap(prometheus)
+        let metrics = RelayMetrics(factory: prometheus)
         let clock = SystemQueueClock()
-        let queue = try await settings.storage.open(clock: clock, logger: logger)
+        let queue = try await settings.storage.open(clock: clock, logger: logger) { calls, duration in
+            metrics.committed(calls: calls, duration: duration)
+        }
+        metrics.recovered(queue.expiredAtOpen)
         let relay: Relay
         do {
-            relay = try Relay(settings: settings, queue: wrap(queue), clock: clock, metrics: metrics, logger: logger)
+            relay = try Relay(
+                settings: settings,
+                queue: wrap(queue),
+                clock: clock,
+                prometheus: prometheus,
+                metrics: metrics,
+                logger: logger
+            )
         } catch {
             await queue.close()
             throw error

@@ -34,7 +34,16 @@ final class GroupCommit: Sendable {
     private let published: Mutex<WriterState>
     private let commits = Atomic<Int>(0)
 
-    init(_ pool: DatabasePool, _ options: SQLitePushQueue.Options, _ clock: any QueueClock, _ state: WriterState) {
+    private let whenCommitted: SQLitePushQueue.WhenCommitted
+
+    init(
+        _ pool: DatabasePool,
+        _ options: SQLitePushQueue.Options,
+        _ clock: any QueueClock,
+        _ state: WriterState,
+        whenCommitted: @escaping SQLitePushQueue.WhenCommitted
+    ) {
+        self.whenCommitted = whenCommitted
         self.pool = pool
         self.options = options
         self.clock = clock
@@ -114,6 +123,7 @@ final class GroupCommit: Sendable {
                 ends.append(try self.run(job, isAlone: isAlone, transaction))
             } while begin.duration(to: .now) < Self.longestTransaction
             try db.execute(sql: "COMMIT")
+            self.whenCommitted(group.count, begin.duration(to: .now))
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
             // The names may have been those of the lost transaction.

@@ -32,6 +32,9 @@ public final class SQLitePushQueue: Sendable {
         }
     }
 
+    /// Receives the number of calls that a commit made durable, and its duration.
+    public typealias WhenCommitted = @Sendable (_ calls: Int, _ duration: Duration) -> Void
+
     /// What became of the claims of the process that used the file before.
     public let expiredAtOpen: ExpiredLeases
     /// The database file, without symbolic links.
@@ -57,18 +60,21 @@ public final class SQLitePushQueue: Sendable {
     ///   - options: the capacity and other limits.
     ///   - clock: the time of day and the time for leases.
     ///   - logger: receives what was found in the file.
+    ///   - whenCommitted: called after each commit, on the writer's thread, with the number of calls that it made durable
+    ///     and its duration.
     /// - Throws: `QueueError`: `unusable` if another process uses the file, if it is damaged, if another program or a
     ///   newer version wrote it; `unavailable` if it cannot be opened now.
     public static func open(
         file: String,
         options: Options = Options(),
         clock: any QueueClock = SystemQueueClock(),
-        logger: Logger
+        logger: Logger,
+        whenCommitted: @escaping WhenCommitted = { _, _ in }
     ) async throws(QueueError) -> SQLitePushQueue {
         let result = await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
                 do {
-                    let queue = try SQLitePushQueue(file, options, clock, logger)
+                    let queue = try SQLitePushQueue(file, options, clock, logger, whenCommitted)
                     continuation.resume(returning: Result<SQLitePushQueue, QueueError>.success(queue))
                 } catch {
                     continuation.resume(returning: .failure(QueueError(error, file: file)))
@@ -78,7 +84,13 @@ public final class SQLitePushQueue: Sendable {
         return try result.get()
     }
 
-    private init(_ file: String, _ options: Options, _ clock: any QueueClock, _ logger: Logger) throws {
+    private init(
+        _ file: String,
+        _ options: Options,
+        _ clock: any QueueClock,
+        _ logger: Logger,
+        _ whenCommitted: @escaping WhenCommitted
+    ) throws {
         let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
         let lock = try FileLock(path + ".lock", for: path)
         let pool = try QueueFile(path: path, options: options).open()
@@ -91,7 +103,7 @@ public final class SQLitePushQueue: Sendable {
         self.options = options
         self.pool = pool
         self.lock = Mutex(lock)
-        self.group = GroupCommit(pool, options, clock, state)
+        self.group = GroupCommit(pool, options, clock, state, whenCommitted: whenCommitted)
         self.expiredAtOpen = expired
         self.logger = logger
         logger.info(

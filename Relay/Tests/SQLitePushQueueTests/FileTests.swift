@@ -24,14 +24,14 @@ import Testing
         let fixture = try SQLiteFixture()
         let queue = try await fixture.openQueue()
         let error = try #require(await failure { try await fixture.openQueue() })
-        #expect(error.code == .unusable)
+        #expect(error.code == .inUse)
         #expect(error.message.contains(fixture.file) && error.message.contains("another apns-relay"))
         let link = fixture.directory.appending(path: "link.sqlite").path
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: fixture.file)
         let linked = await failure {
             try await SQLitePushQueue.open(file: link, logger: .quiet)
         }
-        #expect(linked?.code == .unusable)
+        #expect(linked?.code == .inUse)
         _ = try await queue.enqueue(fixture.pushes(3), isPartial: false)
         await queue.close()
         let again = try await fixture.openQueue()
@@ -57,7 +57,7 @@ import Testing
         // Not every system has the tool `flock`.
         if !said.isEmpty {
             let error = await failure { try await fixture.openQueue() }
-            #expect(error?.code == .unusable)
+            #expect(error?.code == .inUse)
         }
         try input.fileHandleForWriting.close()
         process.waitUntilExit()

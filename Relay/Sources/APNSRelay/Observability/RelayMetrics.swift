@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// Every function is cheap enough to be called for each push: it looks the route's handlers up, and adds to them. Labels
 /// are names from the settings and fixed words, never ids or device tokens.
-final class RelayMetrics: Sendable {
+package final class RelayMetrics: Sendable {
     /// The result of a request to a webhook.
     enum WebhookResult: String, Sendable, CaseIterable {
         /// 2xx.

@@ -19,10 +19,12 @@ extension StorageSettings {
     /// - Parameters:
     ///   - clock: the queue's times.
     ///   - logger: receives what was found in the file.
+    ///   - whenCommitted: called after each commit.
     /// - Throws: `QueueError` if the file cannot be used.
     public func open(
         clock: any QueueClock = SystemQueueClock(),
-        logger: Logger
+        logger: Logger,
+        whenCommitted: @escaping SQLitePushQueue.WhenCommitted = { _, _ in }
     ) async throws(QueueError) -> SQLitePushQueue {
         try await SQLitePushQueue.open(
             file: self.file,
@@ -31,7 +33,8 @@ extension StorageSettings {
                 keepsPayloads: self.retention.payloads > .zero
             ),
             clock: clock,
-            logger: logger
+            logger: logger,
+            whenCommitted: whenCommitted
         )
     }
 }

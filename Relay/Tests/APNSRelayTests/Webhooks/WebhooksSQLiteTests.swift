@@ -1,0 +1,95 @@
+import APNSModel
+import Foundation
+import Logging
+import PushQueue
+import SQLitePushQueue
+import Testing
+
+@testable import APNSRelay
+
+/// Webhooks over the real queue.
+struct WebhooksSQLiteTests {
+    private static let route = Route(app: "fern", environment: "production", lane: .bulk)
+    private static let logger: Logger = {
+        var logger = Logger(label: "webhooks")
+        logger.logLevel = .critical
+        return logger
+    }()
+
+    /// Settles pushes as a dispatcher does.
+    private static func settle(_ count: Int, _ queue: SQLitePushQueue) async throws {
+        let now = SystemQueueClock().now
+        let pushes = try (0..<count).map { _ in
+            let id = APNSID.random()
+            let token = try DeviceToken(String(repeating: "a1", count: 32))
+            return NewPush(
+                id: id,
+                route: Self.route,
+                token: token,
+                push: try PreparedPush(
+                    topic: "com.example.fern",
+                    pushType: .alert,
+                    payload: Array(#"{"aps":{"alert":"hello"}}"#.utf8)
+                ),
+                caller: "crm",
+                notBefore: now,
+                deadline: now.advanced(by: .seconds(600))
+            )
+        }
+        _ = try await queue.enqueue(pushes, isPartial: false)
+        let worker = WorkerID.random()
+        let claimed = try await queue.claim(Self.route, limit: count, worker: worker, lease: .seconds(60))
+        _ = try await queue.markWritten(claimed.map(\.claim), lease: .seconds(60))
+        _ = try await queue.settle(
+            claimed.map { Settlement(claim: $0.claim, outcome: .accepted(Receipt(apnsID: $0.claim.id))) }
+        )
+    }
+
+    @Test("Every outcome arrives once, in order, also across a closed and opened queue")
+    func realQueue() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appendingPathComponent("queue.sqlite").path
+        var retry = WebhookMachine.Retry()
+        retry.steps = [.milliseconds(10)]
+        retry.storageDelay = .milliseconds(10)
+        try await WebhookReceiver.run { [retry] receiver in
+            let settings = WebhookSettings(name: "crm", url: receiver.url, secret: WebhookReceiver.secret, batch: 50)
+            for round in 1...3 {
+                let queue = try await SQLitePushQueue.open(file: file, logger: Self.logger)
+                let webhooks = Webhooks(
+                    [settings],
+                    queue: queue,
+                    metrics: RelayMetrics(factory: PrometheusMetrics()),
+                    clock: SystemQueueClock(),
+                    logger: Self.logger,
+                    retry: retry
+                )
+                let task = Task { await webhooks.run() }
+                try await Self.settle(400, queue)
+                webhooks.signal()
+                // The last round is not cut off.
+                let isThere = try await eventually {
+                    Set(receiver.deliveries.flatMap(\.cursors)).count >= (round == 3 ? 1_200 : round * 400 - 200)
+                }
+                #expect(isThere)
+                if round == 3 { _ = try await eventually { webhooks.statuses().first?.oldestOutcome == nil } }
+                await queue.close()
+                task.cancel()
+                await task.value
+            }
+            let deliveries = receiver.deliveries
+            #expect(Set(deliveries.flatMap(\.cursors)).count == 1_200)
+            #expect(deliveries.count - Set(deliveries.map(\.id)).count <= 2)
+            var last = 0
+            var seen: Set<String> = []
+            for delivery in deliveries where seen.insert(delivery.id).inserted {
+                #expect(delivery.cursors == delivery.cursors.sorted())
+                #expect(delivery.cursors.first ?? 0 > last)
+                last = delivery.cursors.last ?? last
+            }
+            for (id, same) in Dictionary(grouping: deliveries, by: \.id) { #expect(Set(same.map(\.body)).count == 1, "\(id)") }
+        }
+    }
+}
