@@ -158,6 +158,9 @@ public final class SQLitePushQueue: Sendable {
         }
     }
 
+    /// The number of calls that have begun and not returned, for tests.
+    package var runningCalls: Int { self.calls.withLock { $0.running } }
+
     /// The number of transactions since the file was opened, for tests.
     package var commitCount: Int { self.group.commitCount }
 
@@ -258,7 +261,7 @@ extension WriteTransaction {
         return try self.expireLeases(all: true)
     }
 
-    /// The first number that was never used for a column.
+    /// The first number after those that are used in a column, and after a stored one.
     private func next(_ column: String, _ tables: [String]) throws -> Int64 {
         var next = try self.counter(column) ?? 1
         for table in tables {

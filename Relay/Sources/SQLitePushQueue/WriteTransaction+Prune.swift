@@ -29,7 +29,6 @@ extension WriteTransaction {
         let delete = try self.db.prepared("DELETE FROM idempotency WHERE position <= ?")
         delete.bind(1, last)
         try delete.run()
-        try self.keepCounters()
         return old.count
     }
 
@@ -68,7 +67,8 @@ extension WriteTransaction {
             delete.bind(1, last)
             try delete.run()
         }
-        try self.keepCounters()
+        // The next cursor no longer follows from the rows if the last one is deleted.
+        try self.setCounter("cursor", self.state.nextCursor)
         return old.count
     }
 
@@ -84,12 +84,6 @@ extension WriteTransaction {
             return true
         }
         return keys
-    }
-
-    /// Stores the numbers that follow from the rows, before the last rows are deleted.
-    private func keepCounters() throws {
-        try self.setCounter("position", self.state.nextPosition)
-        try self.setCounter("cursor", self.state.nextCursor)
     }
 
     func setCounter(_ name: String, _ value: Int64) throws {

@@ -109,17 +109,52 @@ import Testing
         await queue.close()
     }
 
-    @Test("Calls of many tasks share transactions, and a call that fails harms no other one")
+    @Test("Calls of many tasks share transactions")
     func groups() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue(SQLitePushQueue.Options(busyTimeout: .seconds(30)))
+        let lock = try await self.lock(fixture)
+        let before = queue.commitCount
+        let pushes = try fixture.pushes(300)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for push in pushes {
+                group.addTask { _ = try await queue.enqueue([push], isPartial: false) }
+            }
+            group.addTask { try await self.unlock(lock, when: 300, run: queue) }
+            try await group.waitForAll()
+        }
+        // A slow machine ends some transactions early.
+        #expect(queue.commitCount - before <= 100, "\(queue.commitCount - before) transactions")
+        let counts = try await queue.counts()
+        #expect(counts.queued == 300)
+        await queue.close()
+    }
+
+    /// Another connection that has locked the database, so that calls gather.
+    private func lock(_ fixture: SQLiteFixture) async throws -> DatabaseQueue {
+        let other = try fixture.otherConnection()
+        try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        return other
+    }
+
+    /// Unlocks the database once this many calls wait for it, or at the latest after 20 s.
+    private func unlock(_ other: DatabaseQueue, when calls: Int, run queue: SQLitePushQueue) async throws {
+        let begin = ContinuousClock.now
+        while queue.runningCalls < calls, begin.duration(to: .now) < .seconds(20) { await Task.yield() }
+        #expect(queue.runningCalls == calls)
+        try await other.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+        try other.close()
+    }
+
+    @Test("A call that fails harms none of the calls that share its transaction")
+    func failingCalls() async throws {
         let fixture = try SQLiteFixture()
         var options = SQLitePushQueue.Options(capacity: 1_000, busyTimeout: .seconds(30))
         options.maxPageCount = 700
         let queue = try await fixture.openQueue(options)
         let known = try fixture.push(key: "known")
         _ = try await queue.enqueue([known], isPartial: false)
-        let other = try fixture.otherConnection()
-        try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
-        let before = queue.commitCount
+        let lock = try await self.lock(fixture)
         let good = try fixture.pushes(200)
         let conflict = [try fixture.push(), try fixture.push(key: "known", digest: [2])]
         let tooMany = try fixture.pushes(1_000)
@@ -133,7 +168,6 @@ import Testing
                         return .failure(error)
                     }
                 }
-                // The first call waits for the lock. The others gather behind it.
                 let bad = index == 50 ? conflict : index == 100 ? tooMany : index == 150 ? tooLarge : nil
                 guard let bad else { continue }
                 group.addTask {
@@ -144,17 +178,14 @@ import Testing
                     }
                 }
             }
-            // All calls have begun once the pool has run them up to their waits.
             group.addTask {
-                for _ in 0..<1_000 { await Task.yield() }
-                try await other.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+                try await self.unlock(lock, when: good.count + 3, run: queue)
                 return .success([])
             }
             var results: [Result<[EnqueueResult], QueueError>] = []
             for try await result in group { results.append(result) }
             return results
         }
-        try other.close()
         #expect(results.filter { $0 == .success([.queued]) }.count == 200)
         #expect(results.contains(.success([.queued, .conflict(with: known.id)])))
         let errors = results.compactMap { result in if case .failure(let error) = result { error.code } else { nil } }
@@ -165,7 +196,6 @@ import Testing
         }
         let counts = try await queue.counts()
         #expect(counts.queued == 201)
-        #expect(queue.commitCount - before < 100, "\(queue.commitCount - before) transactions")
         await queue.close()
         // What is counted is what is stored.
         let again = try await fixture.openQueue()
