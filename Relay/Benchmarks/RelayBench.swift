@@ -63,7 +63,11 @@ struct BenchQueue {
         for start in stride(from: 0, to: count, by: 1_000) {
             let pushes = try (start..<min(start + 1_000, count)).map { number in
                 NewPush(
-                    id: .random(),
+                    // Ids that begin with the time, as the relay makes them.
+                    id: APNSID(
+                        high: UInt64(now.millisecondsSince1970) << 16 | 0x7000,
+                        low: 0x8000_0000_0000_0000 | UInt64(number)
+                    ),
                     route: Route(app: "fern", environment: "production", lane: .bulk),
                     token: try DeviceToken(Self.token(number)),
                     push: try PreparedPush(topic: "com.grasscove.Fern", pushType: .alert, payload: Self.payload(number)),

@@ -49,9 +49,8 @@ public struct RelayDoctor: Sendable {
             let certificates = try NIOSSLCertificate.fromPEMFile(chain)
             _ = try NIOSSLPrivateKey(file: key, format: .pem)
             if let authorities = http.clientAuthoritiesFile { _ = try NIOSSLCertificate.fromPEMFile(authorities) }
-            return [
-                Finding("http", isOK: true, "listens at \(http.host):\(http.port) with \(certificates.count) certificates")
-            ]
+            let message = "listens at \(http.host):\(http.port) with \(certificates.count) certificates"
+            return [Finding("http", isOK: true, message)]
         } catch {
             return [Finding("http", isOK: false, "a file with certificates or the key cannot be used: \(error)")]
         }

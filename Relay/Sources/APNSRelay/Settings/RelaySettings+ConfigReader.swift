@@ -199,8 +199,9 @@ extension DispatchSettings {
         settings.int("dispatch.maxInFlight", 1...100_000, into: &self.maxInFlight)
         settings.int("dispatch.batch", 1...10_000, into: &self.batch)
         settings.duration("dispatch.attemptDeadline", .seconds(1)...(.seconds(600)), into: &self.attemptDeadline)
-        settings.duration("dispatch.defaultDeadline", .seconds(1)...(.seconds(366 * 86_400)), into: &self.defaultDeadline)
-        settings.duration("dispatch.maxDeadline", .seconds(1)...(.seconds(366 * 86_400)), into: &self.maxDeadline)
+        let deadlines = Duration.seconds(1)...(.seconds(366 * 86_400))
+        settings.duration("dispatch.defaultDeadline", deadlines, into: &self.defaultDeadline)
+        settings.duration("dispatch.maxDeadline", deadlines, into: &self.maxDeadline)
         settings.int("dispatch.maxAttempts", 1...1_000, into: &self.maxAttempts)
         settings.duration("dispatch.shutdownTimeout", .seconds(1)...(.seconds(600)), into: &self.shutdownTimeout)
         if self.defaultDeadline > self.maxDeadline {
@@ -214,9 +215,9 @@ extension StorageSettings {
         self.file = settings.text("storage.file") ?? self.file
         settings.int("storage.capacity", 1...1_000_000_000, into: &self.capacity)
         let range = Duration.zero...(.seconds(366 * 86_400))
-        settings.duration("storage.retention.outcomes", range, into: &self.retention.outcomes)
-        settings.duration("storage.retention.payloads", range, into: &self.retention.payloads)
-        settings.duration("storage.retention.idempotencyKeys", range, into: &self.retention.idempotencyKeys)
-        settings.duration("storage.retention.parked", range, into: &self.retention.parked)
+        settings.duration("retention.outcomes", range, into: &self.retention.outcomes)
+        settings.duration("retention.payloads", range, into: &self.retention.payloads)
+        settings.duration("retention.idempotencyKeys", range, into: &self.retention.idempotencyKeys)
+        settings.duration("retention.parked", range, into: &self.retention.parked)
     }
 }

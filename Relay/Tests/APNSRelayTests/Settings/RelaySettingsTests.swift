@@ -8,7 +8,9 @@ import Testing
 
 struct RelaySettingsTests {
     private func read(_ values: [String: String]) throws(RelaySettingsError) -> RelaySettings {
-        let names = values.map { key, value in (AbsoluteConfigKey(ConfigKey(key)), ConfigValue(.string(value), isSecret: false)) }
+        let names = values.map { key, value in
+            (AbsoluteConfigKey(ConfigKey(key)), ConfigValue(.string(value), isSecret: false))
+        }
         let provider = InMemoryProvider(values: Dictionary(uniqueKeysWithValues: names))
         return try RelaySettings(ConfigReader(provider: provider))
     }
@@ -45,13 +47,14 @@ struct RelaySettingsTests {
         let more = [
             "app.fern.environments": "development",
             "callers": "shop, crew", "caller.shop.token": "0123456789abcdef", "caller.shop.apps": "fern",
-            "caller.shop.pushesPerSecond": "500", "caller.crew.token": "fedcba9876543210", "caller.crew.operator": "true",
+            "caller.shop.pushesPerSecond": "500", "caller.crew.token": "fedcba9876543210",
+            "caller.crew.operator": "true",
             "webhooks": "crm", "webhook.crm.url": "https://crm.example.com/push", "webhook.crm.batch": "10",
             "webhook.crm.secret": "0123456789abcdef01234567", "webhook.crm.onlyInvalidTokens": "true",
             "webhook.crm.timeout": "3s", "webhook.crm.giveUpAfter": "2h", "webhook.crm.apps": "fern",
             "http.host": "0.0.0.0", "http.port": "0", "http.maxBodyBytes": "2048", "http.idleTimeout": "5s",
             "dispatch.maxInFlight": "100", "dispatch.attemptDeadline": "10s", "dispatch.defaultDeadline": "1h",
-            "storage.file": "/tmp/q.sqlite", "storage.capacity": "5", "storage.retention.payloads": "1d",
+            "storage.file": "/tmp/q.sqlite", "storage.capacity": "5", "retention.payloads": "1d",
             "group.maxConnections": "7", "group.isolation": "perApp", "client.pool.size": "3",
         ]
         let settings = try self.read(self.small.merging(more) { $1 })
@@ -87,7 +90,8 @@ struct RelaySettingsTests {
         let keys = problems.map { String($0.prefix { $0 != ":" }) }
         #expect(
             keys.sorted() == [
-                "app.fern", "app.fern.environments", "apps", "apps", "caller.x.apps", "caller.x.token", "dispatch.attemptDeadline",
+                "app.fern", "app.fern.environments", "apps", "apps", "caller.x.apps", "caller.x.token",
+                "dispatch.attemptDeadline",
                 "dispatch.maxInFlight", "group.isolation", "http.clientAuthoritiesFile", "http.port",
                 "server.production", "storage.capacity", "webhook.w.url",
             ]
@@ -127,7 +131,10 @@ struct RelaySettingsTests {
         #expect(SettingsReader.duration(text) == duration)
     }
 
-    @Test("A text that is no duration is refused", arguments: ["", "s", "-1s", "1y", "1 s", "1e3s", "٣s", "9999999999999d"])
+    @Test(
+        "A text that is no duration is refused",
+        arguments: ["", "s", "-1s", "1y", "1 s", "1e3s", "٣s", "9999999999999d"]
+    )
     func noDurations(text: String) {
         #expect(SettingsReader.duration(text) == nil)
     }

@@ -89,7 +89,9 @@ struct WebhooksSQLiteTests {
                 #expect(delivery.cursors.first ?? 0 > last)
                 last = delivery.cursors.last ?? last
             }
-            for (id, same) in Dictionary(grouping: deliveries, by: \.id) { #expect(Set(same.map(\.body)).count == 1, "\(id)") }
+            for (id, same) in Dictionary(grouping: deliveries, by: \.id) {
+                #expect(Set(same.map(\.body)).count == 1, "\(id)")
+            }
         }
     }
 }
