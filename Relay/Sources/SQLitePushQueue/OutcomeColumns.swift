@@ -9,7 +9,7 @@ import APNSModel
 /// The columns that hold an outcome. They begin at some parameter or column and are always in this order.
 enum OutcomeColumns {
     static let names = """
-        certainty, sends, answer_id, unique_id, code, message, retry_after, status, reason, invalid_since, body, \
+        certainty, sends, response_id, unique_id, code, message, retry_after, status, reason, invalid_since, body, \
         rejection_id, validation
         """
     static let placeholders = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
@@ -44,10 +44,10 @@ enum OutcomeColumns {
     static func read(_ sql: PreparedSQL, at first: Int32, of id: APNSID) -> PushOutcome {
         let certainty = self.certainty(sql.int64(first))
         let attempts = sql.count(first + 1)
-        let answerID = self.readID(sql, at: first + 2, of: id)
+        let responseID = self.readID(sql, at: first + 2, of: id)
         let uniqueID = sql.optionalText(first + 3)
         guard certainty != .accepted else {
-            return .accepted(Receipt(apnsID: answerID ?? id, apnsUniqueID: uniqueID, attempts: attempts))
+            return .accepted(Receipt(apnsID: responseID ?? id, apnsUniqueID: uniqueID, attempts: attempts))
         }
         var rejection: Rejection?
         if let status = sql.optionalInt64(first + 7) {
@@ -65,7 +65,7 @@ enum OutcomeColumns {
             PushError(
                 code: PushError.Code(rawValue: sql.text(first + 4)),
                 certainty: certainty,
-                apnsID: answerID,
+                apnsID: responseID,
                 attempts: attempts,
                 message: sql.text(first + 5),
                 retryAfter: sql.optionalInt64(first + 6).map { .milliseconds($0) },
@@ -76,11 +76,11 @@ enum OutcomeColumns {
     }
 
     /// Almost every outcome has the id of its push, which is stored as NULL. No id is stored as no bytes.
-    private static func bind(_ answerID: APNSID?, of id: APNSID, to sql: PreparedSQL, at index: Int32) {
-        if answerID == id {
+    private static func bind(_ responseID: APNSID?, of id: APNSID, to sql: PreparedSQL, at index: Int32) {
+        if responseID == id {
             sql.bindNull(index)
-        } else if let answerID {
-            sql.bind(index, answerID)
+        } else if let responseID {
+            sql.bind(index, responseID)
         } else {
             sql.bind(index, [])
         }

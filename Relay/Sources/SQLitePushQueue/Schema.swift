@@ -34,7 +34,7 @@ enum Schema {
     }
 
     private static let outcomeColumns = """
-        certainty INTEGER NOT NULL, sends INTEGER NOT NULL, answer_id BLOB, unique_id TEXT, code TEXT, message TEXT,
+        certainty INTEGER NOT NULL, sends INTEGER NOT NULL, response_id BLOB, unique_id TEXT, code TEXT, message TEXT,
         retry_after INTEGER, status INTEGER, reason TEXT, invalid_since INTEGER, body BLOB, rejection_id BLOB,
         validation TEXT
         """

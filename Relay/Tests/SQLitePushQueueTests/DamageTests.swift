@@ -180,7 +180,7 @@ import Testing
 
     @Test("Rows with values of other types crash nothing")
     func wrongTypes() async throws {
-        var turn = 0
+        var round = 0
         for table in [
             "push", "flight", "parked", "outcome", "attempt", "queue", "ident", "idempotency", "route", "caller",
             "counter",
@@ -197,8 +197,8 @@ import Testing
                 // Another value for each column, and all of them in the long form.
                 let isThorough = ProcessInfo.processInfo.environment["TEST_SCALE"] != nil
                 let values = ["'text'", "x'00'", "-9223372036854775808", "9223372036854775807"]
-                turn += 1
-                for value in isThorough ? values : [values[turn % values.count]] {
+                round += 1
+                for value in isThorough ? values : [values[round % values.count]] {
                     let fixture = try SQLiteFixture()
                     try FileManager.default.copyItem(atPath: reference.file, toPath: fixture.file)
                     // Some changes break a constraint, and change nothing.

@@ -107,8 +107,8 @@ struct OperatorRoutes: Sendable {
             throw APIError(error)
         }
         guard isDone else { throw APIError.notFound("There is no parked request with this id to this webhook.") }
-        struct Answer: Encodable { var id: String }
-        return .json(Answer(id: id))
+        struct RetryJSON: Encodable { var id: String }
+        return .json(RetryJSON(id: id))
     }
 
     private static let unknownPush = APIError.notFound("There is no parked push with this id.")

@@ -39,7 +39,7 @@ struct PushRoutes: Sendable {
         try self.limits.take(batch.count, request.caller)
         if !isPartial, let fault = batch.faults.first { throw APIError(fault) }
 
-        var answer = EnqueueAnswer(faults: batch.faults)
+        var response = EnqueueResponse(faults: batch.faults)
         if !batch.pushes.isEmpty {
             let results: [EnqueueResult]
             do {
@@ -48,11 +48,11 @@ struct PushRoutes: Sendable {
                 request.logger.warning("Pushes were not stored", metadata: ["error": "\(error.message)"])
                 throw APIError(error)
             }
-            answer.add(results, of: batch)
-            if !isPartial, let fault = answer.faults.first { throw APIError(fault) }
+            response.add(results, of: batch)
+            if !isPartial, let fault = response.faults.first { throw APIError(fault) }
             self.report(results, of: batch.pushes)
         }
-        return answer.response
+        return response.response
     }
 
     /// Reads and parses the body. Its bytes are freed when this returns.

@@ -23,10 +23,10 @@ struct DispatcherTests {
     @Test("No more pushes are marked without an outcome than the window allows", .timeLimit(.minutes(1)))
     func bounded() async throws {
         let (holds, hold) = AsyncStream.makeStream(of: Void.self)
-        let gate = Gate()
+        let barrier = Barrier()
         let sender = ScriptedSender { id, _ in
             hold.yield()
-            await gate.wait()
+            await barrier.wait()
             return ScriptedSender.accept(id)
         }
         var settings = DispatchSettings()
@@ -42,16 +42,16 @@ struct DispatcherTests {
             }
             let counts = try await fixture.queue.counts()
             #expect(counts.written == 40 && counts.queued == 260)
-            gate.open()
+            barrier.open()
             try await fixture.expect { $0.unsettled == 0 }
         }
     }
 
     @Test("A route whose pushes are stuck does not hold up another one", .timeLimit(.minutes(1)))
     func independent() async throws {
-        let gate = Gate()
+        let barrier = Barrier()
         let stuck = ScriptedSender { id, _ in
-            await gate.wait()
+            await barrier.wait()
             return ScriptedSender.accept(id)
         }
         let free = ScriptedSender { id, _ in ScriptedSender.accept(id) }
@@ -64,7 +64,7 @@ struct DispatcherTests {
             try await fixture.expect { $0.written == 80 }
             try await fixture.store(200, interactive)
             try await fixture.expect { _ in fixture.metrics.totals.accepted == 200 }
-            gate.open()
+            barrier.open()
             try await fixture.expect { $0.unsettled == 0 }
         }
     }
@@ -160,7 +160,7 @@ struct DispatcherTests {
 }
 
 /// Lets tasks wait until it is opened.
-private final class Gate: Sendable {
+private final class Barrier: Sendable {
     private let state = Mutex<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
 
     func wait() async {

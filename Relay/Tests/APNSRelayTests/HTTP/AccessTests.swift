@@ -24,11 +24,11 @@ struct AccessTests {
     func unauthorized(_ headers: [(String, String)]) async throws {
         try await RelayServer.run { server in
             for path in Self.callerPaths + Self.operatorPaths {
-                let answer = try await server.send(.GET, path, token: nil, headers: .init(headers))
-                #expect(answer.status == 401)
-                #expect(answer.code == "unauthorized")
-                #expect(answer.headers["www-authenticate"] == ["Bearer"])
-                #expect(!answer.text.contains("wrong"))
+                let received = try await server.send(.GET, path, token: nil, headers: .init(headers))
+                #expect(received.status == 401)
+                #expect(received.code == "unauthorized")
+                #expect(received.headers["www-authenticate"] == ["Bearer"])
+                #expect(!received.text.contains("wrong"))
             }
         }
     }
@@ -37,8 +37,8 @@ struct AccessTests {
     func scheme() async throws {
         try await RelayServer.run { server in
             let headers: HTTPHeaders = ["authorization": "bEARER shop-token"]
-            let answer = try await server.send(.GET, "/v1/outcomes", token: nil, headers: headers)
-            #expect(answer.status == 200)
+            let received = try await server.send(.GET, "/v1/outcomes", token: nil, headers: headers)
+            #expect(received.status == 200)
         }
     }
 
@@ -55,8 +55,8 @@ struct AccessTests {
                 let refused = try await server.send(method, path)
                 #expect(refused.status == 403)
                 #expect(refused.code == "forbidden")
-                let answer = try await server.send(method, path, token: "ops-token")
-                #expect(answer.status == status)
+                let received = try await server.send(method, path, token: "ops-token")
+                #expect(received.status == status)
             }
         }
     }
@@ -73,8 +73,8 @@ struct AccessTests {
             let named = try await server.send(.GET, "/v1/outcomes?app=fern")
             #expect(named.text == own.text)
             for path in ["/v1/outcomes?app=moss", "/v1/dead-tokens?app=moss", "/v1/outcomes?app="] {
-                let answer = try await server.send(.GET, path)
-                #expect(answer.status == 403)
+                let received = try await server.send(.GET, path)
+                #expect(received.status == 403)
             }
             let all = try await server.send(.GET, "/v1/outcomes", token: "ops-token")
             #expect((all.json["outcomes"] as? [any Sendable])?.count == 2)
@@ -109,8 +109,8 @@ struct AccessTests {
     func open() async throws {
         try await RelayServer.run(RelayServer.settings { $0.callers = [] }) { server in
             for path in ["/v1/overview", "/v1/outcomes", "/"] {
-                let answer = try await server.send(.GET, path, token: nil)
-                #expect(answer.status == (path == "/" ? 404 : 200))
+                let received = try await server.send(.GET, path, token: nil)
+                #expect(received.status == (path == "/" ? 404 : 200))
             }
             let id = try await server.accepted()
             let status = try await server.send(.GET, "/v1/pushes/\(id)", token: nil)
@@ -128,15 +128,15 @@ struct AccessTests {
     )
     func otherSites(_ name: String, _ value: String) async throws {
         try await RelayServer.run(RelayServer.settings { $0.callers = [] }) { server in
-            let answer = try await server.send(
+            let received = try await server.send(
                 .POST,
                 "/v1/pushes",
                 token: nil,
                 headers: [name: value],
                 body: RelayServer.push()
             )
-            #expect(answer.status == 403)
-            #expect(answer.code == "forbidden")
+            #expect(received.status == 403)
+            #expect(received.code == "forbidden")
             #expect(server.queue.state.withLock { $0.pushes.isEmpty })
         }
     }
@@ -145,7 +145,7 @@ struct AccessTests {
     func ownPage() async throws {
         try await RelayServer.run(RelayServer.settings { $0.callers = [] }) { server in
             for name in ["localhost", "127.0.0.1", "[::1]"] {
-                let answer = try await server.send(
+                let received = try await server.send(
                     .POST,
                     "/v1/pushes",
                     token: nil,
@@ -155,7 +155,7 @@ struct AccessTests {
                     ],
                     body: RelayServer.push()
                 )
-                #expect(answer.status == 202)
+                #expect(received.status == 202)
             }
         }
     }

@@ -24,16 +24,16 @@ struct ConnectionTests {
     func trickle() async throws {
         let settings = Self.settings { $0.requestTimeout = .milliseconds(300) }
         try await RelayServer.run(settings) { server in
-            let answer = try await RawConnection.open(server) { connection in
+            let received = try await RawConnection.open(server) { connection in
                 try await connection.write(Self.head("Content-Length: 100000"))
                 return await connection.readToEnd { outbound in
                     try await outbound.write(ByteBuffer(string: " "))
                     try await Task.sleep(for: .milliseconds(20))
                 }
             }
-            #expect(answer.hasPrefix("HTTP/1.1 408"))
-            #expect(answer.lowercased().contains("connection: close"))
-            #expect(answer.contains(#""code":"timeout""#))
+            #expect(received.hasPrefix("HTTP/1.1 408"))
+            #expect(received.lowercased().contains("connection: close"))
+            #expect(received.contains(#""code":"timeout""#))
             #expect(server.queue.state.withLock { $0.pushes.isEmpty })
             #expect(server.api.budget.reserved == 0)
         }
@@ -43,15 +43,15 @@ struct ConnectionTests {
     func stall() async throws {
         let settings = Self.settings { $0.idleTimeout = .milliseconds(400) }
         try await RelayServer.run(settings) { server in
-            var answer = ""
+            var received = ""
             // On a busy machine, the head may come too late, too; then there is no response.
-            for _ in 0..<20 where answer.isEmpty {
-                answer = try await RawConnection.open(server) { connection in
+            for _ in 0..<20 where received.isEmpty {
+                received = try await RawConnection.open(server) { connection in
                     try await connection.write(Self.head("Content-Length: 100") + "{")
                     return await connection.readToEnd()
                 }
             }
-            #expect(answer.hasPrefix("HTTP/1.1 408"))
+            #expect(received.hasPrefix("HTTP/1.1 408"))
         }
     }
 
@@ -59,24 +59,24 @@ struct ConnectionTests {
     func slowHead(_ text: String) async throws {
         let settings = Self.settings { $0.idleTimeout = .milliseconds(200) }
         try await RelayServer.run(settings) { server in
-            let answer = try await RawConnection.open(server) { connection in
+            let received = try await RawConnection.open(server) { connection in
                 if !text.isEmpty { try await connection.write(text) }
                 return await connection.readToEnd()
             }
-            #expect(answer == "")
+            #expect(received == "")
         }
     }
 
     @Test("A body that names a length above the limit is refused before it arrives")
     func declaredTooLarge() async throws {
         try await RelayServer.run { server in
-            let answer = try await RawConnection.open(server) { connection in
+            let received = try await RawConnection.open(server) { connection in
                 try await connection.write(Self.head("Content-Length: 1073741824") + "{")
                 return await connection.readToEnd()
             }
-            #expect(answer.hasPrefix("HTTP/1.1 413"))
-            #expect(answer.contains(#""code":"bodyTooLarge""#))
-            #expect(answer.lowercased().contains("connection: close"))
+            #expect(received.hasPrefix("HTTP/1.1 413"))
+            #expect(received.contains(#""code":"bodyTooLarge""#))
+            #expect(received.lowercased().contains("connection: close"))
         }
     }
 
@@ -84,12 +84,12 @@ struct ConnectionTests {
     func chunkedTooLarge() async throws {
         let settings = Self.settings { $0.maxBodyBytes = 100_000 }
         try await RelayServer.run(settings) { server in
-            let answer = try await RawConnection.open(server) { connection in
+            let received = try await RawConnection.open(server) { connection in
                 try await connection.write(Self.head("Transfer-Encoding: chunked"))
                 let chunk = "2000\r\n" + String(repeating: " ", count: 0x2000) + "\r\n"
                 return await connection.readToEnd { try await $0.write(ByteBuffer(string: chunk)) }
             }
-            #expect(answer.hasPrefix("HTTP/1.1 413"))
+            #expect(received.hasPrefix("HTTP/1.1 413"))
             #expect(server.api.budget.reserved == 0)
         }
     }
@@ -98,14 +98,14 @@ struct ConnectionTests {
     func expectContinue() async throws {
         try await RelayServer.run { server in
             let length = Self.push.utf8.count
-            let answer = try await RawConnection.open(server) { connection in
+            let received = try await RawConnection.open(server) { connection in
                 try await connection.write(Self.head("Expect: 100-continue\r\nContent-Length: \(length)"))
                 let first = try await connection.read(until: "\r\n\r\n")
                 #expect(first.hasPrefix("HTTP/1.1 100"))
                 try await connection.write(Self.push)
                 return try await connection.read(until: "errors")
             }
-            #expect(answer.hasPrefix("HTTP/1.1 202"))
+            #expect(received.hasPrefix("HTTP/1.1 202"))
             let refused = try await RawConnection.open(server) { connection in
                 let head = Self.head("Expect: 100-continue\r\nContent-Length: \(length)", token: "wrong")
                 try await connection.write(head)
@@ -139,13 +139,13 @@ struct ConnectionTests {
     @Test("Requests on one connection are answered in their order")
     func pipelining() async throws {
         try await RelayServer.run { server in
-            let answer = try await RawConnection.open(server) { connection in
+            let received = try await RawConnection.open(server) { connection in
                 let post = Self.head("Content-Length: \(Self.push.utf8.count)") + Self.push
                 let last = "GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
                 try await connection.write(post + "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n" + post + last)
                 return await connection.readToEnd()
             }
-            let statuses = answer.split(separator: "HTTP/1.1 ").map { $0.prefix(3) }
+            let statuses = received.split(separator: "HTTP/1.1 ").map { $0.prefix(3) }
             #expect(statuses == ["202", "200", "202", "404"])
         }
     }
@@ -156,15 +156,15 @@ struct ConnectionTests {
         let size = 32 << 20
         let page = PageFile(path: "/big", contentType: "text/plain", body: String(repeating: "x", count: size))
         try await RelayServer.run(settings, pages: [page]) { server in
-            let answer = try await RawConnection.open(server, receiveBuffer: 4_096) { connection in
+            let received = try await RawConnection.open(server, receiveBuffer: 4_096) { connection in
                 try await connection.write("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 let start = try await connection.read(until: "\r\n\r\n")
                 // Longer than the timeout; what matters is only that it has passed.
                 try await Task.sleep(for: .milliseconds(900))
                 return start + (await connection.readToEnd())
             }
-            #expect(answer.hasPrefix("HTTP/1.1 200"))
-            #expect(answer.utf8.count < size)
+            #expect(received.hasPrefix("HTTP/1.1 200"))
+            #expect(received.utf8.count < size)
         }
     }
 
@@ -183,8 +183,8 @@ struct ConnectionTests {
                         try await RawConnection.open(server) { second in
                             try await second.write(request)
                             sentContinuation.yield()
-                            let answer = try await second.read(until: "live")
-                            #expect(answer.hasSuffix("live"))
+                            let received = try await second.read(until: "live")
+                            #expect(received.hasSuffix("live"))
                             finished.value.withLock { $0 = true }
                         }
                     }
@@ -192,8 +192,8 @@ struct ConnectionTests {
                     // Time enough for the second request, if it were not held back.
                     for _ in 0..<100 {
                         try await first.write(request)
-                        let answer = try await first.read(until: "\r\n\r\nlive")
-                        #expect(answer.hasSuffix("live"))
+                        let received = try await first.read(until: "\r\n\r\nlive")
+                        #expect(received.hasSuffix("live"))
                     }
                     let isFinished = finished.value.withLock { $0 }
                     #expect(!isFinished)
@@ -219,22 +219,22 @@ struct ConnectionTests {
                     bytes = (0..<200).map { _ in UInt8.random(in: 0...255, using: &random) }
                 }
                 let sent = bytes
-                let answer = try await RawConnection.open(server) { connection in
+                let received = try await RawConnection.open(server) { connection in
                     try? await connection.write(sent)
                     connection.finish()
                     return await connection.readToEnd()
                 }
-                #expect(answer.isEmpty || answer.hasPrefix("HTTP/1.1 "), "seed \(seed)")
-                #expect(!answer.hasPrefix("HTTP/1.1 500"), "seed \(seed)")
+                #expect(received.isEmpty || received.hasPrefix("HTTP/1.1 "), "seed \(seed)")
+                #expect(!received.hasPrefix("HTTP/1.1 500"), "seed \(seed)")
             }
-            let answer = try await server.send(.GET, "/live")
-            #expect(answer.text == "live")
+            let received = try await server.send(.GET, "/live")
+            #expect(received.text == "live")
         }
     }
 
     // MARK: Shutdown
 
-    @Test("A shutdown answers the requests that have arrived, and refuses those that are arriving")
+    @Test("A shutdown responses the requests that have arrived, and refuses those that are arriving")
     func shutdown() async throws {
         try await RelayServer.run { server in
             let (entered, enteredContinuation) = AsyncStream.makeStream(of: Void.self)

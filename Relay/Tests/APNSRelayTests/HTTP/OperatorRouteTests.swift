@@ -41,11 +41,11 @@ struct OperatorRouteTests {
             try await server.queue.settle(other, .accepted(Receipt(apnsID: other)))
             let rejection = Rejection(status: 410, reason: .unregistered, timestamp: 1_795_430_000_500)
             try await server.queue.settle(id, .rejected(.rejected(rejection, attempts: 1)))
-            let answer = try await server.send(.GET, "/v1/dead-tokens")
+            let received = try await server.send(.GET, "/v1/dead-tokens")
             let expected =
                 #"{"cursor":"2","tokens":[{"app":"fern","cursor":"2","environment":"production","pushID":"\#(id)","#
                 + #""settledAt":1795440000,"since":1795430000.5,"token":"\#(RelayServer.deviceToken)"}]}"#
-            #expect(answer.text == expected)
+            #expect(received.text == expected)
         }
     }
 
@@ -59,9 +59,9 @@ struct OperatorRouteTests {
     )
     func badQuery(_ path: String) async throws {
         try await RelayServer.run { server in
-            let answer = try await server.send(.GET, "/v1/\(path)", token: "ops-token")
-            #expect(answer.status == 400)
-            #expect(answer.code == "badQuery")
+            let received = try await server.send(.GET, "/v1/\(path)", token: "ops-token")
+            #expect(received.status == 400)
+            #expect(received.code == "badQuery")
         }
     }
 
@@ -77,26 +77,26 @@ struct OperatorRouteTests {
                 ]
                 state.webhooks = [Self.webhook]
             }
-            let answer = try await server.send(.GET, "/v1/overview", token: "ops-token")
-            #expect(answer.status == 200)
-            #expect(answer.json["version"] as? String == "1.2.3")
-            #expect(answer.json["now"] as? Double == 1_795_440_000)
-            #expect(answer.json["ready"] as? Bool == false)
-            #expect(answer.json["reason"] as? String == "the disk is full")
-            let queue = try #require(answer.json["queue"] as? [String: any Sendable])
+            let received = try await server.send(.GET, "/v1/overview", token: "ops-token")
+            #expect(received.status == 200)
+            #expect(received.json["version"] as? String == "1.2.3")
+            #expect(received.json["now"] as? Double == 1_795_440_000)
+            #expect(received.json["ready"] as? Bool == false)
+            #expect(received.json["reason"] as? String == "the disk is full")
+            let queue = try #require(received.json["queue"] as? [String: any Sendable])
             #expect(queue["queued"] as? Int == 1)
             #expect(queue["capacity"] as? Int == 100_000)
             #expect(queue["oldestDue"] as? Double == 1_795_440_000)
-            let routes = try #require(answer.json["routes"] as? [[String: any Sendable]])
+            let routes = try #require(received.json["routes"] as? [[String: any Sendable]])
             #expect(routes.map { $0["app"] as? String } == ["fern", "moss"])
             #expect(routes.map { $0["state"] as? String } == ["idle", "paused"])
             #expect(routes.map { $0["queued"] as? Int } == [1, 0])
             #expect(routes[1]["pausedUntil"] as? Double == 1_795_440_000)
-            let totals = try #require(answer.json["totals"] as? [String: any Sendable])
+            let totals = try #require(received.json["totals"] as? [String: any Sendable])
             #expect(totals["queued"] as? Int == 1)
-            let webhooks = try #require(answer.json["webhooks"] as? [[String: any Sendable]])
+            let webhooks = try #require(received.json["webhooks"] as? [[String: any Sendable]])
             #expect(webhooks.map { $0["lastError"] as? String } == ["503"])
-            #expect(answer.text.contains(#""parked":[{"error":"gone","id":"w-1","outcomes":3,"since":1795440000}]"#))
+            #expect(received.text.contains(#""parked":[{"error":"gone","id":"w-1","outcomes":3,"since":1795440000}]"#))
         }
     }
 
@@ -145,9 +145,9 @@ struct OperatorRouteTests {
         try await RelayServer.run { server in
             server.status.state.withLock { $0.webhooks = [Self.webhook] }
             let path = "/v1/webhooks/audit%20log/parked/w-1" + (method == .POST ? "/retry" : "")
-            let answer = try await server.send(method, path, token: "ops-token")
-            #expect(answer.status == 200)
-            #expect(answer.text == #"{"id":"w-1"}"#)
+            let received = try await server.send(method, path, token: "ops-token")
+            #expect(received.status == 200)
+            #expect(received.text == #"{"id":"w-1"}"#)
             let again = try await server.send(method, path, token: "ops-token")
             #expect(again.status == 404)
         }

@@ -18,10 +18,10 @@ struct PageRouteTests {
                 "/openapi.json": (APIDescription.text, "application/json"),
             ]
             for (path, (text, type)) in expected {
-                let answer = try await server.send(.GET, path, token: nil)
-                #expect(answer.status == 200)
-                #expect(answer.text == text)
-                #expect(answer.headers["content-type"] == [type])
+                let received = try await server.send(.GET, path, token: nil)
+                #expect(received.status == 200)
+                #expect(received.text == text)
+                #expect(received.headers["content-type"] == [type])
             }
         }
     }
@@ -79,10 +79,10 @@ struct PageRouteTests {
     )
     func otherMethods(_ method: HTTPMethod, _ path: String, _ allowed: String) async throws {
         try await RelayServer.run(pages: [Self.page]) { server in
-            let answer = try await server.send(method, path)
-            #expect(answer.status == 405)
-            #expect(answer.code == "methodNotAllowed")
-            #expect(answer.headers["allow"] == [allowed])
+            let received = try await server.send(method, path)
+            #expect(received.status == 405)
+            #expect(received.code == "methodNotAllowed")
+            #expect(received.headers["allow"] == [allowed])
         }
     }
 

@@ -13,12 +13,12 @@ struct PushRouteTests {
     @Test("One push is stored, and the response names its id")
     func onePush() async throws {
         try await RelayServer.run { server in
-            let answer = try await server.post([Self.push])
-            #expect(answer.status == 202)
-            #expect(answer.headers["content-type"] == ["application/json"])
+            let received = try await server.post([Self.push])
+            #expect(received.status == 202)
+            #expect(received.headers["content-type"] == ["application/json"])
             let stored = try #require(server.queue.state.withLock { $0.pushes }.first)
             #expect(
-                answer.text == #"{"queued":1,"duplicates":0,"pushes":[{"line":1,"id":"\#(stored.id)"}],"errors":[]}"#
+                received.text == #"{"queued":1,"duplicates":0,"pushes":[{"line":1,"id":"\#(stored.id)"}],"errors":[]}"#
             )
             #expect(stored.caller == "shop")
             #expect(stored.route.lane == .interactive)
@@ -30,22 +30,22 @@ struct PushRouteTests {
     @Test("Each line of NDJSON is a push in the bulk lane")
     func lines() async throws {
         try await RelayServer.run { server in
-            let answer = try await server.post([Self.push, "", Self.push])
-            #expect(answer.status == 202)
+            let received = try await server.post([Self.push, "", Self.push])
+            #expect(received.status == 202)
             let pushes = server.queue.state.withLock { $0.pushes }
             #expect(pushes.map(\.route.lane) == [.bulk, .bulk])
-            #expect(answer.text.contains(#"{"line":3,"id":"\#(pushes[1].id)"}"#))
+            #expect(received.text.contains(#"{"line":3,"id":"\#(pushes[1].id)"}"#))
         }
     }
 
     @Test("Without partial, the first wrong push is reported and nothing is stored")
     func allOrNothing() async throws {
         try await RelayServer.run { server in
-            let answer = try await server.post([Self.push, #"{"app":"fern","token":"x"}"#, "x"])
-            #expect(answer.status == 400)
-            #expect(answer.code == "invalidPush")
-            #expect(answer.error["line"] as? Int == 2)
-            #expect(answer.error["field"] as? String == "headers")
+            let received = try await server.post([Self.push, #"{"app":"fern","token":"x"}"#, "x"])
+            #expect(received.status == 400)
+            #expect(received.code == "invalidPush")
+            #expect(received.error["line"] as? Int == 2)
+            #expect(received.error["field"] as? String == "headers")
             #expect(server.queue.state.withLock { $0.pushes.isEmpty })
         }
     }
@@ -53,10 +53,10 @@ struct PushRouteTests {
     @Test("With partial, the other pushes are stored and every wrong one is reported")
     func partial() async throws {
         try await RelayServer.run { server in
-            let answer = try await server.post(["x", Self.push, #"{"app":"moss"}"#, Self.push], partial: true)
-            #expect(answer.status == 202)
-            #expect(answer.json["queued"] as? Int == 2)
-            let errors = try #require(answer.json["errors"] as? [[String: any Sendable]])
+            let received = try await server.post(["x", Self.push, #"{"app":"moss"}"#, Self.push], partial: true)
+            #expect(received.status == 202)
+            #expect(received.json["queued"] as? Int == 2)
+            let errors = try #require(received.json["errors"] as? [[String: any Sendable]])
             #expect(errors.map { $0["line"] as? Int } == [1, 3])
             #expect(errors.map { $0["code"] as? String } == ["badJSON", "forbidden"])
         }
@@ -65,8 +65,8 @@ struct PushRouteTests {
     @Test("One push is stored or refused, also with partial", arguments: ["x", #"{"app":"fern"}"#])
     func partialOfOne(_ push: String) async throws {
         try await RelayServer.run { server in
-            let answer = try await server.post([push], partial: true)
-            #expect(answer.status == 400)
+            let received = try await server.post([push], partial: true)
+            #expect(received.status == 400)
             let good = try await server.post([Self.push], partial: true)
             #expect(good.status == 202)
         }
@@ -104,17 +104,17 @@ struct PushRouteTests {
         try await RelayServer.run { server in
             server.queue.state.withLock { $0.error = QueueError(code: code, message: "/secret/path") }
             let id = APNSID.random()
-            for answer in [
+            for received in [
                 try await server.post([Self.push]),
                 try await server.send(.GET, "/v1/pushes/\(id)"), try await server.send(.DELETE, "/v1/pushes/\(id)"),
                 try await server.send(.GET, "/v1/outcomes"),
                 try await server.send(.GET, "/v1/overview", token: "ops-token"),
                 try await server.send(.GET, "/v1/parked", token: "ops-token"),
             ] {
-                #expect(answer.status == 503)
-                #expect(answer.code == expected)
-                #expect(answer.headers["retry-after"].first.flatMap { Int($0) } != nil)
-                #expect(!answer.text.contains("secret"))
+                #expect(received.status == 503)
+                #expect(received.code == expected)
+                #expect(received.headers["retry-after"].first.flatMap { Int($0) } != nil)
+                #expect(!received.text.contains("secret"))
             }
         }
     }
@@ -128,14 +128,14 @@ struct PushRouteTests {
     )
     func contentType(_ headers: [String: String]) async throws {
         try await RelayServer.run { server in
-            let answer = try await server.send(
+            let received = try await server.send(
                 .POST,
                 "/v1/pushes",
                 headers: .init(headers.map { ($0.key, $0.value) }),
                 body: Self.push
             )
-            #expect(answer.status == 415)
-            #expect(answer.code == "unsupportedMediaType")
+            #expect(received.status == 415)
+            #expect(received.code == "unsupportedMediaType")
         }
     }
 
@@ -145,26 +145,26 @@ struct PushRouteTests {
     )
     func contentTypeParameters(_ type: String) async throws {
         try await RelayServer.run { server in
-            let answer = try await server.send(.POST, "/v1/pushes", headers: ["content-type": type], body: Self.push)
-            #expect(answer.status == 202)
+            let received = try await server.send(.POST, "/v1/pushes", headers: ["content-type": type], body: Self.push)
+            #expect(received.status == 202)
         }
     }
 
     @Test("An empty body is refused", arguments: ["application/json", "application/x-ndjson"])
     func empty(_ type: String) async throws {
         try await RelayServer.run { server in
-            let answer = try await server.send(.POST, "/v1/pushes", headers: ["content-type": type], body: "")
-            #expect(answer.status == 400)
-            #expect(answer.code == "badJSON")
+            let received = try await server.send(.POST, "/v1/pushes", headers: ["content-type": type], body: "")
+            #expect(received.status == 400)
+            #expect(received.code == "badJSON")
         }
     }
 
     @Test("More than 100,000 pushes in one request are refused")
     func tooManyPushes() async throws {
         try await RelayServer.run { server in
-            let answer = try await server.post(Array(repeating: "x", count: 100_001), partial: true)
-            #expect(answer.status == 413)
-            #expect(answer.code == "tooManyPushes")
+            let received = try await server.post(Array(repeating: "x", count: 100_001), partial: true)
+            #expect(received.status == 413)
+            #expect(received.code == "tooManyPushes")
         }
     }
 
@@ -177,9 +177,9 @@ struct PushRouteTests {
     )
     func badQuery(_ path: String) async throws {
         try await RelayServer.run { server in
-            let answer = try await server.send(.POST, path, body: Self.push)
-            #expect(answer.status == 400)
-            #expect(answer.code == "badQuery")
+            let received = try await server.send(.POST, path, body: Self.push)
+            #expect(received.status == 400)
+            #expect(received.code == "badQuery")
         }
     }
 
@@ -202,10 +202,10 @@ struct PushRouteTests {
             let rejection = Rejection(status: 410, reason: .unregistered, timestamp: 1_795_430_000_123, apnsID: id)
             server.clock.advance(by: .milliseconds(250))
             try await server.queue.settle(id, .rejected(.rejected(rejection, attempts: 1)))
-            let answer = try await server.send(.GET, "/v1/pushes/\(id.description.uppercased())")
-            #expect(answer.json["state"] as? String == "settled")
-            #expect(answer.json["settledAt"] as? Double == 1_795_440_000.25)
-            let outcome = try #require(answer.json["outcome"] as? [String: any Sendable])
+            let received = try await server.send(.GET, "/v1/pushes/\(id.description.uppercased())")
+            #expect(received.json["state"] as? String == "settled")
+            #expect(received.json["settledAt"] as? Double == 1_795_440_000.25)
+            let outcome = try #require(received.json["outcome"] as? [String: any Sendable])
             #expect(outcome["outcome"] as? String == "rejected")
             #expect(outcome["status"] as? Int == 410)
             #expect(outcome["reason"] as? String == "Unregistered")
@@ -222,9 +222,9 @@ struct PushRouteTests {
             let foreign = try await server.accepted(RelayServer.push(app: "moss"), token: "ops-token")
             for path in [path, foreign.description, APNSID.random().description] {
                 for method in [HTTPMethod.GET, .DELETE] {
-                    let answer = try await server.send(method, "/v1/pushes/\(path)")
-                    #expect(answer.status == 404)
-                    #expect(answer.code == "notFound")
+                    let received = try await server.send(method, "/v1/pushes/\(path)")
+                    #expect(received.status == 404)
+                    #expect(received.code == "notFound")
                 }
             }
             let status = try await server.queue.status(of: foreign)
@@ -236,10 +236,10 @@ struct PushRouteTests {
     func cancel() async throws {
         try await RelayServer.run { server in
             let id = try await server.accepted()
-            let answer = try await server.send(.DELETE, "/v1/pushes/\(id)")
-            #expect(answer.status == 200)
-            #expect(answer.json["state"] as? String == "settled")
-            #expect((answer.json["outcome"] as? [String: any Sendable])?["code"] as? String == "cancelled")
+            let received = try await server.send(.DELETE, "/v1/pushes/\(id)")
+            #expect(received.status == 200)
+            #expect(received.json["state"] as? String == "settled")
+            #expect((received.json["outcome"] as? [String: any Sendable])?["code"] as? String == "cancelled")
             let again = try await server.send(.DELETE, "/v1/pushes/\(id)")
             #expect(again.status == 409)
             #expect(again.code == "settled")

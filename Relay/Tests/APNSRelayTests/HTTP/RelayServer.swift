@@ -117,7 +117,7 @@ struct RelayServer: Sendable {
 
     // MARK: Requests
 
-    struct Answer: Sendable {
+    struct ReceivedResponse: Sendable {
         var status: Int
         var headers: HTTPHeaders
         var body: [UInt8]
@@ -137,7 +137,7 @@ struct RelayServer: Sendable {
         headers: HTTPHeaders = [:],
         body: String? = nil,
         client: HTTPClient = .shared
-    ) async throws -> Answer {
+    ) async throws -> ReceivedResponse {
         var request = HTTPClientRequest(url: "\(self.scheme)://127.0.0.1:\(self.port)\(path)")
         request.method = method
         request.headers = headers
@@ -152,11 +152,11 @@ struct RelayServer: Sendable {
         }
         let response = try await client.execute(request, timeout: .seconds(30))
         let bytes = try await response.body.collect(upTo: 64 << 20)
-        return Answer(status: Int(response.status.code), headers: response.headers, body: Array(buffer: bytes))
+        return ReceivedResponse(status: Int(response.status.code), headers: response.headers, body: Array(buffer: bytes))
     }
 
     /// Hands pushes in: one as JSON, several as lines.
-    func post(_ pushes: [String], partial: Bool = false, token: String? = "shop-token") async throws -> Answer {
+    func post(_ pushes: [String], partial: Bool = false, token: String? = "shop-token") async throws -> ReceivedResponse {
         let type = pushes.count == 1 ? "application/json" : "application/x-ndjson"
         return try await self.send(
             .POST,
@@ -176,13 +176,13 @@ struct RelayServer: Sendable {
 
     /// Hands one push in and returns its id.
     func accepted(_ push: String = Self.push(), token: String = "shop-token") async throws -> APNSID {
-        let answer = try await self.post([push], token: token)
-        let first = (answer.json["pushes"] as? [any Sendable])?.first as? [String: any Sendable]
-        guard answer.status == 202, let text = first?["id"] as? String, let id = APNSID(text) else {
-            throw UnexpectedAnswer(text: answer.text)
+        let received = try await self.post([push], token: token)
+        let first = (received.json["pushes"] as? [any Sendable])?.first as? [String: any Sendable]
+        guard received.status == 202, let text = first?["id"] as? String, let id = APNSID(text) else {
+            throw UnexpectedResponse(text: received.text)
         }
         return id
     }
 
-    struct UnexpectedAnswer: Error { var text: String }
+    struct UnexpectedResponse: Error { var text: String }
 }

@@ -60,9 +60,9 @@ struct TLSTests {
         configuration.connectionPool.retryConnectionEstablishment = false
         let client = HTTPClient(configuration: configuration)
         do {
-            let answer = try await server.send(.POST, "/v1/pushes", body: RelayServer.push(), client: client)
+            let received = try await server.send(.POST, "/v1/pushes", body: RelayServer.push(), client: client)
             try await client.shutdown()
-            return answer.status
+            return received.status
         } catch {
             try await client.shutdown()
             throw error
@@ -132,11 +132,11 @@ struct TLSTests {
     func plainText() async throws {
         try await Files.with { files in
             try await RelayServer.run(files.settings()) { server in
-                let answer = try await RawConnection.open(server) { connection in
+                let received = try await RawConnection.open(server) { connection in
                     try await connection.write("GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     return await connection.readToEnd()
                 }
-                #expect(!answer.contains("200"))
+                #expect(!received.contains("200"))
                 let status = try await Self.status(server)
                 #expect(status == 202)
             }
@@ -152,8 +152,8 @@ struct TLSTests {
                 tls.certificateVerification = .none
                 let client = HTTPClient(configuration: .init(tlsConfiguration: tls))
                 let body = String(repeating: " ", count: 5_000_000)
-                let answer = try await server.send(.POST, "/v1/pushes", body: body, client: client)
-                #expect(answer.status == 413)
+                let received = try await server.send(.POST, "/v1/pushes", body: body, client: client)
+                #expect(received.status == 413)
                 try await client.shutdown()
             }
         }

@@ -8,7 +8,7 @@ import PushQueue
 #endif
 
 /// The response to pushes that were handed in.
-struct EnqueueAnswer {
+struct EnqueueResponse {
     private(set) var queued = 0
     private(set) var duplicates = 0
     /// The pushes that are not stored, in the order of their lines once ``add(_:of:)`` was called.
