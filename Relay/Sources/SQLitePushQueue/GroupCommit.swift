@@ -126,8 +126,6 @@ final class GroupCommit: Sendable {
             self.whenCommitted(group.count, begin.duration(to: .now))
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
-            // The names may have been those of the lost transaction.
-            state.names = NameTable()
             guard group.count > 1 else {
                 for job in group { job.fail(error) }
                 return
@@ -160,7 +158,6 @@ final class GroupCommit: Sendable {
             // Some failures, such as a full disk, end the transaction.
             guard transaction.db.isInsideTransaction else { throw error }
             transaction.state = before
-            transaction.state.names = NameTable()
             try transaction.db.execute(sql: "ROLLBACK TO job")
             result = .failure(error)
         }
