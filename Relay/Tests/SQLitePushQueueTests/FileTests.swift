@@ -109,7 +109,9 @@ import Testing
     @Test("A file in a directory that does not exist is unavailable, and so is a directory")
     func noDirectory() async throws {
         let fixture = try SQLiteFixture()
-        for path in ["nowhere/queue.sqlite", ""] {
+        let directory = fixture.directory.appending(path: "directory")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+        for path in ["nowhere/queue.sqlite", "directory"] {
             let file = fixture.directory.appending(path: path).path
             let error = await failure {
                 try await SQLitePushQueue.open(file: file, logger: .quiet)
