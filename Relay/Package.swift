@@ -10,7 +10,7 @@ let settings: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-// A package of its own, so that users of the library resolve none of what only the relay needs.
+// A separate package, so that users of the library do not resolve the relay's dependencies.
 let package = Package(
     name: "Relay",
     platforms: [.macOS(.v15)],
@@ -39,7 +39,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
     ],
     targets: [
-        // What the relay asks of a queue. Knows no database and no network.
+        // The protocol of a queue and its values. Knows no database and no network.
         .target(
             name: "PushQueue",
             dependencies: [.product(name: "APNSModel", package: "swift-apns-pool")],

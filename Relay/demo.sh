@@ -91,10 +91,13 @@ done
 cursor=
 while true; do
     curl -sS "$url/v1/outcomes?limit=1000${cursor:+&after=$cursor}" > "$folder/page.json"
-    # One push a line: its id and its outcome. The page after the last one has none.
-    grep -o '"id":"[^"]*"\|"outcome":"[^"]*"' "$folder/page.json" > "$folder/fields" || break
-    cut -d'"' -f4 "$folder/fields" | paste -d' ' - - >> "$folder/outcomes"
+    # One push a line: its id and its outcome.
+    if grep -o '"id":"[^"]*"\|"outcome":"[^"]*"' "$folder/page.json" > "$folder/fields"; then
+        cut -d'"' -f4 "$folder/fields" | paste -d' ' - - >> "$folder/outcomes"
+    fi
+    # The feed ends where its cursor does not change.
     next=$(grep -o '"cursor":"[0-9]*"' "$folder/page.json" | cut -d'"' -f4 | sort -n | tail -1)
+    if [ -z "$next" ] || [ "$next" = "$cursor" ]; then break; fi
     cursor=$next
 done
 kill -INT "$simulator_pid"

@@ -1,12 +1,13 @@
 import PushQueue
+import Synchronization
 
-/// Finds out whether the queue can store pushes, by storing something.
-actor ReadyProbe {
+/// Tests whether the queue can store pushes, by storing a value.
+final class ReadyProbe: Sendable {
     /// Requests within this time share a result, so that they cannot load the disk.
     private static let lifetime = Duration.seconds(1)
 
     private let queue: any PushQueue
-    private var last: (time: ContinuousClock.Instant, problem: String?)?
+    private let last = Mutex<(task: Task<String?, Never>, started: ContinuousClock.Instant)?>(nil)
 
     init(_ queue: any PushQueue) {
         self.queue = queue
@@ -14,15 +15,21 @@ actor ReadyProbe {
 
     /// Why pushes cannot be stored; nil if they can.
     func problem() async -> String? {
-        if let last, last.time.duration(to: .now) < Self.lifetime { return last.problem }
-        let problem: String?
-        do throws(QueueError) {
-            try await self.queue.setValue([], forKey: "ready")
-            problem = nil
-        } catch {
-            problem = error.message
+        let now = ContinuousClock.now
+        let task = self.last.withLock { last in
+            if let last, last.started.duration(to: now) < Self.lifetime { return last.task }
+            let queue = self.queue
+            let task = Task { () -> String? in
+                do throws(QueueError) {
+                    try await queue.setValue([], forKey: "ready")
+                    return nil
+                } catch {
+                    return error.message
+                }
+            }
+            last = (task, now)
+            return task
         }
-        self.last = (.now, problem)
-        return problem
+        return await task.value
     }
 }

@@ -19,7 +19,7 @@ package struct Relay: Sendable {
     ///   - settings: what the operator has set.
     ///   - queue: an open queue. ``run(onListening:)`` closes it.
     ///   - clock: the queue's clock.
-    ///   - prometheus: the backend whose metrics `/metrics` shows. It should be that of swift-metrics' `MetricsSystem`.
+    ///   - prometheus: the backend that `/metrics` exports. Bootstrap swift-metrics' `MetricsSystem` with it, too.
     ///   - metrics: the relay's own metrics; nil to make them.
     ///   - logger: for what an operator should know. It never gets device tokens or payloads.
     /// - Throws: `APNSConfigurationError` if the credential of an app or a limit of the group cannot be used.
@@ -109,14 +109,24 @@ package struct Relay: Sendable {
             factory: self.prometheus,
             logger: self.logger
         ).makeApplication(onStart: onListening)
-        // Shut down from the last one to the first, each after the one behind it has ended.
+        // A graceful shutdown ends the services from the last to the first, each after the next one in the list.
         var services = ServiceGroupConfiguration(
-            services: [QueueCloser(queue: self.queue), WebhookService(webhooks: webhooks), group, dispatcher, api],
+            services: [
+                WebhookService(webhooks: webhooks), ClientService(group: group), dispatcher,
+                APIService(api: api) { dispatcher.stop() },
+            ],
             gracefulShutdownSignals: [.sigterm, .sigint],
             logger: self.logger
         )
         services.maximumGracefulShutdownDuration = self.settings.dispatch.shutdownTimeout + .seconds(3)
-        try await ServiceGroup(configuration: services).run()
+        // The queue outlives everything that uses it, also if a service fails.
+        do {
+            try await ServiceGroup(configuration: services).run()
+        } catch {
+            await self.queue.close()
+            throw error
+        }
+        await self.queue.close()
     }
 
     /// The version of the relay.
@@ -132,13 +142,28 @@ package struct Relay: Sendable {
     }
 }
 
-/// Closes the queue after everything that uses it.
-private struct QueueCloser: Service {
-    let queue: any PushQueue
+/// The clients of all apps. Does not end before its turn in a shutdown, which a service group would take for a failure.
+private struct ClientService: Service {
+    let group: APNSClientGroup
 
-    func run() async {
+    func run() async throws {
+        try await self.group.run()
         try? await gracefulShutdown()
-        await self.queue.close()
+    }
+}
+
+/// The API. Its shutdown is the first, and tells the dispatcher at once, so that a slow caller does not hold it up.
+private struct APIService: Service {
+    let api: any Service
+    let whenShuttingDown: @Sendable () -> Void
+
+    func run() async throws {
+        let whenShuttingDown = self.whenShuttingDown
+        try await withGracefulShutdownHandler {
+            try await self.api.run()
+        } onGracefulShutdown: {
+            whenShuttingDown()
+        }
     }
 }
 

@@ -3,7 +3,7 @@ import Logging
 import NIOSSL
 import ServiceLifecycle
 
-/// Tests what a relay needs from outside: its certificates and its way to APNs. Sends no push.
+/// Tests a relay's certificates and its connection to APNs. Sends no push.
 public struct RelayDoctor: Sendable {
     /// The result of one test.
     public struct Finding: Sendable, Hashable, CustomStringConvertible {

@@ -12,9 +12,9 @@ import SystemPackage
     import Foundation
 #endif
 
-/// What a process that runs a relay does, from reading its settings to its end.
+/// Runs a relay as a process: reads the settings, sets up logs and metrics, opens the queue, and serves.
 public enum RelayProcess {
-    /// The environment's variables (`APNS_RELAY_…`), and the values of a JSON file. The environment counts first.
+    /// A reader of the environment variables `APNS_RELAY_…` and of a JSON file. The variables take precedence.
     ///
     /// - Parameter file: the path of the file; nil for the environment alone.
     /// - Throws: `RelaySettingsError` if the file cannot be read.
@@ -33,7 +33,7 @@ public enum RelayProcess {
     ///
     /// - Parameters:
     ///   - reader: the settings.
-    ///   - wrap: puts something around the queue, for tests.
+    ///   - wrap: returns the queue to use instead of the opened one, for tests.
     /// - Throws: `RelaySettingsError`, `QueueError`, or an error of the listening socket.
     public static func serve(
         _ reader: ConfigReader,
@@ -81,7 +81,7 @@ public enum RelayProcess {
                 level = value
             } else {
                 let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-                settings.fail("log.level", "\"\(text)\" is none of \(levels)")
+                settings.fail("log.level", "\"\(text)\" is not one of \(levels)")
             }
         }
         let format = settings.text("log.format") ?? "text"

@@ -1,6 +1,6 @@
 import PushQueue
 
-/// Answers the API's questions about the rest of the relay.
+/// Connects the API with the dispatcher, the webhooks and the metrics.
 struct RelayState: RelayStatus {
     let dispatcher: Dispatcher
     let sendWebhooks: Webhooks
@@ -31,6 +31,8 @@ struct RelayState: RelayStatus {
         for (route, count) in queued { self.metrics.queued(count, route) }
         for (route, count) in duplicates { self.metrics.duplicates(count, route) }
     }
+
+    func countStorageError(_ error: QueueError) { self.metrics.storageFailed(error) }
 
     func signal(_ routes: Set<Route>) { self.dispatcher.signal() }
 }

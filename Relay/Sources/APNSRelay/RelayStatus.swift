@@ -1,21 +1,23 @@
 import PushQueue
 
-/// What the API asks of the rest of the relay, besides the queue.
+/// What the API needs from the rest of the relay, besides the queue.
 protocol RelayStatus: Sendable {
     /// The routes and what each is doing.
     func routes() async -> [RouteStatus]
-    /// The pushes settled, stored and handed in since the start.
+    /// Counters since the start of the process.
     var totals: RelayTotals { get }
     /// The webhooks and what each is doing.
     func webhooks() async -> [WebhookStatus]
-    /// Lets the next attempt of a parked request to a webhook begin now. Returns whether there is one.
+    /// Sends a parked request to a webhook once more. Returns whether there is such a request.
     func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
     /// Forgets a parked request to a webhook. Returns whether there was one.
     func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
     /// Why the relay is not ready to accept pushes; nil if it is.
     func notReady() async -> String?
-    /// Counts the pushes that a request stored, and those that it handed in again.
+    /// Counts the pushes of a request that were stored, and those that were duplicates.
     func count(queued: [Route: Int], duplicates: [Route: Int])
+    /// Counts a call of the queue that failed.
+    func countStorageError(_ error: QueueError)
     /// Tells the dispatcher that a route has new pushes.
     func signal(_ routes: Set<Route>)
 }
@@ -33,9 +35,9 @@ struct RouteStatus: Sendable, Hashable {
 
     var route: Route
     var state: State
-    /// Why it is paused.
+    /// Why the route is or was paused; nil once a push got through.
     var reason: String?
-    /// When it goes on.
+    /// When the pause ends.
     var pausedUntil: QueueTime?
 }
 
@@ -71,7 +73,7 @@ struct WebhookStatus: Sendable, Hashable {
     var url: String
     /// The last outcome that it has acknowledged, or that was parked.
     var position: Int64
-    /// Attempts of the current request; 0 if none has failed.
+    /// Failed attempts of the current request.
     var failures: Int
     var lastError: String?
     var nextAttempt: QueueTime?

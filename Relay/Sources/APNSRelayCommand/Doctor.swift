@@ -1,5 +1,6 @@
 import APNSRelay
 import ArgumentParser
+import Foundation
 import Logging
 import PushQueue
 import SQLitePushQueue
@@ -7,10 +8,11 @@ import SQLitePushQueue
 /// `apns-relay doctor`
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Checks the settings, the file, the certificates and the way to APNs.",
+        abstract: "Checks the settings, the database, the certificates and the connection to APNs.",
         discussion: """
             Prints a line for each check. The exit status is 1 if one failed. Sends no push; asks APNs about a device \
-            token that cannot exist. While a relay is running, the file is left alone.
+            token that cannot exist. Opens the database as `serve` does; while a relay is running, the database is not \
+            checked.
             """
     )
 
@@ -36,6 +38,9 @@ struct Doctor: AsyncParsableCommand {
     private func storage(_ settings: RelaySettings) async -> RelayDoctor.Finding {
         let subject = "file \(settings.storage.file)"
         let logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
+        guard FileManager.default.fileExists(atPath: settings.storage.file) else {
+            return RelayDoctor.Finding(subject, isOK: true, "does not exist yet; the relay will create it")
+        }
         do throws(QueueError) {
             let queue = try await settings.storage.open(logger: logger)
             do throws(QueueError) {

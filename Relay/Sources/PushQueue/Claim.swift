@@ -99,11 +99,19 @@ public struct Release: Sendable {
     public var notBefore: QueueTime
     /// The outcome of the attempt; nil if there was none.
     public var outcome: PushOutcome?
+    /// Whether the mark counts as an attempt of the push (``ClaimedPush/attempts``). False if the push was not at fault.
+    public var countsAttempt: Bool
 
-    public init(claim: Claim, notBefore: QueueTime, outcome: PushOutcome? = nil) {
+    public init(
+        claim: Claim,
+        notBefore: QueueTime,
+        outcome: PushOutcome? = nil,
+        countsAttempt: Bool = true
+    ) {
         self.claim = claim
         self.notBefore = notBefore
         self.outcome = outcome
+        self.countsAttempt = countsAttempt
     }
 
     /// Whether the attempt may have been processed.

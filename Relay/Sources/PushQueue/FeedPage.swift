@@ -32,7 +32,7 @@ public struct FeedEntry: Sendable {
 /// A page of a feed.
 public struct FeedPage: Sendable {
     public var entries: [FeedEntry]
-    /// Pass it to read on; nil if the feed is empty and none was passed.
+    /// The end of the page: pass it to read the next one. Nil if the feed is empty and none was passed.
     public var cursor: FeedCursor?
 
     public init(entries: [FeedEntry], cursor: FeedCursor?) {

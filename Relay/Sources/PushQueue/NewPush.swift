@@ -40,7 +40,7 @@ public struct NewPush: Sendable {
     public var resendsUnknown: Bool
     /// Among pushes with equal key, device token, app and environment, a newer one replaces those not yet written.
     public var supersedes: SupersedeKey?
-    /// Recognises a push that is handed in again.
+    /// Identifies the push if its caller submits it again.
     public var idempotency: IdempotencyKey?
 
     public init(
@@ -68,8 +68,7 @@ public struct NewPush: Sendable {
     }
 }
 
-/// A key that a caller gives to a push so that it can hand the push in again without sending it twice. Keys of different
-/// callers are independent.
+/// A key that lets a caller submit a push again without sending it twice. Keys of different callers are independent.
 public struct IdempotencyKey: Sendable, Hashable {
     /// The caller's key.
     public var key: String

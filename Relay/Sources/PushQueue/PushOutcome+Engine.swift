@@ -12,7 +12,8 @@ extension PushOutcome {
         .notSent(id, .cancelled, attempts, "the push was cancelled")
     }
 
-    /// The outcome of a push whose deadline or expiration passed while it was queued: of the one that passed first.
+    /// The outcome of a push whose deadline or expiration passed while it was queued. Its code names the one that
+    /// passed first.
     public static func overdue(
         _ id: APNSID,
         deadline: QueueTime,
@@ -43,7 +44,8 @@ extension PushOutcome {
         .notSent(id, .internalFault, attempts, "the stored push cannot be read; check the storage")
     }
 
-    /// The outcome of all attempts of a push: the stronger one, or this one if both are equally strong.
+    /// Merges this outcome with that of the earlier attempts: the stronger certainty wins, or this outcome if both are
+    /// equally strong.
     ///
     /// - Parameter earlier: the outcome of the attempts before this one; nil if there was none.
     public func merged(with earlier: PushOutcome?) -> PushOutcome {

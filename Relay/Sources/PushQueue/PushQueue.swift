@@ -1,7 +1,7 @@
 public import APNSModel
 
-/// A durable queue of pushes. The relay keeps its promise through this protocol: every push that the queue accepted
-/// ends in one outcome, and none is silently sent twice.
+/// A durable queue of pushes. An engine guarantees that every push it accepted ends in one outcome, and that none is
+/// silently sent twice.
 ///
 /// A push is in one of these states:
 ///
@@ -38,8 +38,8 @@ public protocol PushQueue: Sendable {
     /// conflict. An id is known until the push is pruned; a key has a retention of its own.
     ///
     /// A push with a ``NewPush/supersedes`` key settles the older ones with that key, device token, app and environment
-    /// that are not marked as written, parked ones too: their outcome is `superseded`, not sent. If one of them is
-    /// written, and later would return to the queue or be parked, it is settled as `superseded` then.
+    /// that are not marked as written, including parked ones: they end as not sent, with the code `superseded`. An
+    /// older one that is marked as written is settled as `superseded` when it would return to the queue or be parked.
     ///
     /// - Parameters:
     ///   - pushes: any number.
@@ -52,7 +52,7 @@ public protocol PushQueue: Sendable {
 
     // MARK: Sending
 
-    /// Claims the pushes of one route that are due, the one that has been due the longest first.
+    /// Claims pushes of one route that are due, in the order in which they became due.
     ///
     /// A push with a ``NewPush/supersedes`` key is not due while another one with the same key, device token, app and
     /// environment is claimed or written. A push whose deadline or expiration has passed is not claimed; the call may
@@ -70,7 +70,7 @@ public protocol PushQueue: Sendable {
     ///
     /// - Parameters:
     ///   - claims: claims of this worker.
-    ///   - lease: how long the marks wait for an outcome: more than the longest time to an outcome.
+    ///   - lease: how long the marks wait for an outcome. Must be longer than an attempt can take.
     /// - Returns: for each claim, in order, whether this call has marked it. If false, the claim has ended (its lease
     ///   expired, or the push was released, parked, cancelled, superseded or settled) or was marked before: the push must
     ///   not be sent.
@@ -98,8 +98,8 @@ public protocol PushQueue: Sendable {
     func park(_ settlements: [Settlement]) async throws(QueueError)
 
     /// Ends the claims whose lease has expired: pushes without a mark are queued again; pushes with a mark end as
-    /// `unknown`, or are queued again if their owner asked for that. An engine that knows that a worker has died may end
-    /// its claims before.
+    /// `unknown`, or are queued again if their owner asked for that. An engine that knows that a worker has died may
+    /// end its claims earlier.
     ///
     /// - Returns: how many of each there were.
     func expireLeases() async throws(QueueError) -> ExpiredLeases
@@ -170,11 +170,11 @@ public protocol PushQueue: Sendable {
     /// Stores a small durable value; nil removes it.
     func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError)
 
-    /// Deletes what the retention no longer covers, and drops parked pushes that are too old. An engine may keep
-    /// something longer if the clock was set back meanwhile.
+    /// Deletes outcomes, payloads and keys whose retention is over, and drops parked pushes that are too old. An engine
+    /// may keep them longer if the clock was set back in the meantime.
     ///
     /// - Parameters:
-    ///   - retention: how long to keep what.
+    ///   - retention: how long to keep each of them.
     ///   - limit: the most outcomes, payloads, keys and parked pushes together to delete or drop in this call.
     /// - Returns: how many there were; `limit` if there may be more.
     func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int

@@ -10,7 +10,7 @@ public struct PushStatus: Sendable {
         case claimed
         /// Marked as written: it is being sent, or was sent, and has no outcome yet.
         case written
-        /// Cannot be sent. Somebody must retry or drop it.
+        /// Cannot be sent. An operator must retry or drop it.
         case parked
         /// Has its outcome.
         case settled
@@ -28,7 +28,7 @@ public struct PushStatus: Sendable {
     public var deadline: QueueTime
     /// How many times it was marked as written, since it was stored or last retried by a person.
     public var attempts: Int
-    /// Of a settled push its outcome; otherwise that of the attempts so far, if there is one.
+    /// The outcome of a settled push; otherwise the outcome of the attempts so far, if there is one.
     public var outcome: PushOutcome?
     /// When it was settled.
     public var settledAt: QueueTime?

@@ -6,7 +6,7 @@ import Synchronization
     import Foundation
 #endif
 
-/// The two times that a queue needs, so that tests can set them.
+/// The two clocks that a queue needs. Tests replace them.
 public protocol QueueClock: Sendable {
     /// The time of day, for `notBefore`, deadlines and expirations. It may jump.
     var now: QueueTime { get }
@@ -14,8 +14,8 @@ public protocol QueueClock: Sendable {
     var lease: QueueTime { get }
 }
 
-/// The clocks of the machine. Leases use the time of day at which the process started plus the time that has passed
-/// since then, so a jump of the clock expires none.
+/// The clocks of the machine. The time for leases is the time of day at the start of the process plus the time that has
+/// passed since then, so a jump of the clock expires no lease.
 public struct SystemQueueClock: QueueClock {
     private let start: QueueTime
     private let startInstant: ContinuousClock.Instant

@@ -39,7 +39,7 @@ public struct ConformanceCase: Sendable, CustomStringConvertible {
 
     public var description: String { self.name }
 
-    /// Runs the case. Has no effect if the fixture lacks what the case needs.
+    /// Runs the case. Returns without testing anything if the fixture lacks what the case needs.
     ///
     /// - Parameter fixture: a new fixture with an empty queue. Only this case uses it.
     /// - Throws: `ConformanceFailure` if the engine behaves otherwise, or the engine's error.
@@ -81,19 +81,19 @@ public protocol QueueFixture: Sendable {
     /// What this fixture cannot do. Cases that need it are left out.
     var lacks: Set<QueueAbility> { get }
 
-    /// A time that is longer than a few calls take. With a manual clock, any; with a real one, some 100 ms.
+    /// A time that is longer than a few calls take: any time with a manual clock, about 100 ms with a real one.
     var tick: Duration { get }
 
     /// The time of day of the queue.
     var now: QueueTime { get }
 
-    /// Opens the queue. It is empty at the first call; later calls follow `close` and find what it holds.
+    /// Opens the queue. The first call opens an empty queue; each later call follows `close` and opens the same queue.
     ///
     /// - Parameter capacity: the most pushes without an outcome; nil for no limit.
     func open(capacity: Int?) async throws -> any PushQueue
 
-    /// Leaves what SIGKILL would leave at this moment, and opens the queue again as a new process does. Calls may be
-    /// running. Their results are ignored.
+    /// Discards everything that SIGKILL would lose at this moment, and opens the queue again as a new process does.
+    /// Calls may be running; their results are ignored.
     ///
     /// - Parameter queue: the queue as it was opened before. It is not used again.
     func crash(_ queue: any PushQueue) async throws -> any PushQueue

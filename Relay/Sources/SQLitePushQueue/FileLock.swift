@@ -14,7 +14,7 @@ import PushQueue
 final class FileLock: Sendable {
     private let descriptor: Int32
 
-    /// - Throws: `QueueError.unusable` if another owner has the lock, in this process or another one; `unavailable` if
+    /// - Throws: `QueueError`: `inUse` if another owner has the lock, in this process or another one; `unavailable` if
     ///   the file cannot be opened.
     init(_ file: String, for database: String) throws(QueueError) {
         let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

@@ -6,8 +6,8 @@ import Synchronization
 /// Runs writing jobs of any number of tasks, many in one transaction: while one transaction commits, the next jobs
 /// gather. No job is finished before its transaction is committed.
 ///
-/// A job that fails is rolled back alone. If the whole transaction fails, its jobs are run again, each in a transaction
-/// of its own, so that only those fail that cannot be stored.
+/// A job that fails is rolled back alone. If the whole transaction fails, each of its jobs runs again in a separate
+/// transaction, so that only the jobs that cannot be stored fail.
 final class GroupCommit: Sendable {
     struct Job: Sendable {
         /// Whether the effect must survive a power failure.
@@ -29,7 +29,7 @@ final class GroupCommit: Sendable {
     private let options: SQLitePushQueue.Options
     private let clock: any QueueClock
     private let waiting = Mutex(Waiting())
-    /// Used only by the writer, whose runs do not overlap.
+    /// Only the writer uses it, and its runs do not overlap.
     private let state: Mutex<WriterState>
     private let published: Mutex<WriterState>
     private let commits = Atomic<Int>(0)

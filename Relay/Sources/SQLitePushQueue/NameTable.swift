@@ -2,7 +2,7 @@ import APNSModel
 import GRDB
 import PushQueue
 
-/// The numbers that stand for routes and callers in the tables. Reads the tables when it meets a new name or number.
+/// A cache of the numbers that stand for routes and callers in the tables.
 struct NameTable: Sendable {
     private var routeIDs: [Route: Int64] = [:]
     private var routes: [Int64: Route] = [:]

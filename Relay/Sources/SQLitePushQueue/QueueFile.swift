@@ -66,8 +66,8 @@ struct QueueFile {
         }
         let header = [UInt8](try handle.read(upToCount: 100) ?? Data())
         try handle.close()
-        // An empty file is no new one: this library creates files whole.
-        // The versions for writing and reading are 1, and 2 with a log.
+        // An empty file is not a new queue: this library never leaves a file that is only partly created.
+        // Bytes 18 and 19 are the versions for writing and reading: 1, or 2 with a write-ahead log.
         guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)),
             [1, 2].contains(header[18]), [1, 2].contains(header[19])
         else {
@@ -75,7 +75,7 @@ struct QueueFile {
         }
         let pageSize = UInt64(header[16]) << 8 | UInt64(header[17])
         let isWhole = pageSize < 512 || (self.size(of: self.path) ?? 0).isMultiple(of: pageSize)
-        // With a log, the last page may have been cut off by a crash. The log then has it.
+        // A crash may have cut off the last page. If there is a log, it contains this page.
         guard isWhole || (self.size(of: self.path + "-wal") ?? 0) > 0 else {
             throw QueueError.damaged(self.path, "The file was cut off.")
         }

@@ -8,8 +8,8 @@ import Foundation
 
 /// A queue in one SQLite file.
 ///
-/// One process uses a file at a time: an exclusive lock on `FILE.lock` is held until the queue is closed. Claims that are
-/// found when the file is opened therefore belong to a process that has ended, and end at once.
+/// One process at a time uses a file: the queue holds an exclusive lock on `FILE.lock` until it is closed. The claims
+/// that `open` finds in the file therefore belong to a process that has ended, and `open` ends them.
 ///
 /// Writing calls of all tasks are committed in groups. A commit is synchronised with the disk, so the effect of a call
 /// also survives a power failure. Reading calls never wait for writing ones.
@@ -32,7 +32,7 @@ public final class SQLitePushQueue: Sendable {
         }
     }
 
-    /// Receives the number of calls that a commit made durable, and its duration.
+    /// Receives the number of calls in a transaction, and the duration of the transaction with its commit.
     public typealias WhenCommitted = @Sendable (_ calls: Int, _ duration: Duration) -> Void
 
     /// What became of the claims of the process that used the file before.
@@ -60,10 +60,9 @@ public final class SQLitePushQueue: Sendable {
     ///   - options: the capacity and other limits.
     ///   - clock: the time of day and the time for leases.
     ///   - logger: receives what was found in the file.
-    ///   - whenCommitted: called after each commit, on the writer's thread, with the number of calls that it made durable
-    ///     and its duration.
-    /// - Throws: `QueueError`: `unusable` if another process uses the file, if it is damaged, if another program or a
-    ///   newer version wrote it; `unavailable` if it cannot be opened now.
+    ///   - whenCommitted: called after each commit, on the writer's thread.
+    /// - Throws: `QueueError`: `inUse` if another process uses the file; `unusable` if it is damaged, or if another
+    ///   program or a newer version wrote it; `unavailable` if it cannot be opened now.
     public static func open(
         file: String,
         options: Options = Options(),
@@ -254,7 +253,7 @@ extension WriteTransaction {
         }
         self.state.nextPosition = try self.next("position", ["push", "outcome", "idempotency"])
         self.state.nextCursor = try self.next("cursor", ["outcome"])
-        // Each opening has a range of its own, because a claim and its epoch may be lost when the process dies.
+        // Each opening has its own range of epochs, because a claim and its epoch may be lost when the process dies.
         let generation = (try self.counter("generation") ?? 0) &+ 1
         try self.setCounter("generation", generation)
         self.state.nextEpoch = generation << 32

@@ -1,12 +1,14 @@
 import GRDB
 
-/// The tables of the file, and how a file of an older version becomes one of this version.
+/// The tables of the file, and the upgrade of a file that an older version wrote.
 ///
-/// - `push`: pushes without an outcome. A row changes only when the push returns to the queue, because it is wide.
+/// - `push`: pushes without an outcome. Its rows are wide, so a row changes only when its push returns to the queue or
+///   is parked.
 /// - `queue`: the queued pushes of each route in the order in which they are due. A push that waits for another one with
 ///   the same supersede key has the time `held`.
 /// - `flight`: the claimed and the written pushes.
-/// - `parked`: the parked pushes. Their `push.expires` is NULL. A push that is in none of the three is damaged.
+/// - `parked`: the parked pushes. Their `push.expires` is NULL. Every row of `push` has a row in one of `queue`,
+///   `flight` and `parked`.
 /// - `attempt`: the outcome of the attempts of pushes that returned to the queue or were parked.
 /// - `outcome`: settled pushes in the order of the feed.
 /// - `payload`: the payloads of settled pushes, if they are kept.

@@ -53,7 +53,7 @@ extension WriteTransaction {
         return batch
     }
 
-    /// Settles those of the first pushes of a route that are overdue or cannot be read.
+    /// Reads the first due pushes of a route, and settles those that are overdue or cannot be read.
     func settleUnclaimable(of route: Route, limit: Int) throws {
         guard let routeID = try self.state.names.id(of: route, in: self.db) else { return }
         var found: [(position: Int64, isOverdue: Bool)] = []
@@ -115,7 +115,7 @@ extension WriteTransaction {
         if let outcome { try self.settle(push, at: .queued, with: outcome) }
     }
 
-    // The order of the tables is fixed, because the first pushes of `queue` are asked for.
+    // CROSS JOIN fixes the order of the tables: SQLite must scan `queue` first.
     private static let dueSQL = """
         SELECT queue.due, queue.position, id, expires, token, topic, type, priority, expiration, collapse, payload,
         queued_at, deadline, attempts, resends, tried

@@ -2,7 +2,7 @@ import APNSModel
 import GRDB
 import PushQueue
 
-/// Ends a call without an effect because of conflicts.
+/// Rolls a call of `enqueue` back because of conflicts.
 struct EnqueueConflict: Error {
     var results: [EnqueueResult]
 }

@@ -2,9 +2,9 @@ import APNSModel
 import PushQueue
 
 extension WriteTransaction {
-    /// Deletes what the retention no longer covers.
+    /// Deletes rows whose retention is over, and drops parked pushes that are too old.
     ///
-    /// - Returns: the number of deleted rows, at most `limit`.
+    /// - Returns: the number of deleted rows and dropped pushes, at most `limit`.
     func prune(_ retention: Retention, limit: Int) throws -> Int {
         let limit = max(limit, 0)
         var deleted = try self.pruneIdempotencyKeys(self.cutoff(retention.idempotencyKeys), limit: limit)
@@ -99,7 +99,8 @@ extension WriteTransaction {
         return try sql.first { $0.int64(0) }
     }
 
-    /// Gives free pages back to the file system if more than a quarter of a larger file is free.
+    /// Returns up to 1,024 free pages to the file system if more than a quarter of the file, and more than 4,096 pages,
+    /// are free.
     private func shrink() throws {
         let free = try self.db.prepared("PRAGMA freelist_count").first { $0.int64(0) } ?? 0
         let pages = try self.db.prepared("PRAGMA page_count").first { $0.int64(0) } ?? 0

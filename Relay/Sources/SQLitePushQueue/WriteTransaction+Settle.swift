@@ -66,7 +66,13 @@ extension WriteTransaction {
     func release(_ releases: [Release]) throws {
         for release in releases {
             guard let (push, place) = try self.claimed(release.claim) else { continue }
-            try self.requeue(push, from: place, due: release.notBefore, outcome: release.outcome)
+            try self.requeue(
+                push,
+                from: place,
+                due: release.notBefore,
+                outcome: release.outcome,
+                countsAttempt: release.countsAttempt
+            )
         }
     }
 
@@ -106,7 +112,13 @@ extension WriteTransaction {
     ///
     /// - Returns: whether it is queued.
     @discardableResult
-    private func requeue(_ push: Push, from place: Place, due: QueueTime, outcome: PushOutcome?) throws -> Bool {
+    private func requeue(
+        _ push: Push,
+        from place: Place,
+        due: QueueTime,
+        outcome: PushOutcome?,
+        countsAttempt: Bool = true
+    ) throws -> Bool {
         var push = push
         let tried = try self.addAttempt(outcome, of: push)
         push.hasAttempt = tried != 0
@@ -119,7 +131,7 @@ extension WriteTransaction {
         let due = min(due.millisecondsSince1970, Schema.held - 1)
         let update = try self.db.prepared("UPDATE push SET due = ?, attempts = ?, tried = ? WHERE position = ?")
         update.bind(1, due)
-        update.bind(2, push.attempts + (place.isWritten ? 1 : 0))
+        update.bind(2, push.attempts + (place.isWritten && countsAttempt ? 1 : 0))
         update.bind(3, tried)
         update.bind(4, push.position)
         try update.run()

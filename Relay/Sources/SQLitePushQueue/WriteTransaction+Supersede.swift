@@ -1,8 +1,8 @@
 import APNSModel
 import PushQueue
 
-/// Among pushes with equal supersede key, device token, app and environment, at most one is claimed or written, and at
-/// most one is not written. The latter is the newest. While another one is written, it is held.
+/// Of the unsettled pushes with equal supersede key, device token, app and environment, at most one is written, and at
+/// most one is not. The one that is not written is the newest. It is held while the other one is written.
 extension WriteTransaction {
     /// Settles the pushes that a new one replaces.
     ///
@@ -25,7 +25,7 @@ extension WriteTransaction {
         try self.rivals(of: push).contains { $0.position > push.position }
     }
 
-    /// Queues the push that was held because of this one, unless there is another reason.
+    /// Releases the push that was held because of this one, unless another one is claimed or written.
     func queueHeld(after push: Push) throws {
         let rivals = try self.rivals(of: push)
         for rival in rivals where try self.place(of: rival).epoch != nil { return }

@@ -3,7 +3,7 @@ import Logging
 import PushQueue
 import Synchronization
 
-/// What all routes share.
+/// The queue, the settings and the limits that all routes share.
 struct DispatchContext: Sendable {
     let queue: any PushQueue
     let clock: any QueueClock

@@ -3,13 +3,13 @@ import Logging
 import PushQueue
 import ServiceLifecycle
 
-/// Takes due pushes from the queue and sends them, route by route; settles overdue pushes, ends expired leases and
-/// deletes what the retention no longer covers.
+/// Takes due pushes from the queue and sends them, each route on its own. Also settles overdue pushes, ends expired
+/// leases, and prunes the queue.
 actor Dispatcher: Service {
     /// Returns the sender of a route; nil if the settings have no such app or environment.
     typealias SenderOfRoute = @Sendable (Route) -> (any PushSender)?
 
-    /// The time between two looks at the queue. New pushes of this process are sent at once.
+    /// How often to read the queue without a signal. A request that stores pushes signals at once.
     private static let interval = Duration.seconds(1)
 
     private nonisolated let context: DispatchContext
@@ -21,14 +21,16 @@ actor Dispatcher: Service {
 
     private var sending: [Route: RouteSend] = [:]
     private var pauses: [Route: RoutePause] = [:]
+    /// Routes that the settings do not have and whose pushes are being parked.
+    private var parking: Set<Route> = []
     private var lastExpiry: QueueTime?
     private var lastPrune: QueueTime?
 
     /// - Parameters:
     ///   - context: what all routes share.
     ///   - metrics: counts what the dispatcher does.
-    ///   - retention: how long to keep what.
-    ///   - stopSending: makes the senders end all pushes that they still have, when a shutdown takes too long.
+    ///   - retention: how long the queue keeps outcomes, payloads, keys and parked pushes.
+    ///   - stopSending: called if a shutdown takes too long. Makes the senders end all of their pushes.
     ///   - sender: the sender of a route.
     init(
         context: DispatchContext,
@@ -63,35 +65,47 @@ actor Dispatcher: Service {
         }
     }
 
-    /// Runs until graceful shutdown: then takes no more pushes, and returns once those in flight have their outcomes.
+    /// Begins the shutdown: no more pushes are taken from the queue.
+    nonisolated func stop() {
+        self.context.isStopping.set()
+        self.wakeup.signal()
+    }
+
+    /// Runs until ``stop()``, graceful shutdown or cancellation. Takes no more pushes then, and returns once the outcomes
+    /// of those in flight are stored, and after its turn has come in a graceful shutdown.
     func run() async {
         let context = self.context
+        // Not a child: a cancelled task could not wait for the outcomes of the pushes in flight.
+        let storing = Task { await context.outbox.run() }
         await withGracefulShutdownHandler {
-            await withTaskGroup(of: Void.self) { group in
-                group.addTask { await context.outbox.run() }
-                await withTaskGroup(of: Void.self) { sends in
-                    while !context.isStopping.isSet, !Task.isCancelled {
-                        await self.startDueRoutes(&sends)
-                        await self.maintain()
-                        await self.waitForWork()
-                    }
-                    context.isStopping.set()
-                    self.signalAll()
-                    sends.addTask { await self.stopSendingIfSlow() }
-                    await self.waitForSends()
-                    sends.cancelAll()
+            let slow = await withDiscardingTaskGroup { sends in
+                while !context.isStopping.isSet, !Task.isCancelled {
+                    await self.startDueRoutes(&sends)
+                    await self.maintain()
+                    await self.waitForWork()
                 }
-                context.outbox.close()
+                context.isStopping.set()
+                self.signalAll()
+                return Task { await self.stopSendingIfSlow() }
             }
+            slow.cancel()
         } onGracefulShutdown: {
-            context.isStopping.set()
-            self.wakeup.signal()
+            self.stop()
         }
+        context.outbox.close()
+        let late = Task {
+            try await Task.sleep(for: context.settings.shutdownTimeout / 2)
+            storing.cancel()
+        }
+        await storing.value
+        late.cancel()
+        // A service group takes a service that ends before its turn for a failure.
+        try? await gracefulShutdown()
     }
 
     // MARK: Routes
 
-    private func startDueRoutes(_ sends: inout TaskGroup<Void>) async {
+    private func startDueRoutes(_ sends: inout DiscardingTaskGroup) async {
         let queued: [QueuedRoute]
         do throws(QueueError) {
             queued = try await self.context.queue.queuedRoutes()
@@ -99,6 +113,7 @@ actor Dispatcher: Service {
             self.context.logger.warning("The queue cannot be read; trying again", metadata: ["error": "\(error)"])
             return
         }
+        for send in self.sending.values { send.checkWaiting() }
         let now = self.context.clock.now
         let lease = self.context.clock.lease
         for entry in queued where entry.due <= now {
@@ -110,10 +125,14 @@ actor Dispatcher: Service {
         }
     }
 
-    private func start(_ route: Route, _ sends: inout TaskGroup<Void>) {
+    private func start(_ route: Route, _ sends: inout DiscardingTaskGroup) {
         guard let sender = self.sender(route) else {
-            let context = self.context
-            sends.addTask { await UnknownRoute(route: route, context: context).parkAll() }
+            guard self.parking.insert(route).inserted else { return }
+            let unknown = UnknownRoute(route: route, context: self.context, metrics: self.metrics)
+            sends.addTask {
+                await unknown.parkAll()
+                await self.endParking(route)
+            }
             return
         }
         let send = RouteSend(
@@ -129,6 +148,8 @@ actor Dispatcher: Service {
         }
     }
 
+    private func endParking(_ route: Route) { self.parking.remove(route) }
+
     private func end(_ send: RouteSend) {
         self.sending[send.route] = nil
         let pause = send.pause
@@ -139,8 +160,8 @@ actor Dispatcher: Service {
             )
         }
         self.pauses[send.route] = pause
-        // Only then: a due push that cannot be claimed yet would otherwise be tried again without end.
-        if send.isSignalled || self.context.isStopping.isSet { self.wakeup.signal() }
+        // Without the condition, a push that is due but cannot be claimed yet would restart the route in a busy loop.
+        if send.hasNews { self.wakeup.signal() }
     }
 
     private func signalAll() {
@@ -160,11 +181,7 @@ actor Dispatcher: Service {
 
     // MARK: Shutdown
 
-    private func waitForSends() async {
-        while !self.sending.isEmpty { await self.waitForWork() }
-    }
-
-    /// Ends the pushes in flight after most of the time for a shutdown, so that their outcomes can still be stored.
+    /// Ends the pushes in flight after half of the time for a shutdown, so that their outcomes can still be stored.
     private func stopSendingIfSlow() async {
         guard (try? await Task.sleep(for: self.context.settings.shutdownTimeout / 2)) != nil else { return }
         self.stopSending()
@@ -174,20 +191,35 @@ actor Dispatcher: Service {
 
     private func maintain() async {
         let lease = self.context.clock.lease
-        do throws(QueueError) {
-            let overdue = try await self.context.queue.settleOverdue(limit: 1_000)
+        let queue = self.context.queue
+        await self.attempt("settle overdue pushes") { () throws(QueueError) in
+            let overdue = try await queue.settleOverdue(limit: 1_000)
             if overdue == 1_000 { self.wakeup.signal() }
-            if Self.isDue(self.lastExpiry, every: .seconds(10), at: lease) {
+        }
+        // Outcomes that wait for the disk come first: their pushes would end as unknown.
+        if Self.isDue(self.lastExpiry, every: .seconds(10), at: lease), !self.context.outbox.isBehind {
+            await self.attempt("end expired leases") { () throws(QueueError) in
+                let expired = try await queue.expireLeases()
                 self.lastExpiry = lease
-                self.log(try await self.context.queue.expireLeases())
+                self.log(expired)
             }
-            if Self.isDue(self.lastPrune, every: .seconds(60), at: lease) {
-                let pruned = try await self.context.queue.prune(self.retention, limit: 5_000)
-                // The next look goes on if there may be more.
+        }
+        if Self.isDue(self.lastPrune, every: .seconds(60), at: lease) {
+            let retention = self.retention
+            await self.attempt("delete what is no longer kept") { () throws(QueueError) in
+                let pruned = try await queue.prune(retention, limit: 5_000)
+                // If there may be more, the next pass continues at once.
                 if pruned < 5_000 { self.lastPrune = lease } else { self.wakeup.signal() }
             }
+        }
+    }
+
+    private func attempt(_ purpose: String, _ call: () async throws(QueueError) -> Void) async {
+        do throws(QueueError) {
+            try await call()
         } catch {
-            self.context.logger.warning("The queue's maintenance failed; trying again", metadata: ["error": "\(error)"])
+            self.metrics.storageFailed(error)
+            self.context.logger.warning("The queue cannot \(purpose); trying again", metadata: ["error": "\(error)"])
         }
     }
 
@@ -207,10 +239,11 @@ actor Dispatcher: Service {
     }
 }
 
-/// Parks the pushes of a route that the settings do not have.
+/// Parks the pushes of a route whose app or environment is not in the settings.
 struct UnknownRoute {
     let route: Route
     let context: DispatchContext
+    let metrics: RelayMetrics
 
     func parkAll() async {
         while !self.context.isStopping.isSet {
@@ -225,6 +258,7 @@ struct UnknownRoute {
                 try await self.context.queue.park(
                     claimed.map { push in Settlement(claim: push.claim, outcome: .failed(self.error(of: push))) }
                 )
+                for _ in claimed { self.metrics.parked(self.route) }
             } catch {
                 self.context.logger.warning(
                     "The pushes of an unknown route cannot be parked",

@@ -4,7 +4,7 @@ import Synchronization
 /// that a crash can leave `unknown`.
 ///
 /// A route may hold at most four times as many places as are free. One route alone uses four fifths of the window, and
-/// there is always room for another one, even if all others are stuck.
+/// each further one four fifths of the rest, so a few routes that are stuck leave room for another one.
 final class InFlightWindow: Sendable {
     private struct State {
         var inFlight = 0

@@ -5,14 +5,15 @@ import Synchronization
 
 /// Stores the results of attempts. While one batch is being stored, the next one gathers.
 ///
-/// A result stays here until it is durable: if the disk is full, the outbox tries again until it is not. The window
-/// limits how many there can be.
+/// A result stays here until it is durable: while the disk is full, the outbox retries. `InFlightWindow` limits how
+/// many results there can be.
 final class Outbox: Sendable {
     /// The result of one attempt.
     struct Entry: Sendable {
         var route: Route
         var claim: Claim
-        var outcome: PushOutcome
+        /// The outcome; nil for a push that returns to the queue without an attempt.
+        var outcome: PushOutcome?
         var decision: RetryRules.Decision
         /// Called once the result is durable.
         var whenStored: @Sendable () -> Void
@@ -21,6 +22,7 @@ final class Outbox: Sendable {
     private struct State {
         var entries: [Entry] = []
         var isClosed = false
+        var isBehind = false
     }
 
     private let queue: any PushQueue
@@ -57,115 +59,131 @@ final class Outbox: Sendable {
         self.wakeup.signal()
     }
 
-    /// Stores results until the outbox is closed and empty, or the task is cancelled.
+    /// Whether results wait because they could not be stored.
+    var isBehind: Bool { self.state.withLock { $0.isBehind } }
+
+    /// Stores results until the outbox is closed and everything is stored. If the task is cancelled, results that cannot
+    /// be stored at once are given up: their pushes keep their marks.
     func run() async {
         while true {
             let (entries, isClosed) = self.state.withLock { state in
                 defer { state.entries = [] }
                 return (state.entries, state.isClosed)
             }
-            if entries.isEmpty {
-                if isClosed || Task.isCancelled { return }
-                await self.wakeup.wait()
+            if !entries.isEmpty {
+                await self.store(entries)
+            } else if isClosed {
+                return
             } else {
-                guard await self.store(entries) else { return }
-                for entry in entries { entry.whenStored() }
+                await self.wakeup.wait()
             }
         }
     }
 
-    /// - Returns: false if the queue is closed or unusable, or the task was cancelled. The pushes then keep their marks.
-    private func store(_ entries: [Entry]) async -> Bool {
+    private func store(_ entries: [Entry]) async {
         var settled: [Entry] = []
-        var released: [Release] = []
+        var released: [Entry] = []
         var parked: [Entry] = []
         for entry in entries {
             switch entry.decision {
             case .settle: settled.append(entry)
-            case .release(let time):
-                released.append(Release(claim: entry.claim, notBefore: time, outcome: entry.outcome))
+            case .release: released.append(entry)
             case .park: parked.append(entry)
             }
         }
-        async let settling: Bool = self.settle(settled)
-        async let releasing: Bool = self.store("take back", released) { queue, releases throws(QueueError) in
-            try await queue.release(releases)
+        async let settling: Void = self.store("settle", settled) { entries throws(QueueError) in
+            try await self.settle(entries)
         }
-        async let parking: Bool = self.store("park", parked.map(\.settlement)) { queue, parked throws(QueueError) in
-            try await queue.park(parked)
+        async let releasing: Void = self.store("take back", released) { entries throws(QueueError) in
+            try await self.release(entries)
         }
-        let results = await (settling, releasing, parking)
-        guard results.0, results.1, results.2 else { return false }
-        for entry in entries {
-            switch entry.decision {
-            case .settle: break
-            case .release: self.metrics.retried(entry.route)
-            case .park: self.metrics.parked(entry.route)
-            }
+        async let parking: Void = self.store("park", parked) { entries throws(QueueError) in
+            try await self.park(entries)
         }
-        return true
+        _ = await (settling, releasing, parking)
     }
 
-    private func settle(_ entries: [Entry]) async -> Bool {
-        let results = Mutex<[SettleResult]>([])
-        let isStored = await self.store("settle", entries.map(\.settlement)) { queue, settlements throws(QueueError) in
-            let stored = try await queue.settle(settlements)
-            results.withLock { $0 = stored }
+    /// Calls the queue until it succeeds, and then returns the places of the entries.
+    private func store(
+        _ purpose: String,
+        _ entries: [Entry],
+        _ call: @Sendable ([Entry]) async throws(QueueError) -> Void
+    ) async {
+        var delay = Duration.milliseconds(50)
+        while !entries.isEmpty {
+            do throws(QueueError) {
+                try await call(entries)
+                self.state.withLock { $0.isBehind = false }
+                break
+            } catch {
+                let isFinal = error.code == .closed || error.code == .unusable
+                self.metrics.storageFailed(error)
+                self.logger.error(
+                    "The queue cannot \(purpose) pushes\(isFinal ? "" : "; trying again")",
+                    metadata: ["error": "\(error)", "pushes": "\(entries.count)"]
+                )
+                if isFinal {
+                    // A damaged row must not keep the others from being stored.
+                    if error.code == .unusable, entries.count > 1 {
+                        for entry in entries { await self.store(purpose, [entry], call) }
+                        return
+                    }
+                    break
+                }
+            }
+            self.state.withLock { $0.isBehind = true }
+            try? await Task.sleep(for: delay)
+            if Task.isCancelled { break }
+            delay = min(delay * 2, .seconds(5))
         }
-        guard isStored else { return false }
-        if !entries.isEmpty { self.whenSettled() }
-        for (entry, result) in zip(entries, results.withLock { $0 }) {
+        for entry in entries { entry.whenStored() }
+    }
+
+    private func release(_ entries: [Entry]) async throws(QueueError) {
+        try await self.queue.release(entries.compactMap(\.release))
+        for entry in entries { self.metrics.retried(entry.route) }
+    }
+
+    private func park(_ entries: [Entry]) async throws(QueueError) {
+        try await self.queue.park(entries.compactMap(\.settlement))
+        for entry in entries { self.metrics.parked(entry.route) }
+    }
+
+    private func settle(_ entries: [Entry]) async throws(QueueError) {
+        let results = try await self.queue.settle(entries.compactMap(\.settlement))
+        self.whenSettled()
+        for (entry, result) in zip(entries, results) {
+            guard let outcome = entry.outcome else { continue }
             switch result {
             case .settled:
-                self.metrics.settled(entry.outcome, entry.route)
+                self.metrics.settled(outcome, entry.route)
             case .alreadySettled(let first):
                 self.metrics.late(entry.route)
                 self.logger.warning(
                     "An outcome came after the push had one; the first one stays",
                     metadata: [
                         "id": "\(entry.claim.id)", "first": "\(first.certainty.rawValue)",
-                        "late": "\(entry.outcome.certainty.rawValue)",
+                        "late": "\(outcome.certainty.rawValue)",
                     ]
                 )
             case .stale:
                 self.metrics.late(entry.route)
                 self.logger.warning(
-                    "An outcome came after another worker had taken the push",
-                    metadata: ["id": "\(entry.claim.id)", "late": "\(entry.outcome.certainty.rawValue)"]
+                    "An outcome came after the claim of the push had ended",
+                    metadata: ["id": "\(entry.claim.id)", "late": "\(outcome.certainty.rawValue)"]
                 )
             }
-        }
-        return true
-    }
-
-    /// Calls the queue until it succeeds.
-    private func store<Item: Sendable>(
-        _ purpose: String,
-        _ items: [Item],
-        _ call: @Sendable (any PushQueue, [Item]) async throws(QueueError) -> Void
-    ) async -> Bool {
-        guard !items.isEmpty else { return true }
-        var delay = Duration.milliseconds(50)
-        while true {
-            do throws(QueueError) {
-                try await call(self.queue, items)
-                return true
-            } catch {
-                let isFinal = error.code == .closed || error.code == .unusable
-                self.logger.error(
-                    "The queue cannot \(purpose) pushes\(isFinal ? "" : "; trying again")",
-                    metadata: ["error": "\(error)", "pushes": "\(items.count)"]
-                )
-                self.metrics.storageFailed(error)
-                if isFinal { return false }
-            }
-            try? await Task.sleep(for: delay)
-            if Task.isCancelled { return false }
-            delay = min(delay * 2, .seconds(5))
         }
     }
 }
 
 extension Outbox.Entry {
-    fileprivate var settlement: Settlement { Settlement(claim: self.claim, outcome: self.outcome) }
+    fileprivate var settlement: Settlement? {
+        self.outcome.map { Settlement(claim: self.claim, outcome: $0) }
+    }
+
+    fileprivate var release: Release? {
+        guard case .release(let time, let countsAttempt) = self.decision else { return nil }
+        return Release(claim: self.claim, notBefore: time, outcome: self.outcome, countsAttempt: countsAttempt)
+    }
 }

@@ -6,8 +6,8 @@ struct RetryRules: Sendable, Hashable {
     enum Decision: Sendable, Hashable {
         /// The outcome is final.
         case settle
-        /// The push returns to the queue, due at this time.
-        case release(notBefore: QueueTime)
+        /// The push returns to the queue, due at this time. The attempt counts if the push itself was at fault.
+        case release(notBefore: QueueTime, countsAttempt: Bool)
         /// Somebody must decide: the push was sent back too often, or can never be sent.
         case park
     }
@@ -27,13 +27,14 @@ struct RetryRules: Sendable, Hashable {
         guard let error = outcome.error else { return .settle }
         if self.isFinal(error, for: push) { return .settle }
         let next = now.advanced(by: max(error.retryAfter ?? .zero, self.delay(after: push.attempts)))
-        // A push that would be too late then has its outcome now.
+        // If the next attempt would be too late, the outcome is final now.
         guard next < push.deadline, !push.push.isExpired(at: next) else { return .settle }
-        if RouteFault(error) == nil, push.attempts + 1 >= self.maxAttempts { return .park }
-        return .release(notBefore: next)
+        let isOwnFault = RouteFault(error) == nil
+        if isOwnFault, push.attempts + 1 >= self.maxAttempts { return .park }
+        return .release(notBefore: next, countsAttempt: isOwnFault)
     }
 
-    /// Whether another attempt is pointless or could show the push twice.
+    /// Whether another attempt would fail in the same way, or could show the push twice.
     private func isFinal(_ error: PushError, for push: ClaimedPush) -> Bool {
         switch error.certainty {
         case .accepted: true
@@ -53,21 +54,5 @@ struct RetryRules: Sendable, Hashable {
 extension PreparedPush {
     func isExpired(at time: QueueTime) -> Bool {
         self.isExpired(atSecondsSince1970: time.millisecondsSince1970 / 1_000)
-    }
-}
-
-/// An error that would meet every push of a route, so that the route pauses.
-struct RouteFault: Sendable, Hashable {
-    var message: String
-
-    /// Nil for errors of a single push.
-    init?(_ error: PushError) {
-        switch error.code {
-        case .unavailable, .credential, .configuration, .suspectedMisconfiguration, .notRunning, .queueFull:
-            self.message = error.message
-        default:
-            guard error.advice == .fixCredential else { return nil }
-            self.message = error.message
-        }
     }
 }

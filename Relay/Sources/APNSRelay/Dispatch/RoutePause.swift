@@ -1,7 +1,8 @@
+import APNSModel
 import PushQueue
 
-/// Stops a route for a while after errors that would meet every one of its pushes, so that an outage does not consume
-/// the attempts of all of them. After a pause, a few pushes test whether the error is gone.
+/// Stops a route for a while after errors that would meet every one of its pushes, so that an outage does not use up the
+/// attempts of all of them. After a pause, a few pushes test whether the error is gone.
 struct RoutePause: Sendable, Hashable {
     static let firstPause = Duration.seconds(1)
     static let longestPause = Duration.seconds(60)
@@ -17,6 +18,22 @@ struct RoutePause: Sendable, Hashable {
 
     func isPaused(at now: QueueTime) -> Bool { self.until.map { now < $0 } ?? false }
 
+    /// Takes the outcome of an attempt into account.
+    ///
+    /// - Parameters:
+    ///   - outcome: the outcome.
+    ///   - now: a time that never jumps.
+    mutating func record(_ outcome: PushOutcome, at now: QueueTime) {
+        if let error = outcome.error, let fault = RouteFault(error) {
+            self.fail(fault, retryAfter: error.retryAfter, at: now)
+        } else if outcome.certainty == .rejected, outcome.error?.suggestsMisconfiguration ?? false {
+            // Says nothing about a route that works. Of a route that is being tested, it confirms the suspicion.
+            if let reason, self.isProbing { self.fail(RouteFault(reason), retryAfter: nil, at: now) }
+        } else if outcome.certainty == .accepted || outcome.certainty == .rejected {
+            self = RoutePause()
+        }
+    }
+
     /// An attempt failed for a reason that would meet every push. Further failures within a pause change nothing.
     mutating func fail(_ fault: RouteFault, retryAfter: Duration?, at now: QueueTime) {
         guard !self.isPaused(at: now) else { return }
@@ -25,9 +42,31 @@ struct RoutePause: Sendable, Hashable {
         self.reason = fault.message
         self.until = now.advanced(by: max(pause, min(retryAfter ?? .zero, Self.longestPause)))
     }
+}
 
-    /// A push got a response that does not stop the route.
-    mutating func succeed() {
-        self = RoutePause()
+/// An error that would meet every push of a route, so that the route pauses.
+struct RouteFault: Sendable, Hashable {
+    var message: String
+
+    init(_ message: String) {
+        self.message = message
+    }
+
+    /// Nil for errors of a single push.
+    init?(_ error: PushError) {
+        switch error.code {
+        case .unavailable, .credential, .configuration, .suspectedMisconfiguration, .notRunning, .queueFull:
+            self.message = error.message
+        default:
+            guard error.advice == .fixCredential else { return nil }
+            self.message = error.message
+        }
+    }
+}
+
+extension PushError {
+    /// Whether the rejection is of the kind that many pushes get if the environment or the topic is wrong.
+    fileprivate var suggestsMisconfiguration: Bool {
+        self.advice == .checkEnvironment || self.reason == .topicDisallowed
     }
 }

@@ -7,20 +7,36 @@ import Synchronization
 ///
 /// Each batch is claimed, marked as written and only then given to the bulk call. The next batch is claimed while the
 /// current one is being marked.
+///
+/// A bulk call that cannot send pulls nothing. Pushes that were marked for it would wait without an end, so the call is
+/// stopped when the route pauses, and when a push has waited for ``longestWait``. What it has not pulled returns to the
+/// queue: it was provably not sent.
 final class RouteSend: Sendable {
+    /// A push that is marked and has no outcome.
+    private struct Pending {
+        var push: ClaimedPush
+        var markedAt: QueueTime
+        var isPulled = false
+    }
+
     private struct State {
-        /// Marked and given to the bulk call, without an outcome.
-        var pending: [APNSID: ClaimedPush] = [:]
+        var pending: [APNSID: Pending] = [:]
         /// Places of the window: claimed, marked, or waiting in the outbox.
         var held = 0
         var pause: RoutePause
         /// The bulk call has ended.
         var isOver = false
+        /// There may be pushes that came after the last claim.
+        var hasNews = false
     }
+
+    /// How long a marked push may wait for the bulk call to pull it.
+    static let longestWait = Duration.seconds(5)
 
     let route: Route
     private let sender: any PushSender
     private let context: DispatchContext
+    private let control = BulkControl()
     private let wakeup = Wakeup()
     private let state: Mutex<State>
 
@@ -34,12 +50,24 @@ final class RouteSend: Sendable {
     var pause: RoutePause { self.state.withLock { $0.pause } }
 
     /// There may be new pushes, or the relay is stopping.
-    func signal() { self.wakeup.signal() }
+    func signal() {
+        self.state.withLock { $0.hasNews = true }
+        self.wakeup.signal()
+    }
 
-    /// Whether there was a signal after the last look at the queue.
-    var isSignalled: Bool { self.wakeup.isSignalled }
+    /// Whether there was a signal after the last claim.
+    var hasNews: Bool { self.state.withLock { $0.hasNews } }
 
-    /// Returns once every push that was marked has an outcome that is durable or in the outbox.
+    /// Stops the bulk call if a push has waited too long to be pulled.
+    func checkWaiting() {
+        let limit = self.context.clock.lease.advanced(by: .zero - Self.longestWait)
+        let isStuck = self.state.withLock { state in
+            state.pending.values.contains { !$0.isPulled && $0.markedAt < limit }
+        }
+        if isStuck { self.stop() }
+    }
+
+    /// Returns once every push that was marked has an outcome that is in the outbox, or has returned to it.
     func run() async {
         let (rows, input) = AsyncStream.makeStream(of: ClaimedPush.self)
         await withTaskGroup(of: Void.self) { group in
@@ -52,50 +80,70 @@ final class RouteSend: Sendable {
                 options: BulkOptions(
                     maxInFlight: self.context.window.limit,
                     deadline: self.context.settings.attemptDeadline,
-                    lane: self.route.lane
+                    lane: self.route.lane,
+                    control: self.control
                 ),
                 apnsID: { $0.claim.id },
-                push: { ($0.push, $0.token) }
+                push: { try self.pulled($0) }
             )
             for await delivery in deliveries { self.record(delivery.outcome, of: delivery.element) }
             self.state.withLock { $0.isOver = true }
-            self.signal()
+            self.wakeup.signal()
             self.context.window.wakeAll()
             await group.waitForAll()
         }
-        // A call that stops early leaves rows that it has not pulled. Those were never sent.
         let left = self.state.withLock { state in
             defer { state.pending = [:] }
             return state.pending.values
         }
-        for push in left {
-            let error = PushError(
-                code: .cancelled,
-                certainty: .notSent,
-                apnsID: push.claim.id,
-                message: "the bulk call ended before it took the push"
-            )
-            self.store(.failed(error), of: push)
-        }
+        for pending in left { self.takeBack(pending.push) }
     }
 
-    // MARK: Outcomes
+    private func stop() {
+        self.control.stop()
+        self.wakeup.signal()
+        self.context.window.wakeAll()
+    }
+
+    // MARK: The bulk call
+
+    /// Called when the bulk call pulls a push.
+    private func pulled(_ push: ClaimedPush) throws(OverdueError) -> (PreparedPush, DeviceToken) {
+        self.state.withLock { $0.pending[push.claim.id]?.isPulled = true }
+        if push.overdueOutcome(at: self.context.clock.now) != nil { throw OverdueError() }
+        return (push.push, push.token)
+    }
+
+    /// The deadline passed between the mark and the moment at which the bulk call pulled the push.
+    private struct OverdueError: Error {}
 
     private func record(_ outcome: PushOutcome, of push: ClaimedPush) {
-        let now = self.context.clock.lease
-        self.state.withLock { state in
-            state.pending[push.claim.id] = nil
-            if let error = outcome.error, let fault = RouteFault(error) {
-                state.pause.fail(fault, retryAfter: error.retryAfter, at: now)
-            } else if outcome.certainty == .accepted || outcome.certainty == .rejected {
-                state.pause.succeed()
-            }
+        var outcome = outcome
+        // The bulk call reports the error of `pulled` as one of validation.
+        if outcome.error?.code == .validation, let overdue = push.overdueOutcome(at: self.context.clock.now) {
+            outcome = overdue
         }
+        let now = self.context.clock.lease
+        let isPaused = self.state.withLock { state in
+            state.pending[push.claim.id] = nil
+            state.pause.record(outcome, at: now)
+            return state.pause.isPaused(at: now)
+        }
+        if isPaused, !self.control.isStopped { self.stop() }
         self.store(outcome, of: push)
     }
 
     private func store(_ outcome: PushOutcome, of push: ClaimedPush) {
         let decision = self.context.rules.decide(outcome, for: push, at: self.context.clock.now)
+        self.add(push, outcome, decision)
+    }
+
+    /// Returns a push to the queue that was marked and not sent.
+    private func takeBack(_ push: ClaimedPush) {
+        self.add(push, nil, .release(notBefore: self.context.clock.now, countsAttempt: false))
+    }
+
+    private func add(_ push: ClaimedPush, _ outcome: PushOutcome?, _ decision: RetryRules.Decision) {
         self.context.outbox.add(
             Outbox.Entry(route: self.route, claim: push.claim, outcome: outcome, decision: decision) {
                 self.giveBack(1)
@@ -109,7 +157,7 @@ final class RouteSend: Sendable {
             return state.held == 0
         }
         self.context.window.release(places)
-        if isIdle { self.signal() }
+        if isIdle { self.wakeup.signal() }
     }
 
     // MARK: Feeding
@@ -135,10 +183,11 @@ final class RouteSend: Sendable {
             let generation = self.context.window.generation
             let now = self.context.clock.lease
             let (isOver, held, limit) = self.state.withLock { state in
+                state.hasNews = false
                 let isOver = state.isOver || state.pause.isPaused(at: now)
                 return (isOver, state.held, state.pause.isProbing ? RoutePause.probes : Int.max)
             }
-            if isOver || self.context.isStopping.isSet || Task.isCancelled { return nil }
+            if isOver || self.control.isStopped || self.context.isStopping.isSet || Task.isCancelled { return nil }
             let wanted = min(self.context.settings.batch, limit - min(held, limit))
             let places = wanted > 0 ? self.context.window.reserve(wanted, held: held) : 0
             guard places > 0 else {
@@ -155,8 +204,15 @@ final class RouteSend: Sendable {
                 )
             }
             self.giveBack(places - (claimed?.count ?? 0))
+            if claimed == nil { self.pauseForQueue() }
             return claimed
         }
+    }
+
+    /// The queue cannot be used at all: without a pause, the route would be started again at once.
+    private func pauseForQueue() {
+        let now = self.context.clock.lease
+        self.state.withLock { $0.pause.fail(RouteFault("the queue cannot be used"), retryAfter: nil, at: now) }
     }
 
     /// Marks pushes as written and gives those that are marked to the bulk call.
@@ -164,8 +220,10 @@ final class RouteSend: Sendable {
         let now = self.context.clock.now
         var sendable: [ClaimedPush] = []
         for push in claimed {
-            if let error = push.overdueError(at: now) {
-                self.store(.failed(error), of: push)
+            if let overdue = push.overdueOutcome(at: now) {
+                self.store(overdue, of: push)
+            } else if self.control.isStopped {
+                self.takeBack(push)
             } else {
                 sendable.append(push)
             }
@@ -180,13 +238,14 @@ final class RouteSend: Sendable {
             self.giveBack(sendable.count)
             return
         }
+        let markedAt = self.context.clock.lease
         var lost = 0
         for (push, isMarked) in zip(sendable, marks) {
             guard isMarked else {
                 lost += 1
                 continue
             }
-            self.state.withLock { $0.pending[push.claim.id] = push }
+            self.state.withLock { $0.pending[push.claim.id] = Pending(push: push, markedAt: markedAt) }
             input.yield(push)
         }
         self.giveBack(lost)
@@ -194,22 +253,14 @@ final class RouteSend: Sendable {
 }
 
 extension ClaimedPush {
-    /// The error of a push that is too late for another attempt; nil if it is not.
-    func overdueError(at now: QueueTime) -> PushError? {
-        if self.push.isExpired(at: now) {
-            return PushError(
-                code: .expired,
-                certainty: .notSent,
-                apnsID: self.claim.id,
-                message: "the push expired while it was queued"
-            )
-        }
-        guard self.deadline <= now else { return nil }
-        return PushError(
-            code: .deadlineExceeded,
-            certainty: .notSent,
-            apnsID: self.claim.id,
-            message: "the deadline passed while the push was queued"
+    /// The outcome of a push that is too late for another attempt; nil if it is not.
+    func overdueOutcome(at now: QueueTime) -> PushOutcome? {
+        guard self.deadline <= now || self.push.isExpired(at: now) else { return nil }
+        return .overdue(
+            self.claim.id,
+            deadline: self.deadline,
+            expiration: self.push.expiration,
+            attempts: self.attempts
         )
     }
 }

@@ -54,7 +54,7 @@ enum APIDescription {
         return "\"\(status)\":{\"description\":\"\(description)\",\"content\":\(content)}"
     }
 
-    /// What every route with a token may return.
+    /// The error statuses of every route that needs a token.
     private static let common = [400, 401, 403, 500, 503]
     private static let operations: [Operation] = Self.pushes + Self.feeds + Self.operators + Self.probes
 

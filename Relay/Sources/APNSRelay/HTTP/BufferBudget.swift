@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The bytes of all bodies that are being read or parsed.
+/// Limits the bytes of all request bodies that are being read or parsed.
 final class BufferBudget: Sendable {
     private let limit: Int
     private let used = Mutex(0)

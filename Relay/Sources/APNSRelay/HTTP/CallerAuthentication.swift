@@ -1,9 +1,9 @@
 import Crypto
 import HTTPTypes
 
-/// Recognises callers by their bearer tokens. A token is never kept, logged or repeated.
+/// Identifies callers by their bearer tokens. A token is never stored, logged or returned.
 struct CallerAuthentication: Sendable {
-    /// Everybody, if no callers are configured.
+    /// The caller of every request if no callers are configured.
     static let anybody = Caller(name: "local", tokenDigest: [], isOperator: true)
 
     private let callers: [Caller]
@@ -30,7 +30,7 @@ struct CallerAuthentication: Sendable {
         var token = String(parts[1])
         token.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
         let digest = Array(hash.finalize())
-        // All callers are compared, byte for byte, so that the time says nothing about the digests.
+        // Compares with every caller in constant time, so that the time reveals nothing about the digests.
         var found: Caller?
         for caller in self.callers where Self.isEqual(caller.tokenDigest, digest) {
             found = caller

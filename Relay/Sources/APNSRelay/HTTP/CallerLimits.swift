@@ -33,4 +33,9 @@ final class CallerLimits: Sendable {
             retryAfter: max(1, seconds)
         )
     }
+
+    /// Returns pushes that were taken and then not stored.
+    func giveBack(_ count: Int, _ caller: Caller) {
+        self.buckets.withLock { $0[caller.name]?.giveBack(count) }
+    }
 }

@@ -2,7 +2,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Limits the time that a connection of the API may take, as ``ConnectionMachine`` decides.
+/// Enforces the time limits of a connection of the API, as ``ConnectionMachine`` decides.
 ///
 /// Belongs between the HTTP codec and the handler that passes requests on.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
@@ -42,7 +42,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        // The handlers behind this one see nothing more, so they do not ask for more.
+        // The later handlers no longer see what arrives, so they do not read any more.
         if self.machine.isLingering { context.read() }
         context.fireChannelReadComplete()
     }

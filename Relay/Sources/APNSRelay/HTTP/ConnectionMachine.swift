@@ -1,20 +1,20 @@
 import NIOCore
 
-/// Decides how long a connection of the API may take for what.
+/// Decides when a connection of the API has taken too long.
 ///
-/// - A connection may be idle, and a request's head may take, for the idle timeout.
+/// - The idle timeout limits how long a connection may be idle, and how long a request's head may take to arrive.
 /// - A body must arrive within the request timeout, without a pause longer than the idle timeout. Bytes that trickle in
 ///   do not extend the request timeout.
-/// - A response must be taken by the caller within the request timeout.
+/// - The caller must receive a response within the request timeout.
 ///
-/// While the relay works on a request that has arrived, nothing limits the time.
+/// There is no time limit while the relay works on a request that has arrived.
 ///
 /// A response to a request that has not arrived completely ends the connection: its remaining bytes are discarded for at
 /// most ``Limits/linger``, because a connection that is closed with unread bytes is reset, and the caller may then
 /// lose the response (RFC 9112 §9.6).
 struct ConnectionMachine {
     struct Limits {
-        /// How long a request's body may take to arrive, and a response to be taken.
+        /// How long a request's body may take to arrive, and a response to be received.
         var request: TimeAmount
         /// How long nothing may arrive.
         var idle: TimeAmount

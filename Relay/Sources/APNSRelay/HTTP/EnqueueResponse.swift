@@ -7,7 +7,7 @@ import PushQueue
     import Foundation
 #endif
 
-/// The response to pushes that were handed in.
+/// The response to a request that submits pushes.
 struct EnqueueResponse {
     private(set) var queued = 0
     private(set) var duplicates = 0
@@ -63,7 +63,7 @@ struct EnqueueResponse {
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // The list of pushes is long, and consists of numbers and ids; so it is not encoded element by element.
+        // The list of pushes can be long and contains only numbers and ids, so it is written without an encoder.
         let errors = (try? encoder.encode(faults)) ?? Data("[]".utf8)
         var body = ByteBuffer(string: "{\"queued\":\(self.queued),\"duplicates\":\(self.duplicates),\"pushes\":[")
         body.writeBytes(self.pushes)

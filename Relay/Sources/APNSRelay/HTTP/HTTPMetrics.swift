@@ -33,7 +33,7 @@ final class HTTPMetrics: Sendable {
     /// - Parameters:
     ///   - route: the method and the template of the path, never the path itself.
     ///   - status: the status of the response.
-    ///   - received: the bytes of the request's body as the request declares them.
+    ///   - received: the bytes of the request's body that were read.
     ///   - sent: the bytes of the response's body.
     ///   - duration: the time from the request's head to the response.
     func count(route: String, status: HTTPResponse.Status, received: Int, sent: Int, duration: Duration) {

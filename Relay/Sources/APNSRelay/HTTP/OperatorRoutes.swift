@@ -2,7 +2,7 @@ import APNSModel
 import Hummingbird
 import PushQueue
 
-/// What only operators may do: the overview, and decisions about parked pushes and parked requests to webhooks.
+/// The routes for operators: the overview, and retrying or dropping parked pushes and parked requests to webhooks.
 struct OperatorRoutes: Sendable {
     let queue: any PushQueue
     let clock: any QueueClock

@@ -1,18 +1,19 @@
 import HTTPTypes
 import Hummingbird
 
-/// Refuses requests that a web page of another site may have caused, while no token is needed.
+/// Refuses requests that a web page of another site may have caused. Used only if no callers are configured.
 ///
-/// Without callers, everybody who reaches the server may do everything, and a browser on the same machine reaches it for
-/// any page it shows. A page of another site cannot choose the headers `Origin` and `Sec-Fetch-Site`, and a name that
-/// it lets point to a loopback address (DNS rebinding) appears in `Host`.
+/// Without callers, everybody who reaches the server may do everything, and every page in a browser on the same machine
+/// can reach it. Such a page cannot set the headers `Origin` and `Sec-Fetch-Site`. If it resolves its own name to a
+/// loopback address (DNS rebinding), this name appears in `Host`.
 struct OriginGuard {
     static func check(_ request: Request) throws(APIError) {
         let authority = request.head.authority?.lowercased() ?? ""
         guard self.isLoopback(authority) else {
             throw self.error("expected the header host to name localhost or a loopback address")
         }
-        guard request.uri.path.hasPrefix("/v1") else { return }
+        // As the router reads it: it leaves out empty parts of a path.
+        guard request.uri.path.split(separator: "/").first == "v1" else { return }
         for origin in request.headers[values: .origin]
         where origin.lowercased() != "http://\(authority)" && origin.lowercased() != "https://\(authority)" {
             throw self.error("expected no request from a page of another site")

@@ -2,7 +2,7 @@ import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
-/// What needs no token: the page, probes, metrics and the API's description.
+/// The routes that need no token: the page, the probes, the metrics and the API's description.
 struct PageRoutes: Sendable {
     let pages: [PageFile]
     let status: any RelayStatus

@@ -5,7 +5,7 @@ import Logging
 import NIOCore
 import PushQueue
 
-/// Handing pushes in, and one push.
+/// The routes that store pushes, and that read or cancel one push.
 struct PushRoutes: Sendable {
     let apps: [String: RelayApp]
     let dispatch: DispatchSettings
@@ -28,15 +28,24 @@ struct PushRoutes: Sendable {
 
     private func enqueue(_ request: APIRequest) async throws -> Response {
         let format = try Self.format(request.request.headers)
-        // Of one push, there is no other part.
+        // A request with one push has no other pushes to store.
         let isPartial = try request.query(["partial"]).bool("partial") && format == .lines
-        // Before the body is read: a caller that must wait costs nothing.
+        // Before the body is read, so that a caller above its limit costs nothing.
         try self.limits.take(0, request.caller)
-        let batch = try await self.batch(request, format, isPartial: isPartial)
+        var reserved = 0
+        // The parsed pushes need about as much memory as the body, until they are stored.
+        defer {
+            self.reader.budget.release(reserved)
+            request.context.bodyBytes.value = reserved
+        }
+        let batch = try await self.batch(request, format, isPartial: isPartial, reserved: &reserved)
         guard batch.count > 0 else {
             throw APIError(.badRequest, .badJSON, "The body holds no push.")
         }
         try self.limits.take(batch.count, request.caller)
+        // What is not stored does not count, so that a request can be repeated after an error.
+        var stored = 0
+        defer { self.limits.giveBack(batch.count - stored, request.caller) }
         if !isPartial, let fault = batch.faults.first { throw APIError(fault) }
 
         var response = EnqueueResponse(faults: batch.faults)
@@ -46,22 +55,24 @@ struct PushRoutes: Sendable {
                 results = try await self.queue.enqueue(batch.pushes, isPartial: isPartial)
             } catch {
                 request.logger.warning("Pushes were not stored", metadata: ["error": "\(error.message)"])
+                self.status.countStorageError(error)
                 throw APIError(error)
             }
             response.add(results, of: batch)
             if !isPartial, let fault = response.faults.first { throw APIError(fault) }
+            stored = results.count { $0 == .queued }
             self.report(results, of: batch.pushes)
         }
         return response.response
     }
 
     /// Reads and parses the body. Its bytes are freed when this returns.
-    private func batch(_ request: APIRequest, _ format: PushBatch.Format, isPartial: Bool) async throws -> PushBatch {
-        var reserved = 0
-        defer {
-            self.reader.budget.release(reserved)
-            request.context.bodyBytes.value = reserved
-        }
+    private func batch(
+        _ request: APIRequest,
+        _ format: PushBatch.Format,
+        isPartial: Bool,
+        reserved: inout Int
+    ) async throws -> PushBatch {
         let body = try await self.reader.read(request.request, request.context.channel, reserved: &reserved)
         var batch = PushBatch(
             format,
@@ -172,7 +183,7 @@ extension PushQueue {
     }
 }
 
-/// The end of a push that a request settled.
+/// The outcome of a push that a request settled.
 struct SettledJSON: Encodable {
     var id: String
     var state = PushStatus.State.settled.rawValue

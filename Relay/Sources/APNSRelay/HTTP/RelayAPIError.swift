@@ -1,9 +1,9 @@
 /// Why the API cannot be served.
 struct RelayAPIError: Error, Sendable, Hashable, CustomStringConvertible {
     enum Code: String, Sendable {
-        /// The server would listen beyond this machine without asking for tokens.
+        /// The server would be reachable from other machines without tokens.
         case callersMissing
-        /// Two pages have one path.
+        /// Two routes have the same path.
         case pageInvalid
         /// A file for TLS is missing, cannot be read, or does not hold what it should.
         case tlsFileInvalid

@@ -2,7 +2,7 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// What belongs to one request.
+/// The context of one request.
 struct RelayContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     /// The request's connection.

@@ -3,7 +3,7 @@ import Hummingbird
 import Logging
 import NIOHTTP1
 
-/// What holds for every request: the check of its origin, errors as JSON, headers, and metrics.
+/// Applies to every request: checks its origin, turns errors into JSON, adds headers, and counts it.
 struct RelayMiddleware: RouterMiddleware {
     typealias Context = RelayContext
 
@@ -73,9 +73,10 @@ struct RelayMiddleware: RouterMiddleware {
     }
 
     private static func fields(_ path: String) -> [(HTTPField.Name, String)] {
+        let isData = path.split(separator: "/").first == "v1"
         var fields: [(HTTPField.Name, String)] = [
-            (.contentSecurityPolicy, path.hasPrefix("/v1") ? Self.dataPolicy : Self.pagePolicy),
-            (.cacheControl, path.hasPrefix("/v1") ? "no-store" : "no-cache"),
+            (.contentSecurityPolicy, isData ? Self.dataPolicy : Self.pagePolicy),
+            (.cacheControl, isData ? "no-store" : "no-cache"),
         ]
         for (name, value) in [
             ("referrer-policy", "no-referrer"), ("x-frame-options", "DENY"),

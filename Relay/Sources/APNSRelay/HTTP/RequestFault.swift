@@ -1,4 +1,4 @@
-/// Why the rest of a request's body is not awaited. ``ConnectionHandler`` ends the body with it.
+/// Why the relay does not wait for the rest of a request's body. ``ConnectionHandler`` ends the body with this error.
 enum RequestFault: Error {
     /// The body did not arrive in time.
     case tooSlow

@@ -2,9 +2,9 @@ import PushQueue
 
 /// Limits the pushes per second of a caller, on average over ten seconds.
 ///
-/// A request is admitted while the balance is positive, and may take it below zero: so a request with more pushes than
-/// the bucket holds is admitted as soon as any other one would be, and the requests after it wait until the balance is
-/// positive again. No size of request starves, and over any time the caller hands in at most rate × (time + 10 s)
+/// A request is admitted while the balance is positive, and may make it negative. So a request with more pushes than
+/// the bucket holds is admitted as soon as any other one would be, and later requests wait until the balance is
+/// positive again. Large requests do not starve. Over any period, the relay admits at most rate × (period + 10 s)
 /// pushes and one more request.
 struct TokenBucket: Sendable {
     static let burst = Duration.seconds(10)
@@ -39,5 +39,10 @@ struct TokenBucket: Sendable {
         }
         self.balance -= Double(count)
         return nil
+    }
+
+    /// Returns pushes that were taken and then not stored.
+    mutating func giveBack(_ count: Int) {
+        self.balance = min(self.rate * (Self.burst / .seconds(1)), self.balance + Double(max(0, count)))
     }
 }

@@ -2,12 +2,12 @@ import APNSModel
 import Crypto
 import PushQueue
 
-/// The SHA-256 digest of a push as it was handed in, which tells whether two pushes with one idempotency key are the
-/// same push.
+/// The SHA-256 digest of a push as its caller submitted it. Two pushes with one idempotency key are the same push if
+/// their digests are equal.
 ///
-/// It covers only what the caller gave: a default that depends on the time or on the relay's settings would make a push
-/// differ from itself when it is handed in again. The order of members, blanks, and the case of the device token do not
-/// matter.
+/// The digest covers only the values that the caller gave. A default that depends on the time or on the relay's
+/// settings would change the digest of a push that is submitted again. The order of members, blanks, and the case of
+/// the device token do not matter.
 struct PushDigest {
     private var hash = SHA256()
 

@@ -34,6 +34,9 @@ struct PushParser {
         self.ids = ids
     }
 
+    /// The longest text of a push, in bytes: far more than the largest payload with all other members.
+    static let longestPush = 65_536
+
     /// The members of a push.
     private enum Field: String, CaseIterable {
         case app, environment, token, headers, payload, idempotencyKey, notBefore, deadline, lane, supersedes
@@ -49,6 +52,13 @@ struct PushParser {
         _ bytes: UnsafeBufferPointer<UInt8>,
         in range: Range<Int>
     ) throws(PushFault) -> NewPush {
+        guard range.count <= Self.longestPush else {
+            throw PushFault(
+                .invalidPush,
+                nil,
+                "the push has \(range.count) bytes; expected at most \(Self.longestPush)"
+            )
+        }
         var scanner = JSONScanner(bytes, in: range)
         self.members.removeAll(keepingCapacity: true)
         do {
@@ -128,7 +138,7 @@ struct PushParser {
         let supersedes = try self.key(.supersedes, fields, scanner)
         let resendsUnknown = try self.bool(.resendUnknown, fields, scanner)
         let key = try self.key(.idempotencyKey, fields, scanner)
-        // A push with a deadline in the past may be one that is handed in again; without a key, it is a mistake.
+        // A push with a key and a deadline in the past may be a repetition. Without a key, it is a mistake.
         if let deadline = times.deadline, deadline <= self.now, key == nil, headers.id == nil {
             throw .invalid("deadline", "expected a time in the future")
         }
@@ -207,7 +217,7 @@ struct PushParser {
         let notBefore = try self.time(.notBefore, fields, scanner)
         let deadline = try self.time(.deadline, fields, scanner)
         if let notBefore, notBefore >= deadline ?? self.now.advanced(by: self.dispatch.defaultDeadline) {
-            let hint = deadline == nil ? "; a push without a deadline expires before it: give a deadline, too" : ""
+            let hint = deadline == nil ? "; the default deadline is earlier than notBefore: set a deadline" : ""
             throw .invalid("notBefore", "expected a time before the deadline\(hint)")
         }
         return (notBefore, deadline)
@@ -263,7 +273,7 @@ struct PushParser {
         .invalid(field.rawValue, "this member is missing")
     }
 
-    /// The library's checks name a header or the device token.
+    /// The fault for an error of the library's validation, whose field is a header or the device token.
     private static func fault(_ error: ValidationError) -> PushFault {
         switch error.field {
         case "device token": .invalid("token", error.description)

@@ -1,5 +1,4 @@
-/// The metrics of swift-apns-pool, which describes them in Docs/Operations.md. The table gives its help texts to the
-/// export.
+/// The metrics of swift-apns-pool (Docs/Operations.md), with their help texts for the export.
 enum LibraryMetrics {
     static let table: [MetricDefinition] = [
         .init("apns_pushes_total", .counter, unit: "pushes", "Pushes that ended in the client."),

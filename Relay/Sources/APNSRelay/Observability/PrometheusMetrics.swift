@@ -3,12 +3,11 @@ import Synchronization
 
 /// A backend of swift-metrics that writes its metrics in Prometheus' text format (version 0.0.4).
 ///
-/// The names are those of the metrics, as swift-prometheus has them: a timer `x` is a histogram in seconds (`x_bucket`,
-/// `x_sum`, `x_count`), and a recorder that does not aggregate is a gauge. So the alerts and the dashboard of the
-/// library fit.
+/// Names are unchanged, as in swift-prometheus: a timer `x` is a histogram in seconds (`x_bucket`, `x_sum`, `x_count`),
+/// and a recorder that does not aggregate is a gauge. The library's alerts and dashboard therefore work unchanged.
 ///
-/// The first use of a name decides about its kind. A metric of another kind with this name, and one that would be a
-/// series above the limit, gets a handler that exports nothing; `apns_relay_metric_series_discarded_total` counts them.
+/// The first use of a name fixes its kind. A metric of another kind with this name, or a series above the limit, gets a
+/// handler that exports nothing; `apns_relay_metric_series_discarded_total` counts these handlers.
 ///
 /// Recording a value takes no lock. Making a handler takes one, so keep the handlers of hot paths.
 package final class PrometheusMetrics: MetricsFactory {

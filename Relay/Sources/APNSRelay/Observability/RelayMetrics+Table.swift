@@ -42,7 +42,7 @@ extension RelayMetrics {
         "apns_relay_late_outcomes_total",
         .counter,
         unit: "outcomes",
-        "Outcomes that came after the first one of their push, which stays.",
+        "Outcomes that were not stored, because their push already had an outcome or their claim had ended.",
         labels: RelayMetrics.route
     )
     static let recovered = MetricDefinition(
@@ -74,14 +74,14 @@ extension RelayMetrics {
         "apns_relay_oldest_due_age_seconds",
         .gauge,
         unit: "seconds",
-        "How long the queued push that is due the longest has been due; 0 if none is due.",
+        "The time since the oldest queued push became due; 0 if none is due.",
         labels: RelayMetrics.route
     )
     static let routePaused = MetricDefinition(
         "apns_relay_route_paused",
         .gauge,
         unit: "0 or 1",
-        "1 while nothing is sent on the route, because its credential is refused or the like.",
+        "1 while the route is paused, for example because APNs refuses its credential.",
         labels: RelayMetrics.route
     )
     static let ready = MetricDefinition(

@@ -5,7 +5,7 @@ import Synchronization
 
 /// The relay's own metrics and its totals since the start. `RelayMetrics.table` lists the metrics.
 ///
-/// Every function is cheap enough to be called for each push: it looks the route's handlers up, and adds to them. Labels
+/// Every function is cheap enough to call for each push: it looks up the route's handlers and increments them. Labels
 /// are names from the settings and fixed words, never ids or device tokens.
 package final class RelayMetrics: Sendable {
     /// The result of a request to a webhook.
@@ -112,7 +112,7 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// An outcome came after the first one of its push.
+    /// An outcome was not stored, because its push already had one or its claim had ended.
     func late(_ route: Route) {
         self.count(route) { handlers, totals in
             totals.late &+= 1
@@ -133,8 +133,8 @@ package final class RelayMetrics: Sendable {
     /// A commit of the storage.
     ///
     /// - Parameters:
-    ///   - calls: how many calls of the queue it made durable.
-    ///   - duration: how long it took.
+    ///   - calls: how many calls of the queue it contains.
+    ///   - duration: the time of the transaction and its commit.
     func committed(calls: Int, duration: Duration) {
         self.commitGroup.record(calls)
         let (seconds, attoseconds) = duration.components

@@ -1,7 +1,7 @@
 /// Buttons that change something, served as `/actions.js`.
 enum PageScriptActions {
     static let text = #"""
-        // Buttons that change something, with the reason beside them if it fails, and the question before it.
+        // Buttons that change something. A button may ask for confirmation, and shows why its action failed.
 
         import { announce, button, el, find, setExact } from "/dom.js";
 
@@ -70,7 +70,7 @@ enum PageScriptActions {
 
         /**
          * Does the same to several items, one after the other, and returns a text about the result. An item that is
-         * gone (404) is no failure. Any other failure ends it, because it would most likely repeat.
+         * gone (404) is not a failure. Any other failure stops the loop, because it would most likely repeat.
          */
         export async function each(items, verb, work) {
             let done = 0;

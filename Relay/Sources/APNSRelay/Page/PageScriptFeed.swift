@@ -1,9 +1,9 @@
 /// Reads a feed from its end, served as `/feed.js`.
 enum PageScriptFeed {
     static let text = #"""
-        // Reads a feed from its end. The API reads feeds forward from a position, and positions have gaps, so the end
-        // is found by a search over positions: some forty small requests for the first page of a feed of ten million,
-        // and a few for the next.
+        // Reads a feed from its end. The API reads feeds forward from a position, and positions have gaps, so a search
+        // over positions finds the end: about forty small requests for the first page of a feed of ten million
+        // outcomes, and a few for each further page.
 
         import { get, query } from "/api.js";
 

@@ -30,6 +30,15 @@ extension RelaySettings {
         if self.callers.isEmpty, !Self.isLoopback(self.http.host) {
             settings.fail("callers", "without callers, http.host must be a loopback address, not \(self.http.host)")
         }
+        if Set(self.callers.map(\.tokenDigest)).count < self.callers.count {
+            settings.fail("callers", "two callers have the same token; give each its own")
+        }
+        if self.http.maxBufferedBytes < self.http.maxBodyBytes {
+            settings.fail("http.maxBufferedBytes", "it is smaller than http.maxBodyBytes")
+        }
+        // The clients' pushes in flight end within the time that is left for a shutdown.
+        let drain = self.dispatch.shutdownTimeout / 3
+        self.group.client.timeouts.drain = min(self.group.client.timeouts.drain, drain)
         guard settings.problems.isEmpty else { throw RelaySettingsError(settings.problems) }
     }
 
@@ -39,9 +48,9 @@ extension RelaySettings {
 
     /// The settings that the clients of all apps share.
     private static func client(_ settings: inout SettingsReader) -> APNSClientConfiguration {
-        // Each app has its own credential and servers. This server needs no credential, so none is asked for here.
+        // Each app has its own credential and servers. The placeholder server needs no credential.
         var client = APNSClientConfiguration(authentication: .withoutToken, environment: .custom(host: "localhost"))
-        // The relay ends its own attempts in flight before this time is over.
+        // The clients drain after half of dispatch.shutdownTimeout, and must finish within the other half (12.5 s).
         client.timeouts.drain = .seconds(8)
         do throws(APNSSettingsError) {
             try client.apply(settings: [.reader(settings.reader)], prefix: "client")
@@ -60,7 +69,7 @@ extension RelaySettings {
             if let server = Self.server(text) {
                 servers[name] = server
             } else {
-                settings.fail("server.\(name)", "\"\(text)\" is not a host with a port, such as localhost:2197")
+                settings.fail("server.\(name)", "\"\(text)\" is not a host or host:port, such as localhost:2197")
             }
         }
         return Self.unique(names, "apps", &settings).compactMap { name in
@@ -73,7 +82,7 @@ extension RelaySettings {
             if let chosen = settings.list("\(prefix).environments") {
                 environments = servers.filter { chosen.contains($0.key) }
                 if environments.count != Set(chosen).count || environments.isEmpty {
-                    settings.fail("\(prefix).environments", "the environments are production and development")
+                    settings.fail("\(prefix).environments", "expected production, development, or both")
                 }
             }
             do throws(APNSSettingsError) {
@@ -165,7 +174,7 @@ extension RelaySettings {
                 return false
             }
             guard seen.insert(name).inserted else {
-                settings.fail(key, "\"\(name)\" is there twice")
+                settings.fail(key, "\"\(name)\" is listed twice")
                 return false
             }
             return true
@@ -205,7 +214,7 @@ extension DispatchSettings {
         settings.int("dispatch.maxAttempts", 1...1_000, into: &self.maxAttempts)
         settings.duration("dispatch.shutdownTimeout", .seconds(1)...(.seconds(600)), into: &self.shutdownTimeout)
         if self.defaultDeadline > self.maxDeadline {
-            settings.fail("dispatch.defaultDeadline", "it is longer than dispatch.maxDeadline")
+            settings.fail("dispatch.defaultDeadline", "must not be longer than dispatch.maxDeadline")
         }
     }
 }

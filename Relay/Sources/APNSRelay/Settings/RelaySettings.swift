@@ -92,7 +92,7 @@ public struct Caller: Sendable, Hashable {
 
 /// The listening side of the API.
 public struct HTTPSettings: Sendable, Hashable {
-    /// The address to listen at. Default `127.0.0.1`.
+    /// The address to listen on. Default `127.0.0.1`.
     public var host = "127.0.0.1"
     /// The port; 0 for any free one. Default 8027.
     public var port = 8027
@@ -105,9 +105,9 @@ public struct HTTPSettings: Sendable, Hashable {
     public var maxBodyBytes = 33_554_432
     /// The most bytes of all bodies that are being read or parsed. Default 256 MiB.
     public var maxBufferedBytes = 268_435_456
-    /// How long a request may take to arrive. Default 60 s.
+    /// How long a request body may take to arrive, and a response to be received. Default 60 s.
     public var requestTimeout = Duration.seconds(60)
-    /// How long a connection may be idle, also within a request. Default 15 s.
+    /// How long a connection may be idle, between requests or within one. Default 15 s.
     public var idleTimeout = Duration.seconds(15)
     /// The most connections. Default 1,000.
     public var maxConnections = 1_000
@@ -122,15 +122,16 @@ public struct DispatchSettings: Sendable, Hashable {
     public var maxInFlight = 2_000
     /// The most pushes that are claimed, and marked, at a time. Default 500.
     public var batch = 500
-    /// The longest time from the mark to the outcome of one attempt. Default 30 s.
+    /// The time limit for one attempt, from the mark to the outcome. Default 30 s.
     public var attemptDeadline = Duration.seconds(30)
     /// The deadline of pushes that name none, from the moment they are stored. Default 1 day.
     public var defaultDeadline = Duration.seconds(86_400)
     /// The furthest `notBefore` and `deadline` that a push may have. Default 30 days.
     public var maxDeadline = Duration.seconds(30 * 86_400)
-    /// The number of attempts after which a push that is always sent back is parked. Default 20.
+    /// The number of attempts after which a push that would return to the queue is parked. Default 20.
     public var maxAttempts = 20
-    /// How long a shutdown may take: the rest of the attempts in flight is then left to the next start. Default 25 s.
+    /// The time limit for a shutdown. After half of it, the clients drain. A push without an outcome at the end becomes
+    /// `unknown` at the next start. Default 25 s.
     public var shutdownTimeout = Duration.seconds(25)
 
     public init() {}

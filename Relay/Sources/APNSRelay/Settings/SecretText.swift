@@ -8,7 +8,9 @@ import Crypto
 
 /// A secret from a setting, or from the file that another setting names.
 enum SecretText {
-    /// - Returns: the text without white space at its ends; nil if neither setting is there. Adds problems.
+    /// Reads the setting, or the file that the setting with the suffix `File` names. Records what is wrong with them.
+    ///
+    /// - Returns: the text without white space at its ends; nil if neither setting is there, or one is wrong.
     static func read(_ key: String, _ settings: inout SettingsReader) -> String? {
         let fileKey = "\(key)File"
         let text = settings.text(key, isSecret: true)

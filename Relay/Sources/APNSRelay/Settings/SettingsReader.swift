@@ -13,7 +13,7 @@ struct SettingsReader {
         self.problems.append("\(key): \(message)")
     }
 
-    /// The text of a setting, whichever type its source gives it; nil if no source has it or it is empty.
+    /// The text of a setting; numbers and booleans of a source are converted. Nil if no source has it or it is empty.
     func text(_ key: String, isSecret: Bool = false) -> String? {
         let name = ConfigKey(key)
         let text =

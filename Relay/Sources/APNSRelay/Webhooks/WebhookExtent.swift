@@ -1,6 +1,6 @@
 import PushQueue
 
-/// The outcomes of one request, as an extent of the feed.
+/// The outcomes of one request: a range of the feed, and the filter that selected them.
 struct WebhookExtent: Sendable, Hashable, Codable {
     /// Where the request before it ended; nil at the beginning of the feed.
     var after: Int64?
@@ -9,7 +9,7 @@ struct WebhookExtent: Sendable, Hashable, Codable {
     var last: Int64
     /// How many outcomes the request has. Deleted ones are missing later.
     var count: Int
-    /// What the request was selected by, so that a retry after a change of the settings has no other outcomes.
+    /// The filter at that time, so that a retry after a change of the settings contains no other outcomes.
     var apps: [String]?
     var onlyInvalidTokens: Bool
     /// When its first outcome was settled.
@@ -29,7 +29,7 @@ struct ParkedWebhook: Sendable, Hashable, Codable {
 
 /// Where a webhook is in the feed: the stored form, under the key `webhook/NAME`.
 struct WebhookPosition: Sendable, Hashable, Codable {
-    /// The last outcome that is done with.
+    /// The last outcome that was acknowledged, parked or skipped.
     var position: Int64?
     /// The current request.
     var extent: WebhookExtent?

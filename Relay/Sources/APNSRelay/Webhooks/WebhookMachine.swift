@@ -3,12 +3,13 @@ import PushQueue
 /// Decides what one webhook does next: which outcomes a request carries, when it is sent again, when it is given up.
 /// `WebhookSender` performs it.
 ///
-/// The machine is asked (`next`) after each event. It sends one request at a time, in the order of the feed. The extent
-/// of a request is stored before it is first sent, so a retry has the same outcomes, also after a restart. The position
-/// is stored once a request is acknowledged, so a crash repeats at most one request.
+/// The shell calls `next` after each event. The machine sends one request at a time, in the order of the feed. The
+/// extent of a request is stored before the request is first sent, so a retry has the same outcomes, also after a
+/// restart. The new position is stored with the next request's extent, or at the end of the feed, so a crash repeats at
+/// most one request.
 ///
-/// A request that is given up is parked, unless `maxParked` requests are: then it is retried with the longest delay
-/// until it is acknowledged or an operator drops a parked one, so that no outcome is skipped.
+/// A request that fails for too long is parked. If `maxParked` requests are already parked, it is retried with the
+/// longest delay until it is acknowledged or an operator drops a parked one, so that no outcome is skipped.
 struct WebhookMachine: Sendable {
     /// When requests are sent again.
     struct Retry: Sendable, Hashable {
@@ -16,7 +17,7 @@ struct WebhookMachine: Sendable {
         var steps: [Duration] = [
             .seconds(1), .seconds(5), .seconds(30), .seconds(120), .seconds(600), .seconds(3_600),
         ]
-        /// The share of a delay that a random part adds at most.
+        /// The largest random extension of a delay, as a share of the delay.
         var jitter = 0.2
         /// The longest delay that a receiver can ask for.
         var maxRetryAfter = Duration.seconds(3_600)
@@ -88,7 +89,7 @@ struct WebhookMachine: Sendable {
     private let onlyInvalidTokens: Bool
     private let retry: Retry
 
-    /// The last outcome that was acknowledged, parked, or is none of this webhook's.
+    /// The last outcome that was acknowledged, parked, or skipped because it is not for this webhook.
     private(set) var position: Int64?
     /// The current request.
     private(set) var current: WebhookExtent?
@@ -105,7 +106,7 @@ struct WebhookMachine: Sendable {
     private var sending: Sending?
     /// Parked requests that an operator wants to be sent now.
     private var retries: [String] = []
-    /// The storage is left alone until then.
+    /// Do not use the storage before this time.
     private var pausedUntil: QueueTime?
     /// The feed had nothing new; it is read again then.
     private var idleUntil: QueueTime?

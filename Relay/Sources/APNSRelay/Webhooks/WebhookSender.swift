@@ -246,7 +246,7 @@ final class WebhookSender: Sendable {
             machine.didStore()
             if machine.parked.count > parked, let request = machine.parked.last {
                 self.logger.error(
-                    "a request to the webhook is parked, because it failed for too long",
+                    "A request to the webhook failed for too long, and is parked",
                     metadata: [
                         "id": "\(machine.id(of: request.extent))", "outcomes": "\(request.extent.count)",
                         "error": "\(request.error)",
@@ -353,16 +353,16 @@ final class WebhookSender: Sendable {
         if isCurrent { loop.body = request.map { (extent.first, $0) } }
         loop.machine.didSend(result, now: self.clock.lease, random: .random(in: 0...1))
         if loop.machine.failures > 0, failures == 0 {
-            self.logger.warning("a webhook fails", metadata: ["error": "\(loop.machine.lastError ?? "")"])
+            self.logger.warning("A webhook fails", metadata: ["error": "\(loop.machine.lastError ?? "")"])
         } else if loop.machine.failures == 0, failures > 0, result == .acknowledged {
-            self.logger.notice("a webhook acknowledges requests again", metadata: ["failures": "\(failures)"])
+            self.logger.notice("A webhook acknowledges requests again", metadata: ["failures": "\(failures)"])
         }
         let left = result == .nothingLeft ? 0 : request?.count ?? extent.count
         if result == .acknowledged || (result == .nothingLeft && isCurrent), left < extent.count {
             let lost = extent.count - left
             self.metrics.webhookLost(self.name, lost)
             self.logger.error(
-                "outcomes were deleted before the webhook acknowledged them",
+                "Outcomes were deleted before the webhook acknowledged them",
                 metadata: ["outcomes": "\(lost)", "id": "\(loop.machine.id(of: extent))"]
             )
         }

@@ -4,9 +4,9 @@ import PushQueue
 
 /// Posts outcomes to the webhooks of the settings.
 ///
-/// Each webhook has a task of its own, so one that hangs holds up no other. Each outcome is posted at least once, in the
-/// order of the feed. A webhook with a new name begins with the oldest outcome that is kept; to begin anew, give it
-/// another name.
+/// Each webhook has its own task, so a receiver that hangs does not delay the others. Each outcome is posted at least
+/// once, in the order of the feed. A webhook with a new name begins with the oldest outcome that is kept. To start a
+/// webhook over, rename it.
 final class Webhooks: Sendable {
     private let senders: [WebhookSender]
     private let client: WebhookClient
@@ -49,7 +49,7 @@ final class Webhooks: Sendable {
     func run() async {
         await withDiscardingTaskGroup { group in
             for sender in self.senders { group.addTask { await sender.run() } }
-            // Without webhooks, too, the function lasts as long as the others of a service group.
+            // A service must not return before the shutdown, so wait for the cancellation.
             if self.senders.isEmpty {
                 group.addTask {
                     let (events, continuation) = AsyncStream<Never>.makeStream()
@@ -69,8 +69,8 @@ final class Webhooks: Sendable {
         for sender in self.senders { sender.signal() }
     }
 
-    /// Sends a parked request once more, as soon as the webhook's request in flight has ended. If that fails, the request
-    /// stays parked with the new error. The wish does not survive the process.
+    /// Sends a parked request once more, as soon as the webhook's request in flight has ended. If the attempt fails,
+    /// the request stays parked with the new error. A restart of the relay forgets the retry.
     ///
     /// - Parameters:
     ///   - webhook: the webhook's name.

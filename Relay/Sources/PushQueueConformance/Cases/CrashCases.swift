@@ -135,9 +135,9 @@ enum CrashCases {
             },
         ] + Self.duringCalls
 
-    /// The process is killed while a call runs. Its effect is there or not, and never a part of it for one push.
+    /// The process is killed while a call runs. Each push then has all of the call's effect or none of it.
     private static let duringCalls = [
-        ConformanceCase("A crash during enqueue leaves each push queued or unknown") { test in
+        ConformanceCase("A crash during enqueue leaves each push queued or not stored") { test in
             for round in 0..<8 {
                 var pushes: [NewPush] = []
                 for number in 0..<20 { pushes.append(try test.push(key: "order-\(round)-\(number)")) }
@@ -166,7 +166,7 @@ enum CrashCases {
                 )
             }
         },
-        ConformanceCase("A crash during markWritten leaves each push queued or unknown") { test in
+        ConformanceCase("A crash during markWritten leaves each push queued or settled as unknown") { test in
             for round in 0..<8 {
                 var pushes: [NewPush] = []
                 for _ in 0..<20 { pushes.append(try test.push()) }
@@ -186,7 +186,7 @@ enum CrashCases {
                 try expectEqual(try await test.queue.counts().unsettled, 0, "unsettled pushes")
             }
         },
-        ConformanceCase("A crash during settle leaves each push with its outcome or unknown") { test in
+        ConformanceCase("A crash during settle leaves each push with its outcome, or settled as unknown") { test in
             for round in 0..<8 {
                 var pushes: [NewPush] = []
                 for _ in 0..<20 { pushes.append(try test.push()) }

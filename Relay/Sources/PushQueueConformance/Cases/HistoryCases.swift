@@ -6,7 +6,7 @@ enum HistoryCases {
         ConformanceCase("Random histories with time and crashes agree with the model", needs: [.manualClock]) { test in
             try await HistoryRun.runAll(test, withTime: true)
         },
-        ConformanceCase("Random histories without time and crashes agree with the model") { test in
+        ConformanceCase("Random histories with neither time nor crashes agree with the model") { test in
             try await HistoryRun.runAll(test, withTime: false)
         },
     ]

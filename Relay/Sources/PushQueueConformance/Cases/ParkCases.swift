@@ -3,7 +3,7 @@ import PushQueue
 
 enum ParkCases {
     static let all = [
-        ConformanceCase("A parked push waits for somebody, and shows the outcome of its attempts") { test in
+        ConformanceCase("A parked push is not claimed, and shows the outcome of its attempts") { test in
             let push = try test.push()
             let outcome = try await Self.park(push, test)
             let status = try await test.status(push)
@@ -33,7 +33,7 @@ enum ParkCases {
             let claim = try await test.write(push)
             try expectEqual(try await test.settle(claim, .ok(push.id)), .settled, "result")
         },
-        ConformanceCase("A retried push has its deadline again") { test in
+        ConformanceCase("The deadline of a parked push counts again once it is retried") { test in
             let push = try test.push(deadline: test.inTicks(10))
             let outcome = try await Self.park(push, test)
             await test.advance(20)

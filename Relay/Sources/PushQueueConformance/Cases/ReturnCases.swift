@@ -23,6 +23,14 @@ enum ReturnCases {
             try expectEqual(claimed.first?.attempts, 1, "attempts of the claim")
             try expectEqual(claimed.first?.mayBeProcessed, false, "mayBeProcessed")
         },
+        ConformanceCase("A release can leave the attempt out of the count") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let claim = try await test.write(push)
+            try await test.queue.release([Release(claim: claim, notBefore: test.now, countsAttempt: false)])
+            try expectEqual(try await test.status(push).attempts, 0, "attempts")
+            try expectEqual(try await test.claim().first?.attempts, 0, "attempts of the claim")
+        },
         ConformanceCase("A release clears the mark") { test in
             let push = try test.push()
             try await test.store(push)
@@ -111,7 +119,7 @@ enum ReturnCases {
             try expect(claimed.mayBeProcessed, "mayBeProcessed is false")
             try expectEqual(claimed.attempts, 1, "attempts")
         },
-        ConformanceCase("A lease that has not expired stays") { test in
+        ConformanceCase("A claim whose lease has not expired does not end") { test in
             try await test.store(try test.push(), try test.push())
             let claims = try await test.claim(1, ticks: 10) + test.claim(1, ticks: 20)
             try expectEqual(claims.count, 2, "claims")

@@ -23,9 +23,9 @@ struct HistoryRun {
     let withTime: Bool
     /// The time for leases: it does not jump.
     var leaseNow = QueueTime(millisecondsSince1970: 0)
-    /// Claims that the queue has given, with ended ones.
+    /// All claims that the queue has returned, including those that have ended.
     var claims: [Claim] = []
-    /// The pushes that were handed in, with duplicates.
+    /// All pushes that were passed to `enqueue`, including duplicates.
     var handedIn: [NewPush] = []
     private var log: [String] = []
 

@@ -289,7 +289,7 @@ struct QueueModel {
         return routes
     }
 
-    /// Takes over the pushes that another model knows better.
+    /// Replaces a push with that of another model.
     mutating func replace(_ id: APNSID, from other: QueueModel) {
         self.pushes[id] = other.pushes[id]
         for (key, owner) in other.keys where owner == id { self.keys[key] = id }

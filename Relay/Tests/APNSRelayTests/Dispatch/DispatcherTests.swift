@@ -115,7 +115,7 @@ struct DispatcherTests {
         }
     }
 
-    @Test("A push that can never be sent is parked", .timeLimit(.minutes(1)))
+    @Test("A push whose app is not in the settings is parked", .timeLimit(.minutes(1)))
     func parks() async throws {
         let fixture = try await DispatchFixture { _ in nil }
         try await fixture.running {
@@ -139,7 +139,7 @@ struct DispatcherTests {
         }
     }
 
-    @Test("Outcomes that cannot be stored wait for the disk, and none is lost", .timeLimit(.minutes(1)))
+    @Test("Outcomes are kept while the storage fails, and stored once it works", .timeLimit(.minutes(1)))
     func diskFull() async throws {
         let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
         let disk = FailingDisk()

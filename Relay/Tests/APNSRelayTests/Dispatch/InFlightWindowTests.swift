@@ -3,7 +3,7 @@ import Testing
 @testable import APNSRelay
 
 struct InFlightWindowTests {
-    @Test("One route alone gets four fifths, and there is always room for another one")
+    @Test("One route alone gets four fifths of the window, and a second one four fifths of the rest")
     func shares() {
         let window = InFlightWindow(limit: 1_000)
         var first = 0

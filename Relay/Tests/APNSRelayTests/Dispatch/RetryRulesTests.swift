@@ -45,7 +45,7 @@ struct RetryRulesTests {
         let outcome = self.failed(.connectionLost, .unknown)
         #expect(self.rules.decide(outcome, for: try self.push(), at: self.now) == .settle)
         let later = self.rules.decide(outcome, for: try self.push(resendsUnknown: true), at: self.now)
-        #expect(later == .release(notBefore: self.now.advanced(by: .seconds(1))))
+        #expect(later == .release(notBefore: self.now.advanced(by: .seconds(1)), countsAttempt: true))
     }
 
     @Test(
@@ -60,11 +60,11 @@ struct RetryRulesTests {
         #expect((decision == .settle) == isFinal)
     }
 
-    @Test("A push that met a wrong credential waits for a better one, however often")
+    @Test("A push that APNs rejected because of the credential is retried, however many attempts it has had")
     func credential() throws {
         let outcome = self.rejected(403, .invalidProviderToken)
         let decision = self.rules.decide(outcome, for: try self.push(attempts: 50), at: self.now)
-        #expect(decision == .release(notBefore: self.now.advanced(by: RetryRules.longestDelay)))
+        #expect(decision == .release(notBefore: self.now.advanced(by: RetryRules.longestDelay), countsAttempt: false))
     }
 
     @Test(
@@ -84,11 +84,11 @@ struct RetryRulesTests {
         let outcome = self.failed(.unavailable, .notSent)
         for (attempts, seconds) in [(0, 1), (1, 2), (3, 8), (6, 60), (1_000, 60)] {
             let decision = self.rules.decide(outcome, for: try self.push(attempts: attempts), at: self.now)
-            #expect(decision == .release(notBefore: self.now.advanced(by: .seconds(seconds))))
+            #expect(decision == .release(notBefore: self.now.advanced(by: .seconds(seconds)), countsAttempt: false))
         }
         let asked = self.failed(.unavailable, .notSent, after: .seconds(90))
         let decision = self.rules.decide(asked, for: try self.push(), at: self.now)
-        #expect(decision == .release(notBefore: self.now.advanced(by: .seconds(90))))
+        #expect(decision == .release(notBefore: self.now.advanced(by: .seconds(90)), countsAttempt: false))
     }
 
     @Test("A push whose next attempt would be too late has its outcome now")
@@ -139,8 +139,28 @@ struct RoutePauseTests {
         var pause = RoutePause()
         pause.fail(try self.fault(), retryAfter: .seconds(5), at: self.start)
         #expect(pause.until == self.start.advanced(by: .seconds(5)))
-        pause.succeed()
+        pause.record(.accepted(Receipt(apnsID: .random())), at: self.start)
         #expect(pause == RoutePause())
         #expect(!pause.isProbing && !pause.isPaused(at: self.start))
+    }
+
+    @Test("Rejected device tokens do not pause a route, and do not end the pause of a suspected one")
+    func suspicion() throws {
+        let rejected = PushOutcome.failed(.rejected(Rejection(status: 400, reason: .badDeviceToken), attempts: 1))
+        let gone = PushOutcome.failed(.rejected(Rejection(status: 410, reason: .unregistered), attempts: 1))
+        var pause = RoutePause()
+        pause.record(rejected, at: self.start)
+        #expect(pause == RoutePause())
+        let stop = PushError(code: .suspectedMisconfiguration, certainty: .notSent, message: "a wrong environment?")
+        pause.record(.failed(stop), at: self.start)
+        pause.record(rejected, at: self.start)
+        #expect(pause.isPaused(at: self.start) && pause.isProbing)
+        // The first probe after the pause begins a longer one.
+        let later = self.start.advanced(by: .seconds(1))
+        #expect(!pause.isPaused(at: later))
+        pause.record(rejected, at: later)
+        #expect(pause.until == later.advanced(by: .seconds(2)))
+        pause.record(gone, at: later)
+        #expect(!pause.isProbing)
     }
 }

@@ -55,7 +55,7 @@ struct PageRouteTests {
         }
     }
 
-    @Test("HEAD is answered like GET, without the body")
+    @Test("HEAD gets the response of GET, without the body")
     func head() async throws {
         try await RelayServer.run(pages: [Self.page]) { server in
             for (path, status) in [("/", 200), ("/live", 200), ("/v1/outcomes", 401), ("/nothing", 404)] {

@@ -152,11 +152,16 @@ struct RelayServer: Sendable {
         }
         let response = try await client.execute(request, timeout: .seconds(30))
         let bytes = try await response.body.collect(upTo: 64 << 20)
-        return ReceivedResponse(status: Int(response.status.code), headers: response.headers, body: Array(buffer: bytes))
+        return ReceivedResponse(
+            status: Int(response.status.code),
+            headers: response.headers,
+            body: Array(buffer: bytes)
+        )
     }
 
     /// Hands pushes in: one as JSON, several as lines.
-    func post(_ pushes: [String], partial: Bool = false, token: String? = "shop-token") async throws -> ReceivedResponse {
+    func post(_ pushes: [String], partial: Bool = false, token: String? = "shop-token") async throws -> ReceivedResponse
+    {
         let type = pushes.count == 1 ? "application/json" : "application/x-ndjson"
         return try await self.send(
             .POST,

@@ -11,6 +11,7 @@ final class StubStatus: RelayStatus {
         var webhooks: [WebhookStatus] = []
         var notReady: String?
         var signalled: Set<Route> = []
+        var storageErrors: [QueueError] = []
     }
 
     let state = Mutex(State())
@@ -20,6 +21,8 @@ final class StubStatus: RelayStatus {
     func webhooks() async -> [WebhookStatus] { self.state.withLock { $0.webhooks } }
     func notReady() async -> String? { self.state.withLock { $0.notReady } }
     func signal(_ routes: Set<Route>) { self.state.withLock { $0.signalled.formUnion(routes) } }
+
+    func countStorageError(_ error: QueueError) { self.state.withLock { $0.storageErrors.append(error) } }
 
     func count(queued: [Route: Int], duplicates: [Route: Int]) {
         self.state.withLock { state in

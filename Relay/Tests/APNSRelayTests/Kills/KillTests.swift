@@ -139,6 +139,47 @@ struct KillTests {
         try await relay.clear()
         await simulator.stop()
     }
+
+    @Test("Pushes that wait while APNs cannot be reached are neither marked nor lost", .timeLimit(.minutes(2)))
+    func outage() async throws {
+        let simulator = try await self.simulator()
+        await simulator.stopListening()
+        let relay = try self.relay(simulator, ["DISPATCH_ATTEMPT_DEADLINE": "2s"])
+        let load = PushLoad(relay)
+        try await relay.start()
+        try #require(try await load.post(0..<1_000))
+        // While the route is paused, nothing waits behind a mark.
+        try await load.wait { $0.written == 0 && $0.queued == 1_000 && $0.isPaused }
+        await relay.kill()
+        try await relay.start()
+        await simulator.startListening()
+        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 1)
+        print("\(report)")
+        #expect(report.outcomes == ["accepted": 1_000])
+        try await relay.clear()
+        await simulator.stop()
+    }
+
+    @Test("A shutdown while APNs does not respond is in order, and stores every outcome", .timeLimit(.minutes(2)))
+    func slowShutdown() async throws {
+        let simulator = try await self.simulator()
+        simulator.inject(Fault(.stall(), when: .next(100_000)))
+        let relay = try self.relay(simulator, ["DISPATCH_SHUTDOWN_TIMEOUT": "6s"])
+        let load = PushLoad(relay)
+        try await relay.start()
+        try #require(try await load.post(0..<500))
+        try await load.wait { $0.written > 0 }
+        await relay.terminate()
+        #expect(relay.exitStatus == 0)
+        simulator.removeFaults()
+        try await relay.start()
+        let recovered = relay.output.contains("unknown=0")
+        #expect(recovered, "a push was left with a mark and without an outcome: \(relay.output)")
+        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 0)
+        print("\(report)")
+        try await relay.clear()
+        await simulator.stop()
+    }
 }
 
 /// SplitMix64.

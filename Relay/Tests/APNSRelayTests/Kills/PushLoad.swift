@@ -84,6 +84,25 @@ final class PushLoad: Sendable {
         }
     }
 
+    struct Depth {
+        var queued: Int
+        var written: Int
+        var isPaused: Bool
+    }
+
+    /// Polls the relay until a condition holds. Fails the test if it does not hold within about 30 seconds.
+    func wait(_ condition: (Depth) -> Bool) async throws {
+        for _ in 0..<600 {
+            let overview = try await self.relay.json(Overview.self, "/v1/overview")
+            let isPaused = overview.routes.contains { $0.state == "paused" }
+            let depth = Depth(queued: overview.queue.queued, written: overview.queue.written, isPaused: isPaused)
+            if condition(depth) { return }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        let overview = try await self.relay.request("GET", "/v1/overview")
+        Issue.record("the condition did not come true: \(String(decoding: overview.body, as: UTF8.self))")
+    }
+
     struct Receipt: Decodable {
         struct Push: Decodable {
             var id: String
@@ -99,7 +118,11 @@ final class PushLoad: Sendable {
             var written: Int
             var parked: Int
         }
+        struct Route: Decodable {
+            var state: String
+        }
         var queue: Queue
+        var routes: [Route]
     }
 
     struct Page: Decodable {

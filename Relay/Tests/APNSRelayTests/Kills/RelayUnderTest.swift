@@ -48,6 +48,9 @@ final class RelayUnderTest: Sendable {
     /// Whether the process has ended.
     var hasEnded: Bool { self.current.withLock { $0?.hasEnded ?? true } }
 
+    /// The exit status of the process; nil while it runs, and after a signal.
+    var exitStatus: Int32? { self.current.withLock { $0?.exitStatus } }
+
     func kill() async {
         let process = self.current.withLock { $0 }
         process?.signal(SIGKILL)
@@ -101,6 +104,7 @@ final class RunningProcess: Sendable {
         var output = ""
         var port: Int?
         var hasEnded = false
+        var exitStatus: Int32?
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -119,7 +123,7 @@ final class RunningProcess: Sendable {
             let data = handle.availableData
             if data.isEmpty { handle.readabilityHandler = nil } else { running.read(data) }
         }
-        process.terminationHandler = { _ in running.end() }
+        process.terminationHandler = { running.end($0.terminationReason == .exit ? $0.terminationStatus : nil) }
         try process.run()
         running.pid.withLock { $0 = process.processIdentifier }
         return running
@@ -133,6 +137,7 @@ final class RunningProcess: Sendable {
     var output: String { self.state.withLock { $0.output } }
     var port: Int? { self.state.withLock { $0.port } }
     var hasEnded: Bool { self.state.withLock { $0.hasEnded } }
+    var exitStatus: Int32? { self.state.withLock { $0.exitStatus } }
 
     func signal(_ signal: Int32) {
         let pid = self.pid.withLock { $0 }
@@ -173,8 +178,11 @@ final class RunningProcess: Sendable {
         }
     }
 
-    private func end() {
-        self.change { $0.hasEnded = true }
+    private func end(_ status: Int32?) {
+        self.change { state in
+            state.exitStatus = status
+            state.hasEnded = true
+        }
     }
 
     private func change(_ body: (inout State) -> Void) {

@@ -17,6 +17,7 @@ struct MetricsPageTests {
             self.calls.withLock { $0 += 1 }
             return "it starts"
         }
+        func countStorageError(_ error: QueueError) {}
         func count(queued: [Route: Int], duplicates: [Route: Int]) {}
         func signal(_ routes: Set<Route>) {}
     }

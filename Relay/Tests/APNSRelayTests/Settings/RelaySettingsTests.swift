@@ -42,7 +42,7 @@ struct RelaySettingsTests {
         #expect(settings.storage == StorageSettings())
     }
 
-    @Test("Every setting can be set")
+    @Test("Settings of every group are read")
     func every() throws {
         let more = [
             "app.fern.environments": "development",
@@ -98,7 +98,7 @@ struct RelaySettingsTests {
         )
     }
 
-    @Test("Without callers, only a loopback address may be listened at")
+    @Test("Without callers, the relay listens only on a loopback address")
     func loopback() {
         #expect(self.problems(self.small.merging(["http.host": "127.0.0.2"]) { $1 }) == [])
         let problems = self.problems(self.small.merging(["http.host": "0.0.0.0"]) { $1 })
