@@ -35,7 +35,7 @@ public struct RelayDoctor: Sendable {
     private func listening() -> [Finding] {
         let http = self.settings.http
         guard let chain = http.certificateChainFile, let key = http.privateKeyFile else {
-            let isLoopback = RelaySettings.isLoopback(http.host)
+            let isLoopback = OriginGuard.isLoopbackAddress(http.host)
             return [
                 Finding(
                     "http",

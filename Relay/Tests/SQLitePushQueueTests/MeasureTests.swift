@@ -100,11 +100,13 @@ struct MeasureTests {
     private func pushes(_ count: Int, _ ids: IDs) -> [NewPush] {
         var generator = SystemRandomNumberGenerator()
         let now = self.fixture.now
-        let time = SystemQueueClock().now
+        let time = UInt64(clamping: SystemQueueClock().now.millisecondsSince1970)
         return (0..<count).map { _ in
             NewPush(
                 id: ids == .random
-                    ? APNSID.random(using: &generator) : APNSID.timeOrdered(at: time, using: &generator),
+                    ? APNSID.random(using: &generator)
+                    // As the relay makes ids: the time, and then random bits.
+                    : APNSID(high: time << 16 | 0x7000, low: 1 << 63 | generator.next() >> 2),
                 route: SQLiteFixture.route,
                 token: self.token,
                 push: self.prepared,

@@ -289,19 +289,4 @@ import Testing
         defer { try? other.close() }
         return try other.read { try Int.fetchOne($0, sql: "SELECT \(value) FROM \(table)") ?? 0 }
     }
-
-    @Test("Ids that begin with the time sort by it and have the form of version 7")
-    func timeOrderedIDs() {
-        var generator = SystemRandomNumberGenerator()
-        let times: [Int64] = [0, 1, 1_700_000_000_000, 1_700_000_000_001, 0xFFFF_FFFF_FFFF]
-        let ids = times.map {
-            APNSID.timeOrdered(at: QueueTime(millisecondsSince1970: $0), using: &generator).description
-        }
-        #expect(ids == ids.sorted())
-        #expect(ids.allSatisfy { $0.dropFirst(14).first == "7" })
-        #expect(ids.allSatisfy { "89ab".contains($0.dropFirst(19).first ?? "x") })
-        for extreme in [Int64.min, .max] {
-            _ = APNSID.timeOrdered(at: QueueTime(millisecondsSince1970: extreme), using: &generator)
-        }
-    }
 }

@@ -27,7 +27,7 @@ extension RelaySettings {
         self.http.read(&settings)
         self.dispatch.read(&settings)
         self.storage.read(&settings)
-        if self.callers.isEmpty, !Self.isLoopback(self.http.host) {
+        if self.callers.isEmpty, !OriginGuard.isLoopbackAddress(self.http.host) {
             settings.fail("callers", "without callers, http.host must be a loopback address, not \(self.http.host)")
         }
         if Set(self.callers.map(\.tokenDigest)).count < self.callers.count {
@@ -40,10 +40,6 @@ extension RelaySettings {
         let drain = self.dispatch.shutdownTimeout / 3
         self.group.client.timeouts.drain = min(self.group.client.timeouts.drain, drain)
         guard settings.problems.isEmpty else { throw RelaySettingsError(settings.problems) }
-    }
-
-    static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host == "::1" || host.hasPrefix("127.")
     }
 
     /// The settings that the clients of all apps share.
@@ -142,11 +138,16 @@ extension RelaySettings {
                 settings.fail("\(prefix).url", "the webhook needs a URL that begins with https:// or http://")
                 return nil
             }
-            guard let secret = SecretText.read("\(prefix).secret", &settings), secret.utf8.count >= 24 else {
-                settings.fail("\(prefix).secret", "the webhook needs a secret of at least 24 characters")
+            guard let secret = SecretText.read("\(prefix).secret", &settings).flatMap(SecretText.signingKey),
+                secret.count >= 24
+            else {
+                settings.fail(
+                    "\(prefix).secret",
+                    "the webhook needs a secret of at least 24 bytes, as text or as whsec_ with base64"
+                )
                 return nil
             }
-            var webhook = WebhookSettings(name: name, url: url, secret: Array(secret.utf8))
+            var webhook = WebhookSettings(name: name, url: url, secret: secret)
             webhook.apps = Self.apps("\(prefix).apps", &settings, among: apps)
             settings.bool("\(prefix).onlyInvalidTokens", into: &webhook.onlyInvalidTokens)
             settings.int("\(prefix).batch", 1...1_000, into: &webhook.batch)

@@ -34,6 +34,13 @@ enum SecretText {
         Array(SHA256.hash(data: Array(text.utf8)))
     }
 
+    /// The key of a webhook's signature: the bytes of the text, or those that base64 after `whsec_` stands for, as the
+    /// libraries of Standard Webhooks expect it. Nil if that is not base64.
+    static func signingKey(_ text: String) -> [UInt8]? {
+        guard text.hasPrefix("whsec_") else { return Array(text.utf8) }
+        return Data(base64Encoded: String(text.dropFirst("whsec_".count))).map { Array($0) }
+    }
+
     private static func trimmed(_ text: String) -> String {
         String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
     }

@@ -120,6 +120,13 @@ struct RelaySettingsTests {
         #expect(missing.contains { $0.contains("/nowhere/token") })
     }
 
+    @Test("A webhook's secret is text, or base64 after whsec_")
+    func signingKeys() {
+        #expect(SecretText.signingKey("abc") == Array("abc".utf8))
+        #expect(SecretText.signingKey("whsec_AAEC") == [0, 1, 2])
+        #expect(SecretText.signingKey("whsec_!") == nil)
+    }
+
     @Test(
         "Durations have a unit",
         arguments: [
