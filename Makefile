@@ -88,7 +88,7 @@ test-examples: $(TOOL) ## Run Docs/Examples/OtherLanguages: curl, Python, Node, 
 	@.ci/install-packages test
 	Docs/Examples/OtherLanguages/try.sh
 
-test-relay: toolchain $(TOOL) ## Test the relay: its queue, its API, its page in Chromium, and kills (RELAY_KILLS=50, SEED=n)
+test-relay: toolchain ## Test the relay: its queue, its API, its page in Chromium, and kills (RELAY_KILLS=50, SEED=n)
 	@.ci/install-packages relay
 	.ci/test-relay
 
