@@ -140,6 +140,7 @@ let package = Package(
             dependencies: [
                 "APNSRelay",
                 "PushQueue",
+                "PushQueueConformance",
                 "SQLitePushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
             ],
@@ -152,6 +153,7 @@ let package = Package(
                 "APNSRelay",
                 "KillableRelay",
                 "PushQueue",
+                "PushQueueConformance",
                 "SQLitePushQueue",
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),

@@ -139,22 +139,31 @@ struct DispatcherTests {
         }
     }
 
-    @Test("Outcomes are kept while the storage fails, and stored once it works", .timeLimit(.minutes(1)))
-    func diskFull() async throws {
-        let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
+    @Test(
+        "While the disk is full, nothing is lost and nothing is sent twice",
+        .timeLimit(.minutes(1)),
+        arguments: [
+            ["settle"], ["release"], ["markWritten"], ["claim"], ["claim", "markWritten", "settle", "release"],
+        ]
+    )
+    func diskFull(calls: [String]) async throws {
+        let first = Mutex<Set<APNSID>>([])
+        // Each push is refused once, so that it returns to the queue.
+        let sender = ScriptedSender { id, _ in
+            first.withLock { $0.insert(id).inserted }
+                ? ScriptedSender.fail(.refused, .notProcessed, id) : ScriptedSender.accept(id)
+        }
         let disk = FailingDisk()
-        let fixture = try await DispatchFixture(wrap: { FailingQueue(queue: $0, disk: disk) }) { _ in sender }
+        let fixture = try await DispatchFixture(wrap: { FailingQueue($0, disk) }) { _ in sender }
         try await fixture.running {
-            disk.isFull.withLock { $0 = true }
+            disk.fill(for: Set(calls))
             try await fixture.store(100)
-            try await fixture.expect { _ in disk.failures.withLock { $0 } > 2 }
-            let early = try await fixture.outcomes()
-            #expect(early.isEmpty)
-            disk.isFull.withLock { $0 = false }
+            try await fixture.expect { _ in disk.failures > 2 }
+            disk.clear()
             try await fixture.expect { $0.unsettled == 0 }
             let outcomes = try await fixture.outcomes()
             #expect(outcomes.count == 100 && outcomes.values.allSatisfy { $0.certainty == .accepted })
-            #expect(sender.delivered.count == 100)
+            #expect(sender.delivered.count == 200)
         }
     }
 }

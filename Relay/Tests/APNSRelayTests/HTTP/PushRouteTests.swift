@@ -2,6 +2,7 @@ import APNSModel
 import Foundation
 import NIOHTTP1
 import PushQueue
+import PushQueueConformance
 import Synchronization
 import Testing
 

@@ -8,6 +8,7 @@ import Metrics
 import NIOCore
 import NIOHTTP1
 import PushQueue
+import PushQueueConformance
 import SQLitePushQueue
 import ServiceLifecycle
 

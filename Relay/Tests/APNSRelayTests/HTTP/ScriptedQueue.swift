@@ -1,9 +1,10 @@
 import APNSModel
 import PushQueue
+import PushQueueConformance
 import Synchronization
 
 /// A queue that passes calls on to another one, with errors and delays that a test scripts.
-final class ScriptedQueue: PushQueue {
+final class ScriptedQueue: WrappingPushQueue {
     struct State {
         /// The pushes that were stored.
         var pushes: [NewPush] = []
@@ -14,11 +15,19 @@ final class ScriptedQueue: PushQueue {
     }
 
     let state = Mutex(State())
-    private let base: any PushQueue
+    let base: any PushQueue
     private let worker = WorkerID.random()
 
     init(_ base: any PushQueue) {
         self.base = base
+    }
+
+    func call<Value: Sendable>(
+        _ name: String,
+        _ body: () async throws(QueueError) -> Value
+    ) async throws(QueueError) -> Value {
+        try self.check()
+        return try await body()
     }
 
     private func check() throws(QueueError) {
@@ -69,106 +78,4 @@ final class ScriptedQueue: PushQueue {
         }
         return results
     }
-
-    func claim(
-        _ route: Route,
-        limit: Int,
-        worker: WorkerID,
-        lease: Duration
-    ) async throws(QueueError) -> [ClaimedPush] {
-        try self.check()
-        return try await self.base.claim(route, limit: limit, worker: worker, lease: lease)
-    }
-
-    func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool] {
-        try self.check()
-        return try await self.base.markWritten(claims, lease: lease)
-    }
-
-    func settle(_ settlements: [Settlement]) async throws(QueueError) -> [SettleResult] {
-        try self.check()
-        return try await self.base.settle(settlements)
-    }
-
-    func release(_ releases: [Release]) async throws(QueueError) {
-        try self.check()
-        try await self.base.release(releases)
-    }
-
-    func park(_ settlements: [Settlement]) async throws(QueueError) {
-        try self.check()
-        try await self.base.park(settlements)
-    }
-
-    func expireLeases() async throws(QueueError) -> ExpiredLeases {
-        try self.check()
-        return try await self.base.expireLeases()
-    }
-
-    func settleOverdue(limit: Int) async throws(QueueError) -> Int {
-        try self.check()
-        return try await self.base.settleOverdue(limit: limit)
-    }
-
-    func status(of id: APNSID) async throws(QueueError) -> PushStatus? {
-        try self.check()
-        return try await self.base.status(of: id)
-    }
-
-    func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult {
-        try self.check()
-        return try await self.base.cancel(id)
-    }
-
-    func outcomes(
-        after cursor: FeedCursor?,
-        apps: Set<String>?,
-        kind: FeedKind,
-        limit: Int
-    ) async throws(QueueError) -> FeedPage {
-        try self.check()
-        return try await self.base.outcomes(after: cursor, apps: apps, kind: kind, limit: limit)
-    }
-
-    func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus] {
-        try self.check()
-        return try await self.base.parked(after: id, limit: limit)
-    }
-
-    func retryParked(_ id: APNSID) async throws(QueueError) -> Bool {
-        try self.check()
-        return try await self.base.retryParked(id)
-    }
-
-    func dropParked(_ id: APNSID) async throws(QueueError) -> Bool {
-        try self.check()
-        return try await self.base.dropParked(id)
-    }
-
-    func counts() async throws(QueueError) -> QueueCounts {
-        try self.check()
-        return try await self.base.counts()
-    }
-
-    func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
-        try self.check()
-        return try await self.base.queuedRoutes()
-    }
-
-    func value(forKey key: String) async throws(QueueError) -> [UInt8]? {
-        try self.check()
-        return try await self.base.value(forKey: key)
-    }
-
-    func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError) {
-        try self.check()
-        try await self.base.setValue(value, forKey: key)
-    }
-
-    func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int {
-        try self.check()
-        return try await self.base.prune(retention, limit: limit)
-    }
-
-    func close() async { await self.base.close() }
 }

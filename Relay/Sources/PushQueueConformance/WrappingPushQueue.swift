@@ -1,0 +1,124 @@
+public import APNSModel
+public import PushQueue
+
+/// A queue around another one, for tests: every call goes through one function, which may fail, wait or count.
+public protocol WrappingPushQueue: PushQueue {
+    /// The queue that does the work.
+    var base: any PushQueue { get }
+
+    /// Makes a call of the queue.
+    ///
+    /// - Parameters:
+    ///   - name: the name of the function, for example `markWritten`.
+    ///   - body: calls the queue inside.
+    func call<Value: Sendable>(
+        _ name: String,
+        _ body: () async throws(QueueError) -> Value
+    ) async throws(QueueError) -> Value
+}
+
+extension WrappingPushQueue {
+    public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
+        try await self.call("enqueue") { () async throws(QueueError) in
+            try await self.base.enqueue(pushes, isPartial: isPartial)
+        }
+    }
+
+    public func claim(
+        _ route: Route,
+        limit: Int,
+        worker: WorkerID,
+        lease: Duration
+    ) async throws(QueueError) -> [ClaimedPush] {
+        try await self.call("claim") { () async throws(QueueError) in
+            try await self.base.claim(route, limit: limit, worker: worker, lease: lease)
+        }
+    }
+
+    public func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool] {
+        try await self.call("markWritten") { () async throws(QueueError) in
+            try await self.base.markWritten(claims, lease: lease)
+        }
+    }
+
+    public func settle(_ settlements: [Settlement]) async throws(QueueError) -> [SettleResult] {
+        try await self.call("settle") { () async throws(QueueError) in try await self.base.settle(settlements) }
+    }
+
+    public func release(_ releases: [Release]) async throws(QueueError) {
+        try await self.call("release") { () async throws(QueueError) in try await self.base.release(releases) }
+    }
+
+    public func park(_ settlements: [Settlement]) async throws(QueueError) {
+        try await self.call("park") { () async throws(QueueError) in try await self.base.park(settlements) }
+    }
+
+    public func expireLeases() async throws(QueueError) -> ExpiredLeases {
+        try await self.call("expireLeases") { () async throws(QueueError) in try await self.base.expireLeases() }
+    }
+
+    public func settleOverdue(limit: Int) async throws(QueueError) -> Int {
+        try await self.call("settleOverdue") { () async throws(QueueError) in
+            try await self.base.settleOverdue(limit: limit)
+        }
+    }
+
+    public func status(of id: APNSID) async throws(QueueError) -> PushStatus? {
+        try await self.call("status") { () async throws(QueueError) in try await self.base.status(of: id) }
+    }
+
+    public func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult {
+        try await self.call("cancel") { () async throws(QueueError) in try await self.base.cancel(id) }
+    }
+
+    public func outcomes(
+        after cursor: FeedCursor?,
+        apps: Set<String>?,
+        kind: FeedKind,
+        limit: Int
+    ) async throws(QueueError) -> FeedPage {
+        try await self.call("outcomes") { () async throws(QueueError) in
+            try await self.base.outcomes(after: cursor, apps: apps, kind: kind, limit: limit)
+        }
+    }
+
+    public func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus] {
+        try await self.call("parked") { () async throws(QueueError) in
+            try await self.base.parked(after: id, limit: limit)
+        }
+    }
+
+    public func retryParked(_ id: APNSID) async throws(QueueError) -> Bool {
+        try await self.call("retryParked") { () async throws(QueueError) in try await self.base.retryParked(id) }
+    }
+
+    public func dropParked(_ id: APNSID) async throws(QueueError) -> Bool {
+        try await self.call("dropParked") { () async throws(QueueError) in try await self.base.dropParked(id) }
+    }
+
+    public func counts() async throws(QueueError) -> QueueCounts {
+        try await self.call("counts") { () async throws(QueueError) in try await self.base.counts() }
+    }
+
+    public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
+        try await self.call("queuedRoutes") { () async throws(QueueError) in try await self.base.queuedRoutes() }
+    }
+
+    public func value(forKey key: String) async throws(QueueError) -> [UInt8]? {
+        try await self.call("value") { () async throws(QueueError) in try await self.base.value(forKey: key) }
+    }
+
+    public func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError) {
+        try await self.call("setValue") { () async throws(QueueError) in
+            try await self.base.setValue(value, forKey: key)
+        }
+    }
+
+    public func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int {
+        try await self.call("prune") { () async throws(QueueError) in
+            try await self.base.prune(retention, limit: limit)
+        }
+    }
+
+    public func close() async { await self.base.close() }
+}
