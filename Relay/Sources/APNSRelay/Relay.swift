@@ -37,19 +37,7 @@ package struct Relay: Sendable {
         self.prometheus = prometheus
         self.metrics = metrics ?? RelayMetrics(factory: prometheus)
         self.logger = logger
-        var configuration = settings.group
-        configuration.client.logger = logger
-        self.group = try APNSClientGroup(configuration: configuration)
-        for app in settings.apps {
-            try self.group.add(
-                APNSApp(
-                    name: app.name,
-                    topic: app.topic,
-                    authentication: app.authentication,
-                    environments: Set(app.environments.values)
-                )
-            )
-        }
+        self.group = try settings.makeGroup(logger: logger)
     }
 
     /// Runs the relay until SIGTERM or SIGINT, or until the task is cancelled.
@@ -74,12 +62,12 @@ package struct Relay: Sendable {
             rules: RetryRules(maxAttempts: self.settings.dispatch.maxAttempts),
             window: InFlightWindow(limit: self.settings.dispatch.maxInFlight),
             outbox: Outbox(queue: self.queue, metrics: self.metrics, logger: self.logger) { webhooks.signal() },
+            metrics: self.metrics,
             logger: self.logger
         )
         let group = self.group
         let dispatcher = Dispatcher(
             context: context,
-            metrics: self.metrics,
             retention: self.settings.storage.retention,
             stopSending: { group.shutdown() },
             sender: self.senders()

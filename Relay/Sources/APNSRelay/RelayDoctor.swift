@@ -69,28 +69,11 @@ public struct RelayDoctor: Sendable {
 
     /// One round trip to APNs for each app and environment.
     private func apps() async -> [Finding] {
-        var configuration = self.settings.group
-        configuration.client.logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
         let group: APNSClientGroup
         do throws(APNSConfigurationError) {
-            group = try APNSClientGroup(configuration: configuration)
+            group = try self.settings.makeGroup(logger: Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() })
         } catch {
-            return [Finding("group", isOK: false, error.message)]
-        }
-        var findings: [Finding] = []
-        for app in self.settings.apps {
-            do throws(APNSConfigurationError) {
-                try group.add(
-                    APNSApp(
-                        name: app.name,
-                        topic: app.topic,
-                        authentication: app.authentication,
-                        environments: Set(app.environments.values)
-                    )
-                )
-            } catch {
-                findings.append(Finding("app \(app.name)", isOK: false, error.message))
-            }
+            return [Finding("apps", isOK: false, error.message)]
         }
         let running = Task { try await group.run() }
         let checks = await withTaskGroup(of: Finding.self) { tasks in
@@ -106,7 +89,7 @@ public struct RelayDoctor: Sendable {
         }
         group.shutdown()
         _ = await running.result
-        return findings + checks.sorted { $0.subject < $1.subject }
+        return checks.sorted { $0.subject < $1.subject }
     }
 
     private static func text(_ check: APNSCheck) -> String {

@@ -6,7 +6,7 @@ struct RelayState: RelayStatus {
     let sendWebhooks: Webhooks
     let metrics: RelayMetrics
     let probe: ReadyProbe
-    let isStopping: Latch
+    let isStopping: StopFlag
 
     var totals: RelayTotals { self.metrics.totals }
 

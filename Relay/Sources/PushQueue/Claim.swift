@@ -1,21 +1,5 @@
 public import APNSModel
 
-/// A process that sends pushes, for the lifetime of the process.
-public struct WorkerID: Sendable, Hashable, CustomStringConvertible {
-    public let rawValue: String
-
-    public init(rawValue: String) {
-        self.rawValue = rawValue
-    }
-
-    /// An id that no other process has.
-    public static func random() -> WorkerID {
-        WorkerID(rawValue: APNSID.random().description)
-    }
-
-    public var description: String { self.rawValue }
-}
-
 /// A worker's right to send one push.
 public struct Claim: Sendable, Hashable {
     /// The push.

@@ -61,10 +61,9 @@ public protocol PushQueue: Sendable {
     /// - Parameters:
     ///   - route: whose pushes to claim.
     ///   - limit: the most pushes to return.
-    ///   - worker: who claims.
     ///   - lease: how long the claims last.
     /// - Returns: the claimed pushes, sometimes fewer than `limit` although more are due; empty only if none is due.
-    func claim(_ route: Route, limit: Int, worker: WorkerID, lease: Duration) async throws(QueueError) -> [ClaimedPush]
+    func claim(_ route: Route, limit: Int, lease: Duration) async throws(QueueError) -> [ClaimedPush]
 
     /// Marks claimed pushes as written, before they are sent. A compare-and-set on the claim's epoch.
     ///

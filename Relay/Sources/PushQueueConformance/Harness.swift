@@ -5,7 +5,6 @@ import Synchronization
 /// A queue and what cases need to use it. One case uses a harness; its tasks may share it.
 final class Harness: Sendable {
     let fixture: any QueueFixture
-    let worker = WorkerID.random()
     private let current: Mutex<any PushQueue>
     private let numbers = Atomic<Int>(0)
 
@@ -107,7 +106,6 @@ final class Harness: Sendable {
             let more = try await self.queue.claim(
                 route,
                 limit: limit - claimed.count,
-                worker: self.worker,
                 lease: self.fixture.tick * ticks
             )
             guard !more.isEmpty else { break }

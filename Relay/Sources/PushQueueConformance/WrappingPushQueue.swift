@@ -24,14 +24,9 @@ extension WrappingPushQueue {
         }
     }
 
-    public func claim(
-        _ route: Route,
-        limit: Int,
-        worker: WorkerID,
-        lease: Duration
-    ) async throws(QueueError) -> [ClaimedPush] {
+    public func claim(_ route: Route, limit: Int, lease: Duration) async throws(QueueError) -> [ClaimedPush] {
         try await self.call("claim") { () async throws(QueueError) in
-            try await self.base.claim(route, limit: limit, worker: worker, lease: lease)
+            try await self.base.claim(route, limit: limit, lease: lease)
         }
     }
 

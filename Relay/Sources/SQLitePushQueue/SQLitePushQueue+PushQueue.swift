@@ -17,12 +17,7 @@ extension SQLitePushQueue: PushQueue {
         }
     }
 
-    public func claim(
-        _ route: Route,
-        limit: Int,
-        worker: WorkerID,
-        lease: Duration
-    ) async throws(QueueError) -> [ClaimedPush] {
+    public func claim(_ route: Route, limit: Int, lease: Duration) async throws(QueueError) -> [ClaimedPush] {
         while true {
             // A claim that a power failure undoes does no harm, and no mark is stored without it.
             let batch = try await self.write(isDurable: false) {

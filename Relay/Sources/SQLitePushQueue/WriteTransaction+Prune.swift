@@ -7,8 +7,10 @@ extension WriteTransaction {
     /// - Returns: the number of deleted rows and dropped pushes, at most `limit`.
     func prune(_ retention: Retention, limit: Int) throws -> Int {
         let limit = max(limit, 0)
-        var deleted = try self.pruneIdempotencyKeys(self.cutoff(retention.idempotencyKeys), limit: limit)
-        deleted += try self.prunePayloads(self.cutoff(retention.payloads), limit: limit - deleted)
+        let keys = self.cutoff(retention.idempotencyKeys)
+        let payloads = self.cutoff(retention.payloads)
+        var deleted = try self.prune("idempotency", key: "position", time: "stored_at", keys, limit: limit)
+        deleted += try self.prune("payload", key: "cursor", time: "settled_at", payloads, limit: limit - deleted)
         deleted += try self.dropParked(since: self.cutoff(retention.parked), limit: limit - deleted)
         deleted += try self.pruneOutcomes(self.cutoff(retention.outcomes), limit: limit - deleted)
         if deleted < limit { try self.shrink() }
@@ -19,27 +21,11 @@ extension WriteTransaction {
         self.now.advanced(by: .zero - retention).millisecondsSince1970
     }
 
-    private func pruneIdempotencyKeys(_ cutoff: Int64, limit: Int) throws -> Int {
-        let old = try self.oldest(
-            "SELECT position, stored_at FROM idempotency ORDER BY position LIMIT ?",
-            cutoff,
-            limit: limit
-        )
+    /// Deletes the first rows of a table, in the order of its key, whose time has passed.
+    private func prune(_ table: String, key: String, time: String, _ cutoff: Int64, limit: Int) throws -> Int {
+        let old = try self.oldest("SELECT \(key), \(time) FROM \(table) ORDER BY \(key) LIMIT ?", cutoff, limit: limit)
         guard let last = old.last else { return 0 }
-        let delete = try self.db.prepared("DELETE FROM idempotency WHERE position <= ?")
-        delete.bind(1, last)
-        try delete.run()
-        return old.count
-    }
-
-    private func prunePayloads(_ cutoff: Int64, limit: Int) throws -> Int {
-        let old = try self.oldest(
-            "SELECT cursor, settled_at FROM payload ORDER BY cursor LIMIT ?",
-            cutoff,
-            limit: limit
-        )
-        guard let last = old.last else { return 0 }
-        let delete = try self.db.prepared("DELETE FROM payload WHERE cursor <= ?")
+        let delete = try self.db.prepared("DELETE FROM \(table) WHERE \(key) <= ?")
         delete.bind(1, last)
         try delete.run()
         return old.count

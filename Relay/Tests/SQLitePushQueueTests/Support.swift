@@ -47,7 +47,7 @@ extension SQLiteFixture {
 extension SQLitePushQueue {
     func claim(_ limit: Int) async throws(QueueError) -> [Claim] {
         let route = SQLiteFixture.route
-        return try await self.claim(route, limit: limit, worker: .random(), lease: .seconds(60)).map(\.claim)
+        return try await self.claim(route, limit: limit, lease: .seconds(60)).map(\.claim)
     }
 
     /// Claims and settles pushes until none is due.

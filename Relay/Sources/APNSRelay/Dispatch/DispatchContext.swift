@@ -1,7 +1,6 @@
 import APNSModel
 import Logging
 import PushQueue
-import Synchronization
 
 /// The queue, the settings and the limits that all routes share.
 struct DispatchContext: Sendable {
@@ -11,10 +10,10 @@ struct DispatchContext: Sendable {
     let rules: RetryRules
     let window: InFlightWindow
     let outbox: Outbox
-    let worker = WorkerID.random()
+    let metrics: RelayMetrics
     let logger: Logger
     /// Set once, when the shutdown begins.
-    let isStopping = Latch()
+    let isStopping = StopFlag()
 
     /// How long a claim lasts. It covers the time to the mark, including a queue that is slow for a while.
     static let claimLease = Duration.seconds(60)
@@ -35,6 +34,7 @@ struct DispatchContext: Sendable {
             do throws(QueueError) {
                 return try await call()
             } catch {
+                self.metrics.storageFailed(error)
                 let isFinal = error.code == .closed || error.code == .unusable
                 self.logger.log(
                     level: isFinal ? .error : .warning,
@@ -48,13 +48,4 @@ struct DispatchContext: Sendable {
             delay = min(delay * 2, .seconds(5))
         }
     }
-}
-
-/// A flag that is set once.
-final class Latch: Sendable {
-    private let state = Mutex(false)
-
-    var isSet: Bool { self.state.withLock { $0 } }
-
-    func set() { self.state.withLock { $0 = true } }
 }

@@ -13,7 +13,6 @@ actor Dispatcher: Service {
     private static let interval = Duration.seconds(1)
 
     private nonisolated let context: DispatchContext
-    private nonisolated let metrics: RelayMetrics
     private nonisolated let wakeup = Wakeup()
     private let sender: SenderOfRoute
     private let retention: Retention
@@ -28,19 +27,16 @@ actor Dispatcher: Service {
 
     /// - Parameters:
     ///   - context: what all routes share.
-    ///   - metrics: counts what the dispatcher does.
     ///   - retention: how long the queue keeps outcomes, payloads, keys and parked pushes.
     ///   - stopSending: called if a shutdown takes too long. Makes the senders end all of their pushes.
     ///   - sender: the sender of a route.
     init(
         context: DispatchContext,
-        metrics: RelayMetrics,
         retention: Retention,
         stopSending: @escaping @Sendable () -> Void,
         sender: @escaping SenderOfRoute
     ) {
         self.context = context
-        self.metrics = metrics
         self.retention = retention
         self.stopSending = stopSending
         self.sender = sender
@@ -93,8 +89,9 @@ actor Dispatcher: Service {
             self.stop()
         }
         context.outbox.close()
+        // With the time for the pushes in flight (half) and for the clients' drain (a third), this is all of it.
         let late = Task {
-            try await Task.sleep(for: context.settings.shutdownTimeout / 2)
+            try await Task.sleep(for: context.settings.shutdownTimeout / 6)
             storing.cancel()
         }
         await storing.value
@@ -110,6 +107,7 @@ actor Dispatcher: Service {
         do throws(QueueError) {
             queued = try await self.context.queue.queuedRoutes()
         } catch {
+            self.context.metrics.storageFailed(error)
             self.context.logger.warning("The queue cannot be read; trying again", metadata: ["error": "\(error)"])
             return
         }
@@ -128,7 +126,7 @@ actor Dispatcher: Service {
     private func start(_ route: Route, _ sends: inout DiscardingTaskGroup) {
         guard let sender = self.sender(route) else {
             guard self.parking.insert(route).inserted else { return }
-            let unknown = UnknownRoute(route: route, context: self.context, metrics: self.metrics)
+            let unknown = UnknownRoute(route: route, context: self.context)
             sends.addTask {
                 await unknown.parkAll()
                 await self.endParking(route)
@@ -218,7 +216,7 @@ actor Dispatcher: Service {
         do throws(QueueError) {
             try await call()
         } catch {
-            self.metrics.storageFailed(error)
+            self.context.metrics.storageFailed(error)
             self.context.logger.warning("The queue cannot \(purpose); trying again", metadata: ["error": "\(error)"])
         }
     }
@@ -229,7 +227,7 @@ actor Dispatcher: Service {
 
     private func log(_ expired: ExpiredLeases) {
         guard expired != ExpiredLeases() else { return }
-        self.metrics.recovered(expired)
+        self.context.metrics.recovered(expired)
         self.context.logger.warning(
             "Leases expired",
             metadata: [
@@ -243,7 +241,6 @@ actor Dispatcher: Service {
 struct UnknownRoute {
     let route: Route
     let context: DispatchContext
-    let metrics: RelayMetrics
 
     func parkAll() async {
         while !self.context.isStopping.isSet {
@@ -251,14 +248,13 @@ struct UnknownRoute {
                 let claimed = try await self.context.queue.claim(
                     self.route,
                     limit: self.context.settings.batch,
-                    worker: self.context.worker,
                     lease: DispatchContext.claimLease
                 )
                 guard !claimed.isEmpty else { return }
                 try await self.context.queue.park(
                     claimed.map { push in Settlement(claim: push.claim, outcome: .failed(self.error(of: push))) }
                 )
-                for _ in claimed { self.metrics.parked(self.route) }
+                for _ in claimed { self.context.metrics.parked(self.route) }
             } catch {
                 self.context.logger.warning(
                     "The pushes of an unknown route cannot be parked",

@@ -22,7 +22,8 @@ final class Outbox: Sendable {
     private struct State {
         var entries: [Entry] = []
         var isClosed = false
-        var isBehind = false
+        /// The batches that could not be stored at their first attempt.
+        var late = 0
     }
 
     private let queue: any PushQueue
@@ -60,7 +61,7 @@ final class Outbox: Sendable {
     }
 
     /// Whether results wait because they could not be stored.
-    var isBehind: Bool { self.state.withLock { $0.isBehind } }
+    var isBehind: Bool { self.state.withLock { $0.late > 0 } }
 
     /// Stores results until the outbox is closed and everything is stored. If the task is cancelled, results that cannot
     /// be stored at once are given up: their pushes keep their marks.
@@ -110,10 +111,11 @@ final class Outbox: Sendable {
         _ call: @Sendable ([Entry]) async throws(QueueError) -> Void
     ) async {
         var delay = Duration.milliseconds(50)
+        var isLate = false
+        defer { if isLate { self.state.withLock { $0.late -= 1 } } }
         while !entries.isEmpty {
             do throws(QueueError) {
                 try await call(entries)
-                self.state.withLock { $0.isBehind = false }
                 break
             } catch {
                 let isFinal = error.code == .closed || error.code == .unusable
@@ -131,7 +133,10 @@ final class Outbox: Sendable {
                     break
                 }
             }
-            self.state.withLock { $0.isBehind = true }
+            if !isLate {
+                isLate = true
+                self.state.withLock { $0.late += 1 }
+            }
             try? await Task.sleep(for: delay)
             if Task.isCancelled { break }
             delay = min(delay * 2, .seconds(5))

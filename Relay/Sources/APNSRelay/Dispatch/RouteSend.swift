@@ -199,7 +199,6 @@ final class RouteSend: Sendable {
                 try await self.context.queue.claim(
                     self.route,
                     limit: places,
-                    worker: self.context.worker,
                     lease: DispatchContext.claimLease
                 )
             }

@@ -15,13 +15,11 @@ enum RaceCases {
             let marked = try await withThrowingTaskGroup(of: [APNSID].self) { group in
                 for _ in 0..<8 {
                     group.addTask {
-                        let worker = WorkerID.random()
                         var marked: [APNSID] = []
                         while true {
                             let claims = try await test.queue.claim(
                                 Harness.route,
                                 limit: 7,
-                                worker: worker,
                                 lease: test.lease
                             )
                             .map(\.claim)

@@ -67,11 +67,11 @@ struct DispatchFixture {
             rules: RetryRules(maxAttempts: settings.maxAttempts),
             window: InFlightWindow(limit: settings.maxInFlight),
             outbox: Outbox(queue: used, metrics: self.metrics, logger: logger),
+            metrics: self.metrics,
             logger: logger
         )
         self.dispatcher = Dispatcher(
             context: self.context,
-            metrics: self.metrics,
             retention: Retention(),
             stopSending: {},
             sender: sender

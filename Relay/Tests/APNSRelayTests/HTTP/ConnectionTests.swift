@@ -3,6 +3,7 @@ import NIOCore
 import NIOHTTP1
 import PushQueue
 import Synchronization
+import PushQueueConformance
 import Testing
 
 @testable import APNSRelay

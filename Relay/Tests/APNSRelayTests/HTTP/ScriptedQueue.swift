@@ -16,7 +16,6 @@ final class ScriptedQueue: WrappingPushQueue {
 
     let state = Mutex(State())
     let base: any PushQueue
-    private let worker = WorkerID.random()
 
     init(_ base: any PushQueue) {
         self.base = base
@@ -58,7 +57,7 @@ final class ScriptedQueue: WrappingPushQueue {
 
     private func claim(_ id: APNSID) async throws -> Claim {
         guard let push = try await self.base.status(of: id) else { throw NotClaimed() }
-        let claimed = try await self.base.claim(push.route, limit: 100, worker: self.worker, lease: .seconds(60))
+        let claimed = try await self.base.claim(push.route, limit: 100, lease: .seconds(60))
         let others = claimed.filter { $0.claim.id != id }
         try await self.base.release(others.map { Release(claim: $0.claim, notBefore: $0.queuedAt) })
         guard let claim = claimed.first(where: { $0.claim.id == id })?.claim else { throw NotClaimed() }

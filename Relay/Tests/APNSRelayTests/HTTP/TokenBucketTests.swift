@@ -1,4 +1,5 @@
 import PushQueue
+import PushQueueConformance
 import Testing
 
 @testable import APNSRelay

@@ -1,4 +1,5 @@
 import Foundation
+import PushQueueConformance
 import Testing
 
 @testable import APNSRelay

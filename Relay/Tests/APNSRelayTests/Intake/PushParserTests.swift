@@ -2,6 +2,7 @@ import APNSModel
 import APNSPool
 import Foundation
 import PushQueue
+import PushQueueConformance
 import Testing
 
 @testable import APNSRelay

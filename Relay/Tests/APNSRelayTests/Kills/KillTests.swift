@@ -1,6 +1,7 @@
 import APNSModel
 import APNSSimulator
 import Foundation
+import PushQueueConformance
 import Testing
 
 /// Kills the relay with SIGKILL, starts it again with the same file, and compares its outcomes with the simulator's
@@ -79,7 +80,7 @@ struct KillTests {
     func atRandomMoments() async throws {
         let kills = ProcessInfo.processInfo.environment["RELAY_KILLS"].flatMap(Int.init) ?? 50
         let seed = ProcessInfo.processInfo.environment["SEED"].flatMap(UInt64.init) ?? .random(in: 1...(1 << 32))
-        var random = SeededGenerator(seed)
+        var random = SeededRandom(seed: seed)
         print("SEED=\(seed)")
         let simulator = try await self.simulator()
         let relay = try self.relay(simulator)
@@ -179,20 +180,5 @@ struct KillTests {
         print("\(report)")
         try await relay.clear()
         await simulator.stop()
-    }
-}
-
-/// SplitMix64.
-private struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { self.state = seed }
-
-    mutating func next() -> UInt64 {
-        self.state &+= 0x9e37_79b9_7f4a_7c15
-        var result = self.state
-        result = (result ^ (result >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        result = (result ^ (result >> 27)) &* 0x94d0_49bb_1331_11eb
-        return result ^ (result >> 31)
     }
 }

@@ -86,7 +86,6 @@ final class FeedQueue: PushQueue {
     func claim(
         _ route: Route,
         limit: Int,
-        worker: WorkerID,
         lease: Duration
     ) async throws(QueueError) -> [ClaimedPush] { throw Self.dead }
     func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool] { throw Self.dead }

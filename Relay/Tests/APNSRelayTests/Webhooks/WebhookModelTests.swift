@@ -1,4 +1,5 @@
 import PushQueue
+import PushQueueConformance
 import Testing
 
 @testable import APNSRelay
@@ -33,7 +34,7 @@ struct WebhookModelTests {
 }
 
 private struct WebhookWorld {
-    private var random: SplitMix
+    private var random: SeededRandom
     private var now = QueueTime(secondsSince1970: 1_795_440_000)
     private var machine: WebhookMachine
     private var retry = WebhookMachine.Retry()
@@ -57,7 +58,7 @@ private struct WebhookWorld {
     private(set) var faults: [String] = []
 
     init(seed: UInt64) {
-        self.random = SplitMix(state: seed)
+        self.random = SeededRandom(seed: seed)
         self.retry.giveUpAfter = .seconds(60)
         self.retry.maxParked = 3
         self.machine = WebhookMachine(name: "w", retry: self.retry)
@@ -204,17 +205,5 @@ private struct WebhookWorld {
         }
         let inOrder = self.acknowledged.filter { !self.parkedEver.contains($0) }.compactMap { self.extents[$0]?.first }
         if inOrder != inOrder.sorted() { self.faults.append("out of order: \(inOrder)") }
-    }
-}
-
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        self.state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = self.state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

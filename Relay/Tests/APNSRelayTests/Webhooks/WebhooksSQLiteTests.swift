@@ -37,8 +37,7 @@ struct WebhooksSQLiteTests {
             )
         }
         _ = try await queue.enqueue(pushes, isPartial: false)
-        let worker = WorkerID.random()
-        let claimed = try await queue.claim(Self.route, limit: count, worker: worker, lease: .seconds(60))
+        let claimed = try await queue.claim(Self.route, limit: count, lease: .seconds(60))
         _ = try await queue.markWritten(claimed.map(\.claim), lease: .seconds(60))
         _ = try await queue.settle(
             claimed.map { Settlement(claim: $0.claim, outcome: .accepted(Receipt(apnsID: $0.claim.id))) }

@@ -1,0 +1,10 @@
+import Synchronization
+
+/// Set once, when the relay begins to stop.
+final class StopFlag: Sendable {
+    private let state = Mutex(false)
+
+    var isSet: Bool { self.state.withLock { $0 } }
+
+    func set() { self.state.withLock { $0 = true } }
+}
