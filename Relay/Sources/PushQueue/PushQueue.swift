@@ -27,6 +27,9 @@ public import APNSModel
 /// because a lost claim does no harm. Every function throws `QueueError`. After an error, nothing of the call has
 /// happened, unless the error says otherwise.
 ///
+/// Several processes may share a queue, if the engine allows it. What a process reads then contains all that its own
+/// calls have done; what the calls of other processes have done may be missing for a moment.
+///
 /// `PushQueueConformance` tests an implementation.
 public protocol PushQueue: Sendable {
     // MARK: Enqueueing
@@ -163,11 +166,24 @@ public protocol PushQueue: Sendable {
     /// another one with the same supersede key does not count.
     func queuedRoutes() async throws(QueueError) -> [QueuedRoute]
 
-    /// A small durable value, for the positions of webhooks.
+    /// A small durable value, for the positions of webhooks and for what processes that share the queue agree on.
     func value(forKey key: String) async throws(QueueError) -> [UInt8]?
+
+    /// The small durable values whose keys begin with a prefix, compared byte by byte.
+    func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]]
 
     /// Stores a small durable value; nil removes it.
     func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError)
+
+    /// Stores a small durable value if the present one is the expected one: a compare-and-set.
+    ///
+    /// - Parameters:
+    ///   - value: the new value; nil removes it.
+    ///   - key: its key.
+    ///   - expected: the value that must be there; nil if there must be none.
+    /// - Returns: whether the value was stored.
+    func exchangeValue(_ value: [UInt8]?, forKey key: String, expecting expected: [UInt8]?) async throws(QueueError)
+        -> Bool
 
     /// Deletes outcomes, payloads and keys whose retention is over, and drops parked pushes that are too old. An engine
     /// may keep them longer if the clock was set back in the meantime.

@@ -15,7 +15,7 @@ public enum QueueConformance {
     public static var cases: [ConformanceCase] {
         EnqueueCases.all + ClaimCases.all + MarkCases.all + SettleCases.all + ReturnCases.all + ParkCases.all
             + SupersedeCases.all + OverdueCases.all + OnePushCases.all + FeedCases.all + StateCases.all
-            + PruneCases.all + CrashCases.all + RaceCases.all + HistoryCases.all
+            + PruneCases.all + CrashCases.all + RaceCases.all + SharingCases.all + HistoryCases.all
     }
 }
 
@@ -74,6 +74,8 @@ public enum QueueAbility: Sendable, Hashable, CaseIterable {
     case clockJump
     /// The queue has a capacity: `QueueFixture.open(capacity:)`.
     case capacity
+    /// Several processes can share the queue: `QueueFixture.join()`.
+    case sharing
 }
 
 /// Opens the queue of one case and controls its surroundings.
@@ -98,9 +100,19 @@ public protocol QueueFixture: Sendable {
     /// - Parameter queue: the queue as it was opened before. It is not used again.
     func crash(_ queue: any PushQueue) async throws -> any PushQueue
 
+    /// Opens the queue again, as another process does while the first one uses it. The case closes it.
+    func join() async throws -> any PushQueue
+
     /// Lets time pass for the time of day and for leases.
     func advance(by duration: Duration) async
 
     /// Sets the time of day forward or back, as a correction by NTP does. Time for leases does not change.
     func jump(by duration: Duration) async
+}
+
+extension QueueFixture {
+    /// For engines whose queues only one process may use: not called if ``lacks`` contains `sharing`.
+    public func join() async throws -> any PushQueue {
+        throw QueueError(code: .inUse, message: "Only one process can use the queue.")
+    }
 }

@@ -109,6 +109,22 @@ extension WrappingPushQueue {
         }
     }
 
+    public func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] {
+        try await self.call("values") { () async throws(QueueError) in
+            try await self.base.values(withPrefix: prefix)
+        }
+    }
+
+    public func exchangeValue(
+        _ value: [UInt8]?,
+        forKey key: String,
+        expecting expected: [UInt8]?
+    ) async throws(QueueError) -> Bool {
+        try await self.call("exchangeValue") { () async throws(QueueError) in
+            try await self.base.exchangeValue(value, forKey: key, expecting: expected)
+        }
+    }
+
     public func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int {
         try await self.call("prune") { () async throws(QueueError) in
             try await self.base.prune(retention, limit: limit)

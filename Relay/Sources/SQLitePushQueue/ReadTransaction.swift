@@ -147,4 +147,18 @@ struct ReadTransaction {
         select.bind(1, key)
         return try select.first { $0.bytes(0) }
     }
+
+    func values(withPrefix prefix: String) throws -> [String: [UInt8]] {
+        // Text is compared byte by byte, so the keys with the prefix follow one another.
+        let select = try self.db.prepared("SELECT key, value FROM value WHERE key >= ? ORDER BY key")
+        select.bind(1, prefix)
+        var values: [String: [UInt8]] = [:]
+        try select.forEach { row in
+            let key = row.text(0)
+            guard key.utf8.starts(with: prefix.utf8) else { return false }
+            values[key] = row.bytes(1)
+            return true
+        }
+        return values
+    }
 }

@@ -129,17 +129,23 @@ extension SQLitePushQueue: PushQueue {
         try await self.read { try ReadTransaction($0).value(forKey: key) }
     }
 
+    public func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] {
+        try await self.read { try ReadTransaction($0).values(withPrefix: prefix) }
+    }
+
     public func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError) {
+        try await self.write { try $0.setValue(value, forKey: key) }
+    }
+
+    public func exchangeValue(
+        _ value: [UInt8]?,
+        forKey key: String,
+        expecting expected: [UInt8]?
+    ) async throws(QueueError) -> Bool {
         try await self.write { transaction in
-            guard let value else {
-                let delete = try transaction.db.prepared("DELETE FROM value WHERE key = ?")
-                delete.bind(1, key)
-                return try delete.run()
-            }
-            let insert = try transaction.db.prepared("INSERT OR REPLACE INTO value (key, value) VALUES (?, ?)")
-            insert.bind(1, key)
-            insert.bind(2, value)
-            try insert.run()
+            guard try ReadTransaction(transaction.db).value(forKey: key) == expected else { return false }
+            try transaction.setValue(value, forKey: key)
+            return true
         }
     }
 

@@ -86,6 +86,19 @@ enum RaceCases {
             let id = try unwrap(try await test.claim().first, "claim").claim.id
             try expectEqual(results.filter { $0 == [.duplicate(of: id)] }.count, 19, "duplicates")
         },
+        ConformanceCase("Of many exchanges of one value, one succeeds at a time") { test in
+            let exchanges = try await Self.times(10) { number in
+                var count = 0
+                while count < 5 {
+                    let present = try await test.queue.value(forKey: "counter")
+                    let next = [(present?.first ?? 0) + 1]
+                    if try await test.queue.exchangeValue(next, forKey: "counter", expecting: present) { count += 1 }
+                }
+                return count
+            }
+            try expectEqual(exchanges.reduce(0, +), 50, "exchanges")
+            try expectEqual(try await test.queue.value(forKey: "counter"), [50], "value")
+        },
         ConformanceCase("A full queue never holds more than its capacity", needs: [.capacity]) { test in
             try await test.reopen(capacity: 10)
             let results = try await Self.times(30) { _ in

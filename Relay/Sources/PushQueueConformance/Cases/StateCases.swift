@@ -60,6 +60,32 @@ enum StateCases {
             try expectEqual(try await test.queue.value(forKey: "a\u{0}b")?.count, 10_000, "value after reopening")
             try expectEqual(try await test.queue.value(forKey: "a"), nil, "removed value after reopening")
         },
+        ConformanceCase("Values with a prefix are found, and no others") { test in
+            let queue = test.queue
+            for key in ["relay", "relay/", "relay/a", "relay/b", "relay0", "other"] {
+                try await queue.setValue(Array(key.utf8), forKey: key)
+            }
+            let found = try await queue.values(withPrefix: "relay/")
+            try expectEqual(found.keys.sorted(), ["relay/", "relay/a", "relay/b"], "keys")
+            try expectEqual(found["relay/b"], Array("relay/b".utf8), "value")
+            try expectEqual(try await queue.values(withPrefix: "nothing"), [:], "values with an unknown prefix")
+            try expectEqual(try await queue.values(withPrefix: "").count, 6, "number of all values")
+        },
+        ConformanceCase("A value is exchanged only if it is the expected one") { test in
+            let queue = test.queue
+            try expectEqual(try await queue.exchangeValue([1], forKey: "a", expecting: [0]), false, "no value")
+            try expectEqual(try await queue.exchangeValue([1], forKey: "a", expecting: nil), true, "first value")
+            try expectEqual(try await queue.exchangeValue([2], forKey: "a", expecting: nil), false, "second value")
+            try expectEqual(try await queue.exchangeValue([2], forKey: "a", expecting: [1, 0]), false, "wrong value")
+            try expectEqual(try await queue.value(forKey: "a"), [1], "value")
+            try expectEqual(try await queue.exchangeValue([], forKey: "a", expecting: [1]), true, "empty value")
+            try expectEqual(try await queue.exchangeValue([2], forKey: "a", expecting: nil), false, "after empty")
+            try expectEqual(try await queue.exchangeValue(nil, forKey: "a", expecting: []), true, "removal")
+            try expectEqual(try await queue.value(forKey: "a"), nil, "removed value")
+            try await queue.setValue([5], forKey: "b")
+            try await test.crash()
+            try expectEqual(try await test.queue.exchangeValue([6], forKey: "b", expecting: [5]), true, "later process")
+        },
         ConformanceCase("A closed queue throws closed for every call") { test in
             let push = try test.push()
             try await test.store(push)
@@ -88,6 +114,8 @@ enum StateCases {
             try await expectError(.closed) { try await queue.queuedRoutes() }
             try await expectError(.closed) { try await queue.value(forKey: "a") }
             try await expectError(.closed) { try await queue.setValue([1], forKey: "a") }
+            try await expectError(.closed) { try await queue.values(withPrefix: "a") }
+            try await expectError(.closed) { try await queue.exchangeValue([1], forKey: "a", expecting: nil) }
             try await expectError(.closed) { try await queue.prune(Retention(), limit: 1) }
         },
         ConformanceCase("Closing waits for running calls, and what they stored is there afterwards") { test in

@@ -82,6 +82,11 @@ final class FeedQueue: PushQueue {
 
     // MARK: What webhooks do not use
 
+    func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] { throw Self.dead }
+    func exchangeValue(_ value: [UInt8]?, forKey key: String, expecting expected: [UInt8]?) async throws(QueueError)
+        -> Bool
+    { throw Self.dead }
+
     func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] { throw Self.dead }
     func claim(
         _ route: Route,
