@@ -62,6 +62,18 @@ let package = Package(
             dependencies: ["PushQueue", .product(name: "APNSModel", package: "swift-apns-pool")],
             swiftSettings: settings
         ),
+        // A queue that several processes share: each has a copy in a SQLite file, and a journal orders the changes.
+        .target(
+            name: "JournalPushQueue",
+            dependencies: [
+                "PushQueue",
+                "SQLitePushQueue",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
         .target(
             name: "APNSRelay",
             dependencies: [
@@ -109,6 +121,17 @@ let package = Package(
                 "SQLitePushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "JournalPushQueueTests",
+            dependencies: [
+                "JournalPushQueue",
+                "PushQueue",
+                "PushQueueConformance",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings

@@ -1,4 +1,4 @@
-import PushQueue
+package import PushQueue
 
 #if canImport(Glibc)
     import Glibc
@@ -11,12 +11,12 @@ import PushQueue
 /// An exclusive lock on a file, for as long as this object exists or until the process ends.
 ///
 /// The file is not deleted, because another process may be about to lock it.
-final class FileLock: Sendable {
+package final class FileLock: Sendable {
     private let descriptor: Int32
 
     /// - Throws: `QueueError`: `inUse` if another owner has the lock, in this process or another one; `unavailable` if
     ///   the file cannot be opened.
-    init(_ file: String, for database: String) throws(QueueError) {
+    package init(_ file: String, for database: String) throws(QueueError) {
         let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw QueueError(

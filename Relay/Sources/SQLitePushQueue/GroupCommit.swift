@@ -113,7 +113,13 @@ final class GroupCommit: Sendable {
         }
         var group: [Job] = []
         var ends: [@Sendable () -> Void] = []
-        let transaction = WriteTransaction(db, self.options, self.clock, state)
+        let transaction = WriteTransaction(
+            db,
+            now: self.clock.now,
+            leaseNow: self.clock.lease,
+            keepsPayloads: self.options.keepsPayloads,
+            state: state
+        )
         do {
             let begin = ContinuousClock.now
             let isAlone = rest.count == 1

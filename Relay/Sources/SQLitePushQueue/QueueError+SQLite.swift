@@ -1,11 +1,11 @@
 import GRDB
-import PushQueue
+package import PushQueue
 
 extension QueueError {
     /// What a failure of SQLite means for the caller.
     ///
     /// - Parameter file: the database, for the message.
-    init(_ error: any Error, file: String) {
+    package init(_ error: any Error, file: String) {
         switch error {
         case let error as QueueError: self = error
         case let error as DatabaseError: self.init(error, file: file)
@@ -50,5 +50,5 @@ extension QueueError {
         )
     }
 
-    static let closed = QueueError(code: .closed, message: "The queue is closed.")
+    package static let closed = QueueError(code: .closed, message: "The queue is closed.")
 }

@@ -1,17 +1,27 @@
-import GRDB
+package import GRDB
 import PushQueue
 
 import Foundation
 
 /// Recognises, creates and opens the database file. Writes only to files that this library has created.
-struct QueueFile {
+package struct QueueFile {
     let path: String
-    let options: SQLitePushQueue.Options
+    let format: QueueFormat
+    let busyTimeout: Duration
+    /// The most pages of the file; a full disk for tests.
+    let maxPageCount: Int?
+
+    package init(path: String, format: QueueFormat, busyTimeout: Duration = .seconds(5), maxPageCount: Int? = nil) {
+        self.path = path
+        self.format = format
+        self.busyTimeout = busyTimeout
+        self.maxPageCount = maxPageCount
+    }
 
     /// Opens the file and upgrades it if an older version wrote it. Creates it if it does not exist.
     ///
     /// - Throws: `DatabaseError` or `QueueError`.
-    func open() throws -> DatabasePool {
+    package func open() throws -> DatabasePool {
         if self.size(of: self.path) != nil {
             try self.check()
         } else if let log = self.size(of: self.path + "-wal"), log > 0 {
@@ -23,9 +33,23 @@ struct QueueFile {
         let pool = try DatabasePool(path: self.path, configuration: self.configuration())
         try pool.write { db in
             let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-            if version < Schema.version { try Schema.upgrade(db, from: version) }
+            if version < Schema.version { try self.format.upgrade(db, from: version) }
         }
         return pool
+    }
+
+    /// Opens an existing file for reading.
+    ///
+    /// - Throws: `DatabaseError` or `QueueError`.
+    package func reader() throws -> DatabaseQueue {
+        try self.check()
+        return try self.uncheckedReader()
+    }
+
+    private func uncheckedReader() throws -> DatabaseQueue {
+        var configuration = self.configuration()
+        configuration.readonly = true
+        return try DatabaseQueue(path: self.path, configuration: configuration)
     }
 
     private func size(of path: String) -> UInt64? {
@@ -45,8 +69,8 @@ struct QueueFile {
         try queue.inDatabase { db in
             try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
             try db.inTransaction {
-                try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID)")
-                try Schema.upgrade(db, from: 0)
+                try db.execute(sql: "PRAGMA application_id = \(self.format.applicationID)")
+                try self.format.upgrade(db, from: 0)
                 return .commit
             }
         }
@@ -80,16 +104,10 @@ struct QueueFile {
             throw QueueError.damaged(self.path, "The file was cut off.")
         }
         let application = header[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        guard application == UInt32(bitPattern: Schema.applicationID) else {
-            throw QueueError(
-                code: .unusable,
-                message: "\(self.path) is a SQLite database of another program. Nothing was written to it. Choose "
-                    + "another file."
-            )
+        guard application == UInt32(bitPattern: self.format.applicationID) else {
+            throw self.foreign(application)
         }
-        var configuration = self.configuration()
-        configuration.readonly = true
-        let reader = try DatabaseQueue(path: self.path, configuration: configuration)
+        let reader = try self.uncheckedReader()
         let version = try reader.read { try Int.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         try reader.close()
         guard version <= Schema.version else {
@@ -101,14 +119,36 @@ struct QueueFile {
         }
     }
 
+    private func foreign(_ application: UInt32) -> QueueError {
+        if application == UInt32(bitPattern: QueueFormat.queue.applicationID) {
+            return QueueError(
+                code: .unusable,
+                message: "\(self.path) is the queue of a single relay, and may contain pushes that no other relay has. "
+                    + "Nothing was written to it. Let a relay without brokers send them, or choose another file."
+            )
+        }
+        if application == UInt32(bitPattern: QueueFormat.copy.applicationID) {
+            return QueueError(
+                code: .unusable,
+                message: "\(self.path) is a relay's copy of a queue in brokers. Nothing was written to it. Choose "
+                    + "another file, or set the brokers."
+            )
+        }
+        return QueueError(
+            code: .unusable,
+            message: "\(self.path) is a SQLite database of another program. Nothing was written to it. Choose "
+                + "another file."
+        )
+    }
+
     private func configuration() -> Configuration {
         var configuration = Configuration()
         configuration.label = "apns-relay"
         configuration.foreignKeysEnabled = false
-        configuration.busyMode = .timeout(self.options.busyTimeout / .seconds(1))
+        configuration.busyMode = .timeout(self.busyTimeout / .seconds(1))
         configuration.maximumReaderCount = 4
         configuration.persistentReadOnlyConnections = true
-        let maxPageCount = self.options.maxPageCount
+        let maxPageCount = self.maxPageCount
         configuration.prepareDatabase { db in
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
             guard !db.configuration.readonly else {

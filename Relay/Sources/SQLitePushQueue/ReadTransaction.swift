@@ -1,19 +1,19 @@
-import APNSModel
-import GRDB
-import PushQueue
+package import APNSModel
+package import GRDB
+package import PushQueue
 
 /// The reading operations, on a snapshot of the database.
-struct ReadTransaction {
-    private let db: Database
-    private var names = NameTable()
+package struct ReadTransaction {
+    let db: Database
+    var names = NameTable()
 
-    init(_ db: Database) {
+    package init(_ db: Database) {
         self.db = db
     }
 
     // MARK: One push
 
-    mutating func status(of id: APNSID) throws -> PushStatus? {
+    package mutating func status(of id: APNSID) throws -> PushStatus? {
         let select = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
         select.bind(1, id)
         guard let position = try select.first({ $0.int64(0) }) else { return nil }
@@ -84,7 +84,7 @@ struct ReadTransaction {
     /// At most this many outcomes are looked at for one page.
     private static let longestScan = 10_000
 
-    mutating func outcomes(
+    package mutating func outcomes(
         after cursor: FeedCursor?,
         apps: Set<String>?,
         kind: FeedKind,
@@ -111,7 +111,7 @@ struct ReadTransaction {
 
     // MARK: Parked pushes and routes
 
-    mutating func parked(after id: APNSID?, limit: Int) throws -> [PushStatus] {
+    package mutating func parked(after id: APNSID?, limit: Int) throws -> [PushStatus] {
         var position = Int64.min
         if let id {
             let select = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
@@ -130,7 +130,8 @@ struct ReadTransaction {
     }
 
     /// When the first push of each route is due. Routes without queued pushes are left out.
-    mutating func queuedRoutes(_ ids: [Int64]) throws -> [QueuedRoute] {
+    package mutating func queuedRoutes(_ totals: QueueTotals) throws -> [QueuedRoute] {
+        let ids = totals.routes.filter { $0.value.queued > 0 }.map(\.key)
         let select = try self.db.prepared("SELECT due FROM queue WHERE route = ? ORDER BY due LIMIT 1")
         return try ids.compactMap { id in
             select.bind(1, id)
@@ -142,13 +143,28 @@ struct ReadTransaction {
         }
     }
 
-    func value(forKey key: String) throws -> [UInt8]? {
+    /// The number of pushes in each state. Routes without pushes are left out.
+    package mutating func counts(_ totals: QueueTotals) throws -> [QueueCounts.OfRoute] {
+        try totals.routes.filter { $0.value != QueueTotals.OfRoute() }
+            .map { id, totals in
+                QueueCounts.OfRoute(
+                    route: try self.names.route(id, in: self.db),
+                    queued: totals.queued,
+                    claimed: totals.claimed,
+                    written: totals.written,
+                    parked: totals.parked
+                )
+            }
+            .sorted { $0.route.description < $1.route.description }
+    }
+
+    package func value(forKey key: String) throws -> [UInt8]? {
         let select = try self.db.prepared("SELECT value FROM value WHERE key = ?")
         select.bind(1, key)
         return try select.first { $0.bytes(0) }
     }
 
-    func values(withPrefix prefix: String) throws -> [String: [UInt8]] {
+    package func values(withPrefix prefix: String) throws -> [String: [UInt8]] {
         // Text is compared byte by byte, so the keys with the prefix follow one another.
         let select = try self.db.prepared("SELECT key, value FROM value WHERE key >= ? ORDER BY key")
         select.bind(1, prefix)

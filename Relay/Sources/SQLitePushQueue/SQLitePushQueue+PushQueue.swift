@@ -3,11 +3,14 @@ public import PushQueue
 
 extension SQLitePushQueue: PushQueue {
     /// The most overdue pushes that one transaction of `claim` settles.
-    private static let claimScan = 1_000
+    package static let claimScan = 1_000
 
     public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
         guard !pushes.isEmpty else { return [] }
-        let result = try await self.attemptWrite { try $0.enqueue(pushes, isPartial: isPartial) }
+        let capacity = self.options.capacity
+        let result = try await self.attemptWrite {
+            try $0.enqueue(pushes, isPartial: isPartial, capacity: capacity)
+        }
         do {
             return try result.get()
         } catch let conflict as EnqueueConflict {
@@ -96,32 +99,18 @@ extension SQLitePushQueue: PushQueue {
 
     public func counts() async throws(QueueError) -> QueueCounts {
         let state = self.group.committed
-        let routes = try await self.routes(state.totals)
+        let routes = try await self.read { db in
+            var transaction = ReadTransaction(db)
+            return try transaction.counts(state.totals)
+        }
         return QueueCounts(routes: routes, capacity: self.options.capacity)
     }
 
-    private func routes(_ totals: QueueTotals) async throws(QueueError) -> [QueueCounts.OfRoute] {
-        let ofRoutes = totals.routes.filter { $0.value != QueueTotals.OfRoute() }
-        return try await self.read { db in
-            var names = NameTable()
-            return try ofRoutes.map { id, totals in
-                QueueCounts.OfRoute(
-                    route: try names.route(id, in: db),
-                    queued: totals.queued,
-                    claimed: totals.claimed,
-                    written: totals.written,
-                    parked: totals.parked
-                )
-            }
-            .sorted { $0.route.description < $1.route.description }
-        }
-    }
-
     public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
-        let ids = self.group.committed.totals.routes.filter { $0.value.queued > 0 }.map(\.key)
+        let totals = self.group.committed.totals
         return try await self.read { db in
             var transaction = ReadTransaction(db)
-            return try transaction.queuedRoutes(ids)
+            return try transaction.queuedRoutes(totals)
         }
     }
 
@@ -142,11 +131,7 @@ extension SQLitePushQueue: PushQueue {
         forKey key: String,
         expecting expected: [UInt8]?
     ) async throws(QueueError) -> Bool {
-        try await self.write { transaction in
-            guard try ReadTransaction(transaction.db).value(forKey: key) == expected else { return false }
-            try transaction.setValue(value, forKey: key)
-            return true
-        }
+        try await self.write { try $0.exchangeValue(value, forKey: key, expecting: expected) }
     }
 
     public func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int {

@@ -92,9 +92,21 @@ public final class SQLitePushQueue: Sendable {
     ) throws {
         let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
         let lock = try FileLock(path + ".lock", for: path)
-        let pool = try QueueFile(path: path, options: options).open()
+        let pool = try QueueFile(
+            path: path,
+            format: .queue,
+            busyTimeout: options.busyTimeout,
+            maxPageCount: options.maxPageCount
+        )
+        .open()
         let (state, expired) = try pool.write { db in
-            let transaction = WriteTransaction(db, options, clock, WriterState())
+            let transaction = WriteTransaction(
+                db,
+                now: clock.now,
+                leaseNow: clock.lease,
+                keepsPayloads: options.keepsPayloads,
+                state: WriterState()
+            )
             let expired = try transaction.recover()
             return (transaction.state, expired)
         }
@@ -232,41 +244,5 @@ public final class SQLitePushQueue: Sendable {
         } catch {
             throw QueueError(error, file: self.file)
         }
-    }
-}
-
-extension WriteTransaction {
-    /// Reads what the writer must remember, and ends the claims of the process that used the file before.
-    fileprivate func recover() throws -> ExpiredLeases {
-        try self.db.prepared("SELECT route, count(*) FROM queue GROUP BY route").forEach { row in
-            self.state.totals.add(row.int(1), to: .queued, of: row.int64(0))
-            return true
-        }
-        try self.db.prepared("SELECT route, count(*) FROM parked GROUP BY route").forEach { row in
-            self.state.totals.add(row.int(1), to: .parked, of: row.int64(0))
-            return true
-        }
-        try self.db.prepared("SELECT route, state, count(*) FROM flight GROUP BY route, state").forEach { row in
-            let isWritten = row.int64(1) == Self.writtenState
-            self.state.totals.add(row.int(2), to: isWritten ? .written : .claimed, of: row.int64(0))
-            return true
-        }
-        self.state.nextPosition = try self.next("position", ["push", "outcome", "idempotency"])
-        self.state.nextCursor = try self.next("cursor", ["outcome"])
-        // Each opening has its own range of epochs, because a claim and its epoch may be lost when the process dies.
-        let generation = (try self.counter("generation") ?? 0) &+ 1
-        try self.setCounter("generation", generation)
-        self.state.nextEpoch = generation << 32
-        return try self.expireLeases(all: true)
-    }
-
-    /// The first number after those that are used in a column, and after a stored one.
-    private func next(_ column: String, _ tables: [String]) throws -> Int64 {
-        var next = try self.counter(column) ?? 1
-        for table in tables {
-            let last = try self.db.prepared("SELECT max(\(column)) FROM \(table)").first { $0.optionalInt64(0) } ?? nil
-            if let last { next = max(next, last &+ 1) }
-        }
-        return next
     }
 }

@@ -20,20 +20,10 @@ import GRDB
 /// Rows are appended to every large table except `ident` and the index of `idempotency`, and are deleted from their
 /// beginnings, so that a transaction writes few pages.
 enum Schema {
-    /// "APNR".
-    static let applicationID: Int32 = 0x4150_4E52
     /// `PRAGMA user_version`.
     static let version = 1
     /// The due time of a push that waits for another one with the same supersede key.
     static let held = Int64.max
-
-    /// Brings a file of an older version to this one, in the caller's transaction.
-    ///
-    /// - Parameter version: the version of the file; 0 for an empty file.
-    static func upgrade(_ db: Database, from version: Int) throws {
-        if version < 1 { try db.execute(sql: self.version1) }
-        try db.execute(sql: "PRAGMA user_version = \(self.version)")
-    }
 
     private static let outcomeColumns = """
         certainty INTEGER NOT NULL, sends INTEGER NOT NULL, response_id BLOB, unique_id TEXT, code TEXT, message TEXT,
@@ -41,7 +31,8 @@ enum Schema {
         validation TEXT
         """
 
-    private static let version1 = """
+    /// The tables of version 1.
+    static let version1 = """
         CREATE TABLE route (
             id INTEGER PRIMARY KEY, app TEXT NOT NULL, environment TEXT NOT NULL, lane INTEGER NOT NULL,
             UNIQUE (app, environment, lane)

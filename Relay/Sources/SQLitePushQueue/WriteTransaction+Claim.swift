@@ -1,6 +1,6 @@
 import APNSModel
 import GRDB
-import PushQueue
+package import PushQueue
 
 /// The result of an attempt to claim pushes.
 struct ClaimBatch: Sendable {
@@ -31,26 +31,115 @@ extension WriteTransaction {
             return true
         }
         guard let last else { return batch }
+        let positions = batch.pushes.map(\.claim.position)
+        try self.move(positions, through: last, of: routeID, epoch: epoch, lease: lease)
+        return batch
+    }
+
+    /// Moves the first queued pushes of a route to `flight`.
+    private func move(
+        _ positions: [Int64],
+        through last: (due: Int64, position: Int64),
+        of route: Int64,
+        epoch: Int64,
+        lease: Duration
+    ) throws {
         // Exactly the claimed ones: they are the first of the route.
         let delete = try self.db.prepared("DELETE FROM queue WHERE route = ? AND (due, position) <= (?, ?)")
-        delete.bind(1, routeID)
+        delete.bind(1, route)
         delete.bind(2, last.due)
         delete.bind(3, last.position)
         try delete.run()
         let insert = try self.db.prepared(
             "INSERT INTO flight (position, route, state, epoch, lease) VALUES (?, ?, ?, ?, ?)"
         )
-        for push in batch.pushes {
-            insert.bind(1, push.claim.position)
-            insert.bind(2, routeID)
+        let end = self.leaseNow.advanced(by: lease).millisecondsSince1970
+        for position in positions {
+            insert.bind(1, position)
+            insert.bind(2, route)
             insert.bind(3, Self.claimedState)
             insert.bind(4, epoch)
-            insert.bind(5, self.leaseNow.advanced(by: lease).millisecondsSince1970)
+            insert.bind(5, end)
             try insert.run()
         }
-        self.state.totals.add(-batch.pushes.count, to: .queued, of: routeID)
-        self.state.totals.add(batch.pushes.count, to: .claimed, of: routeID)
-        return batch
+        self.state.totals.add(-positions.count, to: .queued, of: route)
+        self.state.totals.add(positions.count, to: .claimed, of: route)
+    }
+
+    /// Claims as ``claim(_:limit:lease:)`` does, but reads of each push only when it is due and when it expires. Copies
+    /// of a queue must decide alike, also if a row of one copy is damaged.
+    ///
+    /// - Returns: the positions of the claimed pushes, and whether the next push that is due is overdue.
+    package func claimUnread(
+        _ route: Route,
+        limit: Int,
+        lease: Duration
+    ) throws -> (positions: [Int64], isBlocked: Bool) {
+        guard limit > 0, let routeID = try self.state.names.id(of: route, in: self.db) else { return ([], false) }
+        let epoch = self.state.nextEpoch
+        self.state.nextEpoch &+= 1
+        var positions: [Int64] = []
+        var last: (due: Int64, position: Int64)?
+        var isBlocked = false
+        try self.forEachDue(of: routeID, limit: limit) { due, position, isOverdue in
+            guard !isOverdue else {
+                isBlocked = true
+                return false
+            }
+            positions.append(position)
+            last = (due, position)
+            return true
+        }
+        if let last { try self.move(positions, through: last, of: routeID, epoch: epoch, lease: lease) }
+        return (positions, isBlocked)
+    }
+
+    /// Reads pushes that ``claimUnread(_:limit:lease:)`` has claimed in this transaction.
+    ///
+    /// - Throws: `DatabaseError` (`SQLITE_CORRUPT`) if a row cannot be read.
+    package func claimedPushes(at positions: [Int64], epoch: Int64) throws -> [ClaimedPush] {
+        let select = try self.db.prepared(
+            "SELECT 0, position, \(Self.claimColumns) FROM push WHERE position = ?"
+        )
+        return try positions.map { position in
+            select.bind(1, position)
+            guard let push = try select.first({ Self.claimedPush($0, epoch: epoch) }) ?? nil else {
+                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "push \(position) cannot be read")
+            }
+            return push
+        }
+    }
+
+    /// Settles the overdue ones among the first due pushes of a route.
+    package func settleOverdue(of route: Route, limit: Int) throws {
+        guard let routeID = try self.state.names.id(of: route, in: self.db) else { return }
+        var overdue: [Int64] = []
+        try self.forEachDue(of: routeID, limit: limit) { _, position, isOverdue in
+            if isOverdue { overdue.append(position) }
+            return true
+        }
+        for position in overdue {
+            if let push = try self.push(at: position) { try self.settleOverdue(push) }
+        }
+    }
+
+    private func forEachDue(
+        of route: Int64,
+        limit: Int,
+        _ body: (_ due: Int64, _ position: Int64, _ isOverdue: Bool) -> Bool
+    ) throws {
+        let now = self.now.millisecondsSince1970
+        let select = try self.db.prepared(
+            """
+            SELECT queue.due, queue.position, expires
+            FROM queue CROSS JOIN push ON push.position = queue.position
+            WHERE queue.route = ? AND queue.due <= ? ORDER BY queue.due, queue.position LIMIT ?
+            """
+        )
+        select.bind(1, route)
+        select.bind(2, now)
+        select.bind(3, limit)
+        try select.forEach { row in body(row.int64(0), row.int64(1), row.int64(2) <= now) }
     }
 
     /// Reads the first due pushes of a route, and settles those that are overdue or cannot be read.
@@ -80,12 +169,12 @@ extension WriteTransaction {
     }
 
     /// Settles pushes that are overdue and queued.
-    func settleOverdue(limit: Int) throws -> Int {
+    package func settleOverdue(limit: Int) throws -> Int {
         let select = try self.db.prepared(
             """
             SELECT position FROM push WHERE expires <= ?
             AND NOT EXISTS (SELECT 1 FROM flight WHERE flight.position = push.position)
-            ORDER BY expires LIMIT ?
+            ORDER BY expires, position LIMIT ?
             """
         )
         select.bind(1, self.now.millisecondsSince1970)
@@ -117,10 +206,14 @@ extension WriteTransaction {
 
     // CROSS JOIN fixes the order of the tables: SQLite must scan `queue` first.
     private static let dueSQL = """
-        SELECT queue.due, queue.position, id, expires, token, topic, type, priority, expiration, collapse, payload,
-        queued_at, deadline, attempts, resends, tried
+        SELECT queue.due, queue.position, \(claimColumns)
         FROM queue CROSS JOIN push ON push.position = queue.position
         WHERE queue.route = ? AND queue.due <= ? ORDER BY queue.due, queue.position LIMIT ?
+        """
+
+    private static let claimColumns = """
+        id, expires, token, topic, type, priority, expiration, collapse, payload, queued_at, deadline, attempts, \
+        resends, tried
         """
 
     /// Nil if the row is damaged.

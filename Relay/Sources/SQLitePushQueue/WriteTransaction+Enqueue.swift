@@ -1,20 +1,26 @@
 import APNSModel
 import GRDB
-import PushQueue
+package import PushQueue
 
 /// Rolls a call of `enqueue` back because of conflicts.
-struct EnqueueConflict: Error {
-    var results: [EnqueueResult]
+package struct EnqueueConflict: Error {
+    package var results: [EnqueueResult]
 }
 
 extension WriteTransaction {
+    /// Stores pushes. If it throws, the caller must undo what it has done.
+    ///
+    /// - Parameters:
+    ///   - pushes: any number.
+    ///   - isPartial: whether to store the other pushes if some are in conflict.
+    ///   - capacity: the most pushes without an outcome; nil for no limit.
     /// - Throws: `EnqueueConflict` if there is a conflict and the call is not partial; `QueueError.full`.
-    func enqueue(_ pushes: [NewPush], isPartial: Bool) throws -> [EnqueueResult] {
+    package func enqueue(_ pushes: [NewPush], isPartial: Bool, capacity: Int?) throws -> [EnqueueResult] {
         var results: [EnqueueResult] = []
         results.reserveCapacity(pushes.count)
         var hasConflict = false
         for push in pushes {
-            let result = try self.enqueue(push)
+            let result = try self.enqueue(push, capacity)
             if case .conflict = result { hasConflict = true }
             results.append(result)
         }
@@ -22,7 +28,7 @@ extension WriteTransaction {
         return results
     }
 
-    private func enqueue(_ push: NewPush) throws -> EnqueueResult {
+    private func enqueue(_ push: NewPush, _ capacity: Int?) throws -> EnqueueResult {
         let caller = try self.state.names.idAddingIfNeeded(ofCaller: push.caller, in: self.db)
         if let key = push.idempotency, let known = try self.known(key, of: caller) { return known }
         let position = self.state.nextPosition
@@ -34,7 +40,7 @@ extension WriteTransaction {
         if let key = push.supersedes {
             isHeld = try self.supersede(key.rawValue, TokenBytes.bytes(of: push.token), push.route)
         }
-        if let capacity = self.options.capacity, self.state.totals.unsettled >= capacity {
+        if let capacity, self.state.totals.unsettled >= capacity {
             throw QueueError(
                 code: .full,
                 message: "The queue has reached its capacity of \(capacity) pushes. Try again later."

@@ -1,8 +1,8 @@
-import APNSModel
-import PushQueue
+package import APNSModel
+package import PushQueue
 
 extension WriteTransaction {
-    func park(_ settlements: [Settlement]) throws {
+    package func park(_ settlements: [Settlement]) throws {
         for settlement in settlements {
             guard let (claimed, place) = try self.claimed(settlement.claim) else { continue }
             var push = claimed
@@ -30,7 +30,7 @@ extension WriteTransaction {
         }
     }
 
-    func retryParked(_ id: APNSID) throws -> Bool {
+    package func retryParked(_ id: APNSID) throws -> Bool {
         guard let push = try self.push(of: id), push.isParked else { return false }
         let select = try self.db.prepared("SELECT deadline, expiration FROM push WHERE position = ?")
         select.bind(1, push.position)
@@ -51,7 +51,7 @@ extension WriteTransaction {
         return true
     }
 
-    func dropParked(_ id: APNSID) throws -> Bool {
+    package func dropParked(_ id: APNSID) throws -> Bool {
         guard let push = try self.push(of: id), push.isParked else { return false }
         try self.drop(push)
         return true

@@ -1,11 +1,11 @@
 import APNSModel
-import PushQueue
+package import PushQueue
 
 extension WriteTransaction {
     /// Deletes rows whose retention is over, and drops parked pushes that are too old.
     ///
     /// - Returns: the number of deleted rows and dropped pushes, at most `limit`.
-    func prune(_ retention: Retention, limit: Int) throws -> Int {
+    package func prune(_ retention: Retention, limit: Int) throws -> Int {
         let limit = max(limit, 0)
         let keys = self.cutoff(retention.idempotencyKeys)
         let payloads = self.cutoff(retention.payloads)
@@ -32,7 +32,11 @@ extension WriteTransaction {
     }
 
     private func dropParked(since cutoff: Int64, limit: Int) throws -> Int {
-        let old = try self.oldest("SELECT position, since FROM parked ORDER BY since LIMIT ?", cutoff, limit: limit)
+        let old = try self.oldest(
+            "SELECT position, since FROM parked ORDER BY since, position LIMIT ?",
+            cutoff,
+            limit: limit
+        )
         for position in old {
             if let push = try self.push(at: position) { try self.drop(push) }
         }
@@ -72,14 +76,14 @@ extension WriteTransaction {
         return keys
     }
 
-    func setCounter(_ name: String, _ value: Int64) throws {
+    package func setCounter(_ name: String, _ value: Int64) throws {
         let sql = try self.db.prepared("INSERT OR REPLACE INTO counter (name, value) VALUES (?, ?)")
         sql.bind(1, name)
         sql.bind(2, value)
         try sql.run()
     }
 
-    func counter(_ name: String) throws -> Int64? {
+    package func counter(_ name: String) throws -> Int64? {
         let sql = try self.db.prepared("SELECT value FROM counter WHERE name = ?")
         sql.bind(1, name)
         return try sql.first { $0.int64(0) }

@@ -1,8 +1,8 @@
-import APNSModel
-import PushQueue
+package import APNSModel
+package import PushQueue
 
 extension WriteTransaction {
-    func markWritten(_ claims: [Claim], lease: Duration) throws -> [Bool] {
+    package func markWritten(_ claims: [Claim], lease: Duration) throws -> [Bool] {
         let update = try self.db.prepared(
             "UPDATE flight SET state = ?, lease = ? WHERE position = ? AND epoch = ? AND state = ? AND lease > ?"
         )
@@ -24,7 +24,7 @@ extension WriteTransaction {
         }
     }
 
-    func settle(_ settlements: [Settlement]) throws -> [SettleResult] {
+    package func settle(_ settlements: [Settlement]) throws -> [SettleResult] {
         try settlements.map { settlement in
             let claim = settlement.claim
             guard let push = try self.push(at: claim.position), push.id == claim.id else {
@@ -48,7 +48,7 @@ extension WriteTransaction {
         return try sql.first { row in row.id(0).map { ($0, OutcomeColumns.read(row, at: 1, of: $0)) } } ?? nil
     }
 
-    func cancel(_ id: APNSID) throws -> CancelResult {
+    package func cancel(_ id: APNSID) throws -> CancelResult {
         if let push = try self.push(of: id) {
             let place = try self.place(of: push)
             guard !place.isWritten else { return .written }
@@ -63,7 +63,7 @@ extension WriteTransaction {
 
     // MARK: Back to the queue
 
-    func release(_ releases: [Release]) throws {
+    package func release(_ releases: [Release]) throws {
         for release in releases {
             guard let (push, place) = try self.claimed(release.claim) else { continue }
             try self.requeue(
@@ -79,8 +79,8 @@ extension WriteTransaction {
     /// Ends claims whose lease has expired.
     ///
     /// - Parameter all: whether to end the claims whose lease has not expired, too.
-    func expireLeases(all: Bool = false) throws -> ExpiredLeases {
-        let select = try self.db.prepared("SELECT position FROM flight WHERE lease <= ?")
+    package func expireLeases(all: Bool = false) throws -> ExpiredLeases {
+        let select = try self.db.prepared("SELECT position FROM flight WHERE lease <= ? ORDER BY position")
         select.bind(1, all ? .max : self.leaseNow.millisecondsSince1970)
         var positions: [Int64] = []
         try select.forEach { row in

@@ -41,7 +41,7 @@ extension WriteTransaction {
     }
 
     private func pushes(with subject: Subject, of route: Route) throws -> [Push] {
-        let sql = try self.db.prepared("SELECT position FROM push WHERE supersedes = ? AND token = ?")
+        let sql = try self.db.prepared("SELECT position FROM push WHERE supersedes = ? AND token = ? ORDER BY position")
         sql.bind(1, subject.key)
         sql.bind(2, subject.token)
         var positions: [Int64] = []

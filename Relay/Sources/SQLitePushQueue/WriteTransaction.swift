@@ -1,22 +1,32 @@
 import APNSModel
-import GRDB
-import PushQueue
+package import GRDB
+package import PushQueue
 
 /// The writing operations, in a transaction that the caller begins and ends.
-final class WriteTransaction {
-    let db: Database
-    let options: SQLitePushQueue.Options
+///
+/// What they do follows from the rows, the state, the times and the parameters alone, so that the same operations give
+/// the same rows in each copy of a queue.
+package final class WriteTransaction {
+    package let db: Database
+    /// Whether the payloads of settled pushes are kept.
+    let keepsPayloads: Bool
     /// The time of day.
     let now: QueueTime
     /// The time for leases.
     let leaseNow: QueueTime
-    var state: WriterState
+    package var state: WriterState
 
-    init(_ db: Database, _ options: SQLitePushQueue.Options, _ clock: any QueueClock, _ state: WriterState) {
+    package init(
+        _ db: Database,
+        now: QueueTime,
+        leaseNow: QueueTime,
+        keepsPayloads: Bool = false,
+        state: WriterState
+    ) {
         self.db = db
-        self.options = options
-        self.now = clock.now
-        self.leaseNow = clock.lease
+        self.keepsPayloads = keepsPayloads
+        self.now = now
+        self.leaseNow = leaseNow
         self.state = state
     }
 
@@ -126,7 +136,7 @@ final class WriteTransaction {
         OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 5)
         insert.bind(18, push.position)
         try insert.run()
-        if self.options.keepsPayloads {
+        if self.keepsPayloads {
             let keep = try self.db.prepared(
                 """
                 INSERT INTO payload (cursor, settled_at, topic, type, payload)

@@ -1,0 +1,495 @@
+import APNSModel
+import Foundation
+package import Logging
+package import PushQueue
+import SQLitePushQueue
+
+/// A queue that several processes share. Each call that changes the queue appends a command to a journal, and each
+/// process applies the commands of all processes, in the order of the journal, to its own copy of the queue. The order
+/// decides between calls that compete, so there are no locks. A call returns once its command was read back, which
+/// proves that it is stored.
+package actor JournalPushQueue {
+    package struct Options: Sendable {
+        /// The file of this process's copy.
+        package var file: String
+        /// The most pushes without an outcome; nil for no limit.
+        package var capacity: Int?
+        /// How long a call waits for the journal.
+        package var timeout: Duration
+        /// Stamps the commands with the times of this clock; nil for the times at which the journal stores them, which
+        /// no process's clock can falsify. For tests.
+        package var clock: (any QueueClock)?
+        /// How many bytes of entries, at least, lie between two snapshots.
+        package var snapshotBytes: UInt64
+
+        package init(
+            file: String,
+            capacity: Int? = nil,
+            timeout: Duration = .seconds(30),
+            clock: (any QueueClock)? = nil,
+            snapshotBytes: UInt64 = 256 * 1_024 * 1_024
+        ) {
+            self.file = file
+            self.capacity = capacity
+            self.timeout = timeout
+            self.clock = clock
+            self.snapshotBytes = max(snapshotBytes, 1)
+        }
+    }
+
+    /// Receives the number of entries in a transaction, and the duration of the transaction with its commit.
+    package typealias WhenCommitted = @Sendable (_ entries: Int, _ duration: Duration) -> Void
+
+    private struct Call {
+        var continuation: CheckedContinuation<Result<CommandResult, QueueError>, Never>
+        var records: [JournalRecord]
+        var started: ContinuousClock.Instant
+        var appended: ContinuousClock.Instant
+        var isCopied = false
+    }
+
+    /// How long to wait for an entry before its record is appended again.
+    private static let patience = Duration.seconds(2)
+
+    let options: Options
+    let copy: QueueCopy
+    /// The times of the queue.
+    package nonisolated let clock: any QueueClock
+    private nonisolated let journalClock: JournalClock
+    private let journal: any Journal
+    private let session = APNSID.random()
+    private let logger: Logger
+    private let whenCommitted: WhenCommitted
+    private var nextNumber: UInt64 = 1
+    private var calls: [UInt64: Call] = [:]
+    /// Why the queue cannot be used any more.
+    private var failure: QueueError?
+    /// Why entries cannot be applied now.
+    private var problem: QueueError?
+    private var isClosed = false
+    private var isReady = false
+    private var lastRead: ContinuousClock.Instant?
+    private var lastProgress = ContinuousClock.now
+    private var lastClockWarning: ContinuousClock.Instant?
+    private var needsRead = false
+    private var isStoringSnapshot = false
+    private var whenIdle: [CheckedContinuation<Void, Never>] = []
+    private var whenReady: CheckedContinuation<Void, Never>?
+    private var tasks: [Task<Void, Never>] = []
+
+    private init(
+        _ journal: any Journal,
+        _ copy: QueueCopy,
+        _ options: Options,
+        _ logger: Logger,
+        _ whenCommitted: @escaping WhenCommitted
+    ) {
+        let journalClock = JournalClock()
+        self.journal = journal
+        self.copy = copy
+        self.options = options
+        self.journalClock = journalClock
+        self.clock = options.clock ?? journalClock
+        self.logger = logger
+        self.whenCommitted = whenCommitted
+    }
+
+    /// Opens the copy and reads the journal up to its end.
+    ///
+    /// - Parameters:
+    ///   - journal: the journal. It is closed if this fails, and otherwise with the queue.
+    ///   - options: the file and the limits.
+    ///   - logger: for what an operator should know.
+    ///   - whenCommitted: called after each transaction.
+    /// - Throws: `QueueError`: `unusable` if the journal or the file cannot be read, or if entries are missing;
+    ///   `unavailable` if the journal cannot be reached; `inUse` if another process uses the file.
+    package static func open(
+        _ journal: any Journal,
+        options: Options,
+        logger: Logger,
+        whenCommitted: @escaping WhenCommitted = { _, _ in }
+    ) async throws(QueueError) -> JournalPushQueue {
+        let copy: QueueCopy
+        do throws(QueueError) {
+            copy = try await QueueCopy.open(file: options.file, logger: logger)
+        } catch {
+            await journal.close()
+            throw error
+        }
+        let queue = JournalPushQueue(journal, copy, options, logger, whenCommitted)
+        do throws(QueueError) {
+            try await queue.catchUp()
+        } catch {
+            await queue.close()
+            throw error
+        }
+        return queue
+    }
+
+    // MARK: Opening
+
+    private func catchUp() async throws(QueueError) {
+        let start = ContinuousClock.now
+        let extent = self.journal.extent
+        let from = self.copy.progress.sequence
+        guard from <= extent.last else {
+            throw QueueError(
+                code: .unusable,
+                message:
+                    "The journal ends at entry \(extent.last), and the copy in \(self.copy.file) at entry \(from): "
+                    + "the brokers have lost entries, or the stream was created again. Restore the stream from a "
+                    + "backup. If its loss is accepted, delete the file; pushes since then may be sent twice."
+            )
+        }
+        if from < extent.last, from &+ 1 < extent.first { try await self.restore() }
+        self.tasks = [
+            Task { await self.handleEvents() },
+            Task { await self.retry() },
+        ]
+        self.readAgain()
+        self.checkReady()
+        await self.waitUntilReady()
+        if let failure = self.failure { throw failure }
+        self.logger.info(
+            "Queue opened",
+            metadata: [
+                "file": "\(self.copy.file)", "entries": "\(self.copy.progress.sequence - from)",
+                "seconds": "\(start.duration(to: .now) / .seconds(1))", "unsettled": "\(self.copy.totals.unsettled)",
+            ]
+        )
+    }
+
+    private func waitUntilReady() async {
+        guard !self.isReady, self.failure == nil else { return }
+        await withCheckedContinuation { self.whenReady = $0 }
+    }
+
+    private func checkReady() {
+        guard self.failure != nil || self.copy.progress.sequence >= self.journal.extent.last else { return }
+        self.isReady = true
+        self.whenReady?.resume()
+        self.whenReady = nil
+    }
+
+    // MARK: Reading the journal
+
+    private func handleEvents() async {
+        while let events = await self.journal.events.take() {
+            var entries: [JournalEntry] = []
+            for event in events {
+                switch event {
+                case .entry(let entry): entries.append(entry)
+                case .refused(let number, let error): self.refuse(number, error)
+                case .interrupted:
+                    self.readAgain()
+                    for number in self.calls.keys { self.append(number) }
+                }
+            }
+            await self.apply(entries)
+        }
+    }
+
+    /// Applies the entries that follow the last applied one, and no others.
+    private func apply(_ entries: [JournalEntry]) async {
+        var next: [JournalEntry] = []
+        var last = self.copy.progress
+        for entry in entries {
+            if entry.sequence == last.sequence, let record = last.record, next.isEmpty {
+                // This entry was applied before. With another record, the end of the journal is not what it was.
+                if Self.name(of: entry) != record { return self.fail(Self.lostEntries) }
+            } else if entry.sequence == last.sequence &+ 1 {
+                next.append(entry)
+                last.sequence = entry.sequence
+            } else if entry.sequence > last.sequence {
+                await self.applyAll(next)
+                return await self.close(gapBefore: entry.sequence)
+            }
+        }
+        await self.applyAll(next)
+    }
+
+    private static func name(of entry: JournalEntry) -> QueueCopy.RecordName? {
+        (try? JournalRecord(entry.record)).map {
+            QueueCopy.RecordName(session: $0.session, number: $0.number, part: $0.part)
+        }
+    }
+
+    private func applyAll(_ entries: [JournalEntry]) async {
+        var rest = entries[...]
+        while !rest.isEmpty, self.failure == nil, !Task.isCancelled {
+            let start = ContinuousClock.now
+            let before = self.copy.progress.bytes
+            do throws(QueueError) {
+                let (count, applied) = try await self.copy.apply(rest, for: self.session)
+                self.whenCommitted(count, start.duration(to: .now))
+                self.finish(applied, in: rest)
+                rest = rest.dropFirst(count)
+                self.lastProgress = .now
+                self.setProblem(nil)
+                self.storeSnapshotIfDue(bytesBefore: before, isOwn: !applied.isEmpty)
+            } catch  where error.code == .unusable {
+                self.fail(error)
+            } catch {
+                // The entries stay in the journal, so nothing is lost.
+                self.setProblem(error)
+                try? await Task.sleep(for: .seconds(1))
+            }
+        }
+        if !self.isReady { self.checkReady() }
+    }
+
+    private func finish(_ applied: [QueueCopy.Applied], in entries: ArraySlice<JournalEntry>) {
+        for result in applied { self.end(result.number, .success(result.result)) }
+        if let last = applied.last, let entry = entries.first(where: { $0.sequence == last.sequence }) {
+            self.journalClock.observe(entry)
+            self.checkClock()
+        }
+    }
+
+    private func setProblem(_ error: QueueError?) {
+        if let error, self.problem == nil {
+            self.logger.error("The queue's copy cannot be written; trying again", metadata: ["error": "\(error)"])
+        } else if error == nil, self.problem != nil {
+            self.logger.info("The queue's copy can be written again")
+        }
+        self.problem = error
+    }
+
+    private func checkClock() {
+        let now = ContinuousClock.now
+        let offset = self.journalClock.offsetOfDay
+        guard self.options.clock == nil, offset > .seconds(5) || offset < .seconds(-5),
+            self.lastClockWarning.map({ $0.duration(to: now) > .seconds(600) }) ?? true
+        else { return }
+        self.lastClockWarning = now
+        self.logger.warning(
+            """
+            The clock of this machine differs from that of the brokers, which the queue uses. Set it by NTP: APNs \
+            refuses tokens with a wrong time.
+            """,
+            metadata: ["seconds": "\(offset / .seconds(1))"]
+        )
+    }
+
+    /// Reads on after the last entry that was applied, at most some times a second.
+    private func readAgain() {
+        let now = ContinuousClock.now
+        if let last = self.lastRead, last.duration(to: now) < Self.patience / 4 {
+            self.needsRead = true
+            return
+        }
+        self.lastRead = now
+        self.needsRead = false
+        // The last entry again, to see that it is still the same.
+        self.journal.read(after: max(self.copy.progress.sequence, 1) - 1)
+    }
+
+    private func fail(_ error: QueueError) {
+        guard self.failure == nil else { return }
+        self.failure = error
+        self.logger.error("The queue cannot be used any more", metadata: ["error": "\(error)"])
+        for number in Array(self.calls.keys) { self.end(number, .failure(error)) }
+        self.checkReady()
+    }
+
+    private static let lostEntries = QueueError(
+        code: .unusable,
+        message: "The brokers have lost the end of the journal, for example in a power failure, and stored something "
+            + "else in its place. Stop all relays and restore the stream from a backup. If the loss is accepted, delete "
+            + "the copies of all relays; pushes since then may be sent twice."
+    )
+
+    // MARK: Snapshots
+
+    /// Replaces the copy with the newest snapshot, if that one is newer.
+    private func restore() async throws(QueueError) {
+        let file = self.copy.file + ".snapshot"
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        for _ in 0..<5 {
+            guard let snapshot = try await self.journal.newestSnapshot(),
+                snapshot.sequence > self.copy.progress.sequence
+            else {
+                throw QueueError(
+                    code: .unusable,
+                    message: "Entries of the journal after \(self.copy.progress.sequence) are missing, and no snapshot "
+                        + "contains them. Restore the streams from a backup."
+                )
+            }
+            if try await self.journal.load(snapshot, into: file) {
+                try await self.copy.restore(from: file)
+                self.logger.info(
+                    "The queue's copy was fetched from a snapshot",
+                    metadata: ["entry": "\(snapshot.sequence)", "bytes": "\(snapshot.size)"]
+                )
+                return
+            }
+        }
+        throw QueueError(code: .unavailable, message: "The snapshot of the journal changes too often. Try again.")
+    }
+
+    /// Entries are missing: reads them again, or continues with a snapshot if they were deleted.
+    private func close(gapBefore sequence: UInt64) async {
+        do throws(QueueError) {
+            guard let snapshot = try await self.journal.newestSnapshot(),
+                snapshot.sequence > self.copy.progress.sequence
+            else { return self.readAgain() }
+            try await self.restore()
+        } catch  where error.code == .unusable {
+            return self.fail(error)
+        } catch {
+            return self.readAgain()
+        }
+        // The results of these commands were in the entries that are gone.
+        for number in Array(self.calls.keys) where self.copy.hasApplied(number, of: self.session) {
+            self.end(number, .failure(Self.undecided))
+        }
+        self.readAgain()
+        self.checkReady()
+    }
+
+    /// Stores a snapshot when enough was appended since the last one. One process does it: the one whose command comes
+    /// after a certain number of bytes.
+    private func storeSnapshotIfDue(bytesBefore before: UInt64, isOwn: Bool) {
+        let step = max(self.options.snapshotBytes / 4, 1)
+        let bytes = self.copy.progress.bytes
+        guard isOwn, bytes / step != before / step, !self.isStoringSnapshot, !self.isClosed else { return }
+        self.isStoringSnapshot = true
+        Task {
+            await self.storeSnapshot()
+            self.isStoringSnapshot = false
+        }
+    }
+
+    /// If it fails, the journal stays longer until the next snapshot.
+    private func storeSnapshot() async {
+        let file = self.copy.file + ".new-snapshot"
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        do throws(QueueError) {
+            let newest = try await self.journal.newestSnapshot()
+            // A snapshot costs as much as its size, so the larger it is, the more rarely one is made.
+            let due = max(self.options.snapshotBytes, newest?.size ?? 0)
+            guard self.copy.progress.bytes - min(newest?.journalBytes ?? 0, self.copy.progress.bytes) >= due else {
+                return
+            }
+            let snapshot = try await self.copy.writeSnapshot(to: file)
+            try await self.journal.store(snapshot, from: file)
+        } catch {
+            self.logger.warning("No snapshot of the queue was stored", metadata: ["error": "\(error)"])
+        }
+    }
+
+    // MARK: Calls
+
+    func checkOpen() throws(QueueError) {
+        if self.isClosed { throw .closed }
+        if let failure = self.failure { throw failure }
+    }
+
+    /// Appends a command and waits until this process has applied it, which means that it is stored.
+    func call(_ command: QueueCommand) async throws(QueueError) -> CommandResult {
+        try self.checkOpen()
+        let number = self.nextNumber
+        self.nextNumber &+= 1
+        let times = self.options.clock.map { (now: $0.now, lease: $0.lease) }
+        let records = JournalRecord.records(
+            TimedCommand(times: times, command: command).bytes,
+            session: self.session,
+            number: number,
+            floor: self.calls.keys.min() ?? number,
+            maximum: self.journal.maximumRecord
+        )
+        let result = await withCheckedContinuation { continuation in
+            let now = ContinuousClock.now
+            self.calls[number] = Call(continuation: continuation, records: records, started: now, appended: now)
+            self.append(records)
+        }
+        return try result.get()
+    }
+
+    private func append(_ records: [JournalRecord]) {
+        for record in records {
+            self.journal.append(
+                record.bytes,
+                id: "\(record.session)-\(record.number)-\(record.part)",
+                number: record.number
+            )
+        }
+    }
+
+    /// Appends a copy of a command. The copies have one effect together.
+    private func append(_ number: UInt64) {
+        guard let records = self.calls[number]?.records else { return }
+        self.calls[number]?.appended = .now
+        self.calls[number]?.isCopied = true
+        self.append(records)
+    }
+
+    private func end(_ number: UInt64, _ result: Result<CommandResult, QueueError>) {
+        guard let call = self.calls.removeValue(forKey: number) else { return }
+        call.continuation.resume(returning: result)
+        guard self.calls.isEmpty else { return }
+        for continuation in self.whenIdle { continuation.resume() }
+        self.whenIdle = []
+    }
+
+    private func refuse(_ number: UInt64, _ error: QueueError) {
+        // If there are several copies, another one may have been stored.
+        guard let call = self.calls[number], !call.isCopied, call.records.count == 1 else { return }
+        self.end(number, .failure(error))
+    }
+
+    /// Appends again what was not read in time, and ends the calls that have waited too long.
+    private func retry() async {
+        while (try? await Task.sleep(for: Self.patience / 4)) != nil {
+            let now = ContinuousClock.now
+            var isStuck = false
+            for (number, call) in self.calls {
+                if call.started.duration(to: now) > self.options.timeout {
+                    self.end(number, .failure(self.problem ?? Self.undecided))
+                } else if call.appended.duration(to: now) > Self.patience {
+                    isStuck = true
+                    self.append(number)
+                }
+            }
+            if !self.isReady, self.lastProgress.duration(to: now) > self.options.timeout {
+                self.fail(
+                    self.problem
+                        ?? QueueError(
+                            code: .unavailable,
+                            message: "The journal cannot be read on after entry \(self.copy.progress.sequence). "
+                                + "Check the brokers, and whether somebody deleted entries."
+                        )
+                )
+            }
+            if isStuck || self.needsRead || !self.isReady { self.readAgain() }
+        }
+    }
+
+    private static let undecided = QueueError(
+        code: .unavailable,
+        message: "The brokers did not answer in time; check them. Whether the call has had an effect is not known."
+    )
+
+    // MARK: Closing
+
+    package func close() async {
+        self.isClosed = true
+        if !self.calls.isEmpty { await withCheckedContinuation { self.whenIdle.append($0) } }
+        await self.end()
+    }
+
+    /// Ends all calls and waits for nothing, as the death of the process does. For tests.
+    package func abandon() async {
+        self.isClosed = true
+        for number in Array(self.calls.keys) { self.end(number, .failure(Self.undecided)) }
+        await self.end()
+    }
+
+    private func end() async {
+        for task in self.tasks { task.cancel() }
+        await self.journal.close()
+        for task in self.tasks { await task.value }
+        self.tasks = []
+        await self.copy.close()
+    }
+}

@@ -1,0 +1,249 @@
+import APNSModel
+import Dispatch
+import Foundation
+import GRDB
+import Logging
+import PushQueue
+import SQLitePushQueue
+import Synchronization
+
+/// A process's copy of the queue, in a SQLite file. Applies the entries of the journal and answers reading calls.
+///
+/// The file contains nothing that the journal and its snapshot do not, so it is written without synchronising each
+/// commit: after a power failure it is an older copy, and the entries since then are read again.
+final class QueueCopy: Sendable {
+    /// How far the copy has followed the journal.
+    struct Progress: Sendable, Equatable {
+        /// The last applied entry; 0 if there was none.
+        var sequence: UInt64 = 0
+        /// The record of that entry.
+        var record: RecordName?
+        /// The time for leases. It never goes back.
+        var leaseNow = QueueTime(millisecondsSince1970: .min)
+        /// The bytes of all entries so far.
+        var bytes: UInt64 = 0
+    }
+
+    /// Which record an entry holds.
+    struct RecordName: Sendable, Hashable {
+        var session: APNSID
+        var number: UInt64
+        var part: UInt32
+    }
+
+    /// What the last commit has left.
+    struct State: Sendable {
+        var writer = WriterState()
+        var sessions = CommandSessions()
+        var progress = Progress()
+    }
+
+    /// A command of this process that was applied.
+    struct Applied: Sendable {
+        var number: UInt64
+        var result: CommandResult
+        var sequence: UInt64
+    }
+
+    let file: String
+    private let pool: DatabasePool
+    private let lock: Mutex<FileLock?>
+    /// Only the writer changes it.
+    private let state: Mutex<State>
+
+    /// Opens the file, or creates an empty copy. A damaged file is replaced; it is kept as `FILE.damaged`.
+    static func open(file: String, logger: Logger) async throws(QueueError) -> QueueCopy {
+        try await Self.detached(file) {
+            let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
+            let lock = try FileLock(path + ".lock", for: path)
+            do {
+                return try QueueCopy(path, lock)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+                logger.error(
+                    "The copy of the queue is damaged and will be fetched again",
+                    metadata: ["file": "\(path)", "error": "\(error)"]
+                )
+                try Self.setAside(path)
+                return try QueueCopy(path, lock)
+            }
+        }
+    }
+
+    private static func setAside(_ path: String) throws {
+        for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + suffix) {
+            let aside = path + ".damaged" + suffix
+            if FileManager.default.fileExists(atPath: aside) { try FileManager.default.removeItem(atPath: aside) }
+            try FileManager.default.moveItem(atPath: path + suffix, toPath: aside)
+        }
+    }
+
+    private init(_ path: String, _ lock: FileLock) throws {
+        let pool = try QueueFile(path: path, format: .copy).open()
+        self.file = path
+        self.pool = pool
+        self.lock = Mutex(lock)
+        self.state = Mutex(
+            try pool.writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA synchronous = NORMAL")
+                return try State(from: db)
+            }
+        )
+    }
+
+    var progress: Progress { self.state.withLock { $0.progress } }
+
+    /// Whether a command of a process was applied.
+    func hasApplied(_ number: UInt64, of session: APNSID) -> Bool {
+        self.state.withLock { $0.sessions[session]?.hasApplied(number) ?? false }
+    }
+
+    var totals: QueueTotals { self.state.withLock { $0.writer.totals } }
+
+    // MARK: Applying
+
+    /// Applies the first of the entries, as many as fit in one transaction, and at least one.
+    ///
+    /// - Parameters:
+    ///   - entries: the entries that follow the last applied one.
+    ///   - session: this process. Only the results of its commands are returned.
+    /// - Returns: how many entries were applied, and the results.
+    /// - Throws: `QueueError`: `unusable` if an entry or the file cannot be read; `unavailable` if the file cannot be
+    ///   written now. Nothing was applied then.
+    func apply(_ entries: ArraySlice<JournalEntry>, for session: APNSID) async throws(QueueError) -> (Int, [Applied]) {
+        let result: Result<(Int, [Applied]), any Error> = await withCheckedContinuation { continuation in
+            self.pool.asyncWriteWithoutTransaction { db in
+                continuation.resume(returning: Result { try self.apply(entries, for: session, db) })
+            }
+        }
+        do {
+            return try result.get()
+        } catch is MalformedBytes {
+            throw QueueError(
+                code: .unusable,
+                message:
+                    "An entry of the journal after \(self.progress.sequence) cannot be read. A newer version wrote "
+                    + "it, or the journal is damaged. Nothing was overwritten."
+            )
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+            throw QueueError(
+                code: .unusable,
+                message: "\(self.file) differs from the other copies of the queue: \(error). Stop the relay and delete "
+                    + "the file; the relay then fetches it again."
+            )
+        } catch {
+            throw QueueError(error, file: self.file)
+        }
+    }
+
+    private func apply(
+        _ entries: ArraySlice<JournalEntry>,
+        for session: APNSID,
+        _ db: Database
+    ) throws -> (Int, [Applied]) {
+        var transaction = ApplyTransaction(db, self.state.withLock { $0 }, session)
+        try db.execute(sql: "BEGIN IMMEDIATE")
+        do {
+            let count = try transaction.apply(entries)
+            try transaction.store()
+            try db.execute(sql: "COMMIT")
+            self.state.withLock { [state = transaction.state] in $0 = state }
+            return (count, transaction.applied)
+        } catch {
+            if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
+            throw error
+        }
+    }
+
+    // MARK: Reading
+
+    /// Reads from a snapshot of the file.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (inout ReadTransaction) throws -> Value
+    ) async throws(QueueError) -> Value {
+        let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
+            self.pool.asyncRead { db in
+                continuation.resume(
+                    returning: Result {
+                        var transaction = ReadTransaction(try db.get())
+                        return try body(&transaction)
+                    }
+                )
+            }
+        }
+        do {
+            return try result.get()
+        } catch {
+            throw QueueError(error, file: self.file)
+        }
+    }
+
+    // MARK: Snapshots
+
+    /// Writes a copy of the file.
+    ///
+    /// - Returns: what the copy contains.
+    func writeSnapshot(to file: String) async throws(QueueError) -> JournalSnapshot {
+        try await Self.detached(self.file) {
+            try? FileManager.default.removeItem(atPath: file)
+            try self.pool.unsafeRead { try $0.execute(sql: "VACUUM INTO ?", arguments: [file]) }
+            let reader = try Self.reader(of: file)
+            let progress = try reader.read { try Progress(from: $0) }
+            try reader.close()
+            let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? NSNumber
+            return JournalSnapshot(
+                sequence: progress.sequence,
+                journalBytes: progress.bytes,
+                size: size?.uint64Value ?? 0
+            )
+        }
+    }
+
+    /// Replaces the content with that of a snapshot.
+    func restore(from file: String) async throws(QueueError) {
+        try await Self.detached(self.file) {
+            do {
+                let reader = try Self.reader(of: file)
+                try reader.backup(to: self.pool)
+                try reader.close()
+            } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) {
+                throw QueueError(code: .unusable, message: "The snapshot of the queue is damaged: \(error)")
+            }
+            let state = try self.pool.write { try State(from: $0) }
+            self.state.withLock { $0 = state }
+        }
+    }
+
+    private static func reader(of file: String) throws -> DatabaseQueue {
+        try QueueFile(path: file, format: .copy).reader()
+    }
+
+    // MARK: Closing
+
+    func close() async {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                self.lock.withLock { lock in
+                    guard lock != nil else { return }
+                    try? self.pool.close()
+                    lock = nil
+                }
+                continuation.resume()
+            }
+        }
+    }
+
+    /// Runs blocking code on a thread of its own.
+    private static func detached<Value: Sendable>(
+        _ file: String,
+        _ body: @escaping @Sendable () throws -> Value
+    ) async throws(QueueError) -> Value {
+        let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(returning: Result { try body() }) }
+        }
+        do {
+            return try result.get()
+        } catch {
+            throw QueueError(error, file: file)
+        }
+    }
+}

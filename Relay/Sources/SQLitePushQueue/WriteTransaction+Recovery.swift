@@ -1,0 +1,49 @@
+import PushQueue
+
+extension WriteTransaction {
+    /// Reads what the writer must remember, and ends the claims of the process that used the file before.
+    func recover() throws -> ExpiredLeases {
+        try self.loadState()
+        // Each opening has its own range of epochs, because a claim and its epoch may be lost when the process dies.
+        let generation = (try self.counter("generation") ?? 0) &+ 1
+        try self.setCounter("generation", generation)
+        self.state.nextEpoch = generation << 32
+        return try self.expireLeases(all: true)
+    }
+
+    /// Reads what the writer must remember, except for the next epoch.
+    package func loadState() throws {
+        try self.db.prepared("SELECT route, count(*) FROM queue GROUP BY route").forEach { row in
+            self.state.totals.add(row.int(1), to: .queued, of: row.int64(0))
+            return true
+        }
+        try self.db.prepared("SELECT route, count(*) FROM parked GROUP BY route").forEach { row in
+            self.state.totals.add(row.int(1), to: .parked, of: row.int64(0))
+            return true
+        }
+        try self.db.prepared("SELECT route, state, count(*) FROM flight GROUP BY route, state").forEach { row in
+            let isWritten = row.int64(1) == Self.writtenState
+            self.state.totals.add(row.int(2), to: isWritten ? .written : .claimed, of: row.int64(0))
+            return true
+        }
+        self.state.nextPosition = try self.next("position", ["push", "outcome", "idempotency"])
+        self.state.nextCursor = try self.next("cursor", ["outcome"])
+    }
+
+    /// Stores the next position and cursor, which do not follow from the rows once the last ones are deleted. Copies of
+    /// a queue must agree on them.
+    package func storeCounters() throws {
+        try self.setCounter("position", self.state.nextPosition)
+        try self.setCounter("cursor", self.state.nextCursor)
+    }
+
+    /// The first number after those that are used in a column, and after a stored one.
+    private func next(_ column: String, _ tables: [String]) throws -> Int64 {
+        var next = try self.counter(column) ?? 1
+        for table in tables {
+            let last = try self.db.prepared("SELECT max(\(column)) FROM \(table)").first { $0.optionalInt64(0) } ?? nil
+            if let last { next = max(next, last &+ 1) }
+        }
+        return next
+    }
+}

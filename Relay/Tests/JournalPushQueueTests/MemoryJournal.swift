@@ -1,0 +1,139 @@
+import Foundation
+import JournalPushQueue
+import PushQueue
+import Synchronization
+
+/// A journal in memory that outlives its readers. It stores each record several times, as a journal may whose answers
+/// were lost.
+final class MemoryJournal: Sendable {
+    private struct State {
+        var entries: [JournalEntry] = []
+        var last: UInt64 = 0
+        /// The last record that was appended.
+        var previous: [UInt8]?
+        var readers: [ObjectIdentifier: Reader] = [:]
+        var snapshot: (JournalSnapshot, Data)?
+        var snapshotCount = 0
+        var refusal: QueueError?
+        var isDeaf = false
+        var clock: (any QueueClock)?
+    }
+
+    private let state = Mutex(State())
+    let maximumRecord: Int
+    let storesCopies: Bool
+
+    /// - Parameters:
+    ///   - maximumRecord: small to have commands in several parts.
+    ///   - storesCopies: whether each record is stored three times.
+    init(maximumRecord: Int = 100_000, storesCopies: Bool = false) {
+        self.maximumRecord = maximumRecord
+        self.storesCopies = storesCopies
+    }
+
+    var extent: JournalExtent {
+        self.state.withLock { JournalExtent(first: $0.entries.first?.sequence ?? $0.last + 1, last: $0.last) }
+    }
+
+    var snapshotCount: Int { self.state.withLock { $0.snapshotCount } }
+
+    /// Refuses every record with an error until this is nil.
+    func refuse(with error: QueueError?) { self.state.withLock { $0.refusal = error } }
+
+    /// Loses every record until this is false.
+    func lose(_ isDeaf: Bool) { self.state.withLock { $0.isDeaf = isDeaf } }
+
+    /// Stamps entries with the times of a clock.
+    func use(_ clock: any QueueClock) { self.state.withLock { $0.clock = clock } }
+
+    /// Loses the last entries, as a broker may in a power failure.
+    func dropLast(_ count: Int) {
+        self.state.withLock { state in
+            state.entries.removeLast(count)
+            state.last -= UInt64(count)
+        }
+    }
+
+    /// Changes one byte of an entry.
+    func damage(_ sequence: UInt64) {
+        self.state.withLock { state in
+            guard let index = state.entries.firstIndex(where: { $0.sequence == sequence }) else { return }
+            state.entries[index].record[0] ^= 0xFF
+        }
+    }
+
+    func reader() -> Reader { Reader(self) }
+
+    /// One process.
+    final class Reader: Journal {
+        let events = JournalEvents(maximumBytes: .max)
+        let extent: JournalExtent
+        private let journal: MemoryJournal
+
+        init(_ journal: MemoryJournal) {
+            self.journal = journal
+            self.extent = journal.extent
+        }
+
+        var maximumRecord: Int { self.journal.maximumRecord }
+
+        func read(after sequence: UInt64) {
+            self.journal.state.withLock { state in
+                state.readers[ObjectIdentifier(self)] = self
+                for entry in state.entries where entry.sequence > sequence { self.events.add(.entry(entry)) }
+            }
+        }
+
+        func append(_ record: [UInt8], id: String, number: UInt64) {
+            self.journal.state.withLock { state in
+                guard state.readers[ObjectIdentifier(self)] != nil, !state.isDeaf else { return }
+                if let refusal = state.refusal {
+                    self.events.add(.refused(number: number, refusal))
+                    return
+                }
+                // A copy may come after the next record.
+                let records =
+                    self.journal.storesCopies ? [record, record] + (state.previous.map { [$0] } ?? []) : [record]
+                for record in records { self.store(record, &state) }
+                state.previous = record
+            }
+        }
+
+        private func store(_ record: [UInt8], _ state: inout State) {
+            state.last += 1
+            let time = state.clock?.now ?? SystemQueueClock().now
+            let entry = JournalEntry(sequence: state.last, time: time, record: record)
+            state.entries.append(entry)
+            for reader in state.readers.values { reader.events.add(.entry(entry)) }
+        }
+
+        func newestSnapshot() async throws(QueueError) -> JournalSnapshot? {
+            self.journal.state.withLock { $0.snapshot?.0 }
+        }
+
+        func load(_ snapshot: JournalSnapshot, into file: String) async throws(QueueError) -> Bool {
+            guard let (newest, data) = self.journal.state.withLock({ $0.snapshot }), newest == snapshot else {
+                return false
+            }
+            return FileManager.default.createFile(atPath: file, contents: data)
+        }
+
+        func store(_ snapshot: JournalSnapshot, from file: String) async throws(QueueError) {
+            guard let data = FileManager.default.contents(atPath: file) else {
+                throw QueueError(code: .unavailable, message: "\(file) cannot be read.")
+            }
+            self.journal.state.withLock { state in
+                let old = state.snapshot?.0.sequence ?? 0
+                guard snapshot.sequence > old else { return }
+                state.snapshot = (snapshot, data)
+                state.snapshotCount += 1
+                state.entries.removeAll { $0.sequence <= old }
+            }
+        }
+
+        func close() async {
+            self.journal.state.withLock { $0.readers[ObjectIdentifier(self)] = nil }
+            self.events.close()
+        }
+    }
+}
