@@ -20,6 +20,9 @@ let package = Package(
         .library(name: "PushQueue", targets: ["PushQueue"]),
         .library(name: "PushQueueConformance", targets: ["PushQueueConformance"]),
     ],
+    traits: [
+        .trait(name: "NATS", description: "A queue in NATS JetStream that several relays share. Needs libnats.")
+    ],
     dependencies: [
         // By name and path: a bare path takes the folder's name, which differs from clone to clone.
         .package(name: "swift-apns-pool", path: "..", traits: ["Configuration"]),
@@ -70,6 +73,19 @@ let package = Package(
                 "SQLitePushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
+        // The journal in NATS JetStream. Without the trait NATS, only its options.
+        .target(
+            name: "NATSPushQueue",
+            dependencies: [
+                .target(name: "CNATS", condition: .when(traits: ["NATS"])),
+                "JournalPushQueue",
+                "PushQueue",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
@@ -129,6 +145,18 @@ let package = Package(
             name: "JournalPushQueueTests",
             dependencies: [
                 "JournalPushQueue",
+                "PushQueue",
+                "PushQueueConformance",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "NATSPushQueueTests",
+            dependencies: [
+                "JournalPushQueue",
+                "NATSPushQueue",
                 "PushQueue",
                 "PushQueueConformance",
                 .product(name: "APNSModel", package: "swift-apns-pool"),

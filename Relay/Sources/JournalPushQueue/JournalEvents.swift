@@ -27,12 +27,14 @@ package final class JournalEvents: Sendable {
             state -> (CheckedContinuation<Void, Never>?, DispatchSemaphore?) in
             guard !state.isClosed else { return (nil, nil) }
             state.events.append(event)
-            if case .entry(let entry) = event { state.bytes += entry.record.count + 100 }
             var semaphore: DispatchSemaphore?
-            if state.bytes > self.maximumBytes {
-                let new = DispatchSemaphore(value: 0)
-                state.blocked.append(new)
-                semaphore = new
+            if case .entry(let entry) = event {
+                state.bytes += entry.record.count + 100
+                if state.bytes > self.maximumBytes {
+                    let new = DispatchSemaphore(value: 0)
+                    state.blocked.append(new)
+                    semaphore = new
+                }
             }
             defer { state.taker = nil }
             return (state.taker, semaphore)

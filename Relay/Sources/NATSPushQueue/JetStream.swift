@@ -1,0 +1,181 @@
+#if NATS
+    import CNATS
+    import JournalPushQueue
+    import PushQueue
+
+    /// The owner of a `jsCtx`. All functions block.
+    // Sendable because libnats locks the context in each function, and the pointer never changes.
+    final class JetStream: @unchecked Sendable {
+        let pointer: OpaquePointer
+        /// Contexts end before their connection.
+        let connection: Connection
+
+        init(_ connection: Connection) throws(QueueError) {
+            var pointer: OpaquePointer?
+            try QueueError.check(natsConnection_JetStream(&pointer, connection.pointer, nil), "Using JetStream")
+            guard let pointer else { throw QueueError(code: .unavailable, message: "There is no memory.") }
+            self.pointer = pointer
+            self.connection = connection
+        }
+
+        deinit { jsCtx_Destroy(self.pointer) }
+
+        /// Which messages the journal has. Creates the streams if they do not exist.
+        func openStreams(_ options: NATSOptions) throws(QueueError) -> JournalExtent {
+            try self.openStream(options.snapshotStream, "\(options.snapshotSubject).>", options) { config in
+                config.MaxMsgsPerSubject = 1
+                config.AllowDirect = true
+            } check: { _ throws(QueueError) in
+            }
+            var extent = JournalExtent(first: 1, last: 0)
+            try self.openStream(options.stream, options.subject, options) { _ in
+            } check: { info throws(QueueError) in
+                if let config = info.Config { try Self.check(config.pointee, options) }
+                let state = info.State
+                extent.last = state.LastSeq
+                extent.first = state.Msgs == 0 ? state.LastSeq &+ 1 : state.FirstSeq
+            }
+            return extent
+        }
+
+        private func openStream(
+            _ name: String,
+            _ subject: String,
+            _ options: NATSOptions,
+            configure: (inout jsStreamConfig) -> Void,
+            check: (jsStreamInfo) throws(QueueError) -> Void
+        ) throws(QueueError) {
+            var info: UnsafeMutablePointer<jsStreamInfo>?
+            var code = jsErrCode(rawValue: 0)
+            var status = js_GetStreamInfo(&info, self.pointer, name, nil, &code)
+            if status == NATS_NOT_FOUND, code == JSStreamNotFoundErr {
+                var config = jsStreamConfig()
+                try QueueError.check(jsStreamConfig_Init(&config), "Preparing a stream")
+                config.Retention = js_LimitsPolicy
+                config.Discard = js_DiscardNew
+                config.Storage = js_FileStorage
+                config.Replicas = Int64(clamping: options.replicas)
+                config.MaxBytes = options.maximumBytes ?? -1
+                config.DenyDelete = true
+                configure(&config)
+                status = self.addStream(&info, name, subject, &config)
+            }
+            defer { jsStreamInfo_Destroy(info) }
+            try QueueError.check(status, "Opening the stream \(name)")
+            guard let info else {
+                throw QueueError(code: .unavailable, message: "The broker says nothing about the stream \(name).")
+            }
+            try check(info.pointee)
+        }
+
+        private func addStream(
+            _ info: inout UnsafeMutablePointer<jsStreamInfo>?,
+            _ name: String,
+            _ subject: String,
+            _ config: inout jsStreamConfig
+        ) -> natsStatus {
+            name.withCString { name in
+                subject.withCString { subject in
+                    var subjects: UnsafePointer<CChar>? = subject
+                    return withUnsafeMutablePointer(to: &subjects) { subjects in
+                        config.Name = name
+                        config.Subjects = subjects
+                        config.SubjectsLen = 1
+                        return js_AddStream(&info, self.pointer, &config, nil, nil)
+                    }
+                }
+            }
+        }
+
+        /// A stream that forgets messages cannot hold a queue.
+        private static func check(
+            _ config: jsStreamConfig,
+            _ options: NATSOptions
+        ) throws(QueueError) {
+            let keepsAll =
+                config.Retention == js_LimitsPolicy && config.Discard == js_DiscardNew && config.MaxAge <= 0
+                && config.MaxMsgsPerSubject <= 0
+            guard keepsAll else {
+                throw QueueError(
+                    code: .unusable,
+                    message: "The stream \(options.stream) deletes old messages. Use another name, or set its "
+                        + "retention to limits, discard to new, and no maximum age."
+                )
+            }
+        }
+
+        /// The last message with a subject; nil if there is none.
+        func lastMessage(
+            _ stream: String,
+            _ subject: String
+        ) throws(QueueError) -> (bytes: [UInt8], sequence: UInt64)? {
+            var message: OpaquePointer?
+            let status = js_GetLastMsg(&message, self.pointer, stream, subject, nil, nil)
+            guard status != NATS_NOT_FOUND else { return nil }
+            try QueueError.check(status, "Reading \(subject)")
+            defer { natsMsg_Destroy(message) }
+            return (Message.bytes(of: message), natsMsg_GetSequence(message))
+        }
+
+        /// A message with a subject from any broker that has it; nil if there is none.
+        func message(_ stream: String, _ subject: String) throws(QueueError) -> [UInt8]? {
+            var message: OpaquePointer?
+            let status = subject.withCString { subject in
+                var options = jsDirectGetMsgOptions()
+                let status = jsDirectGetMsgOptions_Init(&options)
+                guard status == NATS_OK else { return status }
+                options.LastBySubject = subject
+                return js_DirectGetMsg(&message, self.pointer, stream, nil, &options)
+            }
+            guard status != NATS_NOT_FOUND else { return nil }
+            try QueueError.check(status, "Reading \(subject)")
+            defer { natsMsg_Destroy(message) }
+            return Message.bytes(of: message)
+        }
+
+        /// Stores a message and waits for the answer.
+        ///
+        /// - Parameter sequence: the position of the last message with this subject, 0 for none, if that matters.
+        func publish(_ bytes: [UInt8], to subject: String, after sequence: UInt64?) throws(QueueError) {
+            var options = jsPubOptions()
+            try QueueError.check(jsPubOptions_Init(&options), "Preparing a message")
+            if let sequence {
+                options.ExpectLastSubjectSeq = sequence
+                options.ExpectNoMessage = sequence == 0
+            }
+            let status = bytes.withUnsafeBytes { buffer in
+                js_Publish(
+                    nil,
+                    self.pointer,
+                    subject,
+                    buffer.baseAddress,
+                    Int32(clamping: buffer.count),
+                    &options,
+                    nil
+                )
+            }
+            try QueueError.check(status, "Storing \(subject)")
+        }
+
+        func purge(_ stream: String, subject: String) throws(QueueError) {
+            let status = subject.withCString { subject in
+                self.purge(stream) { $0.Stream.Purge.Subject = subject }
+            }
+            try QueueError.check(status, "Deleting \(subject)")
+        }
+
+        /// Deletes the messages up to a position and with it.
+        func purge(_ stream: String, upTo position: UInt64) throws(QueueError) {
+            let status = self.purge(stream) { $0.Stream.Purge.Sequence = position == .max ? position : position + 1 }
+            try QueueError.check(status, "Deleting entries of \(stream)")
+        }
+
+        private func purge(_ stream: String, _ configure: (inout jsOptions) -> Void) -> natsStatus {
+            var options = jsOptions()
+            let status = jsOptions_Init(&options)
+            guard status == NATS_OK else { return status }
+            configure(&options)
+            return js_PurgeStream(self.pointer, stream, &options, nil)
+        }
+    }
+#endif

@@ -1,0 +1,154 @@
+#if NATS
+    import APNSModel
+    import Dispatch
+    import JournalPushQueue
+    import PushQueue
+    import Synchronization
+
+    /// A journal in a JetStream stream.
+    ///
+    /// Functions of libnats that block run on queues of Dispatch, never on the threads of Swift's tasks.
+    final class NATSJournal: Journal {
+        private struct State {
+            var reader: Subscription?
+            var replies: Subscription?
+            var isClosed = false
+            /// Increases with each call of `read`, so that only the last one subscribes.
+            var reads = 0
+        }
+
+        private let connection: Connection
+        private let context: JetStream
+        private let options: NATSOptions
+        private let handler: UInt
+        private let inbox: String
+        let events: JournalEvents
+        let extent: JournalExtent
+        private let state = Mutex(State())
+        private let publishing = DispatchQueue(label: "apns-relay.nats.publish")
+        private let snapshots = DispatchQueue(label: "apns-relay.nats.snapshots")
+        private let control: DispatchQueue
+        let maximumRecord: Int
+
+        private init(
+            _ options: NATSOptions,
+            _ context: JetStream,
+            _ extent: JournalExtent,
+            _ handler: UInt,
+            _ control: DispatchQueue,
+            _ events: JournalEvents
+        ) throws(QueueError) {
+            self.extent = extent
+            self.options = options
+            self.connection = context.connection
+            self.context = context
+            self.handler = handler
+            self.control = control
+            self.events = events
+            self.inbox = "_INBOX.apns-relay.\(APNSID.random())"
+            // A broker handles several small messages better than one of the largest size.
+            self.maximumRecord = max(min(self.connection.maximumPayload - 1_024, 512 * 1_024), 1_024)
+            let replies = try Subscription.replies(self.connection, inbox: self.inbox, handler: handler)
+            self.state.withLock { $0.replies = replies }
+        }
+
+        /// Connects and opens the streams.
+        static func open(_ options: NATSOptions) async throws(QueueError) -> NATSJournal {
+            let control = DispatchQueue(label: "apns-relay.nats.control")
+            let result = await withCheckedContinuation { continuation in
+                control.async { continuation.resume(returning: Self.open(options, control)) }
+            }
+            return try result.get()
+        }
+
+        private static func open(_ options: NATSOptions, _ control: DispatchQueue) -> Result<NATSJournal, QueueError> {
+            let events = JournalEvents()
+            let handler = HandlerTable.shared.add { events.add($0) }
+            do throws(QueueError) {
+                let context = try JetStream(Connection(options, handler: handler))
+                let extent = try context.openStreams(options)
+                return .success(try NATSJournal(options, context, extent, handler, control, events))
+            } catch {
+                HandlerTable.shared.remove(handler)
+                return .failure(error)
+            }
+        }
+
+        func read(after sequence: UInt64) {
+            let number = self.state.withLock { state in
+                state.reads += 1
+                return state.reads
+            }
+            self.control.async {
+                let (isWanted, old) = self.state.withLock { state in
+                    guard state.reads == number, !state.isClosed else { return (false, Subscription?.none) }
+                    defer { state.reader = nil }
+                    return (true, state.reader)
+                }
+                guard isWanted else { return }
+                _ = consume old
+                let new = try? Subscription.journal(
+                    self.context,
+                    self.options,
+                    after: sequence,
+                    handler: self.handler
+                )
+                self.state.withLock { $0.reader = $0.isClosed ? nil : new }
+                // Without a reader, no event would come. The queue asks again then.
+                if new == nil { self.events.add(.interrupted) }
+            }
+        }
+
+        func append(_ record: [UInt8], id: String, number: UInt64) {
+            let reply = "\(self.inbox).\(number)"
+            self.publishing.async {
+                guard !self.state.withLock({ $0.isClosed }) else { return }
+                // What could not be sent is appended again by the queue.
+                try? self.connection.publish(record, to: self.options.subject, reply: reply, id: id)
+            }
+        }
+
+        func newestSnapshot() async throws(QueueError) -> JournalSnapshot? {
+            let store = SnapshotStore(context: self.context, options: self.options)
+            return try await self.runBlocking { () throws(QueueError) in try store.newest() }
+        }
+
+        func load(_ snapshot: JournalSnapshot, into file: String) async throws(QueueError) -> Bool {
+            let store = SnapshotStore(context: self.context, options: self.options)
+            return try await self.runBlocking { () throws(QueueError) in try store.load(snapshot, into: file) }
+        }
+
+        func store(_ snapshot: JournalSnapshot, from file: String) async throws(QueueError) {
+            let store = SnapshotStore(context: self.context, options: self.options)
+            try await self.runBlocking { () throws(QueueError) in try store.store(snapshot, from: file) }
+        }
+
+        private func runBlocking<Value: Sendable>(
+            _ body: @escaping @Sendable () throws(QueueError) -> Value
+        ) async throws(QueueError) -> Value {
+            let result = await withCheckedContinuation { continuation in
+                self.snapshots.async {
+                    continuation.resume(returning: Result { () throws(QueueError) in try body() })
+                }
+            }
+            return try result.get()
+        }
+
+        func close() async {
+            HandlerTable.shared.remove(self.handler)
+            self.events.close()
+            let subscriptions = self.state.withLock { state in
+                defer { (state.reader, state.replies) = (nil, nil) }
+                state.isClosed = true
+                return [state.reader, state.replies]
+            }
+            await withCheckedContinuation { continuation in
+                self.control.async {
+                    _ = consume subscriptions
+                    self.connection.close()
+                    continuation.resume()
+                }
+            }
+        }
+    }
+#endif
