@@ -93,6 +93,8 @@ let package = Package(
         .target(
             name: "APNSRelay",
             dependencies: [
+                "JournalPushQueue",
+                "NATSPushQueue",
                 "PushQueue",
                 "SQLitePushQueue",
                 .product(name: "APNSPool", package: "swift-apns-pool"),

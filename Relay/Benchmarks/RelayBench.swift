@@ -54,7 +54,7 @@ struct BenchQueue {
     }
 
     func open() async throws -> SQLitePushQueue {
-        try await self.settings.storage.open(logger: self.logger)
+        try await self.settings.storage.openFile(logger: self.logger)
     }
 
     /// Stores pushes, each with a payload of its own, in transactions of 1,000.

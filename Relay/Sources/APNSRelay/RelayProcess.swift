@@ -3,7 +3,6 @@ public import Configuration
 import Logging
 import Metrics
 public import PushQueue
-import SQLitePushQueue
 import SystemPackage
 
 #if canImport(FoundationEssentials)
@@ -44,23 +43,22 @@ public enum RelayProcess {
         let prometheus = PrometheusMetrics()
         MetricsSystem.bootstrap(prometheus)
         let metrics = RelayMetrics(factory: prometheus)
-        let clock = SystemQueueClock()
-        let queue = try await settings.storage.open(clock: clock, logger: logger) { calls, duration in
+        let opened = try await settings.storage.open(logger: logger) { calls, duration in
             metrics.committed(calls: calls, duration: duration)
         }
-        metrics.recovered(queue.expiredAtOpen)
+        metrics.recovered(opened.expired)
         let relay: Relay
         do {
             relay = try Relay(
                 settings: settings,
-                queue: wrap(queue),
-                clock: clock,
+                queue: wrap(opened.queue),
+                clock: opened.clock,
                 prometheus: prometheus,
                 metrics: metrics,
                 logger: logger
             )
         } catch {
-            await queue.close()
+            await opened.queue.close()
             throw error
         }
         try await relay.run { port in

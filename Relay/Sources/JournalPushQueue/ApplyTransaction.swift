@@ -48,7 +48,7 @@ struct ApplyTransaction {
         let command = try TimedCommand(body)
         let now = command.times?.now ?? entry.time
         self.state.progress.leaseNow = max(self.state.progress.leaseNow, command.times?.lease ?? entry.time)
-        let result = try self.run(command.command, at: now, entry.sequence, isOwn: record.session == self.session)
+        let result = try self.run(command.command, of: record.session, at: now, entry.sequence)
         if record.session == self.session {
             self.applied.append(
                 QueueCopy.Applied(number: record.number, result: result, sequence: entry.sequence)
@@ -105,9 +105,9 @@ struct ApplyTransaction {
 
     private mutating func run(
         _ command: QueueCommand,
+        of session: APNSID,
         at now: QueueTime,
-        _ sequence: UInt64,
-        isOwn: Bool
+        _ sequence: UInt64
     ) throws -> CommandResult {
         // The position in the journal is the epoch of claims: it increases always, and never repeats.
         self.state.writer.nextEpoch = Int64(clamping: sequence)
@@ -117,7 +117,7 @@ struct ApplyTransaction {
             leaseNow: self.state.progress.leaseNow,
             state: self.state.writer
         )
-        let result = try transaction.run(command, isOwn: isOwn)
+        let result = try transaction.run(command, of: session, isOwn: session == self.session)
         self.state.writer = transaction.state
         return result
     }

@@ -55,6 +55,8 @@ package actor JournalPushQueue {
     let copy: QueueCopy
     /// The times of the queue.
     package nonisolated let clock: any QueueClock
+    /// What became of the claims of processes that have used the file before.
+    package private(set) var expiredAtOpen = ExpiredLeases()
     private nonisolated let journalClock: JournalClock
     private let journal: any Journal
     private let session = APNSID.random()
@@ -150,13 +152,24 @@ package actor JournalPushQueue {
         self.checkReady()
         await self.waitUntilReady()
         if let failure = self.failure { throw failure }
+        try await self.endEarlierClaims()
         self.logger.info(
             "Queue opened",
             metadata: [
                 "file": "\(self.copy.file)", "entries": "\(self.copy.progress.sequence - from)",
                 "seconds": "\(start.duration(to: .now) / .seconds(1))", "unsettled": "\(self.copy.totals.unsettled)",
+                "requeued": "\(self.expiredAtOpen.queued)", "resent": "\(self.expiredAtOpen.resent)",
+                "unknown": "\(self.expiredAtOpen.unknown)",
             ]
         )
+    }
+
+    /// Ends the claims of processes that have used the file before. They have ended, because this one has the file's lock.
+    private func endEarlierClaims() async throws(QueueError) {
+        let earlier = try await self.copy.addProcess(self.session)
+        guard !earlier.isEmpty else { return }
+        if case .expired(let expired) = try await self.call(.endClaims(earlier)) { self.expiredAtOpen = expired }
+        try await self.copy.removeProcesses(earlier)
     }
 
     private func waitUntilReady() async {

@@ -18,6 +18,8 @@ enum QueueCommand: Sendable {
     case retryParked(APNSID)
     case dropParked(APNSID)
     case setValue([UInt8]?, key: String)
+    /// Ends the claims of processes that have ended.
+    case endClaims([APNSID])
     case exchangeValue([UInt8]?, key: String, expected: [UInt8]?)
     case prune(Retention, limit: Int)
 }
@@ -95,6 +97,9 @@ extension QueueCommand {
             writer.write(value) { $0.write($1) }
             writer.write(key)
             writer.write(expected) { $0.write($1) }
+        case .endClaims(let sessions):
+            writer.write(UInt8(15))
+            writer.write(sessions) { $0.write($1) }
         }
     }
 
@@ -139,6 +144,7 @@ extension QueueCommand {
                 key: try reader.string(),
                 expected: try reader.optional { reader throws(MalformedBytes) in try reader.array() }
             )
+        case 15: self = .endClaims(try reader.list { reader throws(MalformedBytes) in try reader.id() })
         default: throw MalformedBytes()
         }
     }

@@ -154,6 +154,51 @@ final class QueueCopy: Sendable {
         }
     }
 
+    // MARK: Processes
+
+    /// The processes that have used this file before, and adds one that uses it now.
+    func addProcess(_ session: APNSID) async throws(QueueError) -> [APNSID] {
+        try await self.write { db in
+            let earlier = try Self.processes(db)
+            try Self.insert([session], db)
+            return earlier
+        }
+    }
+
+    /// Forgets processes that have left no claims.
+    func removeProcesses(_ sessions: [APNSID]) async throws(QueueError) {
+        try await self.write { db in
+            let delete = try db.prepared("DELETE FROM process WHERE session = ?")
+            for session in sessions {
+                delete.bind(1, session)
+                try delete.run()
+            }
+        }
+    }
+
+    private static func processes(_ db: Database) throws -> [APNSID] {
+        var sessions: [APNSID] = []
+        try db.prepared("SELECT session FROM process").forEach { row in
+            if let id = row.id(0) { sessions.append(id) }
+            return true
+        }
+        return sessions
+    }
+
+    private static func insert(_ sessions: [APNSID], _ db: Database) throws {
+        let insert = try db.prepared("INSERT OR REPLACE INTO process (session) VALUES (?)")
+        for session in sessions {
+            insert.bind(1, session)
+            try insert.run()
+        }
+    }
+
+    private func write<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(QueueError) -> Value {
+        try await Self.detached(self.file) { try self.pool.write(body) }
+    }
+
     // MARK: Reading
 
     /// Reads from a snapshot of the file.
@@ -201,6 +246,7 @@ final class QueueCopy: Sendable {
     /// Replaces the content with that of a snapshot.
     func restore(from file: String) async throws(QueueError) {
         try await Self.detached(self.file) {
+            let processes = try self.pool.read { try Self.processes($0) }
             do {
                 let reader = try Self.reader(of: file)
                 try reader.backup(to: self.pool)
@@ -208,7 +254,11 @@ final class QueueCopy: Sendable {
             } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) {
                 throw QueueError(code: .unusable, message: "The snapshot of the queue is damaged: \(error)")
             }
-            let state = try self.pool.write { try State(from: $0) }
+            let state = try self.pool.write { db in
+                try db.execute(sql: "DELETE FROM process")
+                try Self.insert(processes, db)
+                return try State(from: db)
+            }
             self.state.withLock { $0 = state }
         }
     }

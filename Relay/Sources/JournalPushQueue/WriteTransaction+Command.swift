@@ -1,3 +1,4 @@
+import APNSModel
 import GRDB
 import PushQueue
 import SQLitePushQueue
@@ -7,9 +8,10 @@ extension WriteTransaction {
     ///
     /// - Parameters:
     ///   - command: the command.
+    ///   - session: the process that made it.
     ///   - isOwn: whether the result is wanted.
     /// - Throws: `DatabaseError`. Everything that a command can meet otherwise is a result.
-    func run(_ command: QueueCommand, isOwn: Bool) throws -> CommandResult {
+    func run(_ command: QueueCommand, of session: APNSID, isOwn: Bool) throws -> CommandResult {
         switch command {
         case .enqueue(let pushes, let isPartial, let capacity):
             return try self.enqueueOrUndo(pushes, isPartial: isPartial, capacity: capacity)
@@ -17,6 +19,7 @@ extension WriteTransaction {
             let epoch = self.state.nextEpoch
             let (positions, isBlocked) = try self.claimUnread(route, limit: limit, lease: lease)
             guard positions.isEmpty else {
+                try self.addClaimant(session, epoch)
                 return .claimed(
                     isOwn ? try self.claimedPushes(at: positions, epoch: epoch) : [],
                     isBlocked: false
@@ -42,8 +45,41 @@ extension WriteTransaction {
             return .nothing
         case .exchangeValue(let value, let key, let expected):
             return .flag(try self.exchangeValue(value, forKey: key, expecting: expected))
-        case .prune(let retention, let limit): return .count(try self.prune(retention, limit: limit))
+        case .endClaims(let sessions): return .expired(try self.endClaims(of: sessions))
+        case .prune(let retention, let limit):
+            try self.pruneClaimants()
+            return .count(try self.prune(retention, limit: limit))
         }
+    }
+
+    // MARK: Claimants
+
+    private func addClaimant(_ session: APNSID, _ epoch: Int64) throws {
+        let insert = try self.db.prepared("INSERT INTO claimant (epoch, session) VALUES (?, ?)")
+        insert.bind(1, epoch)
+        insert.bind(2, session)
+        try insert.run()
+    }
+
+    private func endClaims(of sessions: [APNSID]) throws -> ExpiredLeases {
+        let select = try self.db.prepared(
+            """
+            SELECT position FROM flight JOIN claimant USING (epoch) WHERE claimant.session = ? ORDER BY position
+            """
+        )
+        var positions: [Int64] = []
+        for session in sessions {
+            select.bind(1, session)
+            try select.forEach { row in
+                positions.append(row.int64(0))
+                return true
+            }
+        }
+        return try self.expireLeases(of: positions)
+    }
+
+    private func pruneClaimants() throws {
+        try self.db.prepared("DELETE FROM claimant WHERE epoch NOT IN (SELECT epoch FROM flight)").run()
     }
 
     private func enqueueOrUndo(_ pushes: [NewPush], isPartial: Bool, capacity: Int?) throws -> CommandResult {

@@ -38,6 +38,24 @@
             return extent
         }
 
+        /// The state of the journal's stream in words. Creates nothing.
+        func describe(_ options: NATSOptions) throws(QueueError) -> String {
+            var info: UnsafeMutablePointer<jsStreamInfo>?
+            var code = jsErrCode(rawValue: 0)
+            let status = js_GetStreamInfo(&info, self.pointer, options.stream, nil, &code)
+            defer { jsStreamInfo_Destroy(info) }
+            if status == NATS_NOT_FOUND, code == JSStreamNotFoundErr {
+                return "the stream \(options.stream) does not exist yet; the first relay creates it"
+            }
+            try QueueError.check(status, "Reading the state of the stream \(options.stream)")
+            guard let info = info?.pointee, let config = info.Config?.pointee else {
+                return "the broker says nothing about the stream \(options.stream)"
+            }
+            try Self.check(config, options)
+            return "the stream \(options.stream) has \(info.State.Msgs) entries, \(info.State.Bytes) bytes and "
+                + "\(config.Replicas) replicas"
+        }
+
         private func openStream(
             _ name: String,
             _ subject: String,

@@ -74,6 +74,20 @@
             }
         }
 
+        /// Connects, and says in what state the stream is. Creates nothing.
+        static func describe(_ options: NATSOptions) async throws(QueueError) -> String {
+            let result = await withCheckedContinuation { continuation in
+                DispatchQueue.global().async {
+                    continuation.resume(
+                        returning: Result { () throws(QueueError) in
+                            try JetStream(Connection(options, handler: 0)).describe(options)
+                        }
+                    )
+                }
+            }
+            return try result.get()
+        }
+
         func read(after sequence: UInt64) {
             let number = self.state.withLock { state in
                 state.reads += 1

@@ -1,7 +1,7 @@
 /// How to reach the brokers, and where the queue is in them.
-package struct NATSOptions: Sendable {
+package struct NATSOptions: Sendable, Hashable {
     /// The TLS settings. All files are PEM.
-    package struct TLS: Sendable {
+    package struct TLS: Sendable, Hashable {
         /// The certificates of the authorities to trust; nil for those of the system.
         package var caFile: String?
         /// The client's certificate chain, with `keyFile`; nil if the broker asks for none.
@@ -61,7 +61,7 @@ package struct NATSOptions: Sendable {
     var snapshotSubject: String { "\(self.stream).snapshot" }
 
     /// What is wrong with the stream's name; nil if it can be used.
-    var fault: String? {
+    package var fault: String? {
         let isValid = self.stream.utf8.allSatisfy { byte in
             byte == 0x2D || byte == 0x5F || (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte)
                 || (0x61...0x7A).contains(byte)

@@ -28,5 +28,13 @@
                 whenCommitted: whenCommitted
             )
         }
+
+        /// Connects to the brokers, and says in what state the queue's stream is. Creates nothing.
+        ///
+        /// - Throws: as ``open(_:options:logger:whenCommitted:)``.
+        package static func describe(_ brokers: NATSOptions) async throws(QueueError) -> String {
+            if let fault = brokers.fault { throw QueueError(code: .unusable, message: fault) }
+            return try await NATSJournal.describe(brokers)
+        }
     }
 #endif

@@ -14,6 +14,9 @@ package struct QueueFormat: Sendable {
     /// - `journal`: one row: the last applied entry, the time for leases, and the bytes of all entries so far.
     /// - `session`: which commands of each process were applied. `applied` holds those from `floor` on, 8 bytes each.
     /// - `part`: parts of commands whose other parts have not been read yet.
+    /// - `claimant`: the process that has made the claims with an epoch.
+    /// - `process`: the processes that have used this file and may have left claims. The only table in which copies
+    ///   differ.
     package static let copy = QueueFormat(
         applicationID: 0x4150_4E43,
         furtherTables: """
@@ -28,6 +31,8 @@ package struct QueueFormat: Sendable {
                 session BLOB NOT NULL, number INTEGER NOT NULL, part INTEGER NOT NULL, body BLOB NOT NULL,
                 PRIMARY KEY (session, number, part)
             ) WITHOUT ROWID;
+            CREATE TABLE claimant (epoch INTEGER PRIMARY KEY, session BLOB NOT NULL);
+            CREATE TABLE process (session BLOB PRIMARY KEY) WITHOUT ROWID;
             """
     )
 

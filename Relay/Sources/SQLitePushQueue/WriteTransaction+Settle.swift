@@ -87,6 +87,11 @@ extension WriteTransaction {
             positions.append(row.int64(0))
             return true
         }
+        return try self.expireLeases(of: positions)
+    }
+
+    /// Ends the claims of the pushes at some positions, as if their leases had expired.
+    package func expireLeases(of positions: [Int64]) throws -> ExpiredLeases {
         var expired = ExpiredLeases()
         for position in positions {
             guard let push = try self.push(at: position) else { continue }

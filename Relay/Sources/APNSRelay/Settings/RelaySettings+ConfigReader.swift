@@ -1,5 +1,6 @@
 import APNSPool
 public import Configuration
+import NATSPushQueue
 import PushQueue
 
 extension RelaySettings {
@@ -229,5 +230,10 @@ extension StorageSettings {
         settings.duration("retention.payloads", range, into: &self.retention.payloads)
         settings.duration("retention.idempotencyKeys", range, into: &self.retention.idempotencyKeys)
         settings.duration("retention.parked", range, into: &self.retention.parked)
+        self.brokers = NATSOptions(&settings)
+        settings.duration("nats.timeout", .seconds(1)...(.seconds(600)), into: &self.brokerTimeout)
+        if self.brokers != nil, self.retention.payloads > .zero {
+            settings.fail("retention.payloads", "a queue in brokers keeps no payloads of settled pushes; set 0s")
+        }
     }
 }

@@ -1,27 +1,57 @@
-public import Logging
+import JournalPushQueue
+package import Logging
+package import NATSPushQueue
 public import PushQueue
-public import SQLitePushQueue
+package import SQLitePushQueue
 
 /// Where and how long pushes are stored.
 public struct StorageSettings: Sendable, Hashable {
-    /// The SQLite file. Default `apns-relay.sqlite` in the working directory.
+    /// The SQLite file with the queue or, if there are brokers, with this relay's copy of it. Default
+    /// `apns-relay.sqlite` in the working directory.
     public var file = "apns-relay.sqlite"
     /// The most pushes without an outcome. At the limit, requests get 503. Default 10 million.
     public var capacity = 10_000_000
     public var retention = Retention()
+    /// The brokers with a queue that several relays share; nil for a queue in the file.
+    package var brokers: NATSOptions?
+    /// How long a call waits for the brokers. When one of three is lost, the others take up to nine seconds to elect a
+    /// leader. Default 30 s.
+    package var brokerTimeout = Duration.seconds(30)
 
     public init() {}
+}
+
+/// A queue that was opened.
+package struct OpenedQueue: Sendable {
+    package var queue: any PushQueue
+    /// The queue's times.
+    package var clock: any QueueClock
+    /// What became of the claims of the process that used the file before.
+    package var expired: ExpiredLeases
 }
 
 extension StorageSettings {
     /// Opens the queue.
     ///
     /// - Parameters:
-    ///   - clock: the queue's times.
     ///   - logger: receives what was found in the file.
-    ///   - whenCommitted: called after each commit.
-    /// - Throws: `QueueError` if the file cannot be used.
-    public func open(
+    ///   - whenCommitted: called after each commit, with the number of calls or journal entries in it.
+    /// - Throws: `QueueError` if the file or the brokers cannot be used.
+    package func open(
+        logger: Logger,
+        whenCommitted: @escaping @Sendable (Int, Duration) -> Void = { _, _ in }
+    ) async throws(QueueError) -> OpenedQueue {
+        if let brokers = self.brokers {
+            let queue = try await self.join(brokers, logger, whenCommitted)
+            return OpenedQueue(queue: queue, clock: queue.clock, expired: await queue.expiredAtOpen)
+        }
+        let clock = SystemQueueClock()
+        let queue = try await self.openFile(clock: clock, logger: logger, whenCommitted: whenCommitted)
+        return OpenedQueue(queue: queue, clock: clock, expired: queue.expiredAtOpen)
+    }
+
+    /// Opens a queue in the file, whether there are brokers or not.
+    package func openFile(
         clock: any QueueClock = SystemQueueClock(),
         logger: Logger,
         whenCommitted: @escaping SQLitePushQueue.WhenCommitted = { _, _ in }
@@ -37,4 +67,43 @@ extension StorageSettings {
             whenCommitted: whenCommitted
         )
     }
+
+    private func join(
+        _ brokers: NATSOptions,
+        _ logger: Logger,
+        _ whenCommitted: @escaping @Sendable (Int, Duration) -> Void
+    ) async throws(QueueError) -> JournalPushQueue {
+        #if NATS
+            return try await NATSPushQueue.open(
+                brokers,
+                options: JournalPushQueue.Options(
+                    file: self.file,
+                    capacity: self.capacity,
+                    timeout: self.brokerTimeout
+                ),
+                logger: logger,
+                whenCommitted: whenCommitted
+            )
+        #else
+            throw Self.withoutNATS
+        #endif
+    }
+
+    /// Connects to the brokers, and says in what state the queue's stream is; nil if no brokers are set.
+    package func describeBrokers() async throws(QueueError) -> String? {
+        guard let brokers = self.brokers else { return nil }
+        #if NATS
+            return try await NATSPushQueue.describe(brokers)
+        #else
+            _ = brokers
+            throw Self.withoutNATS
+        #endif
+    }
+
+    #if !NATS
+        private static let withoutNATS = QueueError(
+            code: .unusable,
+            message: "nats.servers is set, but this apns-relay was built without NATS. Build it with --traits NATS."
+        )
+    #endif
 }

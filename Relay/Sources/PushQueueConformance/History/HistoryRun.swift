@@ -273,7 +273,7 @@ struct HistoryRun {
         _ = await call?.result
         await self.advance(Self.longestLease + 1)
         _ = try await self.test.queue.expireLeases()
-        try await self.settleOverdue()
+        _ = try await self.test.queue.settleOverdue(limit: 1_000)
         try await self.adopt(before)
     }
 
@@ -283,6 +283,7 @@ struct HistoryRun {
         _ = old.expireLeases(now: nil)
         _ = self.model.expireLeases(now: nil)
         old.settleOverdue(now: self.test.now)
+        self.model.settleOverdue(now: self.test.now)
         for id in Set(old.pushes.keys).union(self.model.pushes.keys) {
             let status = try await self.test.queue.status(of: id)
             guard self.mismatch(status, self.model.pushes[id]) != nil else { continue }

@@ -58,7 +58,7 @@ struct DispatchFixture {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var storage = StorageSettings()
         storage.file = self.folder.appendingPathComponent("queue.sqlite").path
-        self.queue = try await storage.open(logger: logger)
+        self.queue = try await storage.openFile(logger: logger)
         let used = wrap(self.queue)
         self.context = DispatchContext(
             queue: used,
