@@ -171,6 +171,8 @@ let package = Package(
             name: "relay-bench",
             dependencies: [
                 "APNSRelay",
+                "JournalPushQueue",
+                "NATSPushQueue",
                 "PushQueue",
                 "SQLitePushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),

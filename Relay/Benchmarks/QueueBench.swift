@@ -1,0 +1,154 @@
+import APNSModel
+import APNSRelay
+import ArgumentParser
+import Foundation
+import JournalPushQueue
+import Logging
+import NATSPushQueue
+import PushQueue
+import SQLitePushQueue
+
+/// `relay-bench queue`: the engines without a relay.
+struct Queue: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Measures a queue alone: storing, claiming with marks and outcomes, and single calls.",
+        discussion: """
+            Without --servers, the queue is a SQLite file. With them, each of --relays queues has a copy of its own and \
+            stores and sends its share, all in this process.
+            """
+    )
+
+    @Option(help: "The addresses of brokers, separated by commas.")
+    var servers: String?
+
+    @Option(help: "How many brokers store the stream.")
+    var replicas = 1
+
+    @Option(help: "How many queues share the brokers.")
+    var relays = 1
+
+    @Option(help: "How many pushes.")
+    var pushes = 200_000
+
+    @Option(help: "How many pushes one call stores, claims, marks or settles.")
+    var batch = 500
+
+    private static let route = Route(app: "fern", environment: "production", lane: .bulk)
+
+    func run() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "queue-bench-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let stream = "BENCH-\(UUID().uuidString)"
+        var queues: [any PushQueue] = []
+        for number in 0..<(self.servers == nil ? 1 : self.relays) {
+            queues.append(try await self.open(stream, folder.appending(path: "\(number).sqlite").path))
+        }
+        let share = self.pushes / queues.count
+        try await self.measure("stored", queues, share) { try await self.store($0, share) }
+        try await self.measure("claimed, marked, settled", queues, share) { try await self.send($0) }
+        try await self.measure("all of this at once", queues, share) { queue in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await self.store(queue, share) }
+                try await group.next()
+                try await self.send(queue)
+            }
+        }
+        try await self.measureCalls(queues[0])
+        for queue in queues { await queue.close() }
+        guard self.servers != nil else { return }
+        let start = ContinuousClock.now
+        let late = try await self.open(stream, folder.appending(path: "late.sqlite").path)
+        print("a new relay opened after \(Self.text(start.duration(to: .now) / .seconds(1), 1)) s")
+        await late.close()
+    }
+
+    private func open(_ stream: String, _ file: String) async throws -> any PushQueue {
+        var storage = StorageSettings()
+        storage.file = file
+        storage.capacity = 100_000_000
+        if let servers = self.servers {
+            storage.brokers = NATSOptions(
+                servers: servers.split(separator: ",").map { String($0) },
+                stream: stream,
+                replicas: self.replicas
+            )
+        }
+        var logger = Logger(label: "queue-bench")
+        logger.logLevel = .error
+        return try await storage.open(logger: logger).queue
+    }
+
+    private func measure(
+        _ name: String,
+        _ queues: [any PushQueue],
+        _ share: Int,
+        _ body: @escaping @Sendable (any PushQueue) async throws -> Void
+    ) async throws {
+        let start = ContinuousClock.now
+        let before = ProcessFigures.cpuSeconds
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for queue in queues { group.addTask { try await body(queue) } }
+            try await group.waitForAll()
+        }
+        let seconds = start.duration(to: .now) / .seconds(1)
+        let pushes = Double(share * queues.count)
+        let cpu = (ProcessFigures.cpuSeconds - before) / pushes * 1e6
+        print("\(name): \(Self.text(pushes / seconds, 0)) pushes/s, \(Self.text(cpu, 1)) us of CPU a push")
+    }
+
+    private static func text(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
+
+    private func store(_ queue: any PushQueue, _ count: Int) async throws {
+        var generator = SystemRandomNumberGenerator()
+        let payload = Array(#"{"aps":{"alert":"\#(String(repeating: "x", count: 200))"}}"#.utf8)
+        let push = try PreparedPush(topic: "com.grasscove.Fern", pushType: .alert, payload: payload)
+        let token = try DeviceToken(String(repeating: "0f", count: 32))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for first in stride(from: 0, to: count, by: self.batch) {
+                let now = SystemQueueClock().now
+                let pushes = (first..<min(first + self.batch, count)).map { _ in
+                    NewPush(
+                        id: .random(using: &generator),
+                        route: Self.route,
+                        token: token,
+                        push: push,
+                        caller: "bench",
+                        notBefore: now,
+                        deadline: now.advanced(by: .seconds(3_600))
+                    )
+                }
+                group.addTask { _ = try await queue.enqueue(pushes, isPartial: false) }
+                if first / self.batch >= 4 { try await group.next() }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private func send(_ queue: any PushQueue) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    while true {
+                        let claims = try await queue.claim(Self.route, limit: self.batch, lease: .seconds(60))
+                            .map(\.claim)
+                        guard !claims.isEmpty else { return }
+                        let marks = try await queue.markWritten(claims, lease: .seconds(60))
+                        _ = try await queue.settle(
+                            zip(claims, marks).filter(\.1).map { claim, _ in
+                                Settlement(claim: claim, outcome: .accepted(Receipt(apnsID: claim.id)))
+                            }
+                        )
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private func measureCalls(_ queue: any PushQueue) async throws {
+        let start = ContinuousClock.now
+        for number in 0..<1_000 { try await queue.setValue([UInt8(number % 256)], forKey: "bench") }
+        print("one call after another: \(Self.text(start.duration(to: .now) / .milliseconds(1_000), 2)) ms each")
+    }
+}
