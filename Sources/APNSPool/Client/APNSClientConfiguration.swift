@@ -54,6 +54,9 @@ public struct APNSClientConfiguration: Sendable {
         /// Whether pushes wait or fail after `unavailableAfter` without a connection. Default: they fail at once.
         public var whenUnavailable: WhenUnavailable
 
+        /// The number of workers that these settings require.
+        var workerCount: Int { self.size + self.maxOverflow }
+
         /// Every parameter has the default of its property. Limits are checked when a client is created.
         public init(
             size: Int = 1,
@@ -219,6 +222,8 @@ public struct APNSClientConfiguration: Sendable {
     var metricLabels: [MetricSample.Label] = []
     /// The event hub through which the client's group receives invalid device tokens.
     var groupInvalidTokens: EventHub<InvalidToken>?
+    /// Called when the client's `WorkerTally` may have changed; for the client's group.
+    var onWorkerTally: (@Sendable () -> Void)?
     /// The wall clock in seconds since 1970, replaceable in tests.
     package var wallClock: @Sendable () -> Int64 = { WallClock.secondsSince1970() }
     /// TLS contexts shared with other clients that have the same trust settings; nil: the client makes its own.
@@ -301,10 +306,10 @@ public struct APNSClientConfiguration: Sendable {
         try self.proxy?.validate()
         try check("pool.size", self.pool.size, 0...1000)
         try check("pool.maxOverflow", self.pool.maxOverflow, 0...1000)
-        guard self.pool.size + self.pool.maxOverflow > 0 else {
+        guard self.pool.workerCount > 0 else {
             throw .outOfRange("pool.size", "0 with pool.maxOverflow 0", "at least one connection in all")
         }
-        try check("pool.size + pool.maxOverflow", self.pool.size + self.pool.maxOverflow, 1...1000)
+        try check("pool.size + pool.maxOverflow", self.pool.workerCount, 1...1000)
         try check("pool.maxQueued", self.pool.maxQueued, 1...1_000_000)
         try check("pool.maxQueuedBytes", self.pool.maxQueuedBytes, 8192...(1 << 40))
         try check("pool.maxConcurrentStreams", self.pool.maxConcurrentStreams, 1...1000)

@@ -16,6 +16,7 @@ final class ClientRuntime: Sendable {
     let sending: SendContext
     let monitor: ClientMonitor
     let replacements: ReplacementBudget
+    let workers: WorkerTally
     let drainCounter = Mutex(DrainCounter())
     /// The report of how the pushes ended; nil while the client runs.
     let finalReport = Mutex<DrainReport?>(nil)
@@ -36,6 +37,7 @@ final class ClientRuntime: Sendable {
         self.group = configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton
         self.monitor = ClientMonitor(configuration)
         self.replacements = ReplacementBudget(burst: configuration.pool.size)
+        self.workers = WorkerTally(limit: configuration.pool.workerCount, onChange: configuration.onWorkerTally ?? {})
         let retries = RetryBudget(percent: configuration.retry.budgetPercent)
         self.credentials = try CredentialManager(
             CredentialSessionFactory(

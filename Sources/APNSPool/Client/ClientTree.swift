@@ -93,8 +93,7 @@ enum ClientTree {
         _ session: CredentialSession,
         pool: Pool<ConnectionActor>
     ) -> [ChildSpec] {
-        let settings = runtime.live.settings.pool
-        return (0..<settings.size + settings.maxOverflow).map { Self.worker(runtime, session, $0, pool: pool) }
+        (0..<runtime.live.settings.pool.workerCount).map { Self.worker(runtime, session, $0, pool: pool) }
     }
 
     static func workerID(_ index: Int) -> ChildSpec.ID { ChildSpec.ID("connection-\(index)") }
@@ -112,12 +111,14 @@ enum ClientTree {
             isBase: { index < runtime.live.settings.pool.size },
             settings: session.settings,
             // A candidate credential has a single connection until it is adopted.
-            after: index > 0 ? session.adopted : nil
+            after: index > 0 ? session.adopted : nil,
+            tally: runtime.workers
         ) { pool }
     }
 
     /// - Parameters:
     ///   - latch: opens when the worker may begin; nil: immediately.
+    ///   - tally: counts the worker; nil: it is not counted.
     ///   - pool: returns the pool that the worker belongs to. Called at each start.
     private static func connection(
         _ runtime: ClientRuntime,
@@ -125,6 +126,7 @@ enum ClientTree {
         isBase: @escaping @Sendable () -> Bool,
         settings: ConnectionSettings,
         after latch: Latch? = nil,
+        tally: WorkerTally? = nil,
         pool: @escaping @Sendable () -> Pool<ConnectionActor>
     ) -> ChildSpec {
         // Every generation of a worker uses the same event loop.
@@ -134,6 +136,8 @@ enum ClientTree {
                 context.started()
                 await latch.wait()
             }
+            let number = tally?.began(index)
+            defer { if let number { tally?.ended(number) } }
             let worker = ConnectionActor(
                 id: WorkerID(index: index, generation: context.generation),
                 isBase: isBase(),

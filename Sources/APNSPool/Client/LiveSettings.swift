@@ -77,6 +77,7 @@ extension ClientRuntime {
             for session in self.credentials.all where session !== latest {
                 self.apply(settings, to: session)
             }
+            self.workers.setLimit(settings.pool.workerCount)
         }
         self.monitor.signal()
     }

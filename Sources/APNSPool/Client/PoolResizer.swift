@@ -72,10 +72,7 @@ extension ClientRuntime {
     }
 
     /// The number of workers that the settings require now.
-    private var workerCount: Int {
-        let settings = self.live.settings.pool
-        return settings.size + settings.maxOverflow
-    }
+    private var workerCount: Int { self.live.settings.pool.workerCount }
 
     /// Ends the workers that the pool no longer needs, after the last push of each has its outcome.
     private func endWorkers(_ session: CredentialSession, _ surplus: inout SurplusWorkers) async {
