@@ -56,10 +56,10 @@ final class LiveSettings: Sendable {
         }
     }
 
-    /// Passes the current settings to a new object, which may have been created from older ones. Does nothing if the
-    /// settings have never been changed.
+    /// Passes the current settings on, under the same lock as `change`: for a new object, which may have been created
+    /// from older ones.
     func apply(_ apply: (APNSClientSettings) -> Void) {
-        self.state.withLock { if $0.version > 0 { apply($0.settings) } }
+        self.state.withLock { apply($0.settings) }
     }
 }
 

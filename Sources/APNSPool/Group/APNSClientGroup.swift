@@ -69,7 +69,8 @@ public final class APNSClientGroup: Service {
         /// Which apps share connections. Default `perKey`.
         public var isolation: Isolation
         /// The settings that all clients share; authentication and environment are set per app. A client reserves
-        /// `pool.size + pool.maxOverflow` connections, or fewer if there is less room.
+        /// `pool.size + pool.maxOverflow` connections. If there is less room, it starts with fewer, and gets more when
+        /// connections become free that no other app waits for.
         public var client: APNSClientConfiguration
 
         /// All parameters have the defaults documented at their properties. Limits are checked when a group is created.
@@ -229,9 +230,10 @@ public final class APNSClientGroup: Service {
     /// ```swift
     /// try group.update { $0.timeouts.deadline = .seconds(10) }
     /// ```
-    /// A running client keeps the number of connections that it was started with; changes of `pool.size` and
-    /// `pool.maxOverflow` take effect at its next start. All other changes take effect as described at
-    /// ``APNSClient/update(_:)``.
+    /// The changes take effect as described at ``APNSClient/update(_:)``, within `maxConnections`: if `pool.size` or
+    /// `pool.maxOverflow` grows, the running clients share the connections that are free, and get more when others
+    /// become free. If they shrink, each surplus connection counts until its pushes in flight have their outcomes and
+    /// it is closed.
     ///
     /// - Parameter change: Changes the settings in place. Called at once, and called again if another update
     ///   intervened.
@@ -241,7 +243,8 @@ public final class APNSClientGroup: Service {
         try self.core.update(change)
     }
 
-    /// The connections that are reserved for running clients; never more than `maxConnections`.
+    /// The connections that are reserved for running clients, including those that are closing after an update; never
+    /// more than `maxConnections`.
     public var reservedConnections: Int { self.core.reservedConnections }
 
     /// One app in one environment.

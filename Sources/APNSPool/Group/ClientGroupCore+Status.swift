@@ -11,18 +11,24 @@ extension ClientGroupCore {
         try self.live.change(change) { settings throws(APNSConfigurationError) in
             try settings.applied(to: self.configuration.client).validate()
         } apply: { settings in
-            let clients = self.state.withLock { state in
-                state.clients.compactMap { clientID, entry in
-                    state.quota.want(clientID, connections: settings.pool.size + settings.pool.maxOverflow)
-                    return entry.client.map { ($0, state.quota.connections(clientID)) }
-                }
+            let clientIDs = self.state.withLock { state in
+                state.quota.resize(to: settings.pool.workerCount)
+                return Array(state.clients.keys)
             }
-            for (client, connections) in clients { Self.apply(settings, to: client, connections) }
+            for clientID in clientIDs { self.apply(settings, to: clientID) }
         }
     }
 
-    /// A running client keeps the number of connections that it was started with.
-    static func apply(_ settings: APNSClientSettings, to client: APNSClient, _ connections: Int) {
+    /// Passes settings on to a client, with the number of connections that the quota gives it. Has no effect if the
+    /// client does not run.
+    ///
+    /// Called only under the lock of `live`: the last call then has the latest settings and number. A client is never
+    /// given more than the quota has reserved for it, because only `update` reduces the number.
+    func apply(_ settings: APNSClientSettings, to clientID: ConnectionQuota.ClientID) {
+        let (client, connections) = self.state.withLock { state in
+            (state.clients[clientID]?.client, state.quota.connections(clientID))
+        }
+        guard let client else { return }
         do {
             try client.runtime.update { own in
                 own = settings
@@ -33,6 +39,22 @@ extension ClientGroupCore {
                 "a client rejected its new settings and keeps the old ones",
                 metadata: ["error": "\(error)"]
             )
+        }
+    }
+
+    /// Tells the quota which connections of a client are closed. Not after the shutdown, when all clients end.
+    func readTally(of clientID: ConnectionQuota.ClientID) {
+        self.state.withLock { state in
+            guard !state.isOver, let client = state.clients[clientID]?.client else { return }
+            // Read under the lock, so that it is the client's present state, whatever the order of the calls.
+            let count = client.runtime.workers.count
+            let actions = state.quota.applied(
+                clientID,
+                connections: count.limit,
+                surplus: count.surplus,
+                now: self.now
+            )
+            self.perform(actions, &state)
         }
     }
 

@@ -58,6 +58,7 @@ final class ClientGroupCore: Sendable {
 
     private enum Job: Sendable {
         case start(ConnectionQuota.ClientID, connections: Int)
+        case grow(ConnectionQuota.ClientID)
         case stop(APNSClient)
     }
 
@@ -104,7 +105,13 @@ final class ClientGroupCore: Sendable {
         self.live = LiveSettings(configuration.client)
         self.contexts = TLSContexts(trust: configuration.client.trust)
         self.state = Mutex(
-            State(quota: ConnectionQuota(cap: configuration.maxConnections, idleTimeout: configuration.idleTimeout))
+            State(
+                quota: ConnectionQuota(
+                    cap: configuration.maxConnections,
+                    connections: configuration.client.pool.workerCount,
+                    idleTimeout: configuration.idleTimeout
+                )
+            )
         )
         (self.jobs, self.job) = AsyncStream.makeStream()
     }
@@ -122,7 +129,6 @@ final class ClientGroupCore: Sendable {
         let resolved = try app.authentication.resolve(wallNow: self.configuration.client.wallClock())
         let ownPool = "app/\(app.name)"
         let owner = self.configuration.isolation == .perApp ? ownPool : resolved.credentialID ?? ownPool
-        let pool = self.live.settings.pool
         let isFree = self.state.withLock { state in
             guard mayReplace || state.apps[app.name] == nil else { return false }
             let tokenKey = resolved.signer?.key
@@ -140,7 +146,7 @@ final class ClientGroupCore: Sendable {
                 if let known = state.byKey[key] {
                     clientID = known
                 } else {
-                    clientID = state.quota.add(connections: pool.size + pool.maxOverflow)
+                    clientID = state.quota.add()
                     state.byKey[key] = clientID
                     state.clients[clientID] = ClientEntry(
                         key: key,
@@ -369,11 +375,13 @@ final class ClientGroupCore: Sendable {
 
     // MARK: Clients
 
-    private func perform(_ actions: [ConnectionQuota.Action], _ state: inout State) {
+    func perform(_ actions: [ConnectionQuota.Action], _ state: inout State) {
         for action in actions {
             switch action {
             case .start(let clientID, let connections):
                 self.job.yield(.start(clientID, connections: connections))
+            case .grow(let clientID):
+                self.job.yield(.grow(clientID))
             case .stop(let clientID):
                 if let client = state.clients[clientID]?.client { self.job.yield(.stop(client)) }
             case .resume(let clientID):
@@ -405,6 +413,8 @@ final class ClientGroupCore: Sendable {
                 switch job {
                 case .start(let clientID, let connections):
                     group.addTask { await self.runClient(clientID, connections) }
+                case .grow(let clientID):
+                    self.live.apply { self.apply($0, to: clientID) }
                 case .stop(let client):
                     client.runtime.lifecycle.beginDrain(within: self.live.settings.timeouts.drain)
                 }
@@ -441,7 +451,7 @@ final class ClientGroupCore: Sendable {
         guard let entry = self.state.withLock({ $0.clients[clientID] }) else { return }
         let client: APNSClient
         do throws(APNSConfigurationError) {
-            client = try await self.makeClient(entry, connections)
+            client = try await self.makeClient(clientID, entry, connections)
         } catch {
             self.configuration.client.logger.error(
                 "an app's client cannot be started",
@@ -463,8 +473,8 @@ final class ClientGroupCore: Sendable {
             self.end(clientID, .failure(Self.shuttingDown))
             return
         }
-        // The settings may have changed while the client was being made.
-        self.live.apply { Self.apply($0, to: client, connections) }
+        // The settings and the number of connections may have changed while the client was being made.
+        self.live.apply { self.apply($0, to: clientID) }
         do {
             try await client.runtime.run()
         } catch is CancellationError {
@@ -475,6 +485,7 @@ final class ClientGroupCore: Sendable {
     }
 
     private func makeClient(
+        _ clientID: ConnectionQuota.ClientID,
         _ entry: ClientEntry,
         _ connections: Int
     ) async throws(APNSConfigurationError) -> APNSClient {
@@ -486,6 +497,7 @@ final class ClientGroupCore: Sendable {
         if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = entry.tokens }
         configuration.environment = entry.environment
         configuration.tlsContexts = self.contexts
+        configuration.onWorkerTally = { [weak self] in self?.readTally(of: clientID) }
         let apps = entry.apps.sorted().joined(separator: ", ")
         configuration.logger[metadataKey: "apps"] = "\(apps)"
         configuration.metricLabels = [.init(name: "app", value: apps)]

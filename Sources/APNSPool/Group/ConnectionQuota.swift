@@ -1,7 +1,7 @@
 import SupervisedPool
 
-/// Decides which of a group's clients run, so that together they have no more connections than allowed. Pure; clients
-/// are numbers here.
+/// Decides which of a group's clients run and with how many connections, so that together they have no more than
+/// allowed. Pure; clients are numbers here.
 ///
 /// ```
 ///   stopped ──use, no room──▶ queued ──room──▶ starting ──▶ running ──idle──▶ stopping ──▶ stopped
@@ -10,9 +10,12 @@ import SupervisedPool
 ///                                                             │  │ nobody waits for its room any more
 ///                                                             └──▶ yielding ──last one leaves──▶ stopping
 /// ```
-/// A client keeps the connections that it was started with until it stops. If there are too few, the client that has
-/// idled longest stops. If none is idle, the first client that gets new work after it has run for `timeSlice` accepts
-/// no further work and queues again behind the others.
+/// All clients should have the same number of connections, which `resize` changes. A queued client starts with as many
+/// as there is room for. If there is none, the client that has idled longest stops. If none is idle, the first client
+/// that gets new work after it has run for `timeSlice` accepts no further work and queues again behind the others.
+///
+/// While no client is queued, free connections go to the running clients that have too few. No client stops for that.
+/// After a reduction, connections remain reserved until they are closed.
 ///
 /// A call (a bulk call, `withClient` or a check) may last for hours, and its client cannot stop before the call ends.
 /// While such a client yields, it accepts no further calls. It still accepts single pushes, because refusing them would
@@ -25,9 +28,10 @@ struct ConnectionQuota: Sendable {
     }
 
     private struct Entry {
-        /// The number of connections that the client should have.
-        var wanted: Int
-        var reserved = 0
+        /// The number of connections that the client may use.
+        var allowed = 0
+        /// The number of connections that it may no longer use and that may not be closed yet.
+        var surplus = 0
         var state = State.stopped
         /// The number of current users.
         var users = 0
@@ -40,10 +44,14 @@ struct ConnectionQuota: Sendable {
         var startedAt = MonotonicInstant(nanoseconds: 0)
         var lastUsed = MonotonicInstant(nanoseconds: 0)
         var isRemoved = false
+
+        var reserved: Int { self.allowed + self.surplus }
     }
 
     enum Action: Sendable, Equatable {
         case start(ClientID, connections: Int)
+        /// The client may use more connections: pass `connections(_:)` on to it.
+        case grow(ClientID)
         /// The client is unused: close its connections.
         case stop(ClientID)
         /// The client no longer yields: the waiting callers use it now.
@@ -64,18 +72,27 @@ struct ConnectionQuota: Sendable {
 
     let cap: Int
     let idleTimeout: Duration
+    /// The number of connections that each client should have.
+    private var wanted: Int
     private var entries: [ClientID: Entry] = [:]
     private var queue: [ClientID] = []
     private var lastID = 0
     private(set) var totalReserved = 0
 
-    init(cap: Int, idleTimeout: Duration) {
+    /// - Parameters:
+    ///   - cap: The limit on the connections of all clients together.
+    ///   - connections: The number of connections that each client should have.
+    ///   - idleTimeout: How long a client may be idle before it stops.
+    init(cap: Int, connections: Int, idleTimeout: Duration) {
         self.cap = max(cap, 1)
+        self.wanted = min(max(connections, 1), self.cap)
         self.idleTimeout = idleTimeout
     }
 
     func state(_ clientID: ClientID) -> State? { self.entries[clientID]?.state }
-    func connections(_ clientID: ClientID) -> Int { self.entries[clientID]?.reserved ?? 0 }
+
+    /// The number of connections that the client may use.
+    func connections(_ clientID: ClientID) -> Int { self.entries[clientID]?.allowed ?? 0 }
     func users(_ clientID: ClientID) -> Int { self.entries[clientID]?.users ?? 0 }
 
     /// The number of current users that are calls.
@@ -84,15 +101,10 @@ struct ConnectionQuota: Sendable {
 
     // MARK: Clients
 
-    mutating func add(connections: Int) -> ClientID {
+    mutating func add() -> ClientID {
         self.lastID += 1
-        self.entries[self.lastID] = Entry(wanted: min(max(connections, 1), self.cap))
+        self.entries[self.lastID] = Entry()
         return self.lastID
-    }
-
-    /// Sets the number of connections that the client should have at its next start.
-    mutating func want(_ clientID: ClientID, connections: Int) {
-        self.entries[clientID]?.wanted = min(max(connections, 1), self.cap)
     }
 
     /// Removes a client. It accepts no new work, and its work in progress finishes.
@@ -111,7 +123,36 @@ struct ConnectionQuota: Sendable {
         } else {
             self.stopIfUnused(clientID, into: &actions)
         }
-        self.resumeIfNobodyWaits(now: now, into: &actions)
+        self.shareIfNobodyWaits(now: now, into: &actions)
+        return actions
+    }
+
+    // MARK: Size
+
+    /// Sets the number of connections that each client should have. The caller must then pass `connections(_:)` on to
+    /// all clients that run.
+    mutating func resize(to connections: Int) {
+        self.wanted = min(max(connections, 1), self.cap)
+        for (clientID, entry) in self.entries where entry.allowed > self.wanted {
+            self.reserve(clientID, self.wanted, surplus: entry.reserved - self.wanted)
+        }
+        self.grow()
+    }
+
+    /// A client uses at most `connections` now, and `surplus` connections beyond that number are not closed yet. Has no
+    /// effect if the client may use another number by now.
+    mutating func applied(
+        _ clientID: ClientID,
+        connections: Int,
+        surplus: Int,
+        now: MonotonicInstant
+    ) -> [Action] {
+        guard let entry = self.entries[clientID], entry.allowed == connections, entry.surplus > surplus else {
+            return []
+        }
+        self.reserve(clientID, connections, surplus: surplus)
+        var actions: [Action] = []
+        self.fill(now: now, into: &actions)
         return actions
     }
 
@@ -171,7 +212,7 @@ struct ConnectionQuota: Sendable {
         if entry.waiting == 1, entry.state == .queued {
             self.entries[clientID]?.state = .stopped
             self.queue.removeAll { $0 == clientID }
-            self.resumeIfNobodyWaits(now: now, into: &actions)
+            self.shareIfNobodyWaits(now: now, into: &actions)
         }
         return actions
     }
@@ -198,7 +239,8 @@ struct ConnectionQuota: Sendable {
     mutating func ended(_ clientID: ClientID, keepsWaiting: Bool, now: MonotonicInstant) -> [Action] {
         guard var entry = self.entries[clientID], entry.reserved > 0 else { return [] }
         self.totalReserved -= entry.reserved
-        entry.reserved = 0
+        entry.allowed = 0
+        entry.surplus = 0
         // A client may end while it is in use. Its users call `leave` later, so they count until then.
         if !keepsWaiting {
             entry.waiting = 0
@@ -253,31 +295,62 @@ struct ConnectionQuota: Sendable {
         self.entries[clientID] = entry
     }
 
-    /// Clients that no longer need to yield keep running.
-    private mutating func resumeIfNobodyWaits(now: MonotonicInstant, into actions: inout [Action]) {
+    /// If no client is queued, clients that no longer need to yield keep running, and clients with too few connections
+    /// get more.
+    private mutating func shareIfNobodyWaits(now: MonotonicInstant, into actions: inout [Action]) {
         guard self.queue.isEmpty else { return }
         for (clientID, entry) in self.entries.sorted(by: { $0.key < $1.key })
         where entry.state == .yielding && !entry.isRemoved {
             self.admitAll(clientID, now: now)
             actions.append(.resume(clientID))
         }
+        actions += self.grow().map { .grow($0) }
     }
 
-    /// Starts queued clients while there is room, and makes room for the rest. If none is queued any more, yielding
-    /// clients resume.
+    /// Divides the free connections among the running clients that have too few; those with the fewest get the most. No
+    /// client is queued then, because a queued client starts as soon as a connection is free.
+    ///
+    /// - Returns: The clients that may use more connections.
+    @discardableResult
+    private mutating func grow() -> [ClientID] {
+        guard self.totalReserved < self.cap else { return [] }
+        let clients = self.entries.filter { _, entry in
+            (entry.state == .starting || entry.state == .running) && !entry.isRemoved && entry.allowed < self.wanted
+        }.sorted { ($1.value.allowed, $0.key) < ($0.value.allowed, $1.key) }
+        var room = self.cap - self.totalReserved + clients.reduce(0) { $0 + $1.value.allowed }
+        var grown: [ClientID] = []
+        for (position, (clientID, entry)) in clients.enumerated() {
+            // The clients that follow have no more than this one, so an equal share leaves them what they have.
+            let allowed = min(self.wanted, max(entry.allowed, room / (clients.count - position)))
+            room -= allowed
+            guard allowed > entry.allowed else { continue }
+            self.reserve(clientID, allowed, surplus: entry.surplus)
+            grown.append(clientID)
+        }
+        return grown
+    }
+
+    private mutating func reserve(_ clientID: ClientID, _ allowed: Int, surplus: Int = 0) {
+        guard let entry = self.entries[clientID] else { return }
+        self.totalReserved += allowed + surplus - entry.reserved
+        self.entries[clientID]?.allowed = allowed
+        self.entries[clientID]?.surplus = surplus
+    }
+
+    /// Starts queued clients while there is room, and makes room for the rest. If none is queued any more, the others
+    /// share what is free.
     private mutating func fill(now: MonotonicInstant, into actions: inout [Action]) {
-        while let clientID = self.queue.first, let entry = self.entries[clientID], self.totalReserved < self.cap {
+        while let clientID = self.queue.first, self.totalReserved < self.cap {
             self.queue.removeFirst()
             // Leave at least one connection for each queued client.
             let room = max(1, self.cap - self.totalReserved - self.queue.count)
-            let reserved = min(entry.wanted, room)
-            self.totalReserved += reserved
-            self.entries[clientID]?.reserved = reserved
+            let allowed = min(self.wanted, room)
+            self.reserve(clientID, allowed)
             self.entries[clientID]?.state = .starting
-            actions.append(.start(clientID, connections: reserved))
+            actions.append(.start(clientID, connections: allowed))
         }
         self.makeRoom(now: now, into: &actions)
-        self.resumeIfNobodyWaits(now: now, into: &actions)
+        self.shareIfNobodyWaits(now: now, into: &actions)
     }
 
     /// Stops the client that has idled longest, if clients are queued and none is stopping. An idle client is stopped

@@ -9,9 +9,9 @@ struct ConnectionQuotaTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
 
     private func running(_ count: Int, cap: Int, each: Int) -> ConnectionQuota {
-        var quota = ConnectionQuota(cap: cap, idleTimeout: .seconds(600))
+        var quota = ConnectionQuota(cap: cap, connections: each, idleTimeout: .seconds(600))
         for _ in 0..<count {
-            let clientID = quota.add(connections: each)
+            let clientID = quota.add()
             _ = quota.enter(clientID, now: at(0))
             _ = quota.started(clientID, now: at(0))
             _ = quota.leave(clientID, now: at(0))
@@ -20,8 +20,8 @@ struct ConnectionQuotaTests {
     }
 
     @Test func aClientStartsWithItsFirstUseAndStopsWhenIdle() {
-        var quota = ConnectionQuota(cap: 10, idleTimeout: .seconds(600))
-        let clientID = quota.add(connections: 4)
+        var quota = ConnectionQuota(cap: 10, connections: 4, idleTimeout: .seconds(600))
+        let clientID = quota.add()
         #expect(quota.totalReserved == 0)
         let (admission, actions) = quota.enter(clientID, now: at(0))
         #expect(admission == .wait && actions == [.start(clientID, connections: 4)])
@@ -41,7 +41,7 @@ struct ConnectionQuotaTests {
         var quota = running(2, cap: 8, each: 4)
         _ = quota.enter(1, now: at(1))
         _ = quota.leave(1, now: at(5))
-        let third = quota.add(connections: 4)
+        let third = quota.add()
         let (admission, actions) = quota.enter(third, now: at(6))
         #expect(admission == .wait && actions == [.stop(2)])
         // Room that is already being made is not made twice.
@@ -52,7 +52,7 @@ struct ConnectionQuotaTests {
     @Test func aBusyClientYieldsWhenItsTurnIsOver() {
         var quota = running(1, cap: 4, each: 4)
         _ = quota.enter(1, now: at(1))
-        let second = quota.add(connections: 4)
+        let second = quota.add()
         let (admission, actions) = quota.enter(second, now: at(2))
         #expect(admission == .wait && actions == [])
         #expect(quota.enter(1, now: at(9)).0 == .use)
@@ -68,8 +68,8 @@ struct ConnectionQuotaTests {
     }
 
     @Test func connectionsAreHandedOutUpToTheCap() {
-        var quota = ConnectionQuota(cap: 5, idleTimeout: .seconds(600))
-        let all = (0..<7).map { _ in quota.add(connections: 4) }
+        var quota = ConnectionQuota(cap: 5, connections: 4, idleTimeout: .seconds(600))
+        let all = (0..<7).map { _ in quota.add() }
         var started: [Int] = []
         for clientID in all {
             for case .start(_, let connections) in quota.enter(clientID, now: at(0)).1 {
@@ -83,7 +83,7 @@ struct ConnectionQuotaTests {
     @Test func aWaiterThatGivesUpIsForgotten() {
         var quota = running(1, cap: 4, each: 4)
         _ = quota.enter(1, now: at(0))
-        let second = quota.add(connections: 4)
+        let second = quota.add()
         _ = quota.enter(second, now: at(0))
         #expect(quota.giveUp(second, now: at(1)) == [])
         #expect(quota.state(second) == .stopped)
@@ -95,7 +95,7 @@ struct ConnectionQuotaTests {
     func callsAndPushesWhileYielding() {
         var quota = running(1, cap: 4, each: 4)
         _ = quota.enter(1, asCall: true, now: at(0))
-        let second = quota.add(connections: 4)
+        let second = quota.add()
         _ = quota.enter(second, now: at(1))
         #expect(quota.enter(1, now: at(11)).0 == .use)
         #expect(quota.state(1) == .yielding)
@@ -119,7 +119,7 @@ struct ConnectionQuotaTests {
         var quota = running(2, cap: 2, each: 1)
         _ = quota.enter(1, now: at(1))
         _ = quota.enter(2, now: at(1))
-        let third = quota.add(connections: 1)
+        let third = quota.add()
         _ = quota.enter(third, now: at(2))
         #expect(quota.enter(1, now: at(11)).0 == .wait)
         #expect(quota.state(1) == .yielding)
@@ -134,7 +134,7 @@ struct ConnectionQuotaTests {
     func resumedAfterGivingUp() {
         var quota = running(1, cap: 1, each: 1)
         _ = quota.enter(1, now: at(1))
-        let second = quota.add(connections: 1)
+        let second = quota.add()
         _ = quota.enter(second, now: at(2))
         #expect(quota.enter(1, now: at(11)).0 == .wait)
         #expect(quota.giveUp(second, now: at(12)) == [.resume(1)])
@@ -148,7 +148,7 @@ struct ConnectionQuotaTests {
         #expect(quota.ended(1, keepsWaiting: true, now: at(1)) == [])
         #expect(quota.enter(1, now: at(2)) == (.wait, [.start(1, connections: 1)]))
         #expect(quota.started(1, now: at(3)) == [])
-        let second = quota.add(connections: 1)
+        let second = quota.add()
         #expect(quota.enter(second, now: at(4)) == (.wait, []))
         // The call of the earlier run ends while a push of this run is in flight.
         #expect(quota.leave(1, asCall: true, now: at(5)) == [])
@@ -163,99 +163,127 @@ struct ConnectionQuotaTests {
         #expect(quota.enter(1, now: at(1)).0 == .gone)
         #expect(quota.leave(1, now: at(2)) == [.stop(1)])
         #expect(quota.ended(1, keepsWaiting: false, now: at(3)) == [.forget(1)])
-        let idle = quota.add(connections: 1)
+        let idle = quota.add()
         #expect(quota.remove(idle, now: at(4)) == [.forget(idle)])
     }
 
-    /// For any order of events: no more connections than allowed, no user counted twice, and no waiting client
-    /// forgotten while there is room.
-    @Test func anyOrderOfEventsKeepsTheCounts() async {
-        let run = PropertyRun(commands: 8_000, runs: 20)
-        for seed in run.seeds {
-            await TestScale.letOthersRun()
-            var random = SeededRandom(seed: seed)
-            let cap = Int.random(in: 1...12, using: &random)
-            var quota = ConnectionQuota(cap: cap, idleTimeout: .seconds(30))
-            var known: [Int] = []
-            var users: [Int: Int] = [:]
-            var calls: [Int: Int] = [:]
-            var starting: [Int: Int] = [:]
-            var running: [Int: Int] = [:]
-            var stopping: Set<Int> = []
-            var now: Int64 = 0
-            func note(_ actions: [ConnectionQuota.Action]) {
-                for action in actions {
-                    switch action {
-                    case .start(let clientID, let connections):
-                        #expect(
-                            connections >= 1 && starting[clientID] == nil && running[clientID] == nil,
-                            "\(run.replay(seed))"
-                        )
-                        starting[clientID] = connections
-                    case .stop(let clientID):
-                        #expect(running[clientID] != nil && users[clientID, default: 0] == 0, "\(run.replay(seed))")
-                        #expect(stopping.insert(clientID).inserted, "\(run.replay(seed))")
-                    case .resume(let clientID):
-                        #expect(running[clientID] != nil && !stopping.contains(clientID), "\(run.replay(seed))")
-                        users[clientID] = quota.users(clientID)
-                        calls[clientID] = quota.calls(clientID)
-                    case .forget(let clientID):
-                        known.removeAll { $0 == clientID }
-                    }
-                }
-            }
-            for _ in 0..<run.commandsPerRun {
-                now += Int64.random(in: 0...3, using: &random)
-                let clientID = known.randomElement(using: &random) ?? 0
-                switch Int.random(in: 0..<12, using: &random) {
-                case 0 where known.count < 8:
-                    known.append(quota.add(connections: Int.random(in: 1...4, using: &random)))
-                case 1 where Int.random(in: 0..<10, using: &random) == 0: note(quota.remove(clientID, now: at(now)))
-                case 2...5:
-                    let isCall = Int.random(in: 0..<4, using: &random) == 0
-                    let (admission, actions) = quota.enter(clientID, asCall: isCall, now: at(now))
-                    if admission == .use {
-                        users[clientID, default: 0] += 1
-                        if isCall { calls[clientID, default: 0] += 1 }
-                    } else if admission == .wait, !isCall, running[clientID] != nil, !stopping.contains(clientID) {
-                        #expect(calls[clientID, default: 0] == 0, "a push waits for a call; \(run.replay(seed))")
-                    }
-                    note(actions)
-                case 6, 7:
-                    if users[clientID, default: 0] > 0 {
-                        let isCall = calls[clientID, default: 0] == users[clientID]
-                        users[clientID, default: 0] -= 1
-                        if isCall { calls[clientID, default: 0] -= 1 }
-                        note(quota.leave(clientID, asCall: isCall, now: at(now)))
-                    }
-                case 8:
-                    if let (clientID, connections) = starting.first {
-                        starting[clientID] = nil
-                        running[clientID] = connections
-                        let actions = quota.started(clientID, now: at(now))
-                        users[clientID] = quota.users(clientID)
-                        calls[clientID] = quota.calls(clientID)
-                        note(actions)
-                    }
-                case 9:
-                    // Sometimes a client ends by itself, even while it is in use.
-                    let isFault = Int.random(in: 0..<8, using: &random) == 0
-                    if let clientID = isFault ? running.keys.randomElement(using: &random) : stopping.first {
-                        stopping.remove(clientID)
-                        running[clientID] = nil
-                        note(quota.ended(clientID, keepsWaiting: true, now: at(now)))
-                    }
-                case 10:
-                    note(quota.giveUp(clientID, asCall: Int.random(in: 0..<4, using: &random) == 0, now: at(now)))
-                default: note(quota.sweep(now: at(now)))
-                }
-                let reserved = starting.values.reduce(0, +) + running.values.reduce(0, +)
-                #expect(quota.totalReserved == reserved && reserved <= cap, "\(run.replay(seed))")
-                // No client waits for room while another is idle, unless room is already being made.
-                let isWanted = known.contains { quota.state($0) == .queued }
-                let idles = running.keys.contains { quota.state($0) == .running && quota.users($0) == 0 }
-                #expect(!isWanted || !idles || !stopping.isEmpty, "\(run.replay(seed))")
-            }
+    @Test("A removed client that still works gets no further connections")
+    func aRemovedClientDoesNotGrow() {
+        var quota = running(2, cap: 8, each: 2)
+        for clientID in 1...2 { _ = quota.enter(clientID, now: at(0)) }
+        #expect(quota.remove(1, now: at(1)) == [])
+        quota.resize(to: 5)
+        #expect([1, 2].map { quota.connections($0) } == [2, 5])
+        quota.resize(to: 1)
+        #expect([1, 2].map { quota.connections($0) } == [1, 1])
+    }
+
+    @Test("A larger number of connections is shared by the running clients, as far as there is room")
+    func grows() {
+        var quota = running(2, cap: 7, each: 2)
+        let idle = quota.add()
+        quota.resize(to: 5)
+        #expect([1, 2, idle].map { quota.connections($0) } == [3, 4, 0])
+        #expect(quota.totalReserved == 7)
+        // What becomes free goes to the clients that have too few.
+        #expect(quota.ended(2, keepsWaiting: true, now: at(1)) == [.grow(1)])
+        #expect(quota.connections(1) == 5 && quota.totalReserved == 5)
+    }
+
+    @Test("The clients with the fewest connections get the most")
+    func growsFairly() {
+        var quota = ConnectionQuota(cap: 12, connections: 6, idleTimeout: .seconds(600))
+        for room in [6, 6, 0] {
+            let clientID = quota.add()
+            let expected: [ConnectionQuota.Action] = room > 0 ? [.start(clientID, connections: room)] : []
+            #expect(quota.enter(clientID, now: at(0)).1 == expected)
         }
+        // The first client ends by itself, and the third one takes its connections.
+        #expect(quota.ended(1, keepsWaiting: false, now: at(1)) == [.start(3, connections: 6)])
+        quota.resize(to: 1)
+        for clientID in 2...3 { #expect(quota.applied(clientID, connections: 1, surplus: 0, now: at(2)) == []) }
+        #expect(quota.totalReserved == 2)
+        for _ in 4...6 {
+            let clientID = quota.add()
+            #expect(quota.enter(clientID, now: at(3)).1 == [.start(clientID, connections: 1)])
+        }
+        quota.resize(to: 4)
+        #expect((2...6).map { quota.connections($0) } == [2, 2, 2, 3, 3])
+        quota.resize(to: 2)
+        for clientID in 5...6 { _ = quota.applied(clientID, connections: 2, surplus: 0, now: at(4)) }
+        #expect(quota.ended(2, keepsWaiting: false, now: at(5)) == [])
+        quota.resize(to: 3)
+        #expect((3...6).map { quota.connections($0) } == [3, 3, 3, 3])
+        #expect(quota.totalReserved == 12)
+    }
+
+    @Test("A surplus connection stays reserved until it is closed, and then goes to a client that waits")
+    func shrinks() {
+        var quota = running(1, cap: 4, each: 4)
+        _ = quota.enter(1, now: at(1))
+        let second = quota.add()
+        #expect(quota.enter(second, now: at(2)) == (.wait, []))
+        quota.resize(to: 2)
+        #expect(quota.connections(1) == 2 && quota.totalReserved == 4)
+        // What the client reports of its earlier number has no effect.
+        #expect(quota.applied(1, connections: 4, surplus: 0, now: at(3)) == [])
+        #expect(quota.applied(1, connections: 2, surplus: 2, now: at(3)) == [])
+        #expect(quota.totalReserved == 4)
+        #expect(quota.applied(1, connections: 2, surplus: 1, now: at(4)) == [.start(second, connections: 1)])
+        #expect(quota.applied(1, connections: 2, surplus: 0, now: at(5)) == [.grow(second)])
+        #expect(quota.connections(second) == 2 && quota.totalReserved == 4)
+    }
+
+    @Test("A client that grows while its surplus connections close gets no connection twice")
+    func growsWhileShrinking() {
+        var quota = running(1, cap: 4, each: 4)
+        quota.resize(to: 1)
+        quota.resize(to: 3)
+        // No room: three connections may still be open.
+        #expect(quota.connections(1) == 1 && quota.totalReserved == 4)
+        #expect(quota.applied(1, connections: 1, surplus: 2, now: at(1)) == [.grow(1)])
+        #expect(quota.connections(1) == 2 && quota.totalReserved == 4)
+        #expect(quota.applied(1, connections: 1, surplus: 1, now: at(2)) == [])
+        #expect(quota.applied(1, connections: 2, surplus: 1, now: at(2)) == [.grow(1)])
+        #expect(quota.connections(1) == 3 && quota.totalReserved == 4)
+        #expect(quota.applied(1, connections: 3, surplus: 0, now: at(3)) == [])
+        #expect(quota.connections(1) == 3 && quota.totalReserved == 3)
+    }
+
+    @Test("A client that shrinks while it starts or stops gives its connections back")
+    func shrinksInOtherStates() {
+        var quota = ConnectionQuota(cap: 8, connections: 4, idleTimeout: .seconds(600))
+        let clients = (0..<2).map { _ in quota.add() }
+        for clientID in clients { _ = quota.enter(clientID, now: at(0)) }
+        _ = quota.started(clients[1], now: at(0))
+        _ = quota.leave(clients[1], now: at(0))
+        #expect(quota.sweep(now: at(600)) == [.stop(clients[1])])
+        quota.resize(to: 1)
+        #expect(quota.state(clients[0]) == .starting && quota.state(clients[1]) == .stopping)
+        #expect(quota.applied(clients[0], connections: 1, surplus: 0, now: at(601)) == [])
+        #expect(quota.totalReserved == 5)
+        // A client that stops does not grow.
+        quota.resize(to: 2)
+        #expect(clients.map { quota.connections($0) } == [2, 1])
+        #expect(quota.ended(clients[1], keepsWaiting: true, now: at(602)) == [])
+        #expect(quota.totalReserved == 2)
+    }
+
+    @Test("While a client is queued, no other one grows")
+    func queuedBeforeGrowing() {
+        var quota = running(1, cap: 4, each: 3)
+        _ = quota.enter(1, now: at(0))
+        let second = quota.add()
+        #expect(quota.enter(second, now: at(1)).1 == [.start(second, connections: 1)])
+        _ = quota.started(second, now: at(1))
+        let third = quota.add()
+        _ = quota.enter(third, now: at(1))
+        quota.resize(to: 2)
+        #expect([1, second, third].map { quota.connections($0) } == [2, 1, 0])
+        #expect(quota.applied(1, connections: 2, surplus: 0, now: at(2)) == [.start(third, connections: 1)])
+        #expect(quota.giveUp(third, now: at(3)) == [])
+        #expect(quota.started(third, now: at(4)) == [])
+        #expect(quota.ended(third, keepsWaiting: false, now: at(5)) == [.grow(second)])
+        #expect([1, second, third].map { quota.connections($0) } == [2, 2, 0])
     }
 }
