@@ -154,11 +154,14 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // For tests: brokers as processes of their own.
+        .target(name: "NATSTestServer", path: "Tests/NATSTestServer", swiftSettings: settings),
         .testTarget(
             name: "NATSPushQueueTests",
             dependencies: [
                 "JournalPushQueue",
                 "NATSPushQueue",
+                "NATSTestServer",
                 "PushQueue",
                 "PushQueueConformance",
                 .product(name: "APNSModel", package: "swift-apns-pool"),

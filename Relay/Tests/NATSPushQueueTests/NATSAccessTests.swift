@@ -3,6 +3,7 @@
     import Foundation
     import JournalPushQueue
     import NATSPushQueue
+    import NATSTestServer
     import PushQueue
     import Testing
 

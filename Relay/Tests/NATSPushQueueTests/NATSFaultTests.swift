@@ -2,6 +2,7 @@
     import APNSModel
     import JournalPushQueue
     import NATSPushQueue
+    import NATSTestServer
     import PushQueue
     import Testing
 

@@ -4,6 +4,7 @@
     import JournalPushQueue
     import Logging
     import NATSPushQueue
+    import NATSTestServer
     import PushQueue
     import PushQueueConformance
     import Synchronization
@@ -17,10 +18,11 @@
         let tick = Duration.seconds(1)
         let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
         private let options: NATSOptions
-        private let files = try? CopyFiles()
+        private let files: CopyFiles
         private let capacity = Mutex(Int?.none)
 
         init(_ server: NATSServer) throws {
+            self.files = try CopyFiles()
             self.options = NATSOptions(servers: [server.url], stream: "Q-\(APNSID.random())")
         }
 
@@ -32,11 +34,10 @@
         }
 
         private func openQueue(_ name: String) async throws -> JournalPushQueue {
-            guard let files = self.files else { throw NATSServer.Failure(text: "no temporary directory") }
             return try await NATSPushQueue.open(
                 self.options,
                 options: JournalPushQueue.Options(
-                    file: files.path(name),
+                    file: self.files.path(name),
                     capacity: self.capacity.withLock { $0 },
                     clock: self.clock,
                     snapshotBytes: 20_000

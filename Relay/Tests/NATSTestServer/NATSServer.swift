@@ -1,0 +1,155 @@
+import Foundation
+import Synchronization
+
+/// A broker on a free port of this machine, with a store of its own, for tests. It can be killed and started again. It
+/// ends with the process of the tests.
+package final class NATSServer: Sendable {
+    private struct State {
+        var process: Process?
+        /// The broker ends when this pipe is closed, so it never outlives the tests.
+        var life: Pipe?
+    }
+
+    package struct Failure: Error {
+        package var text: String
+    }
+
+    package let port: Int
+    private let state = Mutex(State())
+    private let directory: URL
+    private let arguments: [String]
+    private let storeBytes: Int?
+
+    /// - Parameters:
+    ///   - arguments: further arguments of nats-server.
+    ///   - storeBytes: the size of the disk with the store, which is then a file system of its own; nil for the disk of
+    ///     temporary files.
+    package convenience init(_ arguments: [String] = [], storeBytes: Int? = nil) throws {
+        let ports = try Self.freePorts(1)
+        try self.init(ports[0], arguments, storeBytes: storeBytes)
+        try self.start()
+    }
+
+    private init(_ port: Int, _ arguments: [String], storeBytes: Int? = nil) throws {
+        self.port = port
+        self.arguments = arguments
+        self.storeBytes = storeBytes
+        self.directory = FileManager.default.temporaryDirectory.appending(path: "nats-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: self.directory, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        self.kill()
+        try? FileManager.default.removeItem(at: self.directory)
+    }
+
+    package var url: String { "nats://127.0.0.1:\(self.port)" }
+
+    /// What the broker has logged.
+    package var log: String { (try? String(contentsOf: self.directory.appending(path: "log"), encoding: .utf8)) ?? "" }
+
+    /// Brokers that form one cluster.
+    package static func cluster(_ count: Int = 3) throws -> [NATSServer] {
+        let ports = try Self.freePorts(2 * count)
+        let routes = (0..<count).map { "nats://127.0.0.1:\(ports[2 * $0 + 1])" }.joined(separator: ",")
+        let servers = try (0..<count).map { number in
+            try NATSServer(
+                ports[2 * number],
+                [
+                    "--name", "broker-\(number)", "--cluster_name", "tests",
+                    "--cluster", "nats://127.0.0.1:\(ports[2 * number + 1])", "--routes", routes,
+                ]
+            )
+        }
+        for server in servers { try server.launch() }
+        for server in servers { try server.wait(for: "JetStream cluster new metadata leader") }
+        return servers
+    }
+
+    /// Starts the broker again, with the same port and store.
+    package func start() throws {
+        try self.launch()
+        try self.wait(for: "Server is ready")
+    }
+
+    private func launch() throws {
+        try? FileManager.default.removeItem(at: self.directory.appending(path: "log"))
+        let life = Pipe()
+        let process = Process()
+        let store = self.directory.appending(path: "store").path
+        try FileManager.default.createDirectory(atPath: store, withIntermediateDirectories: true)
+        // The mount is seen only in the broker's own namespace, and ends with it.
+        let mount = self.storeBytes.map { "mount -t tmpfs -o size=\($0) tmpfs '\(store)' && " } ?? ""
+        let shell =
+            self.storeBytes == nil ? ["/bin/sh"] : ["/usr/bin/unshare", "--mount", "--map-root-user", "/bin/sh"]
+        process.executableURL = URL(fileURLWithPath: shell[0])
+        process.arguments =
+            Array(shell.dropFirst()) + [
+                "-c", mount + #""$@" & server=$!; cat; kill -9 $server; wait $server"#, "sh",
+                "/usr/sbin/nats-server", "-a", "127.0.0.1", "-p", "\(self.port)",
+                "-js", "-sd", store, "-P", self.directory.appending(path: "pid").path, "-l",
+                self.directory.appending(path: "log").path,
+            ] + self.arguments
+        process.standardInput = life
+        process.standardError = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        self.state.withLock { state in
+            state.process = process
+            state.life = life
+        }
+    }
+
+    /// Ends the broker as SIGKILL does.
+    package func kill() {
+        let (process, life) = self.state.withLock { state in
+            defer { (state.process, state.life) = (nil, nil) }
+            return (state.process, state.life)
+        }
+        try? life?.fileHandleForWriting.close()
+        while process?.isRunning == true { Thread.sleep(forTimeInterval: 0.002) }
+    }
+
+    /// Stops the broker's process without ending it, as a machine that hangs.
+    package func pause() { self.signal(SIGSTOP) }
+
+    package func resume() { self.signal(SIGCONT) }
+
+    private func signal(_ number: Int32) {
+        let file = self.directory.appending(path: "pid").path
+        guard let text = try? String(contentsOfFile: file, encoding: .utf8),
+            let identifier = Int32(text.filter(\.isNumber))
+        else { return }
+        Foundation.kill(identifier, number)
+    }
+
+    /// Waits until the log of this start has a text.
+    private func wait(for text: String) throws {
+        for _ in 0..<3_000 {
+            if self.log.contains(text) { return }
+            Thread.sleep(forTimeInterval: 0.01)
+        }
+        throw Failure(text: "nats-server did not start; is it installed (apt-get install nats-server)? \(self.log)")
+    }
+
+    /// Ports that were free a moment ago.
+    private static func freePorts(_ count: Int) throws -> [Int] {
+        var sockets: [Int32] = []
+        defer { for descriptor in sockets { close(descriptor) } }
+        return try (0..<count).map { _ in
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            sockets.append(descriptor)
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let result = withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                    bind(descriptor, pointer, length) == 0 && getsockname(descriptor, pointer, &length) == 0
+                }
+            }
+            guard descriptor >= 0, result else { throw Failure(text: "no free port") }
+            return Int(UInt16(bigEndian: address.sin_port))
+        }
+    }
+}
