@@ -48,12 +48,23 @@ package struct Relay: Sendable {
     /// - Parameter onListening: called with the port once requests are accepted.
     /// - Throws: the error of a part that cannot go on, for example because the port is taken.
     package func run(onListening: @escaping @Sendable (Int) -> Void = { _ in }) async throws {
+        let fleet = Fleet(
+            member: .current(version: Self.version, now: self.clock.now),
+            queue: self.queue,
+            clock: self.clock,
+            metrics: self.metrics,
+            logger: self.logger
+        )
+        var retry = WebhookMachine.Retry()
+        // There is no signal for outcomes that another relay has stored.
+        if self.queue.isShared { retry.poll = .seconds(1) }
         let webhooks = Webhooks(
             self.settings.webhooks,
             queue: self.queue,
             metrics: self.metrics,
             clock: self.clock,
-            logger: self.logger
+            logger: self.logger,
+            retry: retry
         )
         let context = DispatchContext(
             queue: self.queue,
@@ -75,6 +86,7 @@ package struct Relay: Sendable {
         let status = RelayState(
             dispatcher: dispatcher,
             sendWebhooks: webhooks,
+            fleet: fleet,
             metrics: self.metrics,
             probe: ReadyProbe(self.queue),
             isStopping: context.isStopping
@@ -100,7 +112,7 @@ package struct Relay: Sendable {
         // A graceful shutdown ends the services from the last to the first, each after the next one in the list.
         var services = ServiceGroupConfiguration(
             services: [
-                WebhookService(webhooks: webhooks), ClientService(group: group), dispatcher,
+                fleet, WebhookService(webhooks: webhooks, fleet: fleet), ClientService(group: group), dispatcher,
                 APIService(api: api) { dispatcher.stop() },
             ],
             gracefulShutdownSignals: [.sigterm, .sigint],
@@ -155,10 +167,20 @@ private struct APIService: Service {
     }
 }
 
+/// The webhooks, while this relay has the duty to post to them.
 private struct WebhookService: Service {
     let webhooks: Webhooks
+    let fleet: Fleet
 
     func run() async {
-        await cancelWhenGracefulShutdown { await self.webhooks.run() }
+        guard !self.webhooks.isEmpty else {
+            // A service group takes a service that ends before its turn for a failure.
+            try? await gracefulShutdown()
+            return
+        }
+        await cancelWhenGracefulShutdown {
+            let webhooks = self.webhooks
+            await self.fleet.perform(.webhooks) { await webhooks.run() }
+        }
     }
 }

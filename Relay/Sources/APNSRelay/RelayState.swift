@@ -4,6 +4,7 @@ import PushQueue
 struct RelayState: RelayStatus {
     let dispatcher: Dispatcher
     let sendWebhooks: Webhooks
+    let fleet: Fleet
     let metrics: RelayMetrics
     let probe: ReadyProbe
     let isStopping: StopFlag
@@ -12,7 +13,18 @@ struct RelayState: RelayStatus {
 
     func routes() async -> [RouteStatus] { await self.dispatcher.routes() }
 
-    func webhooks() async -> [WebhookStatus] { self.sendWebhooks.statuses() }
+    func webhooks() async -> [WebhookStatus] {
+        self.sendWebhooks.isRunning ? self.sendWebhooks.statuses() : await self.sendWebhooks.storedStatuses()
+    }
+
+    func webhookRefusal() -> String? {
+        guard !self.sendWebhooks.isEmpty, !self.sendWebhooks.isRunning else { return nil }
+        let holder = self.fleet.members.first { $0.duties.contains(FleetDuty.webhooks.rawValue) }
+        return holder.map { "The relay \($0.id) at \($0.host) posts to the webhooks. Send this request to it." }
+            ?? "No relay posts to the webhooks at this moment. Try again in some seconds."
+    }
+
+    func members() -> [FleetMember] { self.fleet.members }
 
     func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
         try await self.sendWebhooks.retry(webhook, id)

@@ -12,6 +12,10 @@ protocol RelayStatus: Sendable {
     func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
     /// Forgets a parked request to a webhook. Returns whether there was one.
     func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
+    /// Why this relay cannot decide about parked requests to webhooks; nil if it can.
+    func webhookRefusal() -> String?
+    /// The relays that share the queue, this one first.
+    func members() -> [FleetMember]
     /// Why the relay is not ready to accept pushes; nil if it is.
     func notReady() async -> String?
     /// Counts the pushes of a request that were stored, and those that were duplicates.

@@ -32,6 +32,9 @@ public import APNSModel
 ///
 /// `PushQueueConformance` tests an implementation.
 public protocol PushQueue: Sendable {
+    /// Whether several processes can use the queue at the same time. If not, a process that has opened it is alone.
+    var isShared: Bool { get }
+
     // MARK: Enqueueing
 
     /// Stores pushes.

@@ -2,6 +2,9 @@ public import APNSModel
 public import PushQueue
 
 extension SQLitePushQueue: PushQueue {
+    /// False: one process at a time can use the file.
+    public var isShared: Bool { false }
+
     /// The most overdue pushes that one transaction of `claim` settles.
     package static let claimScan = 1_000
 

@@ -34,7 +34,11 @@ extension APIDescription {
         (403, "The caller may not do this: forbidden.", ""),
         (404, "It does not exist, is no longer kept, or belongs to an app of others: notFound.", ""),
         (408, "The body did not arrive in time: timeout. The connection is closed.", ""),
-        (409, "conflict (another push has this idempotency key or id), written (it is being sent) or settled.", ""),
+        (
+            409,
+            "conflict (another push has this idempotency key or id, or another relay has this duty), written (it is being "
+                + "sent) or settled.", ""
+        ),
         (413, "bodyTooLarge or tooManyPushes. Nothing was stored.", ""),
         (415, "The content type is not one of the two: unsupportedMediaType.", ""),
         (429, "The caller hands in too many pushes: rateLimited.", Self.header("retry-after", "integer")),

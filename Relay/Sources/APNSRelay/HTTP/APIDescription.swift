@@ -164,7 +164,7 @@ enum APIDescription {
             summary: "Sends a request to a webhook that was given up again.",
             parameters: ["webhook", "requestID"],
             success: Self.json("WebhookDecision", "The request is sent again."),
-            errors: Self.common + [404]
+            errors: Self.common + [404, 409]
         ),
         Operation(
             method: "delete",
@@ -174,7 +174,7 @@ enum APIDescription {
             summary: "Forgets a request to a webhook that was given up.",
             parameters: ["webhook", "requestID"],
             success: Self.json("WebhookDecision", "The request is forgotten."),
-            errors: Self.common + [404]
+            errors: Self.common + [404, 409]
         ),
     ]
 

@@ -2,12 +2,6 @@ import Logging
 import PushQueue
 import Synchronization
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// Performs what the machine of one webhook decides.
 ///
 /// One loop handles all events, so writes to the storage never overlap. Only requests and timers run beside it.
@@ -26,6 +20,9 @@ final class WebhookSender: Sendable {
     /// The loop's own state.
     private struct Loop {
         var machine: WebhookMachine
+        var store: WebhookStore
+        /// What is being sent.
+        var sending: WebhookExtent?
         /// The body of the current request.
         var body: (first: Int64, request: WebhookRequest)?
         var timer: Task<Void, Never>?
@@ -104,14 +101,7 @@ final class WebhookSender: Sendable {
     /// Posts outcomes until the task is cancelled. Call it once.
     func run() async {
         await withDiscardingTaskGroup { group in
-            var loop = Loop(
-                machine: WebhookMachine(
-                    name: self.settings.name,
-                    apps: self.settings.apps,
-                    onlyInvalidTokens: self.settings.onlyInvalidTokens,
-                    retry: self.retry
-                )
-            )
+            var loop = Loop(machine: self.machine, store: WebhookStore(self.queue, name: self.name))
             await self.perform(&loop, in: &group)
             for await event in self.events {
                 await self.handle(event, &loop)
@@ -128,6 +118,15 @@ final class WebhookSender: Sendable {
         }
     }
 
+    private var machine: WebhookMachine {
+        WebhookMachine(
+            name: self.settings.name,
+            apps: self.settings.apps,
+            onlyInvalidTokens: self.settings.onlyInvalidTokens,
+            retry: self.retry
+        )
+    }
+
     private func handle(_ event: Event, _ loop: inout Loop) async {
         switch event {
         case .timer: break
@@ -142,7 +141,7 @@ final class WebhookSender: Sendable {
                 return
             }
             do {
-                try await self.write(.parked(rest))
+                try await self.write([.parked(rest)], &loop)
                 loop.machine.didDropParked(id)
                 self.publish(loop.machine)
                 reply.resume(returning: .success(true))
@@ -157,11 +156,12 @@ final class WebhookSender: Sendable {
     private func perform(_ loop: inout Loop, in group: inout DiscardingTaskGroup) async {
         while !Task.isCancelled {
             switch loop.machine.next(now: self.clock.lease) {
-            case .restore: await self.restore(&loop.machine)
+            case .restore: await self.restore(&loop)
             case .read(let position): await self.read(after: position, &loop)
-            case .store(let writes): await self.store(writes, &loop.machine)
+            case .store(let writes): await self.store(writes, &loop)
             case .send(let extent):
                 let request = loop.body.flatMap { $0.first == extent.first ? $0.request : nil }
+                loop.sending = extent
                 group.addTask { await self.send(extent, request) }
             case .wait(let until):
                 self.setTimer(until, &loop)
@@ -191,30 +191,20 @@ final class WebhookSender: Sendable {
 
     // MARK: Storage
 
-    private static let positionKey = "webhook/"
-    private static let parkedKey = "webhook-parked/"
-
-    private func restore(_ machine: inout WebhookMachine) async {
+    private func restore(_ loop: inout Loop) async {
         do {
-            let position = try await self.queue.value(forKey: Self.positionKey + self.name)
-            let parked = try await self.queue.value(forKey: Self.parkedKey + self.name)
-            do {
-                let decoder = JSONDecoder()
-                machine.didRestore(
-                    try position.map { try decoder.decode(WebhookPosition.self, from: Data($0)) },
-                    parked: try parked.map { try decoder.decode([ParkedWebhook].self, from: Data($0)) } ?? [],
-                    now: self.clock.lease
-                )
-            } catch {
+            guard let stored = try await loop.store.read() else {
                 let message =
                     "The stored position of webhook \(self.name) cannot be read: it is damaged, or was written "
                     + "by a newer version. Nothing is posted. Update the relay, or give the webhook another name to begin "
                     + "with the oldest outcome."
                 self.logger.error("\(message)")
-                machine.cannotRestore(message)
+                loop.machine.cannotRestore(message)
+                return
             }
+            loop.machine.didRestore(stored.position, parked: stored.parked, now: self.clock.lease)
         } catch {
-            self.failed(error, &machine)
+            self.failed(error, &loop.machine)
         }
     }
 
@@ -239,40 +229,32 @@ final class WebhookSender: Sendable {
         }
     }
 
-    private func store(_ writes: [WebhookMachine.Write], _ machine: inout WebhookMachine) async {
+    private func store(_ writes: [WebhookMachine.Write], _ loop: inout Loop) async {
         do {
-            for write in writes { try await self.write(write) }
-            let parked = machine.parked.count
-            machine.didStore()
-            if machine.parked.count > parked, let request = machine.parked.last {
+            try await self.write(writes, &loop)
+            let parked = loop.machine.parked.count
+            loop.machine.didStore()
+            if loop.machine.parked.count > parked, let request = loop.machine.parked.last {
                 self.logger.error(
                     "A request to the webhook failed for too long, and is parked",
                     metadata: [
-                        "id": "\(machine.id(of: request.extent))", "outcomes": "\(request.extent.count)",
+                        "id": "\(loop.machine.id(of: request.extent))", "outcomes": "\(request.extent.count)",
                         "error": "\(request.error)",
                     ]
                 )
             }
         } catch {
-            self.failed(error, &machine)
+            self.failed(error, &loop.machine)
         }
     }
 
-    private func write(_ write: WebhookMachine.Write) async throws(QueueError) {
-        switch write {
-        case .position(let position): try await self.write(position, forKey: Self.positionKey + self.name)
-        case .parked(let parked): try await self.write(parked, forKey: Self.parkedKey + self.name)
+    /// Stores values in this order. If another relay has changed one of them, the machine begins with what is stored.
+    private func write(_ writes: [WebhookMachine.Write], _ loop: inout Loop) async throws(QueueError) {
+        for write in writes where try await !loop.store.write(write) {
+            self.logger.warning("Another relay has stored the webhook's position; reading it again")
+            (loop.machine, loop.sending, loop.body) = (self.machine, nil, nil)
+            throw QueueError(code: .unavailable, message: "another relay has stored the webhook's position")
         }
-    }
-
-    private func write(_ value: some Encodable, forKey key: String) async throws(QueueError) {
-        let bytes: [UInt8]
-        do {
-            bytes = Array(try JSONEncoder().encode(value))
-        } catch {
-            throw QueueError(code: .unavailable, message: "The state of a webhook cannot be coded: \(error)")
-        }
-        try await self.queue.setValue(bytes, forKey: key)
     }
 
     private func failed(_ error: QueueError, _ machine: inout WebhookMachine) {
@@ -348,6 +330,9 @@ final class WebhookSender: Sendable {
         _ request: WebhookRequest?,
         _ loop: inout Loop
     ) {
+        // A request that was in flight when the machine began anew says nothing about what it sends now.
+        guard extent == loop.sending else { return }
+        loop.sending = nil
         let failures = loop.machine.failures
         let isCurrent = extent.first == loop.machine.current?.first
         if isCurrent { loop.body = request.map { (extent.first, $0) } }

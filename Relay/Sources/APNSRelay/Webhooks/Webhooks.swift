@@ -1,6 +1,7 @@
 import Logging
 import NIOSSL
 import PushQueue
+import Synchronization
 
 /// Posts outcomes to the webhooks of the settings.
 ///
@@ -8,8 +9,14 @@ import PushQueue
 /// once, in the order of the feed. A webhook with a new name begins with the oldest outcome that is kept. To start a
 /// webhook over, rename it.
 final class Webhooks: Sendable {
-    private let senders: [WebhookSender]
-    private let client: WebhookClient
+    private let settings: [WebhookSettings]
+    private let queue: any PushQueue
+    private let metrics: RelayMetrics
+    private let clock: any QueueClock
+    private let logger: Logger
+    private let tls: TLSConfiguration?
+    private let retry: WebhookMachine.Retry
+    private let state = Mutex<(senders: [WebhookSender], isRunning: Bool)>(([], false))
 
     /// - Parameters:
     ///   - settings: the webhooks. Of several with the same name, only the first is used.
@@ -29,40 +36,69 @@ final class Webhooks: Sendable {
         retry: WebhookMachine.Retry = WebhookMachine.Retry()
     ) {
         var names: Set<String> = []
-        let client = WebhookClient(tls: tls)
-        self.client = client
-        self.senders = settings.filter { names.insert($0.name).inserted }.map {
-            WebhookSender(
-                $0,
-                queue: queue,
-                client: client,
-                metrics: metrics,
-                clock: clock,
-                logger: logger,
-                retry: retry
-            )
-        }
+        self.settings = settings.filter { names.insert($0.name).inserted }
+        self.queue = queue
+        self.metrics = metrics
+        self.clock = clock
+        self.logger = logger
+        self.tls = tls
+        self.retry = retry
     }
 
-    /// Posts outcomes until the task is cancelled. Call it once. A request that is then in flight is sent again at the
-    /// next start, with the same id.
+    /// Whether there is nothing to do.
+    var isEmpty: Bool { self.settings.isEmpty }
+
+    /// Posts outcomes until the task is cancelled, from the stored positions on. May be called again after it has
+    /// returned. A request that is in flight at the end is sent again the next time, with the same id.
     func run() async {
-        await withDiscardingTaskGroup { group in
-            for sender in self.senders { group.addTask { await sender.run() } }
-            // A service must not return before the shutdown, so wait for the cancellation.
-            if self.senders.isEmpty {
-                group.addTask {
-                    let (events, continuation) = AsyncStream<Never>.makeStream()
-                    for await _ in events {}
-                    continuation.finish()
-                }
-            }
+        let client = WebhookClient(tls: self.tls)
+        let senders = self.settings.map {
+            WebhookSender(
+                $0,
+                queue: self.queue,
+                client: client,
+                metrics: self.metrics,
+                clock: self.clock,
+                logger: self.logger,
+                retry: self.retry
+            )
         }
-        await self.client.shutDown()
+        self.state.withLock { $0 = (senders, true) }
+        await withDiscardingTaskGroup { group in
+            for sender in senders { group.addTask { await sender.run() } }
+        }
+        self.state.withLock { $0.isRunning = false }
+        await client.shutDown()
     }
+
+    /// Whether this relay posts to the webhooks now.
+    var isRunning: Bool { self.state.withLock { $0.isRunning } }
+
+    private var senders: [WebhookSender] { self.state.withLock { $0.senders } }
+
+    private func sender(_ name: String) -> WebhookSender? { self.senders.first { $0.name == name } }
 
     /// What each webhook is doing, in the order of the settings.
     func statuses() -> [WebhookStatus] { self.senders.map(\.status) }
+
+    /// What is stored about each webhook, for a relay that does not post to them. A webhook whose state cannot be read
+    /// is shown as new.
+    func storedStatuses() async -> [WebhookStatus] {
+        var statuses: [WebhookStatus] = []
+        for webhook in self.settings {
+            var machine = WebhookMachine(name: webhook.name)
+            var store = WebhookStore(self.queue, name: webhook.name)
+            do {
+                if let stored = try await store.read() {
+                    machine.didRestore(stored.position, parked: stored.parked, now: self.clock.lease)
+                }
+            } catch {
+                self.metrics.storageFailed(error)
+            }
+            statuses.append(machine.status(url: webhook.url))
+        }
+        return statuses
+    }
 
     /// There may be new outcomes. Never waits.
     func signal() {
@@ -77,7 +113,7 @@ final class Webhooks: Sendable {
     ///   - id: the request's id, as its status has it.
     /// - Returns: whether there is such a request.
     func retry(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
-        guard let sender = self.senders.first(where: { $0.name == webhook }) else { return false }
+        guard let sender = self.sender(webhook) else { return false }
         return try await sender.retryParked(id)
     }
 
@@ -88,7 +124,7 @@ final class Webhooks: Sendable {
     ///   - id: the request's id, as its status has it.
     /// - Returns: whether there was such a request. If so, it is durably forgotten.
     func drop(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
-        guard let sender = self.senders.first(where: { $0.name == webhook }) else { return false }
+        guard let sender = self.sender(webhook) else { return false }
         return try await sender.dropParked(id)
     }
 }

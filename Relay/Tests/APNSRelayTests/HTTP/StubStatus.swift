@@ -11,6 +11,8 @@ final class StubStatus: RelayStatus {
         var webhooks: [WebhookStatus] = []
         var notReady: String?
         var signalled: Set<Route> = []
+        var webhookRefusal: String?
+        var members: [FleetMember] = []
         var storageErrors: [QueueError] = []
     }
 
@@ -21,6 +23,9 @@ final class StubStatus: RelayStatus {
     func webhooks() async -> [WebhookStatus] { self.state.withLock { $0.webhooks } }
     func notReady() async -> String? { self.state.withLock { $0.notReady } }
     func signal(_ routes: Set<Route>) { self.state.withLock { $0.signalled.formUnion(routes) } }
+
+    func webhookRefusal() -> String? { self.state.withLock { $0.webhookRefusal } }
+    func members() -> [FleetMember] { self.state.withLock { $0.members } }
 
     func countStorageError(_ error: QueueError) { self.state.withLock { $0.storageErrors.append(error) } }
 

@@ -17,6 +17,8 @@ struct MetricsPageTests {
             self.calls.withLock { $0 += 1 }
             return "it starts"
         }
+        func webhookRefusal() -> String? { nil }
+        func members() -> [FleetMember] { [] }
         func countStorageError(_ error: QueueError) {}
         func count(queued: [Route: Int], duplicates: [Route: Int]) {}
         func signal(_ routes: Set<Route>) {}

@@ -80,12 +80,21 @@ final class FeedQueue: PushQueue {
         self.disk.content.withLock { $0.values[key] = value }
     }
 
-    // MARK: What webhooks do not use
-
-    func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] { throw Self.dead }
     func exchangeValue(_ value: [UInt8]?, forKey key: String, expecting expected: [UInt8]?) async throws(QueueError)
         -> Bool
-    { throw Self.dead }
+    {
+        try self.spend()
+        return self.disk.content.withLock { content in
+            guard content.values[key] == expected else { return false }
+            content.values[key] = value
+            return true
+        }
+    }
+
+    // MARK: What webhooks do not use
+
+    var isShared: Bool { false }
+    func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] { throw Self.dead }
 
     func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] { throw Self.dead }
     func claim(

@@ -1,0 +1,73 @@
+import PushQueue
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The stored state of one webhook.
+///
+/// Every write is a compare-and-set on what was read or written last. A relay that has lost the duty to post, and does
+/// not know it yet, therefore cannot overwrite what its successor has stored.
+struct WebhookStore: Sendable {
+    struct Content: Sendable {
+        var position: WebhookPosition?
+        var parked: [ParkedWebhook] = []
+    }
+
+    private let queue: any PushQueue
+    private let positionKey: String
+    private let parkedKey: String
+    /// The bytes that are stored, as far as this relay knows.
+    private var known: [String: [UInt8]] = [:]
+
+    init(_ queue: any PushQueue, name: String) {
+        self.queue = queue
+        self.positionKey = "webhook/\(name)"
+        self.parkedKey = "webhook-parked/\(name)"
+    }
+
+    /// Reads the state.
+    ///
+    /// - Returns: nil if it is damaged or was written by a newer version.
+    mutating func read() async throws(QueueError) -> Content? {
+        self.known[self.positionKey] = try await self.queue.value(forKey: self.positionKey)
+        self.known[self.parkedKey] = try await self.queue.value(forKey: self.parkedKey)
+        let decoder = JSONDecoder()
+        do {
+            return Content(
+                position: try self.known[self.positionKey].map {
+                    try decoder.decode(WebhookPosition.self, from: Data($0))
+                },
+                parked: try self.known[self.parkedKey].map {
+                    try decoder.decode([ParkedWebhook].self, from: Data($0))
+                } ?? []
+            )
+        } catch {
+            return nil
+        }
+    }
+
+    /// Stores a part of the state.
+    ///
+    /// - Returns: false if another relay has changed it since it was read. Nothing was stored then.
+    mutating func write(_ write: WebhookMachine.Write) async throws(QueueError) -> Bool {
+        switch write {
+        case .position(let position): try await self.write(position, forKey: self.positionKey)
+        case .parked(let parked): try await self.write(parked, forKey: self.parkedKey)
+        }
+    }
+
+    private mutating func write(_ value: some Encodable, forKey key: String) async throws(QueueError) -> Bool {
+        let bytes: [UInt8]
+        do {
+            bytes = Array(try JSONEncoder().encode(value))
+        } catch {
+            throw QueueError(code: .unavailable, message: "The state of a webhook cannot be coded: \(error)")
+        }
+        guard try await self.queue.exchangeValue(bytes, forKey: key, expecting: self.known[key]) else { return false }
+        self.known[key] = bytes
+        return true
+    }
+}
