@@ -14,6 +14,8 @@ package struct Relay: Sendable {
     private let metrics: RelayMetrics
     private let logger: Logger
     private let group: APNSClientGroup
+    /// The times of the fleet. Tests make them shorter.
+    var fleetTiming = FleetMachine.Timing()
 
     /// - Parameters:
     ///   - settings: what the operator has set.
@@ -37,7 +39,10 @@ package struct Relay: Sendable {
         self.prometheus = prometheus
         self.metrics = metrics ?? RelayMetrics(factory: prometheus)
         self.logger = logger
-        self.group = try settings.makeGroup(logger: logger)
+        self.group = try settings.makeGroup(
+            tokens: queue.isShared ? SharedTokenSource(queue, clock: clock) : nil,
+            logger: logger
+        )
     }
 
     /// Runs the relay until SIGTERM or SIGINT, or until the task is cancelled.
@@ -48,13 +53,6 @@ package struct Relay: Sendable {
     /// - Parameter onListening: called with the port once requests are accepted.
     /// - Throws: the error of a part that cannot go on, for example because the port is taken.
     package func run(onListening: @escaping @Sendable (Int) -> Void = { _ in }) async throws {
-        let fleet = Fleet(
-            member: .current(version: Self.version, now: self.clock.now),
-            queue: self.queue,
-            clock: self.clock,
-            metrics: self.metrics,
-            logger: self.logger
-        )
         var retry = WebhookMachine.Retry()
         // There is no signal for outcomes that another relay has stored.
         if self.queue.isShared { retry.poll = .seconds(1) }
@@ -74,7 +72,8 @@ package struct Relay: Sendable {
             window: InFlightWindow(limit: self.settings.dispatch.maxInFlight),
             outbox: Outbox(queue: self.queue, metrics: self.metrics, logger: self.logger) { webhooks.signal() },
             metrics: self.metrics,
-            logger: self.logger
+            logger: self.logger,
+            pausedApps: PausedApps(nil)
         )
         let group = self.group
         let dispatcher = Dispatcher(
@@ -83,6 +82,18 @@ package struct Relay: Sendable {
             stopSending: { group.shutdown() },
             sender: self.senders()
         )
+        let fleet = Fleet(
+            member: .current(version: Self.version, now: self.clock.now),
+            queue: self.queue,
+            clock: self.clock,
+            metrics: self.metrics,
+            logger: self.logger,
+            timing: self.fleetTiming,
+            maxConnections: self.settings.fleet.maxConnections,
+            apply: self.apply(context, dispatcher)
+        )
+        // The first client has its share of the connections from the start.
+        fleet.update()
         let status = RelayState(
             dispatcher: dispatcher,
             sendWebhooks: webhooks,
@@ -131,6 +142,28 @@ package struct Relay: Sendable {
 
     /// The version of the relay.
     package static let version = "0.1.0"
+
+    /// Applies what the fleet decides for this relay.
+    private func apply(_ context: DispatchContext, _ dispatcher: Dispatcher) -> @Sendable (FleetEffects) -> Void {
+        let group = self.group
+        let pool = self.settings.group.client.pool
+        let maxInFlight = self.settings.dispatch.maxInFlight
+        let logger = self.logger
+        return { effects in
+            do throws(APNSConfigurationError) {
+                try group.update { settings in
+                    // A client has at most 1,000 connections.
+                    settings.pool.size = effects.poolSize.map { min($0, 1_000) } ?? pool.size
+                    settings.pool.maxOverflow = effects.poolSize == nil ? pool.maxOverflow : 0
+                }
+            } catch {
+                logger.error("The connections cannot be changed", metadata: ["error": "\(error)"])
+            }
+            context.window.setLimit(effects.maxInFlight ?? maxInFlight)
+            if let apps = effects.pausedApps { context.pausedApps.set(apps) }
+            dispatcher.signal()
+        }
+    }
 
     /// The senders of the settings' apps and environments.
     private func senders() -> Dispatcher.SenderOfRoute {

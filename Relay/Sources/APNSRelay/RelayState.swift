@@ -26,6 +26,8 @@ struct RelayState: RelayStatus {
 
     func members() -> [FleetMember] { self.fleet.members }
 
+    func didStore(_ settings: [UInt8]) { self.fleet.didStore(settings) }
+
     func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
         try await self.sendWebhooks.retry(webhook, id)
     }

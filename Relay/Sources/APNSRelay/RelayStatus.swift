@@ -16,6 +16,8 @@ protocol RelayStatus: Sendable {
     func webhookRefusal() -> String?
     /// The relays that share the queue, this one first.
     func members() -> [FleetMember]
+    /// Settings of the fleet were stored: they apply to this relay at once.
+    func didStore(_ settings: [UInt8])
     /// Why the relay is not ready to accept pushes; nil if it is.
     func notReady() async -> String?
     /// Counts the pushes of a request that were stored, and those that were duplicates.
@@ -33,7 +35,7 @@ struct RouteStatus: Sendable, Hashable {
         case sending
         /// Nothing is due.
         case idle
-        /// Nothing is sent for a while, because of the reason.
+        /// Nothing is sent for a while, or until an operator decides, because of the reason.
         case paused
     }
 

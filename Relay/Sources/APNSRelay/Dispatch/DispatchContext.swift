@@ -12,6 +12,7 @@ struct DispatchContext: Sendable {
     let outbox: Outbox
     let metrics: RelayMetrics
     let logger: Logger
+    var pausedApps = PausedApps([])
     /// Set once, when the shutdown begins.
     let isStopping = StopFlag()
 

@@ -20,6 +20,8 @@ actor Dispatcher: Service {
 
     private var sending: [Route: RouteSend] = [:]
     private var pauses: [Route: RoutePause] = [:]
+    /// Routes of paused apps that have queued pushes.
+    private var held: Set<Route> = []
     /// Routes that the settings do not have and whose pushes are being parked.
     private var parking: Set<Route> = []
     private var lastExpiry: QueueTime?
@@ -45,11 +47,14 @@ actor Dispatcher: Service {
     /// Tells the dispatcher that there are new pushes.
     nonisolated func signal() { self.wakeup.signal() }
 
-    /// The state of each route that has been sent to since the start.
+    /// The state of each route that has been sent to since the start, and of those of paused apps.
     func routes() -> [RouteStatus] {
         let lease = self.context.clock.lease
         let now = self.context.clock.now
-        return Set(self.sending.keys).union(self.pauses.keys).map { route in
+        return Set(self.sending.keys).union(self.pauses.keys).union(self.held).map { route in
+            if let reason = self.context.pausedApps.reason(route.app) {
+                return RouteStatus(route: route, state: .paused, reason: reason)
+            }
             let pause = self.sending[route]?.pause ?? self.pauses[route] ?? RoutePause()
             let isPaused = pause.isPaused(at: lease)
             return RouteStatus(
@@ -114,7 +119,8 @@ actor Dispatcher: Service {
         for send in self.sending.values { send.checkWaiting() }
         let now = self.context.clock.now
         let lease = self.context.clock.lease
-        for entry in queued where entry.due <= now {
+        self.held = Set(queued.map(\.route).filter { self.context.pausedApps.contains($0.app) })
+        for entry in queued where entry.due <= now && !self.held.contains(entry.route) {
             if let send = self.sending[entry.route] {
                 send.signal()
             } else if !(self.pauses[entry.route]?.isPaused(at: lease) ?? false) {

@@ -7,18 +7,21 @@ import Synchronization
 /// each further one four fifths of the rest, so a few routes that are stuck leave room for another one.
 final class InFlightWindow: Sendable {
     private struct State {
+        var limit: Int
         var inFlight = 0
         var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
         var nextID: UInt64 = 0
         var generation: UInt64 = 0
     }
 
-    let limit: Int
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     init(limit: Int) {
-        self.limit = max(limit, 1)
+        self.state = Mutex(State(limit: max(limit, 1)))
     }
+
+    /// Changes the limit. Places above a smaller one stay reserved until they are returned.
+    func setLimit(_ limit: Int) { self.wake { $0.limit = max(limit, 1) } }
 
     var inFlight: Int { self.state.withLock { $0.inFlight } }
 
@@ -30,7 +33,7 @@ final class InFlightWindow: Sendable {
     /// - Returns: the number of reserved places; 0 if there is no room.
     func reserve(_ wanted: Int, held: Int) -> Int {
         self.state.withLock { state in
-            let count = Self.room(limit: self.limit, inFlight: state.inFlight, held: held, wanted: wanted)
+            let count = Self.room(limit: state.limit, inFlight: state.inFlight, held: held, wanted: wanted)
             state.inFlight += count
             return count
         }

@@ -58,8 +58,9 @@ final class RouteSend: Sendable {
     /// Whether there was a signal after the last claim.
     var hasNews: Bool { self.state.withLock { $0.hasNews } }
 
-    /// Stops the bulk call if a push has waited too long to be pulled.
+    /// Stops the bulk call if the app is paused, or if a push has waited too long to be pulled.
     func checkWaiting() {
+        if self.context.pausedApps.contains(self.route.app) { return self.stop() }
         let limit = self.context.clock.lease.advanced(by: .zero - Self.longestWait)
         let isStuck = self.state.withLock { state in
             state.pending.values.contains { !$0.isPulled && $0.markedAt < limit }
@@ -78,7 +79,8 @@ final class RouteSend: Sendable {
             let deliveries = self.sender.deliveries(
                 rows,
                 options: BulkOptions(
-                    maxInFlight: self.context.window.limit,
+                    // The window limits them, and may change.
+                    maxInFlight: 100_000,
                     deadline: self.context.settings.attemptDeadline,
                     lane: self.route.lane,
                     control: self.control
@@ -188,6 +190,7 @@ final class RouteSend: Sendable {
                 return (isOver, state.held, state.pause.isProbing ? RoutePause.probes : Int.max)
             }
             if isOver || self.control.isStopped || self.context.isStopping.isSet || Task.isCancelled { return nil }
+            if self.context.pausedApps.contains(self.route.app) { return nil }
             let wanted = min(self.context.settings.batch, limit - min(held, limit))
             let places = wanted > 0 ? self.context.window.reserve(wanted, held: held) : 0
             guard places > 0 else {

@@ -3,6 +3,16 @@ import PushQueue
 import ServiceLifecycle
 import Synchronization
 
+/// What the fleet decides for this relay.
+struct FleetEffects: Sendable, Hashable {
+    /// The connections of each client; nil for the relay's own setting.
+    var poolSize: Int?
+    /// The most pushes in flight; nil for the relay's own setting.
+    var maxInFlight: Int?
+    /// The apps whose pushes stay queued; nil if they are not known yet.
+    var pausedApps: Set<String>?
+}
+
 /// This relay's part in the fleet: stores its heartbeat, observes those of the others, and runs what it has the duty for.
 ///
 /// If the storage fails, the last view stays, and the next attempt follows soon. A relay that cannot store its heartbeat
@@ -20,6 +30,15 @@ final class Fleet: Service {
         var logged: [FleetMember] = []
         /// Whether the last heartbeat failed.
         var isFailing = false
+        /// The settings that the queue has.
+        var stored: [UInt8]?
+        /// Counts the settings that this relay has stored.
+        var revision: UInt64 = 0
+        /// The settings that apply; nil before the first reading.
+        var settings: FleetSettings?
+        var share = ConnectionShare()
+        /// What was applied last.
+        var effects: FleetEffects?
     }
 
     /// How long to wait for the storage at the end.
@@ -33,6 +52,8 @@ final class Fleet: Service {
     private let logger: Logger
     private let timing: FleetMachine.Timing
     private let memberKey: String
+    private let maxConnections: Int?
+    private let apply: @Sendable (FleetEffects) -> Void
     private let state: Mutex<State>
 
     /// - Parameters:
@@ -42,19 +63,25 @@ final class Fleet: Service {
     ///   - metrics: counts errors of the storage.
     ///   - logger: gets a line when a relay comes or goes, and when a duty does.
     ///   - timing: the same for all relays.
+    ///   - maxConnections: the budget of connections, unless the settings of the fleet have one.
+    ///   - apply: applies what the fleet has decided for this relay. Must not wait or call the fleet.
     init(
         member: FleetMember,
         queue: any PushQueue,
         clock: any QueueClock,
         metrics: RelayMetrics,
         logger: Logger,
-        timing: FleetMachine.Timing = FleetMachine.Timing()
+        timing: FleetMachine.Timing = FleetMachine.Timing(),
+        maxConnections: Int? = nil,
+        apply: @escaping @Sendable (FleetEffects) -> Void = { _ in }
     ) {
         self.queue = queue
         self.clock = clock
         self.metrics = metrics
         self.logger = logger
         self.timing = timing
+        self.maxConnections = maxConnections
+        self.apply = apply
         self.memberKey = FleetKey.member(member.id)
         self.state = Mutex(State(machine: FleetMachine(member: member, isShared: queue.isShared, timing: timing)))
     }
@@ -117,8 +144,13 @@ final class Fleet: Service {
                 try await self.queue.setValue(heartbeat, forKey: self.memberKey)
                 self.state.withLock { $0.machine.didStoreHeartbeat(at: start) }
             }
+            let revision = self.state.withLock { $0.revision }
             let values = try await self.queue.values(withPrefix: FleetKey.all)
-            let exchanges = self.state.withLock { $0.machine.didRead(values, at: self.clock.lease) }
+            let exchanges = self.state.withLock { state in
+                // Otherwise this relay has stored new settings in the meantime.
+                if state.revision == revision { self.adopt(values[FleetKey.settings], &state) }
+                return state.machine.didRead(values, at: self.clock.lease)
+            }
             try await self.perform(exchanges)
             if self.state.withLock({ $0.isFailing }) { self.logger.notice("The fleet's values can be stored again") }
             self.state.withLock { $0.isFailing = false }
@@ -197,6 +229,51 @@ final class Fleet: Service {
                 }
             }
             self.logMembers(&state, now)
+            state.share.update(
+                budget: state.settings?.maxConnections ?? self.maxConnections,
+                members: state.machine.memberCount,
+                isStable: state.machine.isStable(at: now)
+            )
+            let effects = FleetEffects(
+                poolSize: state.share.size,
+                maxInFlight: state.settings?.maxInFlight,
+                pausedApps: state.settings?.pausedApps
+            )
+            guard effects != state.effects else { return }
+            state.effects = effects
+            // Within the lock, so that the last one is applied last.
+            self.apply(effects)
+        }
+    }
+
+    // MARK: Settings
+
+    /// This relay has stored settings for the fleet. Applies them at once.
+    func didStore(_ settings: [UInt8]) {
+        self.state.withLock { state in
+            state.revision &+= 1
+            self.adopt(settings, &state)
+        }
+        self.update()
+    }
+
+    private func adopt(_ stored: [UInt8]?, _ state: inout State) {
+        guard state.settings == nil || stored != state.stored else { return }
+        state.stored = stored
+        do throws(FleetSettings.Fault) {
+            state.settings =
+                try stored.map { (bytes) throws(FleetSettings.Fault) in try FleetSettings(json: bytes) }
+                ?? FleetSettings()
+            if let stored {
+                let text = String(decoding: stored, as: UTF8.self)
+                self.logger.notice("The settings of the fleet apply", metadata: ["settings": "\(text)"])
+            }
+        } catch {
+            state.settings = state.settings ?? FleetSettings()
+            self.logger.error(
+                "The stored settings of the fleet cannot be read, perhaps because a newer version wrote them; ignoring them",
+                metadata: ["error": "\(error.member ?? "settings"): \(error.message)"]
+            )
         }
     }
 

@@ -24,12 +24,15 @@ extension APIDescription {
             "schema":{"$ref":"#/components/schemas/ID"}},
           "limit":{"name":"limit","in":"query","description":"The most elements of the page.",
             "schema":{"type":"integer","minimum":1,"maximum":1000,"default":100}},
+          "ifMatch":{"name":"if-match","in":"header","required":true,
+            "description":"The ETag of the settings that the new ones replace, or * for any.",
+            "schema":{"type":"string","minLength":1}},
           "app":{"name":"app","in":"query","description":"Only pushes of this app.","schema":{"type":"string"}}}
         """#
 
     /// The errors by status. Every one has the same form; the code tells them apart.
     private static let errors = [
-        (400, "The request is wrong: badJSON, invalidPush or badQuery. Nothing was changed.", ""),
+        (400, "The request is wrong: badJSON, invalidPush, invalidSettings or badQuery. Nothing was changed.", ""),
         (401, "The token is missing or unknown: unauthorized.", Self.header("www-authenticate", "string")),
         (403, "The caller may not do this: forbidden.", ""),
         (404, "It does not exist, is no longer kept, or belongs to an app of others: notFound.", ""),
@@ -39,8 +42,10 @@ extension APIDescription {
             "conflict (another push has this idempotency key or id, or another relay has this duty), written (it is being "
                 + "sent) or settled.", ""
         ),
+        (412, "Others have changed the settings since you read them: preconditionFailed. Nothing was stored.", ""),
         (413, "bodyTooLarge or tooManyPushes. Nothing was stored.", ""),
-        (415, "The content type is not one of the two: unsupportedMediaType.", ""),
+        (415, "The content type is not one of those of the request: unsupportedMediaType.", ""),
+        (428, "The header If-Match is missing: preconditionRequired.", ""),
         (429, "The caller hands in too many pushes: rateLimited.", Self.header("retry-after", "integer")),
         (500, "An error in the relay: internalError.", ""),
         (503, "queueFull, unavailable or shuttingDown. Try again later.", Self.header("retry-after", "integer")),

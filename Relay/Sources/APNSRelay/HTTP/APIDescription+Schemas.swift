@@ -1,5 +1,5 @@
 extension APIDescription {
-    static let schemas = [Self.inputs, Self.outputs, Self.overview].joined(separator: ",\n")
+    static let schemas = [Self.inputs, Self.outputs, Self.overview, Self.settingsSchema].joined(separator: ",\n")
 
     private static let inputs = #"""
         "ID":{"type":"string","format":"uuid",
@@ -111,7 +111,7 @@ extension APIDescription {
     private static let overview = #"""
         "Count":{"type":"integer","minimum":0},
         "Overview":{"type":"object",
-          "required":["now","version","ready","reason","queue","routes","totals","webhooks"],
+          "required":["now","version","ready","reason","queue","routes","totals","webhooks","relays"],
           "properties":{
             "now":{"$ref":"#/components/schemas/Time"},"version":{"type":"string"},"ready":{"type":"boolean"},
             "reason":{"type":["string","null"],"description":"Why the relay is not ready."},
@@ -136,7 +136,14 @@ extension APIDescription {
                 "nextAttempt":{"$ref":"#/components/schemas/OptionalTime"},
                 "parked":{"type":"array","items":{"type":"object","required":["id","outcomes","since","error"],
                   "properties":{"id":{"type":"string"},"outcomes":{"$ref":"#/components/schemas/Count"},
-                    "since":{"$ref":"#/components/schemas/Time"},"error":{"type":"string"}}}}}}}}}
+                    "since":{"$ref":"#/components/schemas/Time"},"error":{"type":"string"}}}}}}},
+            "relays":{"type":"array","description":"The relays that share the queue, the one that responds first.",
+              "items":{"type":"object","required":["id","host","process","version","since","isSelf","duties"],
+              "properties":{"id":{"type":"string"},"host":{"type":"string"},
+                "process":{"type":"integer","description":"The id of its process."},"version":{"type":"string"},
+                "since":{"$ref":"#/components/schemas/Time"},"isSelf":{"type":"boolean"},
+                "duties":{"type":"array","items":{"type":"string"},
+                  "description":"What this relay does for all, such as webhooks. Later versions may add some."}}}}}}
         """#
 
     private static let counts = ["queued", "claimed", "written", "parked"]

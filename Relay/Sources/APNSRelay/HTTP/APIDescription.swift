@@ -122,9 +122,29 @@ enum APIDescription {
             path: "/v1/overview",
             id: "getOverview",
             tag: "operators",
-            summary: "The queue, the routes, the totals since the start, and the webhooks.",
+            summary: "The queue, the routes, the totals since the start, the webhooks, and the relays.",
             success: Self.json("Overview", "The state of the relay."),
             errors: Self.common
+        ),
+        Operation(
+            method: "get",
+            path: "/v1/settings",
+            id: "getSettings",
+            tag: "operators",
+            summary: "The settings of all relays that can change while they run.",
+            success: Self.settings,
+            errors: Self.common + [409]
+        ),
+        Operation(
+            method: "put",
+            path: "/v1/settings",
+            id: "replaceSettings",
+            tag: "operators",
+            summary: "Replaces the settings. This relay applies them at once, the others within seconds.",
+            parameters: ["ifMatch"],
+            body: Self.settingsBody,
+            success: Self.settings,
+            errors: [400, 401, 403, 408, 412, 413, 415, 428, 500, 503]
         ),
         Operation(
             method: "get",

@@ -7,6 +7,7 @@ struct APIError: Error, Hashable {
     enum Code: String, Sendable, CaseIterable {
         case badJSON, badQuery, badRequest, invalidPush, unauthorized, forbidden, notFound, methodNotAllowed, timeout
         case conflict, written, settled, bodyTooLarge, tooManyPushes, unsupportedMediaType, rateLimited
+        case invalidSettings, preconditionFailed, preconditionRequired
         case queueFull, unavailable, shuttingDown, internalError
     }
 
@@ -47,6 +48,11 @@ struct APIError: Error, Hashable {
         }
         self.line = fault.line
         self.field = fault.field
+    }
+
+    /// Settings that cannot be used.
+    init(_ fault: FleetSettings.Fault) {
+        self.init(.badRequest, .invalidSettings, fault.message, field: fault.member)
     }
 
     /// A call of the queue that failed. The queue's own message may name files, so only the log has it.

@@ -54,6 +54,20 @@ struct APIRequest: Sendable {
         try APIQuery(self.request, allowing: names)
     }
 
+    /// The media type of the body, in lower case; nil if the request names none.
+    ///
+    /// - Throws: `unsupportedMediaType` for a character encoding other than UTF-8, or a content encoding.
+    func mediaType() throws(APIError) -> String? {
+        let headers = self.request.headers
+        let parts = (headers[.contentType] ?? "").lowercased().split(separator: ";")
+            .map { $0.filter { $0 != " " && $0 != "\t" && $0 != "\"" } }
+        let isUTF8 = parts.dropFirst().allSatisfy { !$0.hasPrefix("charset=") || $0 == "charset=utf-8" }
+        guard headers[.contentEncoding] == nil, isUTF8 else {
+            throw APIError(.unsupportedMediaType, .unsupportedMediaType, "Expected UTF-8 without a content encoding.")
+        }
+        return parts.first
+    }
+
     /// A part of the path; empty if it is not valid percent-encoded UTF-8.
     func pathPart(_ name: String) -> String {
         self.context.parameters.get(name).flatMap { PercentEncoding.decode($0) } ?? ""

@@ -49,7 +49,8 @@ struct OperatorRoutes: Sendable {
                 due: due,
                 routes: await self.status.routes(),
                 totals: self.status.totals,
-                webhooks: await self.status.webhooks()
+                webhooks: await self.status.webhooks(),
+                relays: self.status.members()
             )
         )
     }

@@ -55,6 +55,16 @@ struct OverviewJSON: Encodable {
         var parked: [Parked]
     }
 
+    struct RelayJSON: Encodable {
+        var id: String
+        var host: String
+        var process: Int
+        var version: String
+        var since: Double
+        var isSelf: Bool
+        var duties: [String]
+    }
+
     var now: Double
     var version: String
     var ready: Bool
@@ -64,7 +74,9 @@ struct OverviewJSON: Encodable {
     var routes: [RouteJSON]
     var totals: Totals
     var webhooks: [Webhook]
+    var relays: [RelayJSON]
 
+    /// - Parameter relays: the relays of the fleet, this one first.
     init(
         now: QueueTime,
         version: String,
@@ -73,7 +85,8 @@ struct OverviewJSON: Encodable {
         due: [QueuedRoute],
         routes: [RouteStatus],
         totals: RelayTotals,
-        webhooks: [WebhookStatus]
+        webhooks: [WebhookStatus],
+        relays: [FleetMember]
     ) {
         self.now = now.seconds
         self.version = version
@@ -100,6 +113,7 @@ struct OverviewJSON: Encodable {
             parked: totals.parked,
             late: totals.late
         )
+        self.relays = Self.relays(relays)
         self.webhooks = webhooks.map { webhook in
             Webhook(
                 name: webhook.name,
@@ -111,6 +125,20 @@ struct OverviewJSON: Encodable {
                 parked: webhook.parked.map {
                     .init(id: $0.id, outcomes: $0.outcomes, since: $0.since.seconds, error: $0.error)
                 }
+            )
+        }
+    }
+
+    private static func relays(_ members: [FleetMember]) -> [RelayJSON] {
+        members.enumerated().map { index, member in
+            RelayJSON(
+                id: member.id,
+                host: member.host,
+                process: member.process,
+                version: member.version,
+                since: member.since.seconds,
+                isSelf: index == 0,
+                duties: member.duties
             )
         }
     }

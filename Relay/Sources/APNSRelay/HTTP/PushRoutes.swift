@@ -27,7 +27,7 @@ struct PushRoutes: Sendable {
     // MARK: Handing in
 
     private func enqueue(_ request: APIRequest) async throws -> Response {
-        let format = try Self.format(request.request.headers)
+        let format = try Self.format(request)
         // A request with one push has no other pushes to store.
         let isPartial = try request.query(["partial"]).bool("partial") && format == .lines
         // Before the body is read, so that a caller above its limit costs nothing.
@@ -102,14 +102,8 @@ struct PushRoutes: Sendable {
         }
     }
 
-    private static func format(_ headers: HTTPFields) throws(APIError) -> PushBatch.Format {
-        let parts = (headers[.contentType] ?? "").lowercased().split(separator: ";")
-            .map { $0.filter { $0 != " " && $0 != "\t" && $0 != "\"" } }
-        let isUTF8 = parts.dropFirst().allSatisfy { !$0.hasPrefix("charset=") || $0 == "charset=utf-8" }
-        guard headers[.contentEncoding] == nil, isUTF8 else {
-            throw APIError(.unsupportedMediaType, .unsupportedMediaType, "Expected UTF-8 without a content encoding.")
-        }
-        switch parts.first {
+    private static func format(_ request: APIRequest) throws(APIError) -> PushBatch.Format {
+        switch try request.mediaType() {
         case "application/json": return .json
         case "application/x-ndjson": return .lines
         default:

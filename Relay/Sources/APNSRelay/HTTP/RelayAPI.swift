@@ -59,8 +59,14 @@ struct RelayAPI: Sendable {
             limits: CallerLimits(settings.callers, clock: clock)
         )
         let operators = OperatorRoutes(queue: queue, clock: clock, status: status, version: version)
+        let fleet = SettingsRoutes(
+            apps: Set(settings.apps.map(\.name)),
+            queue: queue,
+            status: status,
+            budget: self.budget
+        )
         self.routes =
-            pushes.routes + FeedRoutes(queue: queue).routes + operators.routes
+            pushes.routes + FeedRoutes(queue: queue).routes + operators.routes + fleet.routes
             + PageRoutes(pages: pages, status: status, metrics: metrics).routes
     }
 

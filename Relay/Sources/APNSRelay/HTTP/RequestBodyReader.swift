@@ -52,7 +52,7 @@ struct RequestBodyReader: Sendable {
         APIError(
             .contentTooLarge,
             .bodyTooLarge,
-            "The body is larger than \(self.limit) bytes. Nothing was stored; divide the pushes between requests."
+            "The body is larger than \(self.limit) bytes. Nothing was stored."
         )
     }
 }

@@ -50,6 +50,7 @@ final class MetricsPage: Sendable {
         self.metrics.setReady(await self.status.notReady() == nil)
         self.metrics.setRoutes(await self.status.routes())
         self.metrics.setWebhooks(await self.status.webhooks(), now: self.clock.now)
+        self.metrics.setFleet(self.status.members())
         do {
             let counts = try await self.queue.counts()
             let routes = try await self.queue.queuedRoutes()

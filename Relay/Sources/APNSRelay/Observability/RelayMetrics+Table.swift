@@ -153,6 +153,22 @@ extension RelayMetrics {
         labels: ["webhook"]
     )
 
+    // MARK: Fleet
+
+    static let fleetMembers = MetricDefinition(
+        "apns_relay_fleet_members",
+        .gauge,
+        unit: "relays",
+        "The relays that share the queue, as this one sees them."
+    )
+    static let fleetDuty = MetricDefinition(
+        "apns_relay_fleet_duty",
+        .gauge,
+        unit: "0 or 1",
+        "1 while this relay has the duty: of all relays that share the queue, one has it at a time.",
+        labels: ["duty"]
+    )
+
     // MARK: HTTP
 
     static let httpRequests = MetricDefinition(
@@ -193,6 +209,7 @@ extension RelayMetrics {
         RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
         RelayMetrics.webhookRequests, RelayMetrics.webhookLost, RelayMetrics.webhookLag, RelayMetrics.webhookFailures,
         RelayMetrics.webhookParked,
+        RelayMetrics.fleetMembers, RelayMetrics.fleetDuty,
         RelayMetrics.httpRequests, RelayMetrics.httpTime, RelayMetrics.httpReceived, RelayMetrics.httpSent,
     ]
 }

@@ -30,6 +30,8 @@ package final class RelayMetrics: Sendable {
     private let factory: any MetricsFactory
     private let state = Mutex(State())
     private let ready: Meter
+    private let fleetMembers: Meter
+    private let fleetDuties: [FleetDuty: Meter]
     private let commitTime: Timer
     private let commitGroup: Recorder
     private let storageErrors: [QueueError.Code: Counter]
@@ -41,6 +43,13 @@ package final class RelayMetrics: Sendable {
     init(factory: any MetricsFactory) {
         self.factory = factory
         self.ready = Meter(label: Self.ready.name, factory: factory)
+        self.fleetMembers = Meter(label: Self.fleetMembers.name, factory: factory)
+        self.fleetDuties = Dictionary(
+            uniqueKeysWithValues: FleetDuty.allCases.map { duty in
+                let dimensions = [("duty", duty.rawValue)]
+                return (duty, Meter(label: Self.fleetDuty.name, dimensions: dimensions, factory: factory))
+            }
+        )
         self.commitTime = Timer(label: Self.commitTime.name, factory: factory)
         self.commitGroup = Recorder(label: Self.commitGroup.name, aggregate: true, factory: factory)
         let codes: [QueueError.Code] = [.full, .unavailable, .unusable, .closed]
@@ -201,6 +210,16 @@ package final class RelayMetrics: Sendable {
             handlers.lag.set(webhook.oldestOutcome.map { max(0, $0.duration(to: now).inSeconds) } ?? 0)
             handlers.failures.set(webhook.failures)
             handlers.parked.set(webhook.parked.count)
+        }
+    }
+
+    /// Sets the gauges of the fleet.
+    ///
+    /// - Parameter members: the relays, this one first.
+    func setFleet(_ members: [FleetMember]) {
+        self.fleetMembers.set(members.count)
+        for (duty, meter) in self.fleetDuties {
+            meter.set(members.first?.duties.contains(duty.rawValue) ?? false ? 1 : 0)
         }
     }
 

@@ -19,6 +19,9 @@ extension RelaySettings {
         self.callers = Self.callers(&settings, apps: Set(self.apps.map(\.name)))
         self.webhooks = Self.webhooks(&settings, apps: Set(self.apps.map(\.name)))
         settings.int("group.maxConnections", 1...100_000, into: &self.group.maxConnections)
+        var budget = 0
+        settings.int("fleet.maxConnections", FleetSettings.range, into: &budget)
+        if budget > 0 { self.fleet.maxConnections = budget }
         settings.duration("group.idleTimeout", .seconds(1)...(.seconds(86_400)), into: &self.group.idleTimeout)
         switch settings.text("group.isolation") {
         case nil, "perKey": break

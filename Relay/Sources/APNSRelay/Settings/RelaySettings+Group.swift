@@ -4,17 +4,23 @@ import Logging
 extension RelaySettings {
     /// Makes the clients of all apps.
     ///
+    /// - Parameters:
+    ///   - tokens: shares the provider tokens with other relays; nil to use what the apps' credentials say.
+    ///   - logger: the clients' logger.
     /// - Throws: `APNSConfigurationError` if the credential of an app or a limit of the group cannot be used.
-    func makeGroup(logger: Logger) throws(APNSConfigurationError) -> APNSClientGroup {
+    func makeGroup(tokens: SharedTokenSource? = nil, logger: Logger) throws(APNSConfigurationError) -> APNSClientGroup {
         var configuration = self.group
         configuration.client.logger = logger
         let group = try APNSClientGroup(configuration: configuration)
         for app in self.apps {
+            var authentication = app.authentication
+            // Certificates have no provider token, and ignore it.
+            if let tokens { authentication.tokenSource = tokens }
             try group.add(
                 APNSApp(
                     name: app.name,
                     topic: app.topic,
-                    authentication: app.authentication,
+                    authentication: authentication,
                     environments: Set(app.environments.values)
                 )
             )

@@ -10,6 +10,7 @@ public struct RelaySettings: Sendable {
     public var dispatch: DispatchSettings
     public var webhooks: [WebhookSettings]
     public var storage: StorageSettings
+    public var fleet: FleetLimits
     /// What all apps' clients share: pool, timeouts and the like.
     public var group: APNSClientGroup.Configuration
 
@@ -20,6 +21,7 @@ public struct RelaySettings: Sendable {
         dispatch: DispatchSettings = DispatchSettings(),
         webhooks: [WebhookSettings] = [],
         storage: StorageSettings = StorageSettings(),
+        fleet: FleetLimits = FleetLimits(),
         group: APNSClientGroup.Configuration = APNSClientGroup.Configuration()
     ) {
         self.apps = apps
@@ -28,6 +30,7 @@ public struct RelaySettings: Sendable {
         self.dispatch = dispatch
         self.webhooks = webhooks
         self.storage = storage
+        self.fleet = fleet
         self.group = group
     }
 }
@@ -135,6 +138,18 @@ public struct DispatchSettings: Sendable, Hashable {
     public var shutdownTimeout = Duration.seconds(25)
 
     public init() {}
+}
+
+/// What the relays that share a queue divide among themselves.
+public struct FleetLimits: Sendable, Hashable {
+    /// The most connections of all relays together for each client, which has one credential and environment; nil for no
+    /// limit besides those of `group`. Each relay has an equal share, but at least one connection, so more relays than
+    /// connections have one each. 1 to 100,000.
+    public var maxConnections: Int?
+
+    public init(maxConnections: Int? = nil) {
+        self.maxConnections = maxConnections
+    }
 }
 
 /// Where outcomes are posted to.

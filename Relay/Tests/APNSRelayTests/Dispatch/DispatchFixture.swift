@@ -46,10 +46,12 @@ struct DispatchFixture {
 
     /// - Parameters:
     ///   - settings: the limits.
+    ///   - pausedApps: the apps that an operator has paused.
     ///   - wrap: puts something around the queue that the dispatcher uses.
     ///   - sender: the sender of a route.
     init(
         settings: DispatchSettings = DispatchSettings(),
+        pausedApps: PausedApps = PausedApps([]),
         wrap: (any PushQueue) -> any PushQueue = { $0 },
         sender: @escaping Dispatcher.SenderOfRoute
     ) async throws {
@@ -68,7 +70,8 @@ struct DispatchFixture {
             window: InFlightWindow(limit: settings.maxInFlight),
             outbox: Outbox(queue: used, metrics: self.metrics, logger: logger),
             metrics: self.metrics,
-            logger: logger
+            logger: logger,
+            pausedApps: pausedApps
         )
         self.dispatcher = Dispatcher(
             context: self.context,

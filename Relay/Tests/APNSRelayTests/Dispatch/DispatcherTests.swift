@@ -90,6 +90,57 @@ struct DispatcherTests {
         }
     }
 
+    @Test("The pushes of a paused app stay queued, and are sent when it goes on", .timeLimit(.minutes(1)))
+    func pausedApp() async throws {
+        let apps = PausedApps(nil)
+        let isSlow = Mutex(false)
+        let sender = ScriptedSender { id, _ in
+            if isSlow.withLock({ $0 }) { try? await Task.sleep(for: .milliseconds(20)) }
+            return ScriptedSender.accept(id)
+        }
+        var settings = DispatchSettings()
+        settings.batch = 20
+        settings.maxInFlight = 50
+        let fixture = try await DispatchFixture(settings: settings, pausedApps: apps) { _ in sender }
+        let other = Route(app: "moss", environment: "production", lane: .bulk)
+        try await fixture.running {
+            // It is not known yet which apps are paused.
+            try await fixture.store(50)
+            try await fixture.store(50, other)
+            try await fixture.expect { _ in await fixture.dispatcher.routes().count == 2 }
+            #expect(sender.delivered == [])
+
+            apps.set(["fern"])
+            fixture.dispatcher.signal()
+            try await fixture.expect { $0.queued == 50 && $0.unsettled == 50 }
+            let paused = await fixture.dispatcher.routes().first { $0.route == fixture.route }
+            #expect(paused?.state == .paused && paused?.pausedUntil == nil)
+            #expect(paused?.reason == "an operator has paused the app")
+
+            apps.set([])
+            fixture.dispatcher.signal()
+            try await fixture.expect { $0.unsettled == 0 }
+            #expect(sender.delivered.count == 100)
+
+            // In the middle of a run: those in flight end, and the others stay.
+            isSlow.withLock { $0 = true }
+            try await fixture.store(2_000)
+            try await fixture.expect { _ in sender.delivered.count > 150 }
+            apps.set(["fern"])
+            fixture.dispatcher.signal()
+            try await fixture.expect { $0.unsettled == $0.queued }
+            let left = try await fixture.queue.counts().queued
+            #expect(left > 1_000)
+            let sent = sender.delivered.count
+            #expect(sent + left == 2_100)
+            isSlow.withLock { $0 = false }
+            apps.set([])
+            fixture.dispatcher.signal()
+            try await fixture.expect { $0.unsettled == 0 }
+            #expect(sender.delivered.count == 2_100)
+        }
+    }
+
     @Test("A push that was not processed is sent again, and one that may have been is not", .timeLimit(.minutes(1)))
     func retries() async throws {
         let first = Mutex<Set<APNSID>>([])

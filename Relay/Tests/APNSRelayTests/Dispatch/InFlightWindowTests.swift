@@ -41,6 +41,23 @@ struct InFlightWindowTests {
         await waiting
     }
 
+    @Test("A smaller limit holds once enough places are returned, and a larger one wakes", .timeLimit(.minutes(1)))
+    func changes() async {
+        let window = InFlightWindow(limit: 10)
+        #expect(window.reserve(8, held: 0) == 8)
+        window.setLimit(3)
+        #expect(window.reserve(5, held: 0) == 0)
+        window.release(5)
+        #expect(window.reserve(5, held: 0) == 0)
+        window.release(1)
+        #expect(window.reserve(5, held: 0) == 1)
+        let generation = window.generation
+        async let waiting: Void = window.waitForRelease(since: generation)
+        window.setLimit(100)
+        await waiting
+        #expect(window.reserve(50, held: 0) == 50)
+    }
+
     @Test("A cancelled wait returns", .timeLimit(.minutes(1)))
     func cancels() async {
         let window = InFlightWindow(limit: 1)

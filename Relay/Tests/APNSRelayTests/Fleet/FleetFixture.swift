@@ -13,6 +13,8 @@ final class SharedQueue: WrappingPushQueue {
     let base: any PushQueue
     /// Fails the calls of one relay.
     let disk = FailingDisk()
+    /// Called once, after the next `values` and before its result is used.
+    let afterReading = Mutex<(@Sendable () -> Void)?>(nil)
     private let isDead = Mutex(false)
 
     init(_ base: any PushQueue) {
@@ -30,7 +32,9 @@ final class SharedQueue: WrappingPushQueue {
     ) async throws(QueueError) -> Value {
         if self.isDead.withLock({ $0 }) { throw QueueError(code: .closed, message: "the process was killed") }
         try self.disk.check(name)
-        return try await body()
+        let value = try await body()
+        if name == "values" { self.afterReading.withLock { $0.take() }?() }
+        return value
     }
 
     func close() async {}
@@ -70,7 +74,13 @@ struct FleetFixture: Sendable {
     }
 
     /// One more relay.
-    func relay(_ id: String) -> Member { Member(id, SharedQueue(self.base), self.clock) }
+    func relay(
+        _ id: String,
+        maxConnections: Int? = nil,
+        _ apply: @escaping @Sendable (String, FleetEffects) -> Void = { _, _ in }
+    ) -> Member {
+        Member(id, SharedQueue(self.base), self.clock, maxConnections) { apply(id, $0) }
+    }
 
     /// Lets time pass in steps of a second; each relay sends a heartbeat every five seconds.
     func pass(_ seconds: Int, _ relays: Member...) async {
@@ -86,14 +96,22 @@ struct FleetFixture: Sendable {
         let fleet: Fleet
         private let age = Mutex(0)
 
-        init(_ id: String, _ queue: SharedQueue, _ clock: ManualQueueClock) {
+        init(
+            _ id: String,
+            _ queue: SharedQueue,
+            _ clock: ManualQueueClock,
+            _ maxConnections: Int?,
+            _ apply: @escaping @Sendable (FleetEffects) -> Void
+        ) {
             self.queue = queue
             self.fleet = Fleet(
                 member: FleetMember(id: id, host: "host", process: 1, version: "1", since: clock.now),
                 queue: queue,
                 clock: clock,
                 metrics: RelayMetrics(factory: PrometheusMetrics()),
-                logger: FleetFixture.logger
+                logger: FleetFixture.logger,
+                maxConnections: maxConnections,
+                apply: apply
             )
         }
 

@@ -76,6 +76,9 @@ struct OperatorRouteTests {
                     RouteStatus(route: paused, state: .paused, reason: "credential", pausedUntil: RelayServer.start)
                 ]
                 state.webhooks = [Self.webhook]
+                state.members = ["a", "b"].map { id in
+                    FleetMember(id: id, host: "h", process: 7, version: "1", since: RelayServer.start, duties: [id])
+                }
             }
             let received = try await server.send(.GET, "/v1/overview", token: "ops-token")
             #expect(received.status == 200)
@@ -96,6 +99,11 @@ struct OperatorRouteTests {
             #expect(totals["queued"] as? Int == 1)
             let webhooks = try #require(received.json["webhooks"] as? [[String: any Sendable]])
             #expect(webhooks.map { $0["lastError"] as? String } == ["503"])
+            let relays = try #require(received.json["relays"] as? [[String: any Sendable]])
+            #expect(relays.map { $0["id"] as? String } == ["a", "b"])
+            #expect(relays.map { $0["isSelf"] as? Bool } == [true, false])
+            #expect(relays.map { $0["duties"] as? [String] } == [["a"], ["b"]])
+            #expect(relays.map { $0["since"] as? Double } == [1_795_440_000, 1_795_440_000])
             #expect(received.text.contains(#""parked":[{"error":"gone","id":"w-1","outcomes":3,"since":1795440000}]"#))
         }
     }
@@ -150,6 +158,21 @@ struct OperatorRouteTests {
             #expect(received.text == #"{"id":"w-1"}"#)
             let again = try await server.send(method, path, token: "ops-token")
             #expect(again.status == 404)
+        }
+    }
+
+    @Test("A relay that does not post to the webhooks names the one that does", arguments: [HTTPMethod.POST, .DELETE])
+    func otherRelay(_ method: HTTPMethod) async throws {
+        try await RelayServer.run { server in
+            server.status.state.withLock { state in
+                state.webhooks = [Self.webhook]
+                state.webhookRefusal = "The relay b posts."
+            }
+            let path = "/v1/webhooks/audit%20log/parked/w-1" + (method == .POST ? "/retry" : "")
+            let received = try await server.send(method, path, token: "ops-token")
+            #expect(received.status == 409 && received.code == "conflict")
+            #expect(received.error["message"] as? String == "The relay b posts.")
+            #expect(server.status.state.withLock { $0.webhooks == [Self.webhook] })
         }
     }
 }

@@ -13,6 +13,7 @@ final class StubStatus: RelayStatus {
         var signalled: Set<Route> = []
         var webhookRefusal: String?
         var members: [FleetMember] = []
+        var settings: [[UInt8]] = []
         var storageErrors: [QueueError] = []
     }
 
@@ -26,6 +27,8 @@ final class StubStatus: RelayStatus {
 
     func webhookRefusal() -> String? { self.state.withLock { $0.webhookRefusal } }
     func members() -> [FleetMember] { self.state.withLock { $0.members } }
+
+    func didStore(_ settings: [UInt8]) { self.state.withLock { $0.settings.append(settings) } }
 
     func countStorageError(_ error: QueueError) { self.state.withLock { $0.storageErrors.append(error) } }
 

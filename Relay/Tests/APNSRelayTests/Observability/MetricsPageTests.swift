@@ -19,6 +19,7 @@ struct MetricsPageTests {
         }
         func webhookRefusal() -> String? { nil }
         func members() -> [FleetMember] { [] }
+        func didStore(_ settings: [UInt8]) {}
         func countStorageError(_ error: QueueError) {}
         func count(queued: [Route: Int], duplicates: [Route: Int]) {}
         func signal(_ routes: Set<Route>) {}

@@ -54,6 +54,8 @@ struct RelayMetricsTests {
         )
         metrics.setWebhooks([webhook], now: Self.now)
         metrics.setReady(true)
+        let member = FleetMember(id: "a", host: "h", process: 1, version: "1", since: Self.now, duties: ["webhooks"])
+        metrics.setFleet([member, member, member])
     }
 
     @Test("Each function changes its metric")
@@ -99,6 +101,9 @@ struct RelayMetricsTests {
         #expect(text.value("apns_relay_webhook_failures", ["webhook": "crm"]) == 2)
         #expect(text.value("apns_relay_webhook_parked", ["webhook": "crm"]) == 1)
         #expect(text.value("apns_relay_ready") == 1)
+        #expect(text.value("apns_relay_fleet_members") == 3)
+        #expect(text.value("apns_relay_fleet_duty", ["duty": "webhooks"]) == 1)
+        #expect(text.value("apns_relay_fleet_duty", ["duty": "leader"]) == 0)
         var totals = RelayTotals()
         (totals.queued, totals.duplicates, totals.accepted, totals.unknown) = (5, 2, 1, 1)
         (totals.notSent, totals.rejected, totals.notProcessed) = (3, 4, 5)
