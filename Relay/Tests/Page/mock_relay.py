@@ -74,6 +74,8 @@ class MockRelay:
             self.routes = []
             self.totals = dict.fromkeys(TOTALS, 0)
             self.webhooks = []
+            self.relays = []
+            self.relay(isSelf=True, duties=["leader", "webhooks"])
             self.pushes = {}
             self.parked = []
             self.feed = []  # (position, id of a push)
@@ -142,6 +144,14 @@ class MockRelay:
             position = (self.feed[-1][0] if self.feed else 0) + gap
             self.feed.append((position, push["id"]))
         return push
+
+    def relay(self, id="0f1e2d3c4b5a6978", **values):
+        """One of the relays that share the queue."""
+        relay = {"id": id, "host": "relay-1", "process": 4711, "version": self.version,
+                 "since": self.clock() - 86_400, "isSelf": False, "duties": [], **values}
+        with self.lock:
+            self.relays.append(relay)
+        return relay
 
     def webhook(self, name="shop", **values):
         webhook = {"name": name, "url": f"https://{name}.example/outcomes", "position": 0, "failures": 0,
@@ -290,7 +300,8 @@ class MockRelay:
         due = [route["oldestDue"] for route in self.routes if route["oldestDue"] is not None]
         return {"now": self.clock(), "version": self.version, "ready": self.reason is None, "reason": self.reason,
                 "queue": {**queue, "capacity": self.capacity, "oldestDue": min(due, default=None)},
-                "routes": self.routes, "totals": self.totals, "webhooks": self.webhooks}
+                "routes": self.routes, "totals": self.totals, "webhooks": self.webhooks,
+                "relays": self.relays}
 
 
 def fill(relay, seed=1):
@@ -329,6 +340,7 @@ def fill(relay, seed=1):
         relay.push("parked", {"outcome": "rejected", "status": 403 if "a" in reason[:2] else 400, "reason": reason,
                               "attempts": 20}, attempts=20, queuedAt=now - values.randrange(4_000, 90_000),
                    app="tidepool", token="%064x" % values.getrandbits(256))
+    relay.relay("8796a5b4c3d2e1f0", host="relay-2", since=now - 420)
     relay.webhook("shop", position=relay.feed[-1][0])
     relay.webhook("warehouse", position=relay.feed[-300][0], failures=4, lastError="503 Service Unavailable",
                   nextAttempt=now + 31, parked=[{"id": "warehouse-1201", "outcomes": 500, "since": now - 90_000,

@@ -157,6 +157,32 @@ class OverviewTests(MockCase):
         self.relay.routes[2].update(state="sending", reason=None, pausedUntil=None)
         browser.wait("no reason", lambda: not browser.is_shown(".route-reason"))
 
+    def test_relays(self):
+        browser = self.browser
+        self.show()
+        self.assertFalse(browser.find("#relays-section").is_displayed(), "a relay that is alone")
+        now = time.time()
+        self.relay.clock = lambda: now
+        self.relay.relays[0]["since"] = now - 7_260
+        other = self.relay.relay("other", host="<b>relay-2</b>", version="1.1.0", since=now - 65)
+        self.tick()
+        browser.wait_text("#relays-count", "2")
+        self.assertEqual(browser.values("[data-relay]", "data-relay"), ["0f1e2d3c4b5a6978", "other"])
+        first, second = "[data-relay='0f1e2d3c4b5a6978']", "[data-relay=other]"
+        self.assertIn("this page", browser.text(f"{first} th"))
+        self.assertNotIn("this page", browser.text(f"{second} th"))
+        self.assertIn("<b>relay-2</b>", browser.text(f"{second} th"))
+        self.assertIn("process 4711", browser.text(f"{second} th"))
+        cells = [browser.text(f"{row} [data-cell={name}]") for row in (first, second)
+                 for name in ("version", "since", "duties")]
+        self.assertEqual(cells, ["1.0.0", "2 h 1 min", "leader, webhooks", "1.1.0", "1 min 5 s", "–"])
+        other["duties"] = ["webhooks"]
+        self.tick()
+        browser.wait_text(f"{second} [data-cell=duties]", "webhooks")
+        self.relay.relays.remove(other)
+        self.tick()
+        browser.wait("the table to go", lambda: not browser.find("#relays-section").is_displayed())
+
     def test_filter_of_many_routes(self):
         browser = self.browser
         for number in range(21):

@@ -14,6 +14,7 @@ enum PageFiles {
         .script("/charts.js", PageScriptCharts.text),
         .script("/figures.js", PageScriptFigures.text),
         .script("/routes.js", PageScriptRoutes.text),
+        .script("/relays.js", PageScriptRelays.text),
         .script("/feed.js", PageScriptFeed.text),
         .script("/history.js", PageScriptHistory.text),
         .script("/outcomes.js", PageScriptOutcomes.text),

@@ -68,6 +68,10 @@ enum PageHTML {
                     </div>
                     <div id="routes"></div>
                 </section>
+                <section id="relays-section" aria-labelledby="relays-title" hidden>
+                    <h2 id="relays-title">Relays <span id="relays-count" class="muted"></span></h2>
+                    <div id="relays"></div>
+                </section>
             </div>
             <aside id="panel" class="panel" tabindex="-1" aria-label="Pushes, outcomes and webhooks">
                 <div class="tabs" role="tablist" aria-label="Panel">

@@ -13,6 +13,7 @@ enum PageScriptMain {
         import { deadTokenRow, outcomeRow } from "/outcomes.js";
         import { Parked } from "/parked.js";
         import { PushPanel } from "/push.js";
+        import { Relays } from "/relays.js";
         import { Routes } from "/routes.js";
         import { Samples } from "/samples.js";
         import { Webhooks } from "/webhooks.js";
@@ -29,6 +30,7 @@ enum PageScriptMain {
         ];
         const totals = new Totals(find("totals"));
         const routes = new Routes(find("routes"), find("routes-count"), find("routes-filter"));
+        const relays = new Relays(find("relays-section"), find("relays"), find("relays-count"));
         const push = new PushPanel(find("panel-push"));
         const openPush = (id) => {
             showTab("push");
@@ -84,6 +86,7 @@ enum PageScriptMain {
             for (const chart of charts) chart.draw(samples);
             totals.update(overview.totals, samples);
             routes.update(overview);
+            relays.update(overview);
             outcomes.update(OUTCOMES.reduce((sum, { name }) => sum + overview.totals[name], 0));
             parked.update(overview);
             webhooks.update(overview);

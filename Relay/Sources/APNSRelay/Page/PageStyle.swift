@@ -289,6 +289,19 @@ enum PageStyle {
         }
         #routes-filter input { width: 200px; }
 
+        .relays { width: 100%; border-collapse: collapse; table-layout: fixed; font-variant-numeric: tabular-nums; }
+        .relays th, .relays td {
+            padding: 7px 8px;
+            border-top: 1px solid var(--line);
+            font-weight: 400;
+            text-align: left;
+            overflow-wrap: anywhere;
+            unicode-bidi: isolate;
+        }
+        .relays thead th { padding: 0 8px 6px; border: 0; color: var(--muted); font-size: 12px; }
+        .relays th:first-child { padding-left: 0; width: 40%; }
+        .relays th:last-child, .relays td:last-child { padding-right: 0; }
+
         .pill {
             display: inline-block;
             flex: none;
