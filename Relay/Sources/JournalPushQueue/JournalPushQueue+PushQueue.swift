@@ -3,6 +3,8 @@ package import PushQueue
 import SQLitePushQueue
 
 extension JournalPushQueue: PushQueue {
+    package nonisolated var isShared: Bool { true }
+
     package func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
         try self.checkOpen()
         guard !pushes.isEmpty else { return [] }
