@@ -150,6 +150,7 @@ let package = Package(
                 "PushQueue",
                 "PushQueueConformance",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings

@@ -3,6 +3,11 @@ import GRDB
 import PushQueue
 import SQLitePushQueue
 
+/// An entry of the journal is not what this version writes.
+struct UnreadableEntry: Error {
+    var sequence: UInt64
+}
+
 /// Applies entries of the journal in a transaction that the caller begins and ends.
 struct ApplyTransaction {
     /// A transaction takes no more entries after this time, so that results do not wait too long.
@@ -25,7 +30,11 @@ struct ApplyTransaction {
         let start = ContinuousClock.now
         var count = 0
         for entry in entries {
-            try self.apply(entry)
+            do {
+                try self.apply(entry)
+            } catch is MalformedBytes {
+                throw UnreadableEntry(sequence: entry.sequence)
+            }
             count += 1
             if start.duration(to: .now) > Self.longestTransaction { break }
         }

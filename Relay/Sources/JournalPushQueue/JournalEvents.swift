@@ -46,7 +46,7 @@ package final class JournalEvents: Sendable {
     /// Waits for events. Only one task may call it.
     ///
     /// - Returns: all events since the last call; nil once the journal is closed.
-    func take() async -> [JournalEvent]? {
+    package func take() async -> [JournalEvent]? {
         while true {
             let (events, blocked) = self.state.withLock { state in
                 defer { (state.events, state.bytes, state.blocked) = ([], 0, []) }

@@ -19,8 +19,12 @@ package actor JournalPushQueue {
         /// Stamps the commands with the times of this clock; nil for the times at which the journal stores them, which
         /// no process's clock can falsify. For tests.
         package var clock: (any QueueClock)?
+        /// The clock of this machine, which should not matter. Tests set it wrong.
+        package var systemClock: any QueueClock = SystemQueueClock()
         /// How many bytes of entries, at least, lie between two snapshots.
         package var snapshotBytes: UInt64
+        /// The most pages of the file; a full disk for tests.
+        package var maxPageCount: Int?
 
         package init(
             file: String,
@@ -86,7 +90,7 @@ package actor JournalPushQueue {
         _ logger: Logger,
         _ whenCommitted: @escaping WhenCommitted
     ) {
-        let journalClock = JournalClock()
+        let journalClock = JournalClock(system: options.systemClock)
         self.journal = journal
         self.copy = copy
         self.options = options
@@ -113,7 +117,11 @@ package actor JournalPushQueue {
     ) async throws(QueueError) -> JournalPushQueue {
         let copy: QueueCopy
         do throws(QueueError) {
-            copy = try await QueueCopy.open(file: options.file, logger: logger)
+            copy = try await QueueCopy.open(
+                file: options.file,
+                maxPageCount: options.maxPageCount,
+                logger: logger
+            )
         } catch {
             await journal.close()
             throw error
@@ -185,6 +193,9 @@ package actor JournalPushQueue {
     }
 
     // MARK: Reading the journal
+
+    /// The last entry that the copy contains; 0 for none.
+    package var lastEntry: UInt64 { self.copy.progress.sequence }
 
     private func handleEvents() async {
         while let events = await self.journal.events.take() {

@@ -52,19 +52,19 @@ final class QueueCopy: Sendable {
     private let state: Mutex<State>
 
     /// Opens the file, or creates an empty copy. A damaged file is replaced; it is kept as `FILE.damaged`.
-    static func open(file: String, logger: Logger) async throws(QueueError) -> QueueCopy {
+    static func open(file: String, maxPageCount: Int?, logger: Logger) async throws(QueueError) -> QueueCopy {
         try await Self.detached(file) {
             let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
             let lock = try FileLock(path + ".lock", for: path)
             do {
-                return try QueueCopy(path, lock)
+                return try QueueCopy(path, lock, maxPageCount)
             } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
                 logger.error(
                     "The copy of the queue is damaged and will be fetched again",
                     metadata: ["file": "\(path)", "error": "\(error)"]
                 )
                 try Self.setAside(path)
-                return try QueueCopy(path, lock)
+                return try QueueCopy(path, lock, maxPageCount)
             }
         }
     }
@@ -77,8 +77,8 @@ final class QueueCopy: Sendable {
         }
     }
 
-    private init(_ path: String, _ lock: FileLock) throws {
-        let pool = try QueueFile(path: path, format: .copy).open()
+    private init(_ path: String, _ lock: FileLock, _ maxPageCount: Int?) throws {
+        let pool = try QueueFile(path: path, format: .copy, maxPageCount: maxPageCount).open()
         self.file = path
         self.pool = pool
         self.lock = Mutex(lock)
@@ -117,12 +117,11 @@ final class QueueCopy: Sendable {
         }
         do {
             return try result.get()
-        } catch is MalformedBytes {
+        } catch let error as UnreadableEntry {
             throw QueueError(
                 code: .unusable,
-                message:
-                    "An entry of the journal after \(self.progress.sequence) cannot be read. A newer version wrote "
-                    + "it, or the journal is damaged. Nothing was overwritten."
+                message: "Entry \(error.sequence) of the journal cannot be read. A newer version wrote it, or the "
+                    + "journal is damaged. Nothing was overwritten."
             )
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
             throw QueueError(

@@ -16,6 +16,10 @@ final class MemoryJournal: Sendable {
         var snapshotCount = 0
         var refusal: QueueError?
         var isDeaf = false
+        var lostCount = 0
+        var isHolding = false
+        /// Records that arrive late.
+        var held: [[UInt8]] = []
         var clock: (any QueueClock)?
     }
 
@@ -43,6 +47,20 @@ final class MemoryJournal: Sendable {
     /// Loses every record until this is false.
     func lose(_ isDeaf: Bool) { self.state.withLock { $0.isDeaf = isDeaf } }
 
+    /// How many records were lost.
+    var lostCount: Int { self.state.withLock { $0.lostCount } }
+
+    /// Holds every record back until this is false.
+    func hold(_ isHolding: Bool) { self.state.withLock { $0.isHolding = isHolding } }
+
+    /// Stores the records that were held back.
+    func deliverHeld() {
+        self.state.withLock { state in
+            for record in state.held { Self.store(record, &state) }
+            state.held = []
+        }
+    }
+
     /// Stamps entries with the times of a clock.
     func use(_ clock: any QueueClock) { self.state.withLock { $0.clock = clock } }
 
@@ -60,6 +78,14 @@ final class MemoryJournal: Sendable {
             guard let index = state.entries.firstIndex(where: { $0.sequence == sequence }) else { return }
             state.entries[index].record[0] ^= 0xFF
         }
+    }
+
+    private static func store(_ record: [UInt8], _ state: inout State) {
+        state.last += 1
+        let time = state.clock?.now ?? SystemQueueClock().now
+        let entry = JournalEntry(sequence: state.last, time: time, record: record)
+        state.entries.append(entry)
+        for reader in state.readers.values { reader.events.add(.entry(entry)) }
     }
 
     func reader() -> Reader { Reader(self) }
@@ -86,25 +112,25 @@ final class MemoryJournal: Sendable {
 
         func append(_ record: [UInt8], id: String, number: UInt64) {
             self.journal.state.withLock { state in
-                guard state.readers[ObjectIdentifier(self)] != nil, !state.isDeaf else { return }
+                guard state.readers[ObjectIdentifier(self)] != nil else { return }
+                if state.isDeaf {
+                    state.lostCount += 1
+                    return
+                }
                 if let refusal = state.refusal {
                     self.events.add(.refused(number: number, refusal))
+                    return
+                }
+                if state.isHolding {
+                    state.held.append(record)
                     return
                 }
                 // A copy may come after the next record.
                 let records =
                     self.journal.storesCopies ? [record, record] + (state.previous.map { [$0] } ?? []) : [record]
-                for record in records { self.store(record, &state) }
+                for record in records { MemoryJournal.store(record, &state) }
                 state.previous = record
             }
-        }
-
-        private func store(_ record: [UInt8], _ state: inout State) {
-            state.last += 1
-            let time = state.clock?.now ?? SystemQueueClock().now
-            let entry = JournalEntry(sequence: state.last, time: time, record: record)
-            state.entries.append(entry)
-            for reader in state.readers.values { reader.events.add(.entry(entry)) }
         }
 
         func newestSnapshot() async throws(QueueError) -> JournalSnapshot? {

@@ -1,0 +1,163 @@
+import APNSModel
+import JournalPushQueue
+import PushQueue
+import Testing
+
+/// Journals that refuse, lose or damage records, and machines with wrong clocks.
+@Suite(.timeLimit(.minutes(1))) struct JournalFaultTests {
+    private let fixture: JournalFixture
+
+    init() throws { self.fixture = try JournalFixture(MemoryJournal()) }
+
+    private func open(_ name: String = "first", timeout: Duration = .seconds(30)) async throws -> JournalPushQueue {
+        var options = self.fixture.options(self.fixture.file(name))
+        options.timeout = timeout
+        options.snapshotBytes = .max
+        return try await self.fixture.openQueue(options)
+    }
+
+    private func store(_ queue: JournalPushQueue) async throws {
+        _ = try await queue.enqueue([try TestPush.make(self.fixture.now)], isPartial: false)
+    }
+
+    @Test("A record that the journal refuses fails the call, and nothing of it has happened")
+    func refused() async throws {
+        let queue = try await self.open()
+        let refusal = QueueError(code: .unavailable, message: "The stream is full.")
+        self.fixture.journal.refuse(with: refusal)
+        let error = await #expect(throws: QueueError.self) { try await self.store(queue) }
+        #expect(error == refusal)
+        self.fixture.journal.refuse(with: nil)
+        try await self.store(queue)
+        let counts = try await queue.counts()
+        #expect(counts.queued == 1)
+        await queue.close()
+    }
+
+    @Test("A record that is lost is appended again, and a call that waits too long ends as undecided")
+    func lost() async throws {
+        let queue = try await self.open(timeout: .seconds(1))
+        self.fixture.journal.lose(true)
+        let error = await #expect(throws: QueueError.self) { try await self.store(queue) }
+        #expect(error?.code == .unavailable)
+        #expect(error?.message.contains("not known") == true)
+        self.fixture.journal.lose(false)
+        await queue.close()
+        let patient = try await self.open()
+        self.fixture.journal.lose(true)
+        let storing = Task { try await self.store(patient) }
+        let isLost = try await eventually { self.fixture.journal.lostCount > 1 }
+        #expect(isLost)
+        self.fixture.journal.lose(false)
+        try await storing.value
+        let counts = try await patient.counts()
+        #expect(counts.queued == 1)
+        await patient.close()
+    }
+
+    @Test("A late copy of a call that was given up has no effect after the next call")
+    func lateCopy() async throws {
+        let queue = try await self.open(timeout: .seconds(1))
+        self.fixture.journal.hold(true)
+        await #expect(throws: QueueError.self) { try await self.store(queue) }
+        self.fixture.journal.hold(false)
+        try await queue.setValue([1], forKey: "a")
+        self.fixture.journal.deliverHeld()
+        try await queue.setValue([2], forKey: "a")
+        let counts = try await queue.counts()
+        #expect(counts.queued == 0)
+        await queue.close()
+    }
+
+    @Test("A process notices that the brokers have lost the end of the journal")
+    func lostEnd() async throws {
+        let queue = try await self.open()
+        let other = try await self.open("other")
+        for _ in 0..<5 { try await self.store(queue) }
+        let isRead = try await eventually { try await other.counts().queued == 5 }
+        #expect(isRead)
+        await other.close()
+        self.fixture.journal.dropLast(2)
+        let running = await #expect(throws: QueueError.self) { for _ in 0..<3 { try await self.store(queue) } }
+        #expect(running?.code == .unusable)
+        #expect(running?.message.contains("lost") == true)
+        await queue.close()
+        self.fixture.journal.dropLast(2)
+        let opening = await #expect(throws: QueueError.self) { _ = try await self.open("other") }
+        #expect(opening?.code == .unusable)
+    }
+
+    @Test("An entry that cannot be read stops a process, and is named")
+    func damaged() async throws {
+        let queue = try await self.open()
+        for _ in 0..<5 { try await self.store(queue) }
+        await queue.close()
+        self.fixture.journal.damage(3)
+        let error = await #expect(throws: QueueError.self) { _ = try await self.open("other") }
+        #expect(error?.code == .unusable)
+        #expect(error?.message.contains("Entry 3 ") == true)
+        // The first process has read it before.
+        let again = try await self.open()
+        let counts = try await again.counts()
+        #expect(counts.queued == 5)
+        await again.close()
+    }
+
+    @Test("A copy is used by one process, and is no queue of a single relay")
+    func files() async throws {
+        let queue = try await self.open()
+        let inUse = await #expect(throws: QueueError.self) { _ = try await self.open() }
+        #expect(inUse?.code == .inUse)
+        await queue.close()
+    }
+
+    @Test("A process with a wrong clock neither sends early nor ends the claims of others", arguments: [3_600, -3_600])
+    func wrongClock(seconds: Int) async throws {
+        let journal = self.fixture.journal
+        let start = QueueTime(secondsSince1970: 1_800_000_000)
+        let brokers = ManualQueueClock(start)
+        journal.use(brokers)
+        let wrong = ManualQueueClock(start.advanced(by: .seconds(seconds)))
+        let queues = try await [brokers, wrong].enumerated().asyncMap { number, clock in
+            var options = JournalPushQueue.Options(file: self.fixture.file("\(number)"))
+            options.systemClock = clock
+            let queue = try await self.fixture.openQueue(options)
+            try await queue.setValue([], forKey: "first")
+            return queue
+        }
+        let (right, other) = (queues[0], queues[1])
+        let offset = start.duration(to: other.clock.now)
+        #expect(offset < .seconds(5) && offset > .seconds(-5))
+        let (due, later) = (
+            try TestPush.make(start), try TestPush.make(start, due: start.advanced(by: .seconds(600)))
+        )
+        _ = try await other.enqueue([due, later], isPartial: false)
+        let isRead = try await eventually { try await right.counts().queued == 2 }
+        #expect(isRead)
+        let claimed = try await right.claim(TestPush.route, limit: 5, lease: .seconds(60))
+        #expect(claimed.map(\.claim.id) == [due.id])
+        let isClaimed = try await eventually { try await other.counts().routes.first?.claimed == 1 }
+        #expect(isClaimed)
+        let expired = try await other.expireLeases()
+        #expect(expired == ExpiredLeases())
+        let early = try await other.claim(TestPush.route, limit: 5, lease: .seconds(60))
+        #expect(early.isEmpty)
+        let marks = try await right.markWritten(claimed.map(\.claim), lease: .seconds(60))
+        #expect(marks == [true])
+        for clock in [brokers, wrong] { clock.advance(by: .seconds(601)) }
+        let now = try await other.claim(TestPush.route, limit: 5, lease: .seconds(60))
+        #expect(now.map(\.claim.id) == [later.id])
+        let ended = try await other.expireLeases()
+        #expect(ended.unknown == 1)
+        await right.close()
+        await other.close()
+    }
+}
+
+extension Sequence {
+    fileprivate func asyncMap<Value>(_ transform: (Element) async throws -> Value) async rethrows -> [Value] {
+        var values: [Value] = []
+        for element in self { values.append(try await transform(element)) }
+        return values
+    }
+}
