@@ -6,7 +6,6 @@ import NIOCore
 import NIOFoundationCompat
 import NIOHTTP1
 import PushQueue
-import Synchronization
 import Testing
 
 @testable import APNSRelay
