@@ -176,6 +176,11 @@ struct FleetRelayTests {
                         }
                     }
                 }
+                // Those in flight end.
+                try await Self.until {
+                    let counts = try await fixture.base.counts()
+                    return counts.unsettled == counts.queued
+                }
                 let sent = simulator.record.pushes.count
                 for relay in relays { try await relay.post(10) }
                 try await Self.until { try await relays[1].overview().routes.contains { $0.queued >= 20 } }
