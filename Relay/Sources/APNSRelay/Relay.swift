@@ -13,7 +13,8 @@ package struct Relay: Sendable {
     private let prometheus: PrometheusMetrics
     private let metrics: RelayMetrics
     private let logger: Logger
-    private let group: APNSClientGroup
+    /// The clients of all apps. Exposed for tests.
+    let group: APNSClientGroup
     /// The times of the fleet. Tests make them shorter.
     var fleetTiming = FleetMachine.Timing()
 

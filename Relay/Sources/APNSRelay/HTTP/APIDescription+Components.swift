@@ -25,7 +25,7 @@ extension APIDescription {
           "limit":{"name":"limit","in":"query","description":"The most elements of the page.",
             "schema":{"type":"integer","minimum":1,"maximum":1000,"default":100}},
           "ifMatch":{"name":"if-match","in":"header","required":true,
-            "description":"The ETag of the settings that the new ones replace, or * for any.",
+            "description":"The ETag of the settings that the new ones replace, or * for any.","example":"*",
             "schema":{"type":"string","minLength":1}},
           "app":{"name":"app","in":"query","description":"Only pushes of this app.","schema":{"type":"string"}}}
         """#

@@ -49,7 +49,7 @@ struct SettingsRoutes: Sendable {
                 "Expected the content type application/json."
             )
         }
-        guard let condition = request.request.headers[.ifMatch] else {
+        guard let condition = request.request.headers[.ifMatch], !condition.isEmpty else {
             throw APIError(
                 .preconditionRequired,
                 .preconditionRequired,

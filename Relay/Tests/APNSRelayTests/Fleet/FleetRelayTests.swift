@@ -15,6 +15,7 @@ struct FleetRelayTests {
     /// A relay and requests to it.
     private final class Running: Sendable {
         let queue: SharedQueue
+        private let group: APNSClientGroup
         private let task: Task<Void, any Error>
         private let port: Int
 
@@ -31,6 +32,7 @@ struct FleetRelayTests {
                 expiry: .seconds(2),
                 removal: .seconds(4)
             )
+            self.group = relay.group
             let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
             self.task = Task { [relay] in
                 defer { continuation.finish() }
@@ -38,6 +40,9 @@ struct FleetRelayTests {
             }
             self.port = try #require(await ports.first { _ in true })
         }
+
+        /// The connections of each of its clients.
+        var connections: Int { self.group.settings.pool.size + self.group.settings.pool.maxOverflow }
 
         func end() async {
             self.task.cancel()
@@ -158,6 +163,7 @@ struct FleetRelayTests {
                 let settings = Self.settings(simulator, key, receiver)
                 let relays = [try await Running(settings, fixture), try await Running(settings, fixture)]
                 for relay in relays { try await Self.until { try await relay.overview().relays.count == 2 } }
+                for relay in relays { try await Self.until { relay.connections == 2 } }
                 for relay in relays { try await relay.post(50) }
                 try await Self.until { try await fixture.base.counts().unsettled == 0 }
                 #expect(simulator.record.pushes.filter(\.isProcessed).count == 100)
@@ -201,6 +207,7 @@ struct FleetRelayTests {
                 let last = try await other.overview().relays
                 #expect(last.count == 1 && last.first?.duties == ["leader", "webhooks"])
                 #expect(all.entries.allSatisfy { $0.push.outcome?.certainty == .accepted })
+                try await Self.until { other.connections == 4 }
                 await other.end()
             }
         }

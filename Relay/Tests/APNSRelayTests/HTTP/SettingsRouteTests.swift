@@ -76,6 +76,8 @@ struct SettingsRouteTests {
         try await RelayServer.run { server in
             let missing = try await self.put(server, "{}", ifMatch: nil)
             #expect(missing.status == 428 && missing.code == "preconditionRequired")
+            let empty = try await self.put(server, "{}", ifMatch: "")
+            #expect(empty.status == 428)
             for tag in ["\"abc\"", "W/\"0\"", "0", "\"\"", "*, \"abc\""] {
                 let other = try await self.put(server, "{}", ifMatch: tag)
                 #expect(other.status == 412 && other.code == "preconditionFailed", "\(tag)")

@@ -40,6 +40,7 @@ struct RelaySettingsTests {
         #expect(settings.http == HTTPSettings())
         #expect(settings.dispatch == DispatchSettings())
         #expect(settings.storage == StorageSettings())
+        #expect(settings.fleet.maxConnections == nil)
     }
 
     @Test("Settings of every group are read")
@@ -55,7 +56,8 @@ struct RelaySettingsTests {
             "http.host": "0.0.0.0", "http.port": "0", "http.maxBodyBytes": "2048", "http.idleTimeout": "5s",
             "dispatch.maxInFlight": "100", "dispatch.attemptDeadline": "10s", "dispatch.defaultDeadline": "1h",
             "storage.file": "/tmp/q.sqlite", "storage.capacity": "5", "retention.payloads": "1d",
-            "group.maxConnections": "7", "group.isolation": "perApp", "client.pool.size": "3",
+            "fleet.maxConnections": "40", "group.maxConnections": "7", "group.isolation": "perApp",
+            "client.pool.size": "3",
         ]
         let settings = try self.read(self.small.merging(more) { $1 })
         #expect(settings.apps.first?.environments == ["development": .custom(host: "localhost", port: 2198)])
@@ -73,6 +75,7 @@ struct RelaySettingsTests {
         #expect(settings.dispatch.maxInFlight == 100 && settings.dispatch.attemptDeadline == .seconds(10))
         #expect(settings.storage.file == "/tmp/q.sqlite" && settings.storage.capacity == 5)
         #expect(settings.storage.retention.payloads == .seconds(86_400))
+        #expect(settings.fleet.maxConnections == 40)
         #expect(settings.group.maxConnections == 7 && settings.group.isolation == .perApp)
         #expect(settings.group.client.pool.size == 3)
     }
@@ -84,7 +87,7 @@ struct RelaySettingsTests {
             "app.fern.environments": "moon", "callers": "x", "caller.x.token": "short", "caller.x.apps": "elm",
             "webhooks": "w", "webhook.w.url": "ftp://x", "http.port": "70000", "dispatch.maxInFlight": "many",
             "dispatch.attemptDeadline": "1y", "group.isolation": "none", "http.clientAuthoritiesFile": "/x",
-            "server.production": "a:b:c", "storage.capacity": "0",
+            "server.production": "a:b:c", "storage.capacity": "0", "fleet.maxConnections": "0",
         ])
         // One of them is the missing key of the app.
         let keys = problems.map { String($0.prefix { $0 != ":" }) }
@@ -92,7 +95,8 @@ struct RelaySettingsTests {
             keys.sorted() == [
                 "app.fern", "app.fern.environments", "apps", "apps", "caller.x.apps", "caller.x.token",
                 "dispatch.attemptDeadline",
-                "dispatch.maxInFlight", "group.isolation", "http.clientAuthoritiesFile", "http.port",
+                "dispatch.maxInFlight", "fleet.maxConnections", "group.isolation", "http.clientAuthoritiesFile",
+                "http.port",
                 "server.production", "storage.capacity", "webhook.w.url",
             ]
         )
