@@ -177,6 +177,7 @@ let package = Package(
                 "APNSRelay",
                 "JournalPushQueue",
                 "NATSPushQueue",
+                "NATSTestServer",
                 "PushQueue",
                 "SQLitePushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),

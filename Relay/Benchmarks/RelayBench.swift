@@ -6,6 +6,7 @@ import ArgumentParser
 import AsyncHTTPClient
 import Foundation
 import Logging
+import NATSTestServer
 import NIOCore
 import NIOHTTP1
 import PushQueue
@@ -16,7 +17,7 @@ struct RelayBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "relay-bench",
         abstract: "Measures the relay. Relay/bench.sh runs it beside the library's harness.",
-        subcommands: [Drain.self, Intake.self, Memory.self, Queue.self]
+        subcommands: [Drain.self, Intake.self, Memory.self, Queue.self, FleetRun.self]
     )
 }
 
@@ -58,7 +59,7 @@ struct BenchQueue {
     }
 
     /// Stores pushes, each with a payload of its own, in transactions of 1,000.
-    func fill(_ queue: SQLitePushQueue, _ count: Int) async throws {
+    func fill(_ queue: any PushQueue, _ count: Int) async throws {
         let now = SystemQueueClock().now
         for start in stride(from: 0, to: count, by: 1_000) {
             let pushes = try (start..<min(start + 1_000, count)).map { number in
@@ -70,7 +71,11 @@ struct BenchQueue {
                     ),
                     route: Route(app: "fern", environment: "production", lane: .bulk),
                     token: try DeviceToken(Self.token(number)),
-                    push: try PreparedPush(topic: "com.grasscove.Fern", pushType: .alert, payload: Self.payload(number)),
+                    push: try PreparedPush(
+                        topic: "com.grasscove.Fern",
+                        pushType: .alert,
+                        payload: Self.payload(number)
+                    ),
                     caller: "bench",
                     notBefore: now,
                     deadline: now.advanced(by: .seconds(86_400))
@@ -125,7 +130,9 @@ struct Drain: AsyncParsableCommand {
         let seconds = start.duration(to: .now) / .seconds(1)
         let rate = Int(Double(self.pushes) / seconds)
         let micros = (ProcessFigures.cpuSeconds - cpu) / Double(self.pushes) * 1e6
-        print("drained \(rate) pushes a second, \(micros.formatted(.number.precision(.fractionLength(1)))) µs of CPU each")
+        print(
+            "drained \(rate) pushes a second, \(micros.formatted(.number.precision(.fractionLength(1)))) µs of CPU each"
+        )
         running.cancel()
         _ = await running.result
     }
@@ -241,6 +248,9 @@ enum ProcessFigures {
         func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
+
+    /// User and system time of another process. Linux only; 0 elsewhere.
+    static func cpuSeconds(of process: Int32) -> Double { NATSServer.cpuSeconds(of: process) }
 
     /// Linux only; 0 elsewhere.
     static var residentMiB: Int {

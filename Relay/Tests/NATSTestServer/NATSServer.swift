@@ -115,11 +115,25 @@ package final class NATSServer: Sendable {
 
     package func resume() { self.signal(SIGCONT) }
 
-    private func signal(_ number: Int32) {
+    /// The CPU time of the broker's process.
+    package var cpuSeconds: Double { self.processIdentifier.map { Self.cpuSeconds(of: $0) } ?? 0 }
+
+    /// User and system time of a process, in seconds. Linux only; 0 elsewhere.
+    package static func cpuSeconds(of process: Int32) -> Double {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return 0 }
+        // The name, in parentheses, may contain spaces. The times are the 12th and 13th fields after it.
+        let fields = text.split(separator: ")").last?.split(separator: " ").map { Double($0) } ?? []
+        guard fields.count > 12, let user = fields[11], let system = fields[12] else { return 0 }
+        return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    private var processIdentifier: Int32? {
         let file = self.directory.appending(path: "pid").path
-        guard let text = try? String(contentsOfFile: file, encoding: .utf8),
-            let identifier = Int32(text.filter(\.isNumber))
-        else { return }
+        return (try? String(contentsOfFile: file, encoding: .utf8)).flatMap { Int32($0.filter(\.isNumber)) }
+    }
+
+    private func signal(_ number: Int32) {
+        guard let identifier = self.processIdentifier else { return }
         Foundation.kill(identifier, number)
     }
 

@@ -5,6 +5,9 @@ import Synchronization
 
 /// Stores the results of attempts. While one batch is being stored, the next one gathers.
 ///
+/// Every call of a queue that several relays share costs each of them, so there is a pause between two batches then. As
+/// places of the window become free in batches, claims and marks come in batches, too.
+///
 /// A result stays here until it is durable: while the disk is full, the outbox retries. `InFlightWindow` limits how
 /// many results there can be.
 final class Outbox: Sendable {
@@ -25,6 +28,9 @@ final class Outbox: Sendable {
         /// The batches that could not be stored at their first attempt.
         var late = 0
     }
+
+    /// The time from one batch to the next in a queue that several relays share.
+    private static let spacing = Duration.milliseconds(5)
 
     private let queue: any PushQueue
     private let metrics: RelayMetrics
@@ -66,12 +72,17 @@ final class Outbox: Sendable {
     /// Stores results until the outbox is closed and everything is stored. If the task is cancelled, results that cannot
     /// be stored at once are given up: their pushes keep their marks.
     func run() async {
+        var last: ContinuousClock.Instant?
         while true {
+            if self.queue.isShared, let last, !self.state.withLock({ $0.isClosed }) {
+                try? await Task.sleep(until: last.advanced(by: Self.spacing), clock: .continuous)
+            }
             let (entries, isClosed) = self.state.withLock { state in
                 defer { state.entries = [] }
                 return (state.entries, state.isClosed)
             }
             if !entries.isEmpty {
+                last = .now
                 await self.store(entries)
             } else if isClosed {
                 return

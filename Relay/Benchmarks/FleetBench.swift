@@ -1,0 +1,133 @@
+import APNSModel
+import APNSRelay
+import APNSSimulator
+import ArgumentParser
+import Foundation
+import Logging
+import NATSPushQueue
+import NATSTestServer
+import PushQueue
+
+/// `relay-bench fleet`
+struct FleetRun: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fleet",
+        abstract: "Sends a full queue in brokers with 1, 2 and 4 relays, each a process of its own.",
+        discussion: """
+            Brokers, relays and the simulator run on this machine. With a --delay and a small --in-flight, the round \
+            trips to APNs limit each relay; without, the cores of this machine do.
+            """
+    )
+
+    @Option(help: "The relay's program, built with the trait NATS.")
+    var relay = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "apns-relay")
+        .path
+
+    @Option(help: "The number of brokers: 1 or 3.")
+    var brokers = 1
+
+    @Option(help: "Numbers of relays, separated by commas.")
+    var relays = "1,2,4"
+
+    @Option(help: "How many pushes each run sends.")
+    var pushes = 40_000
+
+    @Option(help: "The most pushes in flight of each relay.")
+    var inFlight = 200
+
+    @Option(help: "How long the simulator waits before each response, in milliseconds.")
+    var delay = 100
+
+    func run() async throws {
+        let brokers = self.brokers == 1 ? [try NATSServer()] : try NATSServer.cluster(self.brokers)
+        var configuration = Simulator.Configuration()
+        configuration.environment = .production
+        configuration.responseDelay = .milliseconds(self.delay)
+        configuration.credential = .none
+        let simulator = try await Simulator.start(configuration)
+        var first: Double?
+        for text in self.relays.split(separator: ",") {
+            let count = Int(text) ?? 1
+            let result = try await self.measure(count, brokers, simulator)
+            first = first ?? result.rate
+            print(
+                String(
+                    format:
+                        "%d relays: %.0f pushes/s, %.2f times the first; CPU a push: relays %.0f us, brokers %.0f us",
+                    count,
+                    result.rate,
+                    result.rate / (first ?? 1),
+                    result.relays,
+                    result.brokers
+                )
+            )
+        }
+        await simulator.stop()
+        for broker in brokers { broker.kill() }
+    }
+
+    private func measure(
+        _ count: Int,
+        _ brokers: [NATSServer],
+        _ simulator: Simulator
+    ) async throws -> (rate: Double, relays: Double, brokers: Double) {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "fleet-bench-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let authority = folder.appending(path: "ca.pem")
+        try Data(simulator.certificateAuthorityPEM.utf8).write(to: authority)
+        let stream = "BENCH-\(UUID().uuidString)"
+        let urls = brokers.map(\.url)
+        let bench = try BenchQueue()
+        defer { bench.remove() }
+        var storage = bench.settings.storage
+        storage.brokers = NATSOptions(servers: urls, stream: stream, replicas: brokers.count)
+        let queue = try await storage.open(logger: bench.logger).queue
+        try await bench.fill(queue, self.pushes)
+        let environment = [
+            "APPS": "fern", "APP_FERN_TOPIC": "com.grasscove.Fern", "APP_FERN_ENVIRONMENTS": "production",
+            "SERVER_PRODUCTION": "localhost:\(simulator.port)", "CLIENT_CA_FILE": authority.path, "HTTP_PORT": "0",
+            "NATS_SERVERS": urls.joined(separator: ","), "NATS_STREAM": stream, "NATS_REPLICAS": "\(brokers.count)",
+            "DISPATCH_MAX_IN_FLIGHT": "\(self.inFlight)", "DISPATCH_BATCH": "\(max(self.inFlight / 4, 1))",
+        ]
+        let brokersBefore = brokers.map(\.cpuSeconds).reduce(0, +)
+        var processes: [Process] = []
+        for number in 0..<count {
+            let file = folder.appending(path: "\(number).sqlite").path
+            processes.append(try self.start(environment.merging(["STORAGE_FILE": file]) { $1 }))
+        }
+        defer { for process in processes { process.terminate() } }
+        while try await queue.counts().unsettled > 0 { try await Task.sleep(for: .milliseconds(20)) }
+        let cpu = processes.map { ProcessFigures.cpuSeconds(of: $0.processIdentifier) }.reduce(0, +)
+        let brokersAfter = brokers.map(\.cpuSeconds).reduce(0, +)
+        let rate = try await Self.rate(queue)
+        await queue.close()
+        let micros = 1e6 / Double(self.pushes)
+        return (rate, cpu * micros, (brokersAfter - brokersBefore) * micros)
+    }
+
+    private func start(_ environment: [String: String]) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: self.relay)
+        process.arguments = ["serve"]
+        process.environment = Dictionary(uniqueKeysWithValues: environment.map { ("APNS_RELAY_\($0)", $1) })
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        return process
+    }
+
+    /// Outcomes a second, between the first and the last tenth of them.
+    private static func rate(_ queue: any PushQueue) async throws -> Double {
+        var times: [QueueTime] = []
+        var cursor: FeedCursor?
+        while true {
+            let page = try await queue.outcomes(after: cursor, apps: nil, kind: .outcomes, limit: 10_000)
+            times += page.entries.compactMap(\.push.settledAt)
+            guard page.cursor != cursor else { break }
+            cursor = page.cursor
+        }
+        let (first, last) = (times.count / 10, times.count * 9 / 10)
+        guard last > first else { return 0 }
+        return Double(last - first) / (times[first].duration(to: times[last]) / .seconds(1))
+    }
+}
