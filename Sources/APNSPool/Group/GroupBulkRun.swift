@@ -135,11 +135,17 @@ final class GroupBulkRun: BulkEngine {
     }
 
     /// The engine's wake-up function, callable from any thread.
-    private final class EngineWake: Sendable {
-        private let wake = Mutex<(@Sendable () -> Void)?>(nil)
+    final class EngineWake: Sendable {
+        // A function that is a mutex's whole value is wrapped again at each `withLock`, so each call would take longer
+        // than the one before.
+        private struct Wake: Sendable {
+            var call: (@Sendable () -> Void)?
+        }
 
-        func set(_ wake: @escaping @Sendable () -> Void) { self.wake.withLock { $0 = wake } }
+        private let wake = Mutex(Wake())
 
-        func call() { self.wake.withLock { $0 }?() }
+        func set(_ wake: @escaping @Sendable () -> Void) { self.wake.withLock { $0.call = wake } }
+
+        func call() { self.wake.withLock { $0.call }?() }
     }
 }

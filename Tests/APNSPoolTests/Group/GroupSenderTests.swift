@@ -26,6 +26,15 @@ struct GroupSenderTests: GroupOfClients {
         }
     }
 
+    @Test("A bulk call of a group can be woken any number of times")
+    func wakes() {
+        let wake = GroupBulkRun.EngineWake()
+        let calls = Atomic<Int>(0)
+        wake.set { calls.add(1, ordering: .relaxed) }
+        for _ in 0..<500_000 { wake.call() }
+        #expect(calls.load(ordering: .relaxed) == 500_000)
+    }
+
     /// Runs `body` with a group that has one connection. A bulk call of `moss` uses it, and a bulk call of `fern` with
     /// these rows waits for its turn.
     private func withWaitingCall(

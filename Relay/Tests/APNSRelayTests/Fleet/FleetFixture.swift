@@ -14,7 +14,13 @@ final class SharedQueue: WrappingPushQueue {
     /// Fails the calls of one relay.
     let disk = FailingDisk()
     /// Called once, after the next `values` and before its result is used.
-    let afterReading = Mutex<(@Sendable () -> Void)?>(nil)
+    func afterReading(_ body: @escaping @Sendable () -> Void) { self.hook.withLock { $0.body = body } }
+
+    private struct Hook {
+        var body: (@Sendable () -> Void)?
+    }
+
+    private let hook = Mutex(Hook())
     private let isDead = Mutex(false)
 
     init(_ base: any PushQueue) {
@@ -33,7 +39,7 @@ final class SharedQueue: WrappingPushQueue {
         if self.isDead.withLock({ $0 }) { throw QueueError(code: .closed, message: "the process was killed") }
         try self.disk.check(name)
         let value = try await body()
-        if name == "values" { self.afterReading.withLock { $0.take() }?() }
+        if name == "values" { self.hook.withLock { $0.body.take() }?() }
         return value
     }
 

@@ -79,7 +79,7 @@ struct FleetSettingsTests {
             await fixture.pass(5, relay)
             let settings = FleetSettings(pausedApps: ["fern"])
             // As if the reading had begun before they were stored.
-            relay.queue.afterReading.withLock { $0 = { relay.fleet.didStore(settings.json) } }
+            relay.queue.afterReading { relay.fleet.didStore(settings.json) }
             await relay.fleet.beat()
             #expect(effects.withLock { $0?.pausedApps } == ["fern"])
         }

@@ -30,11 +30,16 @@ final class WebhookReceiver: Sendable {
     }
 
     let port: Int
-    private let state: Mutex<(deliveries: [Delivery], script: @Sendable (Int, Delivery) -> Reply)>
+    private struct State {
+        var deliveries: [Delivery] = []
+        var script: @Sendable (Int, Delivery) -> Reply
+    }
+
+    private let state: Mutex<State>
 
     private init(port: Int, script: @escaping @Sendable (Int, Delivery) -> Reply) {
         self.port = port
-        self.state = Mutex(([], script))
+        self.state = Mutex(State(script: script))
     }
 
     var url: String { "http://127.0.0.1:\(self.port)/hook" }
