@@ -194,7 +194,7 @@ let package = Package(
             path: "Benchmarks",
             swiftSettings: settings
         ),
-        // For the tests: a relay that kills itself at a named point.
+        // For the tests: a relay that kills or stops itself at a named point.
         .executableTarget(
             name: "KillableRelay",
             dependencies: [
@@ -207,6 +207,30 @@ let package = Package(
             path: "Tests/KillableRelay",
             swiftSettings: settings
         ),
+        // For tests of relays in processes of their own.
+        .target(
+            name: "RelayTestSupport",
+            dependencies: [
+                .product(name: "APNSModel", package: "swift-apns-pool"),
+                .product(name: "APNSSimulator", package: "swift-apns-pool"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOFoundationCompat", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            path: "Tests/RelayTestSupport",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "FleetTests",
+            dependencies: [
+                "KillableRelay",
+                "NATSTestServer",
+                "RelayTestSupport",
+                .product(name: "APNSSimulator", package: "swift-apns-pool"),
+            ],
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "APNSRelayTests",
             dependencies: [
@@ -214,6 +238,7 @@ let package = Package(
                 "KillableRelay",
                 "PushQueue",
                 "PushQueueConformance",
+                "RelayTestSupport",
                 "SQLitePushQueue",
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),

@@ -2,17 +2,19 @@ import APNSRelay
 import Foundation
 import PushQueue
 
-/// A relay that kills itself with SIGKILL at a named point, for tests.
+/// A relay that kills itself with SIGKILL, or stops itself with SIGSTOP, at a named point, for tests.
 ///
-/// The environment variable `KILL_AT` names the point, for example `markWritten.after:3`: after the third call of
-/// `markWritten` has returned.
+/// The environment variable `KILL_AT` or `STOP_AT` names the point, for example `markWritten.after:3`: after the third
+/// call of `markWritten` has returned.
 @main
 struct KillableRelay {
     static func main() async throws {
-        let point = ProcessInfo.processInfo.environment["KILL_AT"].flatMap(KillPoint.init)
+        let environment = ProcessInfo.processInfo.environment
+        let killPoint = environment["KILL_AT"].flatMap(KillPoint.init)
+        let stopPoint = environment["STOP_AT"].flatMap(KillPoint.init)
         try await RelayProcess.serve(try await RelayProcess.reader(file: nil)) { queue in
-            guard let point else { return queue }
-            return KillingQueue(queue, point: point)
+            guard let point = killPoint ?? stopPoint else { return queue }
+            return KillingQueue(queue, point: point, stops: killPoint == nil)
         }
     }
 }

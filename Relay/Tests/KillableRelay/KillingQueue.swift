@@ -3,15 +3,24 @@ import PushQueue
 import PushQueueConformance
 import Synchronization
 
-/// Passes each call on to a queue, and kills the process at one of them.
+/// Passes each call on to a queue, and kills or stops the process at one of them.
 final class KillingQueue: WrappingPushQueue {
     let base: any PushQueue
     private let point: KillPoint
     private let calls = Mutex(0)
 
-    init(_ base: any PushQueue, point: KillPoint) {
+    private let stops: Bool
+
+    /// - Parameter stops: whether to stop the process instead of killing it.
+    init(_ base: any PushQueue, point: KillPoint, stops: Bool) {
         self.base = base
         self.point = point
+        self.stops = stops
+    }
+
+    private func end() {
+        if self.stops { FileHandle.standardError.write(Data("STOPPING\n".utf8)) }
+        kill(getpid(), self.stops ? SIGSTOP : SIGKILL)
     }
 
     func call<Value: Sendable>(
@@ -23,9 +32,9 @@ final class KillingQueue: WrappingPushQueue {
             calls += 1
             return calls == self.point.count
         }
-        if isHere, !self.point.isAfter { kill(getpid(), SIGKILL) }
+        if isHere, !self.point.isAfter { self.end() }
         let value = try await body()
-        if isHere { kill(getpid(), SIGKILL) }
+        if isHere { self.end() }
         return value
     }
 }

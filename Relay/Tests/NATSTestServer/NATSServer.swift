@@ -85,11 +85,15 @@ package final class NATSServer: Sendable {
         process.executableURL = URL(fileURLWithPath: shell[0])
         process.arguments =
             Array(shell.dropFirst()) + [
-                "-c", mount + #""$@" & server=$!; cat; kill -9 $server; wait $server"#, "sh",
+                "-c",
+                mount
+                    + #"serve() { "$@" & server=$!; }; serve "$@"; while read -r line; do eval "$line"; : > done; done; "#
+                    + "kill -9 $server; wait $server", "sh",
                 "/usr/sbin/nats-server", "-a", "127.0.0.1", "-p", "\(self.port)",
                 "-js", "-sd", store, "-P", self.directory.appending(path: "pid").path, "-l",
                 self.directory.appending(path: "log").path,
             ] + self.arguments
+        process.currentDirectoryURL = self.directory
         process.standardInput = life
         process.standardError = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
@@ -108,6 +112,32 @@ package final class NATSServer: Sendable {
         }
         try? life?.fileHandleForWriting.close()
         while process?.isRunning == true { Thread.sleep(forTimeInterval: 0.002) }
+    }
+
+    /// Ends the broker as SIGKILL does, and starts it again with the same disk, also if that is one of its own.
+    package func restart() throws {
+        try? FileManager.default.removeItem(at: self.directory.appending(path: "log"))
+        try self.run(#"kill -9 $server; wait $server; serve "$@""#)
+        try self.wait(for: "Server is ready")
+    }
+
+    /// Fills the disk with the store, which must be one of its own, until not a byte more fits.
+    package func fillDisk() throws { try self.run("cat /dev/zero > store/ballast") }
+
+    /// Removes what ``fillDisk()`` has written.
+    package func freeDisk() throws { try self.run("rm store/ballast") }
+
+    /// Runs commands of the shell where the broker's disk is mounted.
+    private func run(_ commands: String) throws {
+        let done = self.directory.appending(path: "done")
+        try? FileManager.default.removeItem(at: done)
+        let life = self.state.withLock { $0.life }
+        try life?.fileHandleForWriting.write(contentsOf: Data("\(commands)\n".utf8))
+        for _ in 0..<3_000 {
+            if FileManager.default.fileExists(atPath: done.path) { return }
+            Thread.sleep(forTimeInterval: 0.01)
+        }
+        throw Failure(text: "the shell of the broker did not run: \(commands)")
     }
 
     /// Stops the broker's process without ending it, as a machine that hangs.

@@ -18,10 +18,8 @@ struct DispatchContext: Sendable {
 
     /// How long a claim lasts. It covers the time to the mark, including a queue that is slow for a while.
     static let claimLease = Duration.seconds(60)
-    /// How long after its deadline an attempt's outcome may still be stored: the storage may be full for a while.
-    static let settleMargin = Duration.seconds(600)
 
-    var writtenLease: Duration { self.settings.attemptDeadline + Self.settleMargin }
+    var writtenLease: Duration { self.settings.attemptDeadline + self.settings.settleMargin }
 
     /// Repeats a call of the queue until it succeeds.
     ///

@@ -213,6 +213,7 @@ extension DispatchSettings {
         settings.int("dispatch.maxInFlight", 1...100_000, into: &self.maxInFlight)
         settings.int("dispatch.batch", 1...10_000, into: &self.batch)
         settings.duration("dispatch.attemptDeadline", .seconds(1)...(.seconds(600)), into: &self.attemptDeadline)
+        settings.duration("dispatch.settleMargin", .seconds(1)...(.seconds(86_400)), into: &self.settleMargin)
         let deadlines = Duration.seconds(1)...(.seconds(366 * 86_400))
         settings.duration("dispatch.defaultDeadline", deadlines, into: &self.defaultDeadline)
         settings.duration("dispatch.maxDeadline", deadlines, into: &self.maxDeadline)

@@ -127,6 +127,9 @@ public struct DispatchSettings: Sendable, Hashable {
     public var batch = 500
     /// The time limit for one attempt, from the mark to the outcome. Default 30 s.
     public var attemptDeadline = Duration.seconds(30)
+    /// How long after its time limit an attempt's outcome may still be stored, while the storage is full or away. Then
+    /// the push ends as `unknown`, unless its relay has been started again before. Default 10 minutes.
+    public var settleMargin = Duration.seconds(600)
     /// The deadline of pushes that name none, from the moment they are stored. Default 1 day.
     public var defaultDeadline = Duration.seconds(86_400)
     /// The furthest `notBefore` and `deadline` that a push may have. Default 30 days.

@@ -2,6 +2,7 @@ import APNSModel
 import APNSSimulator
 import Foundation
 import PushQueueConformance
+import RelayTestSupport
 import Testing
 
 /// Kills the relay with SIGKILL, starts it again with the same file, and compares its outcomes with the simulator's
@@ -26,6 +27,22 @@ struct KillTests {
         )
     }
 
+    /// Waits until every push of the relay has an outcome, and compares.
+    ///
+    /// - Parameter mayRepeat: whether the owner asked for unknown pushes to be sent again.
+    private func report(
+        _ load: PushLoad,
+        _ relay: RelayUnderTest,
+        _ simulator: Simulator,
+        mayRepeat: Bool = false
+    ) async throws -> KillReport {
+        try await relay.wait(for: "all pushes have an outcome") { $0.unsettled == 0 }
+        let report = KillReport(load, try await relay.feed(), simulator)
+        #expect(report.faults == [])
+        if !mayRepeat { #expect(report.duplicates == 0) }
+        return report
+    }
+
     @Test(
         "Whichever step a kill interrupts, every acknowledged push has one outcome and none is processed twice",
         .timeLimit(.minutes(2)),
@@ -37,17 +54,17 @@ struct KillTests {
     func atEachPoint(point: String) async throws {
         let simulator = try await self.simulator()
         let relay = try self.relay(simulator)
-        let load = PushLoad(relay)
+        let load = PushLoad()
         try await relay.start(killPoint: point)
         var next = 0
-        while try await load.post(next..<(next + 100)) { next += 100 }
+        while try await load.post(next..<(next + 100), to: relay) == .acknowledged { next += 100 }
         await relay.waitForEnd()
         try await relay.start()
         // The application cannot know whether its last request was stored, and repeats it.
-        try #require(try await load.post(next..<(next + 100)))
-        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 1)
+        try #require(try await load.post(next..<(next + 100), to: relay) == .acknowledged)
+        let report = try await self.report(load, relay, simulator)
         print("\(point): \(report)")
-        let unknown = report.outcomes["unknown"] ?? 0
+        let unknown = report.unknown
         #expect(unknown <= Self.maxInFlight)
         // What was not marked is sent.
         if !point.hasPrefix("markWritten.after"), !point.hasPrefix("settle") { #expect(unknown < report.pushes) }
@@ -64,13 +81,13 @@ struct KillTests {
         let simulator = try await self.simulator()
         simulator.inject(.refuse(count: 100_000))
         let relay = try self.relay(simulator, ["DISPATCH_ATTEMPT_DEADLINE": "1s"])
-        let load = PushLoad(relay)
+        let load = PushLoad()
         try await relay.start(killPoint: point)
-        try #require(try await load.post(0..<100))
+        try #require(try await load.post(0..<100, to: relay) == .acknowledged)
         await relay.waitForEnd()
         simulator.removeFaults()
         try await relay.start()
-        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 1)
+        let report = try await self.report(load, relay, simulator)
         print("\(point): \(report)")
         try await relay.clear()
         await simulator.stop()
@@ -84,7 +101,7 @@ struct KillTests {
         print("SEED=\(seed)")
         let simulator = try await self.simulator()
         let relay = try self.relay(simulator)
-        let load = PushLoad(relay)
+        let load = PushLoad()
         var next = 0
         for _ in 0..<kills {
             try await relay.start()
@@ -93,14 +110,14 @@ struct KillTests {
                 try await Task.sleep(for: moment)
                 await relay.kill()
             }
-            while try await load.post(next..<(next + 100)) { next += 100 }
+            while try await load.post(next..<(next + 100), to: relay) == .acknowledged { next += 100 }
             try await killer.value
         }
         try await relay.start()
-        try #require(try await load.post(next..<(next + 100)))
-        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: kills)
+        try #require(try await load.post(next..<(next + 100), to: relay) == .acknowledged)
+        let report = try await self.report(load, relay, simulator)
         print("\(report)")
-        #expect((report.outcomes["unknown"] ?? 0) <= kills * Self.maxInFlight)
+        #expect(report.unknown <= kills * Self.maxInFlight)
         #expect((report.outcomes["accepted"] ?? 0) > report.pushes / 2)
         try await relay.clear()
         await simulator.stop()
@@ -110,12 +127,12 @@ struct KillTests {
     func resendsUnknown() async throws {
         let simulator = try await self.simulator(delay: .milliseconds(200))
         let relay = try self.relay(simulator)
-        let load = PushLoad(relay, resendsUnknown: true)
+        let load = PushLoad(resendsUnknown: true)
         try await relay.start(killPoint: "settle.before:1")
-        try #require(try await load.post(0..<500))
+        try #require(try await load.post(0..<500, to: relay) == .acknowledged)
         await relay.waitForEnd()
         try await relay.start()
-        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 1, mayRepeat: true)
+        let report = try await self.report(load, relay, simulator, mayRepeat: true)
         print("\(report)")
         #expect(report.outcomes == ["accepted": 500])
         #expect(report.duplicates > 0 && report.duplicates <= Self.maxInFlight)
@@ -127,14 +144,14 @@ struct KillTests {
     func graceful() async throws {
         let simulator = try await self.simulator()
         let relay = try self.relay(simulator)
-        let load = PushLoad(relay)
+        let load = PushLoad()
         try await relay.start()
         for start in stride(from: 0, to: 3_000, by: 500) {
-            try #require(try await load.post(start..<(start + 500)))
+            try #require(try await load.post(start..<(start + 500), to: relay) == .acknowledged)
         }
         await relay.terminate()
         try await relay.start()
-        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 0)
+        let report = try await self.report(load, relay, simulator)
         print("\(report)")
         #expect(report.outcomes == ["accepted": 3_000])
         try await relay.clear()
@@ -146,15 +163,15 @@ struct KillTests {
         let simulator = try await self.simulator()
         await simulator.stopListening()
         let relay = try self.relay(simulator, ["DISPATCH_ATTEMPT_DEADLINE": "2s"])
-        let load = PushLoad(relay)
+        let load = PushLoad()
         try await relay.start()
-        try #require(try await load.post(0..<1_000))
+        try #require(try await load.post(0..<1_000, to: relay) == .acknowledged)
         // While the route is paused, nothing waits behind a mark.
-        try await load.wait { $0.written == 0 && $0.queued == 1_000 && $0.isPaused }
+        try await relay.wait(for: "the state before the kill") { $0.written == 0 && $0.queued == 1_000 && $0.isPaused }
         await relay.kill()
         try await relay.start()
         await simulator.startListening()
-        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 1)
+        let report = try await self.report(load, relay, simulator)
         print("\(report)")
         #expect(report.outcomes == ["accepted": 1_000])
         try await relay.clear()
@@ -166,17 +183,17 @@ struct KillTests {
         let simulator = try await self.simulator()
         simulator.inject(Fault(.stall(), when: .next(100_000)))
         let relay = try self.relay(simulator, ["DISPATCH_SHUTDOWN_TIMEOUT": "6s"])
-        let load = PushLoad(relay)
+        let load = PushLoad()
         try await relay.start()
-        try #require(try await load.post(0..<500))
-        try await load.wait { $0.written > 0 }
+        try #require(try await load.post(0..<500, to: relay) == .acknowledged)
+        try await relay.wait(for: "the state before the kill") { $0.written > 0 }
         await relay.terminate()
         #expect(relay.exitStatus == 0)
         simulator.removeFaults()
         try await relay.start()
         let recovered = relay.output.contains("unknown=0")
         #expect(recovered, "a push was left with a mark and without an outcome: \(relay.output)")
-        let report = try KillReport.check(load, try await load.outcomes(), simulator, kills: 0)
+        let report = try await self.report(load, relay, simulator)
         print("\(report)")
         try await relay.clear()
         await simulator.stop()

@@ -54,7 +54,8 @@ struct RelaySettingsTests {
             "webhook.crm.secret": "0123456789abcdef01234567", "webhook.crm.onlyInvalidTokens": "true",
             "webhook.crm.timeout": "3s", "webhook.crm.giveUpAfter": "2h", "webhook.crm.apps": "fern",
             "http.host": "0.0.0.0", "http.port": "0", "http.maxBodyBytes": "2048", "http.idleTimeout": "5s",
-            "dispatch.maxInFlight": "100", "dispatch.attemptDeadline": "10s", "dispatch.defaultDeadline": "1h",
+            "dispatch.maxInFlight": "100", "dispatch.attemptDeadline": "10s", "dispatch.settleMargin": "5s",
+            "dispatch.defaultDeadline": "1h",
             "storage.file": "/tmp/q.sqlite", "storage.capacity": "5", "retention.payloads": "1d",
             "fleet.maxConnections": "40", "group.maxConnections": "7", "group.isolation": "perApp",
             "client.pool.size": "3",
@@ -73,6 +74,7 @@ struct RelaySettingsTests {
         #expect(settings.http.host == "0.0.0.0" && settings.http.port == 0 && settings.http.maxBodyBytes == 2_048)
         #expect(settings.http.idleTimeout == .seconds(5))
         #expect(settings.dispatch.maxInFlight == 100 && settings.dispatch.attemptDeadline == .seconds(10))
+        #expect(settings.dispatch.settleMargin == .seconds(5))
         #expect(settings.storage.file == "/tmp/q.sqlite" && settings.storage.capacity == 5)
         #expect(settings.storage.retention.payloads == .seconds(86_400))
         #expect(settings.fleet.maxConnections == 40)

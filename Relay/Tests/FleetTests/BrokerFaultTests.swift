@@ -1,0 +1,131 @@
+#if NATS
+    import NATSTestServer
+    import RelayTestSupport
+    import Testing
+
+    /// Relays under load whose brokers fail.
+    @Suite(.timeLimit(.minutes(4))) struct BrokerFaultTests {
+        @Test("A broker that is killed and comes back costs no push")
+        func killed() async throws {
+            let broker = try await blocking { try NATSServer() }
+            let fleet = try FleetUnderTest(try await FleetUnderTest.simulator(), brokers: [broker.url])
+            try await fleet.start()
+            try await fleet.underLoad {
+                for round in 0..<5 {
+                    try await fleet.waitForAcknowledgements(200)
+                    broker.kill()
+                    // The outage itself: none, and up to four seconds.
+                    try await Task.sleep(for: .seconds(round))
+                    try await blocking { try broker.start() }
+                }
+            }
+            try await fleet.check()
+            try await fleet.clear()
+        }
+
+        @Test("While the broker's disk is full, pushes are refused; when there is room, everything goes on")
+        func fullDisk() async throws {
+            let broker = try await blocking { try NATSServer(storeBytes: 64 << 20) }
+            let fleet = try FleetUnderTest(
+                try await FleetUnderTest.simulator(),
+                brokers: [broker.url],
+                settings: ["NATS_TIMEOUT": "4s"]
+            )
+            try await fleet.start()
+            try await fleet.underLoad {
+                for _ in 0..<2 {
+                    try await fleet.waitForAcknowledgements(300)
+                    let refused = fleet.load.statuses[503] ?? 0
+                    try await blocking { try broker.fillDisk() }
+                    try await wait(for: "pushes are refused") { (fleet.load.statuses[503] ?? 0) > refused + 3 }
+                    try await blocking { try broker.freeDisk() }
+                    try await fleet.waitForAcknowledgements(300)
+                }
+            }
+            try await fleet.check()
+            try await fleet.clear()
+        }
+
+        @Test("Commands that are appended again and again have one effect")
+        func redelivery() async throws {
+            let broker = try await blocking { try NATSServer() }
+            // Brokers drop copies of a message within this time. Here, they store almost all of them.
+            _ = try await blocking {
+                try broker.request(
+                    "$JS.API.STREAM.CREATE.APNS_RELAY",
+                    """
+                    {"name":"APNS_RELAY","subjects":["APNS_RELAY.journal"],"retention":"limits","discard":"new",\
+                    "storage":"file","num_replicas":1,"max_age":0,"max_msgs":-1,"max_bytes":-1,"max_consumers":-1,\
+                    "duplicate_window":100000000}
+                    """
+                )
+            }
+            let proxy = try TestProxy(to: broker.port)
+            let fleet = try FleetUnderTest(
+                try await FleetUnderTest.simulator(),
+                brokers: ["nats://127.0.0.1:\(proxy.port)"]
+            )
+            try await fleet.start()
+            try await fleet.underLoad {
+                try await fleet.waitForAcknowledgements(300)
+                broker.pause()
+                // The condition itself.
+                try await Task.sleep(for: .seconds(12))
+                broker.resume()
+                try await fleet.waitForAcknowledgements(300)
+                // What the relays append is stored, but they cannot read it: all growth is copies.
+                proxy.cutToClient()
+                try await Task.sleep(for: .seconds(4))
+                let before = try await self.entries(broker)
+                try await wait(for: "copies are stored") { try await self.entries(broker) > before + 3 }
+                try await Task.sleep(for: .seconds(4))
+                proxy.heal()
+                try await fleet.waitForAcknowledgements(300)
+            }
+            try await fleet.check()
+            try await fleet.clear()
+            proxy.close()
+        }
+
+        private func entries(_ broker: NATSServer) async throws -> Int {
+            let info = try await blocking { try broker.request("$JS.API.STREAM.INFO.APNS_RELAY") }
+            let match = try #require(info.firstMatch(of: /"messages":(\d+)/), "\(info)")
+            return try #require(Int(match.1))
+        }
+
+        @Test("Of three brokers, each may be killed while the others run")
+        func cluster() async throws {
+            let brokers = try await blocking { try NATSServer.cluster() }
+            let fleet = try FleetUnderTest(
+                try await FleetUnderTest.simulator(),
+                brokers: brokers.map(\.url),
+                settings: ["NATS_REPLICAS": "3"]
+            )
+            try await fleet.start()
+            try await fleet.underLoad {
+                for _ in 0..<2 {
+                    try await fleet.waitForAcknowledgements(300)
+                    let leader = try #require(try await self.leader(brokers))
+                    leader.kill()
+                    try await fleet.waitForAcknowledgements(300)
+                    try await blocking { try leader.start() }
+                }
+            }
+            try await fleet.check()
+            try await fleet.clear()
+        }
+
+        /// The broker that leads the stream, once there is one.
+        private func leader(_ brokers: [NATSServer]) async throws -> NATSServer? {
+            var leader: NATSServer?
+            try await wait(for: "the stream has a leader") {
+                let name = try await blocking { try brokers[0].leader(of: "APNS_RELAY") }
+                leader = name.flatMap { Int($0.filter(\.isNumber)) }.flatMap {
+                    brokers.indices.contains($0) ? brokers[$0] : nil
+                }
+                return leader != nil
+            }
+            return leader
+        }
+    }
+#endif

@@ -1,0 +1,190 @@
+#if NATS
+    import APNSSimulator
+    import Dispatch
+    import Foundation
+    import RelayTestSupport
+    import Synchronization
+    import Testing
+
+    /// Relays in processes of their own that share a queue, a simulated APNs, and applications that hand pushes in.
+    final class FleetUnderTest: Sendable {
+        /// The most pushes of each relay that are marked and have no outcome.
+        static let maxInFlight = 200
+
+        let simulator: Simulator
+        let relays: [RelayUnderTest]
+        let load = PushLoad()
+        private let nextNumber = Mutex(0)
+
+        /// - Parameters:
+        ///   - simulator: what stands in for APNs.
+        ///   - brokers: the addresses of the brokers.
+        ///   - settings: settings of all relays, as environment variables without the prefix.
+        ///   - first: settings of the first relay.
+        init(
+            _ simulator: Simulator,
+            brokers: [String],
+            settings: [String: String] = [:],
+            first: [String: String] = [:]
+        ) throws {
+            let common = [
+                "NATS_SERVERS": brokers.joined(separator: ","), "DISPATCH_MAX_IN_FLIGHT": "\(Self.maxInFlight)",
+                "DISPATCH_BATCH": "50",
+            ].merging(settings) { $1 }
+            self.simulator = simulator
+            self.relays = try (0..<3).map { number in
+                try RelayUnderTest(
+                    port: simulator.port,
+                    certificateAuthority: simulator.certificateAuthorityPEM,
+                    settings: number == 0 ? common.merging(first) { $1 } : common
+                )
+            }
+        }
+
+        static func simulator(delay: Duration = .milliseconds(5)) async throws -> Simulator {
+            var configuration = Simulator.Configuration()
+            configuration.credential = .none
+            configuration.environment = .production
+            configuration.responseDelay = delay
+            return try await Simulator.start(configuration)
+        }
+
+        func start() async throws {
+            for relay in self.relays { try await relay.start() }
+        }
+
+        func clear() async throws {
+            for relay in self.relays { try await relay.clear() }
+            await self.simulator.stop()
+        }
+
+        // MARK: Load
+
+        /// Runs a body while three applications hand pushes in. An application that is refused tries the next relay.
+        ///
+        /// - Parameters:
+        ///   - batch: the pushes of a request.
+        ///   - pause: how long an application waits between its requests.
+        ///   - relays: who gets the pushes; nil for all relays.
+        func underLoad(
+            batch: Int = 20,
+            pause: Duration = .milliseconds(150),
+            to relays: [RelayUnderTest]? = nil,
+            _ body: () async throws -> Void
+        ) async throws {
+            let end = LoadEnd()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for application in 0..<3 {
+                    group.addTask {
+                        var turn = application
+                        while !end.isReached {
+                            try await self.post(batch, to: relays ?? self.relays, &turn)
+                            try await Task.sleep(for: pause)
+                        }
+                    }
+                }
+                defer { end.reach() }
+                try await body()
+                end.reach()
+                try await group.waitForAll()
+            }
+        }
+
+        /// Hands pushes in until a relay has acknowledged them.
+        func post(_ count: Int, to relays: [RelayUnderTest], _ turn: inout Int) async throws {
+            let numbers = self.nextNumber.withLock { next in
+                defer { next += count }
+                return next..<(next + count)
+            }
+            while true {
+                try Task.checkCancellation()
+                turn += 1
+                if try await self.load.post(numbers, to: relays[turn % relays.count]) == .acknowledged { return }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+        }
+
+        /// Waits until more pushes were acknowledged.
+        func waitForAcknowledgements(_ count: Int) async throws {
+            let goal = self.load.ids.count + count
+            try await wait(for: "\(count) more pushes are acknowledged") { self.load.ids.count >= goal }
+        }
+
+        /// Waits until a relay has more outcomes in its feed.
+        func waitForOutcomes(_ count: Int, at relay: RelayUnderTest) async throws {
+            let goal = try await relay.feed().count + count
+            try await wait(for: "\(count) more pushes have an outcome") { try await relay.feed().count >= goal }
+        }
+
+        // MARK: Results
+
+        /// Waits until each acknowledged push has an outcome in the feeds of all relays, and compares.
+        ///
+        /// - Parameters:
+        ///   - unknown: how many pushes may end as unknown; all others must be accepted.
+        ///   - relays: whose feeds to read; nil for all relays.
+        @discardableResult
+        func check(
+            unknownAtMost unknown: Int = 0,
+            of relays: [RelayUnderTest]? = nil,
+            limit: Duration = .seconds(90),
+            _ test: String = #function
+        ) async throws -> KillReport {
+            let count = self.load.ids.count
+            var feeds: [[SettledPush]] = []
+            for relay in relays ?? self.relays {
+                var feed: [SettledPush] = []
+                try await wait(for: "each of \(count) pushes has an outcome", limit: limit) {
+                    guard try await relay.depth().unsettled == 0 else { return false }
+                    feed = try await relay.feed()
+                    return feed.count >= count
+                } explanation: {
+                    "\(try await relay.depth()), \(try await relay.feed().count) outcomes; \(relay.output.suffix(6_000))"
+                }
+                feeds.append(feed)
+            }
+            for feed in feeds.dropFirst() { #expect(feed == feeds.first, "the feeds differ") }
+            let report = KillReport(self.load, feeds.first ?? [], self.simulator)
+            print("\(test): \(report); responses \(self.load.statuses)")
+            #expect(report.faults == [])
+            #expect(report.duplicates == 0)
+            #expect(report.unknown <= unknown)
+            #expect(report.unknown + (report.outcomes["accepted"] ?? 0) == count)
+            return report
+        }
+    }
+
+    /// Whether applications should hand in no more pushes.
+    private final class LoadEnd: Sendable {
+        private let state = Mutex(false)
+
+        var isReached: Bool { self.state.withLock { $0 } }
+
+        func reach() { self.state.withLock { $0 = true } }
+    }
+
+    /// Polls until a condition holds.
+    ///
+    /// - Throws: if it does not hold within the limit.
+    func wait(
+        for purpose: String,
+        limit: Duration = .seconds(90),
+        _ condition: () async throws -> Bool,
+        explanation: () async throws -> String = { "" }
+    ) async throws {
+        let start = ContinuousClock.now
+        while try await !condition() {
+            guard start.duration(to: .now) < limit else {
+                throw RelayTestFailure("\(purpose): this did not happen in \(limit). \(try await explanation())")
+            }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    /// Runs code that blocks, such as the start of a broker, on a thread of its own.
+    func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
+        }
+    }
+#endif

@@ -1,0 +1,108 @@
+#if NATS
+    import NATSTestServer
+    import RelayTestSupport
+    import Testing
+
+    /// Relays that race, are replaced, stop, or die.
+    @Suite(.timeLimit(.minutes(4))) struct RelayFaultTests {
+        @Test("Relays that race for single pushes send each once")
+        func race() async throws {
+            let broker = try await blocking { try NATSServer() }
+            let fleet = try FleetUnderTest(try await FleetUnderTest.simulator(), brokers: [broker.url])
+            try await fleet.start()
+            try await fleet.underLoad(batch: 1, pause: .zero) { try await fleet.waitForAcknowledgements(500) }
+            let report = try await fleet.check()
+            #expect(report.outcomes["accepted"] == report.pushes)
+            try await fleet.clear()
+        }
+
+        @Test("A relay whose claims have expired cannot mark them, and sends none of the pushes")
+        func staleClaims() async throws {
+            let broker = try await blocking { try NATSServer() }
+            let fleet = try FleetUnderTest(try await FleetUnderTest.simulator(), brokers: [broker.url])
+            let stopped = fleet.relays[0]
+            let others = Array(fleet.relays[1...])
+            for relay in others { try await relay.start() }
+            try await stopped.start(stopPoint: "markWritten.before:1")
+            try await fleet.underLoad(to: others) { try await stopped.waitForStop() }
+            // A minute: then the claims of the stopped relay end, and the others send its pushes.
+            try await fleet.check(of: others, limit: .seconds(150))
+            stopped.resume()
+            var turn = 0
+            try await fleet.post(20, to: [stopped], &turn)
+            try await fleet.check()
+            try await fleet.clear()
+        }
+
+        @Test("A relay that hangs between the mark and the attempt sends each push at most once")
+        func staleMarks() async throws {
+            let broker = try await blocking { try NATSServer() }
+            let fleet = try FleetUnderTest(
+                try await FleetUnderTest.simulator(),
+                brokers: [broker.url],
+                settings: ["DISPATCH_ATTEMPT_DEADLINE": "2s", "DISPATCH_SETTLE_MARGIN": "3s"]
+            )
+            let stopped = fleet.relays[0]
+            let others = Array(fleet.relays[1...])
+            for relay in others { try await relay.start() }
+            try await stopped.start(stopPoint: "markWritten.after:2")
+            try await fleet.underLoad(to: others) { try await stopped.waitForStop() }
+            let unknown = FleetUnderTest.maxInFlight
+            let report = try await fleet.check(unknownAtMost: unknown, of: others, limit: .seconds(150))
+            #expect(report.unknown > 0)
+            // It may send what it has marked: these pushes are unknown, and stay so.
+            stopped.resume()
+            var turn = 0
+            try await fleet.post(20, to: [stopped], &turn)
+            let later = try await fleet.check(unknownAtMost: unknown)
+            #expect(later.unknown == report.unknown)
+            try await fleet.clear()
+        }
+
+        @Test("A rolling update under load delays pushes and leaves none unknown")
+        func rollingUpdate() async throws {
+            let broker = try await blocking { try NATSServer() }
+            let fleet = try FleetUnderTest(try await FleetUnderTest.simulator(), brokers: [broker.url])
+            try await fleet.start()
+            try await fleet.underLoad {
+                for relay in fleet.relays + fleet.relays {
+                    try await fleet.waitForAcknowledgements(100)
+                    await relay.terminate()
+                    #expect(relay.exitStatus == 0)
+                    try await relay.start()
+                }
+            }
+            try await fleet.check()
+            try await fleet.clear()
+        }
+
+        @Test("What relays that never come back have claimed is sent by others, and what they have marked is unknown")
+        func lostRelays() async throws {
+            let broker = try await blocking { try NATSServer() }
+            let fleet = try FleetUnderTest(
+                try await FleetUnderTest.simulator(),
+                brokers: [broker.url],
+                settings: ["DISPATCH_ATTEMPT_DEADLINE": "2s", "DISPATCH_SETTLE_MARGIN": "5s"]
+            )
+            try await fleet.relays[0].start(killPoint: "markWritten.after:2")
+            try await fleet.relays[1].start(killPoint: "claim.after:2")
+            try await fleet.relays[2].start()
+            try await fleet.underLoad {
+                await fleet.relays[0].waitForEnd()
+                await fleet.relays[1].waitForEnd()
+            }
+            try fleet.relays[0].removeFile()
+            try fleet.relays[1].removeFile()
+            // A replacement with an empty file reads the journal from its beginning.
+            try await fleet.relays[0].start()
+            let unknown = 2 * FleetUnderTest.maxInFlight
+            let report = try await fleet.check(
+                unknownAtMost: unknown,
+                of: [fleet.relays[0], fleet.relays[2]],
+                limit: .seconds(150)
+            )
+            #expect(report.unknown > 0)
+            try await fleet.clear()
+        }
+    }
+#endif

@@ -1,0 +1,48 @@
+import Foundation
+
+extension NATSServer {
+    /// Sends a request in NATS' own protocol, and returns the response. Blocks.
+    package func request(_ subject: String, _ body: String = "") throws -> String {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw Failure(text: "no socket") }
+        defer { close(descriptor) }
+        var limit = timeval(tv_sec: 5, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        address.sin_port = UInt16(clamping: self.port).bigEndian
+        let isConnected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        let request =
+            "CONNECT {\"verbose\":false}\r\nSUB _INBOX.test 1\r\n"
+            + "PUB \(subject) _INBOX.test \(body.utf8.count)\r\n\(body)\r\n"
+        let bytes = Array(request.utf8)
+        guard isConnected, send(descriptor, bytes, bytes.count, 0) == bytes.count else {
+            throw Failure(text: "the broker on port \(self.port) cannot be reached")
+        }
+        var received = ""
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            guard count > 0 else { throw Failure(text: "no response to \(subject): \(received)") }
+            received += String(decoding: buffer[..<count], as: UTF8.self)
+            // MSG subject sid length, and the body on a line of its own.
+            guard let head = received.range(of: "MSG _INBOX.test 1 "),
+                let end = received.range(of: "\r\n", range: head.upperBound..<received.endIndex),
+                let length = Int(received[head.upperBound..<end.lowerBound])
+            else { continue }
+            let rest = received[end.upperBound...].utf8
+            if rest.count >= length { return String(decoding: rest.prefix(length), as: UTF8.self) }
+        }
+    }
+
+    /// The name of the broker that leads a stream; nil if there is none now. Blocks.
+    package func leader(of stream: String) throws -> String? {
+        let response = try self.request("$JS.API.STREAM.INFO.\(stream)")
+        return response.firstMatch(of: /"leader":"([^"]+)"/).map { String($0.1) }
+    }
+}

@@ -1,0 +1,133 @@
+import AsyncHTTPClient
+package import Foundation
+import NIOCore
+import NIOFoundationCompat
+import NIOHTTP1
+import Synchronization
+
+/// A relay in a process of its own, which a test can kill and start again with the same file.
+package final class RelayUnderTest: Sendable {
+    package let folder: URL
+    private let environment: [String: String]
+    private let current = Mutex<RunningProcess?>(nil)
+    private let client = HTTPClient(eventLoopGroupProvider: .singleton)
+
+    /// - Parameters:
+    ///   - port: the port of the simulated APNs.
+    ///   - certificateAuthority: the simulator's certificate authority in PEM form.
+    ///   - settings: more environment variables, without the prefix `APNS_RELAY_`.
+    package init(port: Int, certificateAuthority: String, settings: [String: String] = [:]) throws {
+        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        let authority = self.folder.appendingPathComponent("ca.pem")
+        try Data(certificateAuthority.utf8).write(to: authority)
+        let values = [
+            "APPS": "fern", "APP_FERN_TOPIC": "com.grasscove.Fern", "APP_FERN_ENVIRONMENTS": "production",
+            "SERVER_PRODUCTION": "localhost:\(port)", "CLIENT_CA_FILE": authority.path, "HTTP_PORT": "0",
+            "STORAGE_FILE": self.folder.appendingPathComponent("queue.sqlite").path,
+        ].merging(settings) { $1 }
+        self.environment = Dictionary(uniqueKeysWithValues: values.map { ("APNS_RELAY_\($0)", $1) })
+    }
+
+    /// Starts the process and waits until it listens.
+    ///
+    /// - Parameters:
+    ///   - killPoint: where it kills itself, as `KillPoint` reads it; nil for never.
+    ///   - stopPoint: where it stops itself until ``resume()``; nil for never.
+    package func start(killPoint: String? = nil, stopPoint: String? = nil) async throws {
+        var environment = self.environment
+        environment["KILL_AT"] = killPoint
+        environment["STOP_AT"] = stopPoint
+        let process = try RunningProcess.start("KillableRelay", environment)
+        self.current.withLock { $0 = process }
+        guard await process.waitForPort() else {
+            throw RelayTestFailure("the relay did not start: \(process.output)")
+        }
+    }
+
+    /// The log of the current process.
+    package var output: String { self.current.withLock { $0?.output ?? "" } }
+
+    /// Whether the process has ended.
+    package var hasEnded: Bool { self.current.withLock { $0?.hasEnded ?? true } }
+
+    /// The exit status of the process; nil while it runs, and after a signal.
+    package var exitStatus: Int32? { self.current.withLock { $0?.exitStatus } }
+
+    /// The most bytes of memory that the process has had; nil where the system does not say.
+    package var peakMemory: Int? { self.current.withLock { $0?.peakMemory } }
+
+    package func kill() async {
+        let process = self.current.withLock { $0 }
+        process?.signal(SIGKILL)
+        await process?.waitForEnd()
+    }
+
+    package func terminate() async {
+        let process = self.current.withLock { $0 }
+        process?.signal(SIGTERM)
+        await process?.waitForEnd()
+    }
+
+    /// Lets a process that has stopped itself go on.
+    package func resume() { self.current.withLock { $0 }?.signal(SIGCONT) }
+
+    package func waitForEnd() async { await self.current.withLock { $0 }?.waitForEnd() }
+
+    /// Waits until the process has stopped itself, as `start` says.
+    package func waitForStop() async throws {
+        let process = self.current.withLock { $0 }
+        // The process writes this just before.
+        guard await process?.waitForOutput("STOPPING") == true else {
+            throw RelayTestFailure("the relay did not stop itself: \(self.output)")
+        }
+    }
+
+    /// Ends the process and removes the folder.
+    package func clear() async throws {
+        await self.kill()
+        try await self.client.shutdown()
+        try FileManager.default.removeItem(at: self.folder)
+    }
+
+    /// Removes the relay's file, as the loss of its disk does.
+    package func removeFile() throws {
+        for file in try FileManager.default.contentsOfDirectory(atPath: self.folder.path)
+        where file.hasPrefix("queue.sqlite") {
+            try FileManager.default.removeItem(at: self.folder.appendingPathComponent(file))
+        }
+    }
+
+    // MARK: Requests
+
+    package struct Response {
+        package var status: Int
+        package var body: Data
+        package var text: String { String(decoding: self.body, as: UTF8.self) }
+    }
+
+    /// - Throws: an error if the relay cannot be reached or ends before it has responded.
+    package func request(
+        _ method: String,
+        _ path: String,
+        body: String? = nil,
+        type: String? = nil
+    ) async throws -> Response {
+        guard let port = self.current.withLock({ $0?.port }) else {
+            throw RelayTestFailure("the relay was not started")
+        }
+        var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
+        request.method = .RAW(value: method)
+        if let body { request.body = .bytes(ByteBuffer(string: body)) }
+        if let type { request.headers.add(name: "content-type", value: type) }
+        let response = try await self.client.execute(request, timeout: .seconds(60))
+        let buffer = try await response.body.collect(upTo: 64 << 20)
+        return Response(status: Int(response.status.code), body: Data(buffer: buffer))
+    }
+
+    package func json<Value: Decodable>(_ type: Value.Type, _ path: String) async throws -> Value {
+        let response = try await self.request("GET", path)
+        guard response.status == 200 else { throw RelayTestFailure("\(path): \(response.text)") }
+        return try JSONDecoder().decode(type, from: response.body)
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import Synchronization
+
+/// A child process whose standard error is read.
+final class RunningProcess: Sendable {
+    private struct State {
+        var output = ""
+        var port: Int?
+        var hasEnded = false
+        var exitStatus: Int32?
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+    private let pid = Mutex<Int32>(0)
+
+    static func start(_ name: String, _ environment: [String: String]) throws -> RunningProcess {
+        let running = RunningProcess()
+        let process = Process()
+        process.executableURL = Self.folder.appendingPathComponent(name)
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        let pipe = Pipe()
+        process.standardError = pipe
+        process.standardOutput = FileHandle.nullDevice
+        pipe.fileHandleForReading.readabilityHandler = { handle in
+            let data = handle.availableData
+            if data.isEmpty { handle.readabilityHandler = nil } else { running.read(data) }
+        }
+        process.terminationHandler = { running.end($0.terminationReason == .exit ? $0.terminationStatus : nil) }
+        try process.run()
+        running.pid.withLock { $0 = process.processIdentifier }
+        return running
+    }
+
+    /// The folder of the built products.
+    private static var folder: URL {
+        URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+    }
+
+    /// The most bytes of memory that the process has had; nil where the system does not say.
+    var peakMemory: Int? {
+        let pid = self.pid.withLock { $0 }
+        let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
+        let line = status?.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        return line.flatMap { Int($0.filter(\.isNumber)) }.map { $0 * 1_024 }
+    }
+
+    var output: String { self.state.withLock { $0.output } }
+    var port: Int? { self.state.withLock { $0.port } }
+    var hasEnded: Bool { self.state.withLock { $0.hasEnded } }
+    var exitStatus: Int32? { self.state.withLock { $0.exitStatus } }
+
+    func signal(_ signal: Int32) {
+        let pid = self.pid.withLock { $0 }
+        if pid > 0, !self.hasEnded { Foundation.kill(pid, signal) }
+    }
+
+    func waitForEnd() async {
+        await self.wait { $0.hasEnded }
+    }
+
+    /// - Returns: false if the process ended before it wrote the text.
+    func waitForOutput(_ text: String) async -> Bool {
+        await self.wait { $0.output.contains(text) || $0.hasEnded }
+        return self.output.contains(text)
+    }
+
+    /// - Returns: false if the process ended before it listened.
+    func waitForPort() async -> Bool {
+        await self.wait { $0.port != nil || $0.hasEnded }
+        return self.port != nil
+    }
+
+    private func wait(_ condition: @Sendable (State) -> Bool) async {
+        while true {
+            let isDone = self.state.withLock { condition($0) }
+            if isDone { return }
+            await withCheckedContinuation { continuation in
+                let isDone = self.state.withLock { state in
+                    guard !condition(state) else { return true }
+                    state.waiting.append(continuation)
+                    return false
+                }
+                if isDone { continuation.resume() }
+            }
+        }
+    }
+
+    private func read(_ data: Data) {
+        self.change { state in
+            state.output += String(decoding: data, as: UTF8.self)
+            if state.port == nil, let match = state.output.firstMatch(of: /url=https?:\/\/[^ ]*:(\d+) .*is listening/) {
+                state.port = Int(match.1)
+            }
+        }
+    }
+
+    private func end(_ status: Int32?) {
+        self.change { state in
+            state.exitStatus = status
+            state.hasEnded = true
+        }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        let waiting = self.state.withLock { state in
+            body(&state)
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+}
