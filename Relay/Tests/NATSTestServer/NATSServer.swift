@@ -97,6 +97,11 @@ package final class NATSServer: Sendable {
         process.standardInput = life
         process.standardError = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
+        // Threads of Dispatch block all signals, and the shell would inherit that and never see that the broker has ended.
+        var (none, mask) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &mask)
+        defer { pthread_sigmask(SIG_SETMASK, &mask, nil) }
         try process.run()
         self.state.withLock { state in
             state.process = process
