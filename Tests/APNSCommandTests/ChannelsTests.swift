@@ -116,6 +116,9 @@ struct ChannelsTests {
         simulator.interrupt()
         let result = await simulator.end()
         #expect(result.status == 0)
-        #expect(result.lines.last == "0 pushes received, 0 of them accepted, 2 connections, 2 channel calls")
+        #expect(
+            result.lines.last
+                == "0 pushes received, 0 of them accepted, 2 connections, 2 provider tokens, 2 channel calls"
+        )
     }
 }

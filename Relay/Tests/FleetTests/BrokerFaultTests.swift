@@ -20,7 +20,7 @@
                 }
             }
             try await fleet.check()
-            try await fleet.clear()
+            await fleet.end()
         }
 
         @Test("While the broker's disk is full, pushes are refused; when there is room, everything goes on")
@@ -43,7 +43,7 @@
                 }
             }
             try await fleet.check()
-            try await fleet.clear()
+            await fleet.end()
         }
 
         @Test("Commands that are appended again and again have one effect")
@@ -83,7 +83,7 @@
                 try await fleet.waitForAcknowledgements(300)
             }
             try await fleet.check()
-            try await fleet.clear()
+            await fleet.end()
             proxy.close()
         }
 
@@ -112,7 +112,7 @@
                 }
             }
             try await fleet.check()
-            try await fleet.clear()
+            await fleet.end()
         }
 
         /// The broker that leads the stream, once there is one.

@@ -53,8 +53,8 @@
             for relay in self.relays { try await relay.start() }
         }
 
-        func clear() async throws {
-            for relay in self.relays { try await relay.clear() }
+        func end() async {
+            for relay in self.relays { await relay.kill() }
             await self.simulator.stop()
         }
 

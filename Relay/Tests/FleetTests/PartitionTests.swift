@@ -39,7 +39,7 @@
             #expect(again == .acknowledged)
             try await fleet.post(20, to: [cutOff], &turn)
             try await fleet.check()
-            try await fleet.clear()
+            await fleet.end()
             proxy.close()
         }
 
@@ -77,7 +77,7 @@
             }
             // Pushes on their way when the network went away.
             try await fleet.check(unknownAtMost: FleetUnderTest.maxInFlight)
-            try await fleet.clear()
+            await fleet.end()
             proxy.close()
         }
 
@@ -105,7 +105,7 @@
             try await fleet.check()
             let memory = try #require(slow.peakMemory)
             #expect(memory < 300 << 20)
-            try await fleet.clear()
+            await fleet.end()
             proxy.close()
         }
     }

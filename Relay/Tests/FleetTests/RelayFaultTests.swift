@@ -13,7 +13,7 @@
             try await fleet.underLoad(batch: 1, pause: .zero) { try await fleet.waitForAcknowledgements(500) }
             let report = try await fleet.check()
             #expect(report.outcomes["accepted"] == report.pushes)
-            try await fleet.clear()
+            await fleet.end()
         }
 
         @Test("A relay whose claims have expired cannot mark them, and sends none of the pushes")
@@ -31,7 +31,7 @@
             var turn = 0
             try await fleet.post(20, to: [stopped], &turn)
             try await fleet.check()
-            try await fleet.clear()
+            await fleet.end()
         }
 
         @Test("A relay that hangs between the mark and the attempt sends each push at most once")
@@ -56,7 +56,7 @@
             try await fleet.post(20, to: [stopped], &turn)
             let later = try await fleet.check(unknownAtMost: unknown)
             #expect(later.unknown == report.unknown)
-            try await fleet.clear()
+            await fleet.end()
         }
 
         @Test("A rolling update under load delays pushes and leaves none unknown")
@@ -73,7 +73,7 @@
                 }
             }
             try await fleet.check()
-            try await fleet.clear()
+            await fleet.end()
         }
 
         @Test("What relays that never come back have claimed is sent by others, and what they have marked is unknown")
@@ -102,7 +102,7 @@
                 limit: .seconds(150)
             )
             #expect(report.unknown > 0)
-            try await fleet.clear()
+            await fleet.end()
         }
     }
 #endif

@@ -62,14 +62,16 @@ package final class NATSServer: Sendable {
             )
         }
         for server in servers { try server.launch() }
-        for server in servers { try server.wait(for: "JetStream cluster new metadata leader") }
+        // The leader itself says it in other words.
+        let elected = ["JetStream cluster new metadata leader", "Self is new JetStream cluster metadata leader"]
+        for server in servers { try server.wait(for: elected) }
         return servers
     }
 
     /// Starts the broker again, with the same port and store.
     package func start() throws {
         try self.launch()
-        try self.wait(for: "Server is ready")
+        try self.wait(for: ["Server is ready"])
     }
 
     private func launch() throws {
@@ -123,7 +125,7 @@ package final class NATSServer: Sendable {
     package func restart() throws {
         try? FileManager.default.removeItem(at: self.directory.appending(path: "log"))
         try self.run(#"kill -9 $server; wait $server; serve "$@""#)
-        try self.wait(for: "Server is ready")
+        try self.wait(for: ["Server is ready"])
     }
 
     /// Fills the disk with the store, which must be one of its own, until not a byte more fits.
@@ -172,10 +174,11 @@ package final class NATSServer: Sendable {
         Foundation.kill(identifier, number)
     }
 
-    /// Waits until the log of this start has a text.
-    private func wait(for text: String) throws {
+    /// Waits until the log of this start has one of some texts.
+    private func wait(for texts: [String]) throws {
         for _ in 0..<3_000 {
-            if self.log.contains(text) { return }
+            let log = self.log
+            if texts.contains(where: { log.contains($0) }) { return }
             Thread.sleep(forTimeInterval: 0.01)
         }
         throw Failure(text: "nats-server did not start; is it installed (apt-get install nats-server)? \(self.log)")

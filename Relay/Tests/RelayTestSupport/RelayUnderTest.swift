@@ -10,7 +10,6 @@ package final class RelayUnderTest: Sendable {
     package let folder: URL
     private let environment: [String: String]
     private let current = Mutex<RunningProcess?>(nil)
-    private let client = HTTPClient(eventLoopGroupProvider: .singleton)
 
     /// - Parameters:
     ///   - port: the port of the simulated APNs.
@@ -27,6 +26,11 @@ package final class RelayUnderTest: Sendable {
             "STORAGE_FILE": self.folder.appendingPathComponent("queue.sqlite").path,
         ].merging(settings) { $1 }
         self.environment = Dictionary(uniqueKeysWithValues: values.map { ("APNS_RELAY_\($0)", $1) })
+    }
+
+    deinit {
+        self.current.withLock { $0 }?.signal(SIGKILL)
+        try? FileManager.default.removeItem(at: self.folder)
     }
 
     /// Starts the process and waits until it listens.
@@ -83,13 +87,6 @@ package final class RelayUnderTest: Sendable {
         }
     }
 
-    /// Ends the process and removes the folder.
-    package func clear() async throws {
-        await self.kill()
-        try await self.client.shutdown()
-        try FileManager.default.removeItem(at: self.folder)
-    }
-
     /// Removes the relay's file, as the loss of its disk does.
     package func removeFile() throws {
         for file in try FileManager.default.contentsOfDirectory(atPath: self.folder.path)
@@ -120,7 +117,7 @@ package final class RelayUnderTest: Sendable {
         request.method = .RAW(value: method)
         if let body { request.body = .bytes(ByteBuffer(string: body)) }
         if let type { request.headers.add(name: "content-type", value: type) }
-        let response = try await self.client.execute(request, timeout: .seconds(60))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
         let buffer = try await response.body.collect(upTo: 64 << 20)
         return Response(status: Int(response.status.code), body: Data(buffer: buffer))
     }

@@ -20,6 +20,8 @@ struct LocalSimulator: Sendable {
         var goAways = 0
         var drops = 0
         var processedTwice = 0
+        /// Different provider tokens.
+        var providerTokens = 0
         /// Applied faults by kind, by their names in scripts.
         var faults: [String: Int] = [:]
     }
@@ -89,6 +91,7 @@ struct LocalSimulator: Sendable {
             goAways: ledger.goAwaysSent,
             drops: ledger.connectionsDropped,
             processedTwice: ledger.duplicates.count,
+            providerTokens: ledger.providerTokens,
             faults: ledger.faults
         )
     }

@@ -183,6 +183,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         Standard.output.print(
             "\(counts.received) pushes received, \(counts.accepted) of them accepted, "
                 + "\(counts.connectionsOpened) connections"
+                + (counts.providerTokens > 0 ? ", \(counts.providerTokens) provider tokens" : "")
                 + (counts.channelCalls > 0 ? ", \(counts.channelCalls) channel calls" : "")
         )
     }

@@ -54,6 +54,11 @@ public struct Ledger: Sendable {
     /// The ids that were processed more than once. They would be duplicates on a device.
     public internal(set) var duplicates: Set<APNSID> = []
 
+    /// How many different provider tokens arrived whose signature was correct. Each token counts when a connection presents
+    /// it for the first time.
+    public var providerTokens: Int { self.presentedTokens.count }
+    private var presentedTokens: Set<[UInt8]> = []
+
     /// The number of recorded pushes, and of broadcasts, above which the oldest are dropped; nil for no limit.
     let keep: Int?
 
@@ -87,6 +92,9 @@ public struct Ledger: Sendable {
     }
 
     // MARK: Recording
+
+    /// Counts a provider token, unless it was counted before.
+    mutating func count(providerToken token: some Collection<UInt8>) { self.presentedTokens.insert(Array(token)) }
 
     /// Appends a push or broadcast. Its `order` must be `lastOrder + 1`.
     mutating func append(_ push: PushRecord) {

@@ -260,6 +260,7 @@ struct SimulatorState {
             let scheme = authorization.prefix(7).map { $0 | 0x20 }
             connection.token =
                 scheme.elementsEqual("bearer ".utf8) ? self.verifier.inspect(authorization.dropFirst(7)) : .malformed
+            if connection.token.isGenuine { self.ledger.count(providerToken: authorization.dropFirst(7)) }
             connection.isUpdatedTooOften =
                 self.configuration.limitsProviderTokenUpdates && connection.token.isGenuine
                 && self.verifier.isUpdatedTooOften(

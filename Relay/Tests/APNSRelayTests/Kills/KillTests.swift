@@ -68,7 +68,7 @@ struct KillTests {
         #expect(unknown <= Self.maxInFlight)
         // What was not marked is sent.
         if !point.hasPrefix("markWritten.after"), !point.hasPrefix("settle") { #expect(unknown < report.pushes) }
-        try await relay.clear()
+        await relay.kill()
         await simulator.stop()
     }
 
@@ -89,7 +89,7 @@ struct KillTests {
         try await relay.start()
         let report = try await self.report(load, relay, simulator)
         print("\(point): \(report)")
-        try await relay.clear()
+        await relay.kill()
         await simulator.stop()
     }
 
@@ -119,7 +119,7 @@ struct KillTests {
         print("\(report)")
         #expect(report.unknown <= kills * Self.maxInFlight)
         #expect((report.outcomes["accepted"] ?? 0) > report.pushes / 2)
-        try await relay.clear()
+        await relay.kill()
         await simulator.stop()
     }
 
@@ -136,7 +136,7 @@ struct KillTests {
         print("\(report)")
         #expect(report.outcomes == ["accepted": 500])
         #expect(report.duplicates > 0 && report.duplicates <= Self.maxInFlight)
-        try await relay.clear()
+        await relay.kill()
         await simulator.stop()
     }
 
@@ -154,7 +154,7 @@ struct KillTests {
         let report = try await self.report(load, relay, simulator)
         print("\(report)")
         #expect(report.outcomes == ["accepted": 3_000])
-        try await relay.clear()
+        await relay.kill()
         await simulator.stop()
     }
 
@@ -174,7 +174,7 @@ struct KillTests {
         let report = try await self.report(load, relay, simulator)
         print("\(report)")
         #expect(report.outcomes == ["accepted": 1_000])
-        try await relay.clear()
+        await relay.kill()
         await simulator.stop()
     }
 
@@ -195,7 +195,7 @@ struct KillTests {
         #expect(recovered, "a push was left with a mark and without an outcome: \(relay.output)")
         let report = try await self.report(load, relay, simulator)
         print("\(report)")
-        try await relay.clear()
+        await relay.kill()
         await simulator.stop()
     }
 }
