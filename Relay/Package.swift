@@ -236,6 +236,7 @@ let package = Package(
             dependencies: [
                 "APNSRelay",
                 "KillableRelay",
+                "NATSPushQueue",
                 "PushQueue",
                 "PushQueueConformance",
                 "RelayTestSupport",

@@ -44,8 +44,9 @@ struct SettingsReader {
     mutating func bool(_ key: String, into target: inout Bool) {
         switch self.text(key) {
         case nil: break
-        case "true": target = true
-        case "false": target = false
+        // A JSON file's true and false may be read as numbers.
+        case "true", "1": target = true
+        case "false", "0": target = false
         case let text?: self.fail(key, "\"\(text)\" is neither true nor false")
         }
     }

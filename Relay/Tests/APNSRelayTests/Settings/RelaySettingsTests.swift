@@ -1,6 +1,7 @@
 import APNSPool
 import Configuration
 import Foundation
+import NATSPushQueue
 import PushQueue
 import Testing
 
@@ -80,6 +81,55 @@ struct RelaySettingsTests {
         #expect(settings.fleet.maxConnections == 40)
         #expect(settings.group.maxConnections == 7 && settings.group.isolation == .perApp)
         #expect(settings.group.client.pool.size == 3)
+    }
+
+    @Test("A JSON file has numbers, booleans and arrays as such")
+    func file() async throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("settings-\(UUID().uuidString).json")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let json = """
+            {"apps": ["fern"], "app": {"fern": {"topic": "com.grasscove.Fern"}},
+             "server": {"production": "localhost:2197", "development": "localhost:2198"},
+             "callers": ["crew", "shop"],
+             "caller": {"crew": {"token": "fedcba9876543210", "operator": true},
+                        "shop": {"token": "0123456789abcdef", "operator": false, "pushesPerSecond": 50}},
+             "nats": {"servers": ["nats://10.0.0.1:4222", "nats://10.0.0.2:4222"], "replicas": 3}}
+            """
+        try Data(json.utf8).write(to: file)
+        let settings = try RelaySettings(try await RelayProcess.reader(file: file.path))
+        #expect(settings.callers.map(\.isOperator) == [true, false])
+        #expect(settings.callers.last?.pushesPerSecond == 50)
+        #expect(settings.storage.brokers?.servers == ["nats://10.0.0.1:4222", "nats://10.0.0.2:4222"])
+        #expect(settings.storage.brokers?.replicas == 3)
+    }
+
+    @Test("The settings of brokers are read, and wrong ones are named")
+    func brokers() throws {
+        let values = [
+            "nats.servers": "tls://10.0.0.1:4222, tls://10.0.0.2:4222", "nats.stream": "PUSHES", "nats.replicas": "3",
+            "nats.maxBytes": "1073741824", "nats.caFile": "/ca.pem", "nats.certificateFile": "/relay.pem",
+            "nats.keyFile": "/relay.key", "nats.expectedHost": "broker", "nats.credentialsFile": "/relay.creds",
+            "nats.timeout": "45s",
+        ]
+        let settings = try self.read(self.small.merging(values) { $1 })
+        let brokers = try #require(settings.storage.brokers)
+        #expect(brokers.servers == ["tls://10.0.0.1:4222", "tls://10.0.0.2:4222"])
+        #expect(brokers.stream == "PUSHES" && brokers.replicas == 3 && brokers.maximumBytes == 1_073_741_824)
+        #expect(brokers.tls?.caFile == "/ca.pem" && brokers.tls?.keyFile == "/relay.key")
+        #expect(brokers.tls?.certificateFile == "/relay.pem" && brokers.tls?.expectedHost == "broker")
+        #expect(brokers.credentialsFile == "/relay.creds")
+        #expect(settings.storage.brokerTimeout == .seconds(45))
+        let encrypted = try self.read(self.small.merging(["nats.servers": "tls://10.0.0.1:4222"]) { $1 })
+        #expect(encrypted.storage.brokers?.tls != nil)
+        for (key, value) in [
+            ("nats.servers", "10.0.0.1:4222"), ("nats.stream", "a.b"), ("nats.replicas", "9"), ("nats.keyFile", "/k"),
+            ("nats.timeout", "0s"), ("retention.payloads", "1d"),
+        ] {
+            let wrong = ["nats.servers": "nats://10.0.0.1:4222", key: value]
+            let problems = self.problems(self.small.merging(wrong) { $1 })
+            let name = key == "nats.keyFile" ? "nats.certificateFile" : key
+            #expect(problems.contains { $0.hasPrefix(name + ":") }, "\(key): \(problems)")
+        }
     }
 
     @Test("All errors are reported together, each with its setting")
