@@ -110,6 +110,12 @@
             try await wait(for: "\(count) more pushes are acknowledged") { self.load.ids.count >= goal }
         }
 
+        /// Waits until more requests were refused.
+        func waitForRefusals(_ count: Int) async throws {
+            let goal = (self.load.statuses[503] ?? 0) + count
+            try await wait(for: "\(count) more requests are refused") { (self.load.statuses[503] ?? 0) >= goal }
+        }
+
         /// Waits until a relay has more outcomes in its feed.
         func waitForOutcomes(_ count: Int, at relay: RelayUnderTest) async throws {
             let goal = try await relay.feed().count + count

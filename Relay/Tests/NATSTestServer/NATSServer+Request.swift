@@ -40,6 +40,18 @@ extension NATSServer {
         }
     }
 
+    /// Changes the size that a stream may have. Blocks.
+    package func setMaximumBytes(of stream: String, to bytes: Int) throws {
+        let info = try JSONSerialization.jsonObject(with: Data(try self.request("$JS.API.STREAM.INFO.\(stream)").utf8))
+        guard let members = info as? [String: Any], var config = members["config"] as? [String: Any] else {
+            throw Failure(text: "the broker says nothing about \(stream): \(info)")
+        }
+        config["max_bytes"] = bytes
+        let body = String(decoding: try JSONSerialization.data(withJSONObject: config), as: UTF8.self)
+        let response = try self.request("$JS.API.STREAM.UPDATE.\(stream)", body)
+        guard !response.contains("\"error\"") else { throw Failure(text: response) }
+    }
+
     /// The name of the broker that leads a stream; nil if there is none now. Blocks.
     package func leader(of stream: String) throws -> String? {
         let response = try self.request("$JS.API.STREAM.INFO.\(stream)")
