@@ -31,10 +31,31 @@ extension JournalPushQueue: PushQueue {
 
     package func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool] {
         try self.checkOpen()
-        guard !claims.isEmpty, case .marks(let marks) = try await self.call(.markWritten(claims, lease: lease)) else {
-            return []
+        guard !claims.isEmpty else { return [] }
+        let undecided = self.undecidedMarks.intersection(claims)
+        let result: CommandResult
+        do throws(QueueError) {
+            result = try await self.call(.markWritten(claims, lease: lease))
+        } catch {
+            self.undecidedMarks.formUnion(claims)
+            throw error
         }
-        return marks
+        self.undecidedMarks.subtract(claims)
+        guard case .marks(let marks) = result else { return [] }
+        return undecided.isEmpty ? marks : try await self.decide(claims, marks, undecided)
+    }
+
+    /// Counts marks that a call of this process had stored although it failed: its caller was told of an error, so nobody
+    /// has sent the pushes. Each claim belongs to one worker, which does not mark it by two calls at the same time.
+    private func decide(
+        _ claims: [Claim],
+        _ marks: [Bool],
+        _ undecided: Set<Claim>
+    ) async throws(QueueError) -> [Bool] {
+        let written = try await self.copy.read { transaction in
+            try claims.map { claim in try undecided.contains(claim) && transaction.isWritten(claim) }
+        }
+        return zip(marks, written).map { $0 || $1 }
     }
 
     package func settle(_ settlements: [Settlement]) async throws(QueueError) -> [SettleResult] {

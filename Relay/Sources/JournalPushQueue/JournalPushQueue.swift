@@ -68,6 +68,8 @@ package actor JournalPushQueue {
     private let whenCommitted: WhenCommitted
     private var nextNumber: UInt64 = 1
     private var calls: [UInt64: Call] = [:]
+    /// Claims whose mark may have been stored by a call that has failed.
+    var undecidedMarks: Set<Claim> = []
     /// Why the queue cannot be used any more.
     private var failure: QueueError?
     /// Why entries cannot be applied now.
@@ -263,7 +265,12 @@ package actor JournalPushQueue {
     }
 
     private func finish(_ applied: [QueueCopy.Applied], in entries: ArraySlice<JournalEntry>) {
-        for result in applied { self.end(result.number, .success(result.result)) }
+        for result in applied {
+            if case .claimed(let pushes, _) = result.result, self.calls[result.number] == nil {
+                self.takeBack(pushes.map(\.claim))
+            }
+            self.end(result.number, .success(result.result))
+        }
         if let last = applied.last, let entry = entries.first(where: { $0.sequence == last.sequence }) {
             self.journalClock.observe(entry)
             self.checkClock()
@@ -454,6 +461,19 @@ package actor JournalPushQueue {
         guard self.calls.isEmpty else { return }
         for continuation in self.whenIdle { continuation.resume() }
         self.whenIdle = []
+    }
+
+    /// Returns pushes to the queue that were claimed by a call that had failed before. Nobody knows of these claims, so
+    /// nobody sends the pushes, which would otherwise wait for the end of their lease.
+    private func takeBack(_ claims: [Claim]) {
+        guard !claims.isEmpty else { return }
+        let releases = claims.map { Release(claim: $0, notBefore: self.clock.now, countsAttempt: false) }
+        Task {
+            while !self.isClosed, self.failure == nil {
+                if (try? await self.release(releases)) != nil { return }
+                try? await Task.sleep(for: Self.patience / 4)
+            }
+        }
     }
 
     private func refuse(_ number: UInt64, _ error: QueueError) {
