@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-examples test-relay relay-demo relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-examples test-relay test-fleet relay-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples Relay/Package.swift Relay/Sources Relay/Tests
 
@@ -92,10 +92,19 @@ test-relay: toolchain ## Test the relay: its queue, its API, its page in Chromiu
 	@.ci/install-packages relay
 	.ci/test-relay
 
+test-fleet: toolchain ## Test relays that share a queue in NATS: the queue, and fleets whose relays, brokers and networks fail
+	@.ci/install-packages relay
+	.ci/test-fleet
+
 relay-demo: toolchain $(TOOL) ## 50,000 pushes through a relay that is killed in the middle, and what became of each (PUSHES=n)
 	@.ci/install-packages relay
 	swift build --package-path Relay --product apns-relay
 	@Relay/demo.sh $(PUSHES)
+
+relay-demo-fleet: toolchain $(TOOL) ## 200,000 pushes through three relays while relays and brokers are killed in turn (PUSHES=n, BROKERS=3)
+	@.ci/install-packages relay
+	swift build --package-path Relay --traits NATS --product apns-relay
+	@BROKERS=$(or $(BROKERS),1) Relay/demo-fleet.sh $(PUSHES)
 
 relay-bench: toolchain ## Measure the relay beside the harness: drain, intake over the batch size, memory (PUSHES=200000, QUEUED=5000000)
 	@.ci/install-packages relay
