@@ -197,7 +197,7 @@ read_feed() { # the number of the relay
 
 # Something is killed until the first relay sees an outcome for each push.
 limit=$((SECONDS + 900))
-until is_settled 1 || [ "$SECONDS" -gt "$limit" ]; do sleep 0.2; done
+until is_settled 1 || [ "$SECONDS" -gt "$limit" ] || ! kill -0 "$killer_pid" 2> /dev/null; do sleep 0.2; done
 touch "$folder/end"
 wait "$killer_pid" || {
     cat "$folder/killer.log" >&2

@@ -21,7 +21,11 @@
         deinit { jsCtx_Destroy(self.pointer) }
 
         /// Which messages the journal has. Creates the streams if they do not exist.
-        func openStreams(_ options: NATSOptions) throws(QueueError) -> JournalExtent {
+        ///
+        /// - Parameter timeout: how long to wait for brokers that elect a leader or read their store.
+        func openStreams(_ options: NATSOptions, timeout: Duration) throws(QueueError) -> JournalExtent {
+            try self.waitForStream(options.snapshotStream, timeout: timeout)
+            try self.waitForStream(options.stream, timeout: timeout)
             try self.openStream(options.snapshotStream, "\(options.snapshotSubject).>", options) { config in
                 config.MaxMsgsPerSubject = 1
                 config.AllowDirect = true
@@ -54,6 +58,20 @@
             try Self.check(config, options)
             return "the stream \(options.stream) has \(info.State.Msgs) entries, \(info.State.Bytes) bytes and "
                 + "\(config.Replicas) replicas"
+        }
+
+        /// Waits until the brokers say something about a stream.
+        private func waitForStream(_ name: String, timeout: Duration) throws(QueueError) {
+            let start = ContinuousClock.now
+            while true {
+                var info: UnsafeMutablePointer<jsStreamInfo>?
+                var code = jsErrCode(rawValue: 0)
+                let status = js_GetStreamInfo(&info, self.pointer, name, nil, &code)
+                jsStreamInfo_Destroy(info)
+                let isAway = status == NATS_TIMEOUT || status == NATS_NO_RESPONDERS || code == JSClusterNotAvailErr
+                guard isAway, start.duration(to: .now) < timeout else { return }
+                nats_Sleep(100)
+            }
         }
 
         private func openStream(

@@ -53,20 +53,26 @@
         }
 
         /// Connects and opens the streams.
-        static func open(_ options: NATSOptions) async throws(QueueError) -> NATSJournal {
+        ///
+        /// - Parameter timeout: how long to wait for connected brokers that are not ready.
+        static func open(_ options: NATSOptions, timeout: Duration) async throws(QueueError) -> NATSJournal {
             let control = DispatchQueue(label: "apns-relay.nats.control")
             let result = await withCheckedContinuation { continuation in
-                control.async { continuation.resume(returning: Self.open(options, control)) }
+                control.async { continuation.resume(returning: Self.open(options, timeout, control)) }
             }
             return try result.get()
         }
 
-        private static func open(_ options: NATSOptions, _ control: DispatchQueue) -> Result<NATSJournal, QueueError> {
+        private static func open(
+            _ options: NATSOptions,
+            _ timeout: Duration,
+            _ control: DispatchQueue
+        ) -> Result<NATSJournal, QueueError> {
             let events = JournalEvents()
             let handler = HandlerTable.shared.add { events.add($0) }
             do throws(QueueError) {
                 let context = try JetStream(Connection(options, handler: handler))
-                let extent = try context.openStreams(options)
+                let extent = try context.openStreams(options, timeout: timeout)
                 return .success(try NATSJournal(options, context, extent, handler, control, events))
             } catch {
                 HandlerTable.shared.remove(handler)

@@ -22,7 +22,7 @@
         ) async throws(QueueError) -> JournalPushQueue {
             if let fault = brokers.fault { throw QueueError(code: .unusable, message: fault) }
             return try await JournalPushQueue.open(
-                try await NATSJournal.open(brokers),
+                try await NATSJournal.open(brokers, timeout: options.timeout),
                 options: options,
                 logger: logger,
                 whenCommitted: whenCommitted

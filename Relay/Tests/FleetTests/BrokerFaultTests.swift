@@ -128,11 +128,14 @@
                     try await fleet.waitForAcknowledgements(300)
                     let leader = try #require(try await self.leader(brokers))
                     leader.kill()
+                    // A relay that starts while there is no leader waits for one.
+                    await fleet.relays[0].kill()
+                    try await fleet.relays[0].start()
                     try await fleet.waitForAcknowledgements(300)
                     try await blocking { try leader.start() }
                 }
             }
-            try await fleet.check()
+            try await fleet.check(unknownAtMost: 2 * FleetUnderTest.maxInFlight)
             await fleet.end()
         }
 

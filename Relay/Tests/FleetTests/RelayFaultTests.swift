@@ -24,7 +24,8 @@
             let others = Array(fleet.relays[1...])
             for relay in others { try await relay.start() }
             try await stopped.start(stopPoint: "markWritten.before:1")
-            try await fleet.underLoad(to: others) { try await stopped.waitForStop() }
+            // More than the others send at once, so that it gets some.
+            try await fleet.underLoad(batch: 300, pause: .zero, to: others) { try await stopped.waitForStop() }
             // A minute: then the claims of the stopped relay end, and the others send its pushes.
             try await fleet.check(of: others, limit: .seconds(150))
             stopped.resume()
@@ -46,7 +47,8 @@
             let others = Array(fleet.relays[1...])
             for relay in others { try await relay.start() }
             try await stopped.start(stopPoint: "markWritten.after:2")
-            try await fleet.underLoad(to: others) { try await stopped.waitForStop() }
+            // More than the others send at once, so that it gets some.
+            try await fleet.underLoad(batch: 300, pause: .zero, to: others) { try await stopped.waitForStop() }
             let unknown = FleetUnderTest.maxInFlight
             let report = try await fleet.check(unknownAtMost: unknown, of: others, limit: .seconds(150))
             #expect(report.unknown > 0)

@@ -20,7 +20,8 @@ final class KillingQueue: WrappingPushQueue {
 
     private func end() {
         if self.stops { FileHandle.standardError.write(Data("STOPPING\n".utf8)) }
-        kill(getpid(), self.stops ? SIGSTOP : SIGKILL)
+        // To this thread, which then cannot go on, not even for a moment.
+        raise(self.stops ? SIGSTOP : SIGKILL)
     }
 
     func call<Value: Sendable>(

@@ -7,6 +7,12 @@ import Synchronization
 
 /// A relay in a process of its own, which a test can kill and start again with the same file.
 package final class RelayUnderTest: Sendable {
+    /// The client tries to connect to a killed relay again and again until this time limit.
+    private static let client = HTTPClient(
+        eventLoopGroupProvider: .singleton,
+        configuration: HTTPClient.Configuration(timeout: .init(connect: .seconds(1)))
+    )
+
     package let folder: URL
     private let environment: [String: String]
     private let current = Mutex<RunningProcess?>(nil)
@@ -117,7 +123,7 @@ package final class RelayUnderTest: Sendable {
         request.method = .RAW(value: method)
         if let body { request.body = .bytes(ByteBuffer(string: body)) }
         if let type { request.headers.add(name: "content-type", value: type) }
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+        let response = try await Self.client.execute(request, timeout: .seconds(60))
         let buffer = try await response.body.collect(upTo: 64 << 20)
         return Response(status: Int(response.status.code), body: Data(buffer: buffer))
     }
