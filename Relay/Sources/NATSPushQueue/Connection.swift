@@ -21,9 +21,10 @@
         ///
         /// - Parameters:
         ///   - options: where to and how.
-        ///   - handler: the key of the handler of the connection's events.
-        init(_ options: NATSOptions, handler: UInt) throws(QueueError) {
-            let settings = try ConnectionOptions(options, handler: handler)
+        ///   - handler: the key of the handler of the connection's events; 0 for none.
+        ///   - sendsAtOnce: whether a message is sent alone, rather than up to a millisecond later together with others.
+        init(_ options: NATSOptions, handler: UInt, sendsAtOnce: Bool = true) throws(QueueError) {
+            let settings = try ConnectionOptions(options, handler: handler, sendsAtOnce: sendsAtOnce)
             var pointer: OpaquePointer?
             try QueueError.check(
                 natsConnection_Connect(&pointer, settings.pointer),
@@ -43,7 +44,12 @@
         func close() { natsConnection_Close(self.pointer) }
 
         /// Sends a message that the broker answers to a subject.
-        func publish(_ bytes: [UInt8], to subject: String, reply: String, id: String) throws(QueueError) {
+        func publish(
+            _ bytes: [UInt8],
+            to subject: String,
+            reply: String?,
+            headers: [(name: String, value: String)]
+        ) throws(QueueError) {
             var message: OpaquePointer?
             let status = bytes.withUnsafeBufferPointer { buffer in
                 buffer.withMemoryRebound(to: CChar.self) { characters in
@@ -52,7 +58,9 @@
             }
             try QueueError.check(status, "Creating a message")
             defer { natsMsg_Destroy(message) }
-            try QueueError.check(natsMsgHeader_Set(message, "Nats-Msg-Id", id), "Setting the id of a message")
+            for (name, value) in headers {
+                try QueueError.check(natsMsgHeader_Set(message, name, value), "Setting a header of a message")
+            }
             try QueueError.check(natsConnection_PublishMsg(self.pointer, message), "Sending a message")
         }
     }
@@ -61,12 +69,13 @@
     private final class ConnectionOptions {
         let pointer: OpaquePointer
 
-        init(_ options: NATSOptions, handler: UInt) throws(QueueError) {
+        init(_ options: NATSOptions, handler: UInt, sendsAtOnce: Bool) throws(QueueError) {
             var pointer: OpaquePointer?
             try QueueError.check(natsOptions_Create(&pointer), "Creating options")
             guard let pointer else { throw QueueError(code: .unavailable, message: "There is no memory for options.") }
             self.pointer = pointer
             try self.setServers(options.servers)
+            try QueueError.check(natsOptions_SetSendAsap(self.pointer, sendsAtOnce), "Setting the way of sending")
             try self.setAccess(options)
             try self.setEvents(handler)
         }
@@ -86,8 +95,6 @@
             try QueueError.check(natsOptions_SetReconnectWait(self.pointer, 250), "Setting the wait")
             try QueueError.check(natsOptions_SetPingInterval(self.pointer, 5_000), "Setting pings")
             try QueueError.check(natsOptions_SetMaxPingsOut(self.pointer, 2), "Setting pings")
-            // Messages wait for no others: the queue gathers them itself.
-            try QueueError.check(natsOptions_SetSendAsap(self.pointer, true), "Setting the way of sending")
         }
 
         private func setAccess(_ options: NATSOptions) throws(QueueError) {

@@ -74,7 +74,12 @@
             }
         }
 
-        private func openStream(
+        /// Opens a stream as it is, or creates it.
+        ///
+        /// - Parameters:
+        ///   - configure: changes the settings of a stream that is created.
+        ///   - check: gets the state of the stream.
+        func openStream(
             _ name: String,
             _ subject: String,
             _ options: NATSOptions,

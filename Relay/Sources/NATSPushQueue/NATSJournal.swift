@@ -71,6 +71,7 @@
             let events = JournalEvents()
             let handler = HandlerTable.shared.add { events.add($0) }
             do throws(QueueError) {
+                // The queue gathers calls itself, so its messages wait for no others.
                 let context = try JetStream(Connection(options, handler: handler))
                 let extent = try context.openStreams(options, timeout: timeout)
                 return .success(try NATSJournal(options, context, extent, handler, control, events))
@@ -124,7 +125,12 @@
             self.publishing.async {
                 guard !self.state.withLock({ $0.isClosed }) else { return }
                 // What could not be sent is appended again by the queue.
-                try? self.connection.publish(record, to: self.options.subject, reply: reply, id: id)
+                try? self.connection.publish(
+                    record,
+                    to: self.options.subject,
+                    reply: reply,
+                    headers: [("Nats-Msg-Id", id)]
+                )
             }
         }
 

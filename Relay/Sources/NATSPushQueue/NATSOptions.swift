@@ -35,13 +35,16 @@ package struct NATSOptions: Sendable, Hashable {
     package var tls: TLS?
     /// A file with a user's JWT and key, as `nsc` writes it.
     package var credentialsFile: String?
+    /// Whether the outcomes are published to a stream of their own, for other programs.
+    package var publishesOutcomes: Bool
     package init(
         servers: [String],
         stream: String = "APNS_RELAY",
         replicas: Int = 1,
         maximumBytes: Int64? = nil,
         tls: TLS? = nil,
-        credentialsFile: String? = nil
+        credentialsFile: String? = nil,
+        publishesOutcomes: Bool = false
     ) {
         self.servers = servers
         self.stream = stream
@@ -49,6 +52,7 @@ package struct NATSOptions: Sendable, Hashable {
         self.maximumBytes = maximumBytes
         self.tls = tls
         self.credentialsFile = credentialsFile
+        self.publishesOutcomes = publishesOutcomes
     }
 
     /// The subject of the journal's records.
@@ -59,6 +63,18 @@ package struct NATSOptions: Sendable, Hashable {
 
     /// The beginning of the subjects of snapshots.
     var snapshotSubject: String { "\(self.stream).snapshot" }
+
+    /// The stream of outcomes for other programs.
+    package var outcomesStream: String { "\(self.stream)_OUTCOMES" }
+
+    /// The beginning of the subjects of outcomes.
+    var outcomesSubject: String { "\(self.stream).outcomes" }
+
+    /// The subject of an outcome. What would have a meaning in a subject becomes `_`.
+    func outcomesSubject(app: String, kind: String) -> String {
+        let name = app.map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") ? $0 : "_" }
+        return "\(self.outcomesSubject).\(name.isEmpty ? "_" : String(name)).\(kind)"
+    }
 
     /// What is wrong with the stream's name; nil if it can be used.
     package var fault: String? {

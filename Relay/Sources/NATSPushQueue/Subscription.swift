@@ -86,6 +86,35 @@
             return try Subscription(pointer, connection)
         }
 
+        /// Receives the broker's answers to published messages, for ``next(before:)``.
+        static func waiting(_ connection: Connection, inbox: String) throws(QueueError) -> Subscription {
+            var pointer: OpaquePointer?
+            try QueueError.check(
+                natsConnection_SubscribeSync(&pointer, connection.pointer, "\(inbox).>"),
+                "Subscribing to answers"
+            )
+            return try Subscription(pointer, connection)
+        }
+
+        /// Waits for the next answer. Blocks.
+        ///
+        /// - Returns: its subject, and what it says; nil if no stream has the published message's subject.
+        func next(before deadline: ContinuousClock.Instant) throws(QueueError) -> (String, PublishReply?) {
+            let milliseconds = ContinuousClock.now.duration(to: deadline) / .milliseconds(1)
+            var message: OpaquePointer?
+            try QueueError.check(
+                natsSubscription_NextMsg(&message, self.pointer, Int64(min(max(milliseconds, 0), 60_000)) + 1),
+                "Waiting for the broker's answer"
+            )
+            defer { natsMsg_Destroy(message) }
+            let subject = natsMsg_GetSubject(message).map { String(cString: $0) } ?? ""
+            guard !natsMsg_IsNoResponders(message) else { return (subject, nil) }
+            guard let reply = try? PublishReply(Message.bytes(of: message)) else {
+                throw QueueError(code: .unavailable, message: "The broker's answer to a message cannot be read.")
+            }
+            return (subject, reply)
+        }
+
         private static func receiveReply(_ message: OpaquePointer?, _ closure: UnsafeMutableRawPointer?) {
             defer { natsMsg_Destroy(message) }
             guard !natsMsg_IsNoResponders(message) else { return }
