@@ -237,6 +237,7 @@ let package = Package(
                 "APNSRelay",
                 "KillableRelay",
                 "NATSPushQueue",
+                "NATSTestServer",
                 "PushQueue",
                 "PushQueueConformance",
                 "RelayTestSupport",

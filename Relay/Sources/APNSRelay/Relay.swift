@@ -1,6 +1,7 @@
 package import APNSPool
 import Hummingbird
 package import Logging
+package import NATSPushQueue
 package import PushQueue
 import ServiceLifecycle
 import UnixSignals
@@ -10,6 +11,7 @@ package struct Relay: Sendable {
     private let settings: RelaySettings
     private let queue: any PushQueue
     private let clock: any QueueClock
+    private let outcomes: (any OutcomeStream)?
     private let prometheus: PrometheusMetrics
     private let metrics: RelayMetrics
     private let logger: Logger
@@ -22,6 +24,7 @@ package struct Relay: Sendable {
     ///   - settings: what the operator has set.
     ///   - queue: an open queue. ``run(onListening:)`` closes it.
     ///   - clock: the queue's clock.
+    ///   - outcomes: where to publish outcomes for other programs; nil for nowhere.
     ///   - prometheus: the backend that `/metrics` exports. Bootstrap swift-metrics' `MetricsSystem` with it, too.
     ///   - metrics: the relay's own metrics; nil to make them.
     ///   - logger: for what an operator should know. It never gets device tokens or payloads.
@@ -30,6 +33,7 @@ package struct Relay: Sendable {
         settings: RelaySettings,
         queue: any PushQueue,
         clock: any QueueClock = SystemQueueClock(),
+        outcomes: (any OutcomeStream)? = nil,
         prometheus: PrometheusMetrics,
         metrics: RelayMetrics? = nil,
         logger: Logger
@@ -37,6 +41,7 @@ package struct Relay: Sendable {
         self.settings = settings
         self.queue = queue
         self.clock = clock
+        self.outcomes = outcomes
         self.prometheus = prometheus
         self.metrics = metrics ?? RelayMetrics(factory: prometheus)
         self.logger = logger
@@ -65,13 +70,26 @@ package struct Relay: Sendable {
             logger: self.logger,
             retry: retry
         )
+        let publisher = self.outcomes.map { stream in
+            OutcomePublisher(
+                stream,
+                queue: self.queue,
+                metrics: self.metrics,
+                clock: self.clock,
+                logger: self.logger,
+                retention: self.settings.storage.retention.outcomes
+            )
+        }
         let context = DispatchContext(
             queue: self.queue,
             clock: self.clock,
             settings: self.settings.dispatch,
             rules: RetryRules(maxAttempts: self.settings.dispatch.maxAttempts),
             window: InFlightWindow(limit: self.settings.dispatch.maxInFlight),
-            outbox: Outbox(queue: self.queue, metrics: self.metrics, logger: self.logger) { webhooks.signal() },
+            outbox: Outbox(queue: self.queue, metrics: self.metrics, logger: self.logger) {
+                webhooks.signal()
+                publisher?.signal()
+            },
             metrics: self.metrics,
             logger: self.logger,
             pausedApps: PausedApps(nil)
@@ -98,6 +116,7 @@ package struct Relay: Sendable {
         let status = RelayState(
             dispatcher: dispatcher,
             sendWebhooks: webhooks,
+            publisher: publisher,
             fleet: fleet,
             metrics: self.metrics,
             probe: ReadyProbe(self.queue),
@@ -122,11 +141,11 @@ package struct Relay: Sendable {
             logger: self.logger
         ).makeApplication(onStart: onListening)
         // A graceful shutdown ends the services from the last to the first, each after the next one in the list.
+        var parts: [any Service] = [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
+        if let publisher { parts.append(OutcomeService(publisher: publisher, fleet: fleet)) }
+        parts += [ClientService(group: group), dispatcher, APIService(api: api) { dispatcher.stop() }]
         var services = ServiceGroupConfiguration(
-            services: [
-                fleet, WebhookService(webhooks: webhooks, fleet: fleet), ClientService(group: group), dispatcher,
-                APIService(api: api) { dispatcher.stop() },
-            ],
+            services: parts,
             gracefulShutdownSignals: [.sigterm, .sigint],
             logger: self.logger
         )

@@ -53,6 +53,7 @@ public enum RelayProcess {
                 settings: settings,
                 queue: wrap(opened.queue),
                 clock: opened.clock,
+                outcomes: opened.outcomes,
                 prometheus: prometheus,
                 metrics: metrics,
                 logger: logger

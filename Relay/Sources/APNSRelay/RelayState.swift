@@ -4,6 +4,7 @@ import PushQueue
 struct RelayState: RelayStatus {
     let dispatcher: Dispatcher
     let sendWebhooks: Webhooks
+    let publisher: OutcomePublisher?
     let fleet: Fleet
     let metrics: RelayMetrics
     let probe: ReadyProbe
@@ -23,6 +24,8 @@ struct RelayState: RelayStatus {
         return holder.map { "The relay \($0.id) at \($0.host) posts to the webhooks. Send this request to it." }
             ?? "No relay posts to the webhooks at this moment. Try again in some seconds."
     }
+
+    func oldestUnpublished() -> QueueTime? { self.publisher?.oldest }
 
     func members() -> [FleetMember] { self.fleet.members }
 

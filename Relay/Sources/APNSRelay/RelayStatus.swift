@@ -14,6 +14,9 @@ protocol RelayStatus: Sendable {
     func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
     /// Why this relay cannot decide about parked requests to webhooks; nil if it can.
     func webhookRefusal() -> String?
+    /// When the oldest outcome that is not in the stream for other programs was settled; nil if there is none, or if this
+    /// relay does not publish.
+    func oldestUnpublished() -> QueueTime?
     /// The relays that share the queue, this one first.
     func members() -> [FleetMember]
     /// Settings of the fleet were stored: they apply to this relay at once.

@@ -2,28 +2,28 @@ package import PushQueue
 
 /// A durable log that all processes append to and read in the same order. Each process has a reader of its own.
 ///
-/// An appended record is stored once, later, or never; the queue appends it again until it has read it. A journal need
-/// not notice that it has stored a record before.
+/// An appended record may be stored at once, later or never. The queue appends it again until it has read it back,
+/// so the journal may contain a record several times. The journal need not detect such copies.
 package protocol Journal: Sendable {
     /// The most bytes of a record.
     var maximumRecord: Int { get }
 
-    /// Where the journal begins and ended when it was opened.
+    /// The first and the last entry at the time when the journal was opened.
     var extent: JournalExtent { get }
 
-    /// Reads the entries after a position into ``events``, in order and without gaps, until the next call. Does not
-    /// block. If entries after the position were deleted, it begins with the first one that is left.
+    /// Starts to read the entries after a position into ``events``, in order and without gaps. The next call replaces
+    /// this one. If entries after the position were deleted, starts with the first one that is left. Does not block.
     func read(after sequence: UInt64)
 
-    /// What was read. The journal closes it.
+    /// The events for the queue. ``close()`` closes them.
     var events: JournalEvents { get }
 
     /// Appends a record. Does not block.
     ///
     /// - Parameters:
     ///   - record: the bytes.
-    ///   - id: the same for each copy of a record.
-    ///   - number: names the record in an event that says that it was refused.
+    ///   - id: identifies the record. All copies of a record have the same id.
+    ///   - number: the number of the record's command, which ``JournalEvent/refused(number:_:)`` contains.
     func append(_ record: [UInt8], id: String, number: UInt64)
 
     /// The newest snapshot of the queue; nil if there is none.
@@ -34,8 +34,8 @@ package protocol Journal: Sendable {
     /// - Returns: false if the snapshot was deleted because there is a newer one.
     func load(_ snapshot: JournalSnapshot, into file: String) async throws(QueueError) -> Bool
 
-    /// Stores a snapshot unless there is a newer one, then deletes the one before it and the entries which that one
-    /// contains.
+    /// Stores a snapshot unless there is a newer one. Then deletes the previous snapshot and the entries that the
+    /// previous snapshot contains.
     ///
     /// - Parameters:
     ///   - snapshot: what it contains.

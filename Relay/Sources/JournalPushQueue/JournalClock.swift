@@ -4,8 +4,8 @@ import Synchronization
 /// The clock of the journal's storage, as far as a process can know it. All processes that share a queue agree on it,
 /// however wrong their own clocks are.
 ///
-/// An entry is received after it was stored, so the clock is slow by the time between. Of the last one to two minutes, it
-/// uses the entry that took the least time. Before the first entry, it is the clock of this machine.
+/// The clock is slow by the time between the storing and the receiving of an entry. To keep the error small, it uses
+/// the fastest entry of the last one to two minutes. Before the first entry, it is the clock of this machine.
 package final class JournalClock: QueueClock {
     /// The time of the storage minus that of this machine.
     private struct State {

@@ -20,8 +20,8 @@ package final class JournalEvents: Sendable {
         self.maximumBytes = maximumBytes
     }
 
-    /// Adds an event. Blocks after an entry for which there was no room until the queue has taken it, so it must not
-    /// be called by a task.
+    /// Adds an event. If the waiting entries then exceed the limit, blocks until the queue has taken them. Must not be
+    /// called by a task.
     package func add(_ event: JournalEvent) {
         let (taker, semaphore) = self.state.withLock {
             state -> (CheckedContinuation<Void, Never>?, DispatchSemaphore?) in

@@ -16,10 +16,10 @@ package actor JournalPushQueue {
         package var capacity: Int?
         /// How long a call waits for the journal.
         package var timeout: Duration
-        /// Stamps the commands with the times of this clock; nil for the times at which the journal stores them, which
-        /// no process's clock can falsify. For tests.
+        /// A clock for tests, whose times are stored in the commands. If nil, a command has the time at which the
+        /// journal stores it, which does not depend on the clock of any process.
         package var clock: (any QueueClock)?
-        /// The clock of this machine, which should not matter. Tests set it wrong.
+        /// The clock of this machine. The queue must work even if it is wrong, so tests replace it.
         package var systemClock: any QueueClock = SystemQueueClock()
         /// How many bytes of entries, at least, lie between two snapshots.
         package var snapshotBytes: UInt64
@@ -378,8 +378,8 @@ package actor JournalPushQueue {
         self.checkReady()
     }
 
-    /// Stores a snapshot when enough was appended since the last one. One process does it: the one whose command comes
-    /// after a certain number of bytes.
+    /// Stores a snapshot if enough was appended since the last one. A process checks this when the entries that it
+    /// applies reach another quarter of ``Options/snapshotBytes`` and include its own command. Usually only one does.
     private func storeSnapshotIfDue(bytesBefore before: UInt64, isOwn: Bool) {
         let step = max(self.options.snapshotBytes / 4, 1)
         let bytes = self.copy.progress.bytes

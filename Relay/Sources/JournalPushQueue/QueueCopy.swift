@@ -9,8 +9,9 @@ import Synchronization
 
 /// A process's copy of the queue, in a SQLite file. Applies the entries of the journal and answers reading calls.
 ///
-/// The file contains nothing that the journal and its snapshot do not, so it is written without synchronising each
-/// commit: after a power failure it is an older copy, and the entries since then are read again.
+/// The journal and its snapshot contain the whole queue, so the file is not synced for each commit. After a power
+/// failure, the file may contain an older copy, and the entries since then are read again. Only the list of processes
+/// that have used the file is not in the journal.
 final class QueueCopy: Sendable {
     /// How far the copy has followed the journal.
     struct Progress: Sendable, Equatable {
@@ -155,7 +156,9 @@ final class QueueCopy: Sendable {
 
     // MARK: Processes
 
-    /// The processes that have used this file before, and adds one that uses it now.
+    /// Adds a process that uses this file.
+    ///
+    /// - Returns: the processes that used the file before.
     func addProcess(_ session: APNSID) async throws(QueueError) -> [APNSID] {
         try await self.write { db in
             let earlier = try Self.processes(db)

@@ -76,7 +76,7 @@ package struct NATSOptions: Sendable, Hashable {
         return "\(self.outcomesSubject).\(name.isEmpty ? "_" : String(name)).\(kind)"
     }
 
-    /// What is wrong with the stream's name; nil if it can be used.
+    /// What is wrong with the stream's name or the servers; nil if both can be used.
     package var fault: String? {
         let isValid = self.stream.utf8.allSatisfy { byte in
             byte == 0x2D || byte == 0x5F || (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte)

@@ -6,8 +6,8 @@
 
     /// The snapshots of a journal, in a stream of their own. All functions block.
     ///
-    /// A snapshot is a number of messages and, stored after them, a head that says what it contains. The head is
-    /// replaced only by a newer one, by the sequence of its message.
+    /// A snapshot consists of messages with its content and a head, which is stored last and describes the snapshot. If
+    /// two processes replace the head at once, the sequence of its message makes sure that only one of them succeeds.
     struct SnapshotStore {
         private struct Head {
             var snapshot: JournalSnapshot

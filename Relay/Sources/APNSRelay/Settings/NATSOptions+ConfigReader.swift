@@ -3,8 +3,13 @@ import NATSPushQueue
 extension NATSOptions {
     /// Reads the settings `nats.*`; nil if no brokers are set.
     init?(_ settings: inout SettingsReader) {
-        guard let servers = settings.list("nats.servers") else { return nil }
-        self.init(servers: servers)
+        var publishesOutcomes = false
+        settings.bool("nats.outcomes", into: &publishesOutcomes)
+        guard let servers = settings.list("nats.servers") else {
+            if publishesOutcomes { settings.fail("nats.outcomes", "it needs brokers: set nats.servers") }
+            return nil
+        }
+        self.init(servers: servers, publishesOutcomes: publishesOutcomes)
         for server in servers where !["nats://", "tls://"].contains(where: { server.hasPrefix($0) }) {
             settings.fail("nats.servers", "an address begins with nats:// or tls://, such as nats://10.0.0.1:4222")
         }

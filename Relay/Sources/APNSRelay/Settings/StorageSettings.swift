@@ -28,6 +28,8 @@ package struct OpenedQueue: Sendable {
     package var clock: any QueueClock
     /// What became of the claims of the process that used the file before.
     package var expired: ExpiredLeases
+    /// Where to publish outcomes; nil if they are not published.
+    package var outcomes: (any OutcomeStream)?
 }
 
 extension StorageSettings {
@@ -43,7 +45,12 @@ extension StorageSettings {
     ) async throws(QueueError) -> OpenedQueue {
         if let brokers = self.brokers {
             let queue = try await self.join(brokers, logger, whenCommitted)
-            return OpenedQueue(queue: queue, clock: queue.clock, expired: await queue.expiredAtOpen)
+            return OpenedQueue(
+                queue: queue,
+                clock: queue.clock,
+                expired: await queue.expiredAtOpen,
+                outcomes: self.outcomeStream(brokers)
+            )
         }
         let clock = SystemQueueClock()
         let queue = try await self.openFile(clock: clock, logger: logger, whenCommitted: whenCommitted)
@@ -86,6 +93,15 @@ extension StorageSettings {
             )
         #else
             throw Self.withoutNATS
+        #endif
+    }
+
+    private func outcomeStream(_ brokers: NATSOptions) -> (any OutcomeStream)? {
+        #if NATS
+            guard brokers.publishesOutcomes else { return nil }
+            return NATSOutcomeStream(brokers, maximumAge: self.retention.outcomes)
+        #else
+            return nil
         #endif
     }
 

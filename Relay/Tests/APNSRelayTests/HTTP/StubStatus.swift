@@ -26,6 +26,7 @@ final class StubStatus: RelayStatus {
     func signal(_ routes: Set<Route>) { self.state.withLock { $0.signalled.formUnion(routes) } }
 
     func webhookRefusal() -> String? { self.state.withLock { $0.webhookRefusal } }
+    func oldestUnpublished() -> QueueTime? { nil }
     func members() -> [FleetMember] { self.state.withLock { $0.members } }
 
     func didStore(_ settings: [UInt8]) { self.state.withLock { $0.settings.append(settings) } }

@@ -18,6 +18,7 @@ struct MetricsPageTests {
             return "it starts"
         }
         func webhookRefusal() -> String? { nil }
+        func oldestUnpublished() -> QueueTime? { nil }
         func members() -> [FleetMember] { [] }
         func didStore(_ settings: [UInt8]) {}
         func countStorageError(_ error: QueueError) {}

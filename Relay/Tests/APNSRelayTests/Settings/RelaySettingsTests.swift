@@ -44,6 +44,16 @@ struct RelaySettingsTests {
         #expect(settings.fleet.maxConnections == nil)
     }
 
+    @Test("Outcomes are published if that is set, and only with brokers")
+    func outcomes() throws {
+        let set = try self.read(self.small.merging(["nats.servers": "nats://a:4222", "nats.outcomes": "true"]) { $1 })
+        #expect(set.storage.brokers?.publishesOutcomes == true)
+        let unset = try self.read(self.small.merging(["nats.servers": "nats://a:4222"]) { $1 })
+        #expect(unset.storage.brokers?.publishesOutcomes == false)
+        let problems = self.problems(self.small.merging(["nats.outcomes": "true"]) { $1 })
+        #expect(problems == ["nats.outcomes: it needs brokers: set nats.servers"])
+    }
+
     @Test("Settings of every group are read")
     func every() throws {
         let more = [
