@@ -33,7 +33,7 @@ extension NATSServer {
             // MSG subject sid length, and the body on a line of its own.
             guard let head = received.range(of: "MSG _INBOX.test 1 "),
                 let end = received.range(of: "\r\n", range: head.upperBound..<received.endIndex),
-                let length = Int(received[head.upperBound..<end.lowerBound])
+                let length = Int(received[head.upperBound..<end.lowerBound].trimmingCharacters(in: .whitespaces))
             else { continue }
             let rest = received[end.upperBound...].utf8
             if rest.count >= length { return String(decoding: rest.prefix(length), as: UTF8.self) }
