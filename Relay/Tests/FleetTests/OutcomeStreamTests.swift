@@ -27,13 +27,13 @@
                 settings: ["NATS_OUTCOMES": "true"]
             )
             try await fleet.start()
-            try await fleet.underLoad {
+            try await wait(for: "a relay publishes") { try await !Self.publishers(fleet).isEmpty }
+            let publisher = try #require(try await Self.publishers(fleet).first)
+            let others = fleet.relays.filter { $0 !== publisher }
+            // A request to a relay that is not there waits for it.
+            try await fleet.underLoad(to: others) {
                 try await fleet.waitForAcknowledgements(200)
-                let publishers = try await Self.publishers(fleet)
-                let publisher = try #require(publishers.first)
-                #expect(publishers.count == 1)
                 await publisher.kill()
-                try await fleet.waitForAcknowledgements(200)
                 // The others wait until the dead relay counts as gone.
                 try await wait(for: "another relay publishes") {
                     try await Self.publishers(fleet).contains { $0 !== publisher }
@@ -41,6 +41,8 @@
                 try await publisher.start()
                 try await fleet.waitForAcknowledgements(200)
             }
+            let count = try await Self.publishers(fleet).count
+            #expect(count == 1)
             try await fleet.check(unknownAtMost: FleetUnderTest.maxInFlight)
             let feed = try await fleet.relays[0].feed().map(\.id)
             try await wait(for: "the stream has \(feed.count) outcomes") {
