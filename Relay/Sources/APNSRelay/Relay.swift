@@ -46,7 +46,7 @@ package struct Relay: Sendable {
         self.metrics = metrics ?? RelayMetrics(factory: prometheus)
         self.logger = logger
         self.group = try settings.makeGroup(
-            tokens: queue.isShared ? SharedTokenSource(queue, clock: clock) : nil,
+            tokens: queue.isShared ? SharedTokenSource(queue, clock: SystemQueueClock()) : nil,
             logger: logger
         )
     }
@@ -104,7 +104,8 @@ package struct Relay: Sendable {
         let fleet = Fleet(
             member: .current(version: Self.version, now: self.clock.now),
             queue: self.queue,
-            clock: self.clock,
+            // The clock of a shared queue is that of the brokers, which may jump.
+            clock: SystemQueueClock(),
             metrics: self.metrics,
             logger: self.logger,
             timing: self.fleetTiming,

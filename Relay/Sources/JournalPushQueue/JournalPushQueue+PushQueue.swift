@@ -40,9 +40,11 @@ extension JournalPushQueue: PushQueue {
             self.undecidedMarks.formUnion(claims)
             throw error
         }
-        self.undecidedMarks.subtract(claims)
         guard case .marks(let marks) = result else { return [] }
-        return undecided.isEmpty ? marks : try await self.decide(claims, marks, undecided)
+        guard !undecided.isEmpty else { return marks }
+        let decided = try await self.decide(claims, marks, undecided)
+        self.undecidedMarks.subtract(claims)
+        return decided
     }
 
     /// Counts marks that a call of this process had stored although it failed: its caller was told of an error, so nobody

@@ -58,17 +58,28 @@ final class QueueCopy: Sendable {
             let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
             let lock = try FileLock(path + ".lock", for: path)
             do {
+                if FileManager.default.fileExists(atPath: Self.mark(path)) {
+                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "Damage was found before.")
+                }
                 return try QueueCopy(path, lock, maxPageCount)
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            } catch let error as DatabaseError where Self.isDamage(error) {
                 logger.error(
                     "The copy of the queue is damaged and will be fetched again",
                     metadata: ["file": "\(path)", "error": "\(error)"]
                 )
                 try Self.setAside(path)
+                try? FileManager.default.removeItem(atPath: Self.mark(path))
                 return try QueueCopy(path, lock, maxPageCount)
             }
         }
     }
+
+    private static func isDamage(_ error: DatabaseError) -> Bool {
+        error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB
+    }
+
+    /// The mark of a file in which damage was found later. It is set aside when it is opened the next time.
+    private static func mark(_ path: String) -> String { path + ".is-damaged" }
 
     private static func setAside(_ path: String) throws {
         for suffix in ["", "-wal", "-shm"] where FileManager.default.fileExists(atPath: path + suffix) {
@@ -124,11 +135,12 @@ final class QueueCopy: Sendable {
                 message: "Entry \(error.sequence) of the journal cannot be read. A newer version wrote it, or the "
                     + "journal is damaged. Nothing was overwritten."
             )
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+        } catch let error as DatabaseError where Self.isDamage(error) || error.resultCode == .SQLITE_CONSTRAINT {
+            _ = FileManager.default.createFile(atPath: Self.mark(self.file), contents: nil)
             throw QueueError(
                 code: .unusable,
-                message: "\(self.file) differs from the other copies of the queue: \(error). Stop the relay and delete "
-                    + "the file; the relay then fetches it again."
+                message: "\(self.file) is damaged: \(error). Start the relay again; it sets the file aside and fetches "
+                    + "the queue from the brokers."
             )
         } catch {
             throw QueueError(error, file: self.file)
@@ -249,17 +261,21 @@ final class QueueCopy: Sendable {
     func restore(from file: String) async throws(QueueError) {
         try await Self.detached(self.file) {
             let processes = try self.pool.read { try Self.processes($0) }
+            let state: State
             do {
-                let reader = try Self.reader(of: file)
-                try reader.backup(to: self.pool)
-                try reader.close()
-            } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) {
+                _ = try Self.reader(of: file)
+                // In the file of the snapshot, so that the copy never contains the processes of another one, whenever this
+                // process is killed.
+                let snapshot = try DatabaseQueue(path: file)
+                state = try snapshot.write { db in
+                    try db.execute(sql: "DELETE FROM process")
+                    try Self.insert(processes, db)
+                    return try State(from: db)
+                }
+                try snapshot.backup(to: self.pool)
+                try snapshot.close()
+            } catch let error as DatabaseError where Self.isDamage(error) {
                 throw QueueError(code: .unusable, message: "The snapshot of the queue is damaged: \(error)")
-            }
-            let state = try self.pool.write { db in
-                try db.execute(sql: "DELETE FROM process")
-                try Self.insert(processes, db)
-                return try State(from: db)
             }
             self.state.withLock { $0 = state }
         }

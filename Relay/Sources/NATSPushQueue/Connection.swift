@@ -75,6 +75,10 @@
             guard let pointer else { throw QueueError(code: .unavailable, message: "There is no memory for options.") }
             self.pointer = pointer
             try self.setServers(options.servers)
+            try QueueError.check(
+                natsOptions_SetWriteDeadline(self.pointer, 5_000),
+                "Setting the time limit for writing"
+            )
             try QueueError.check(natsOptions_SetSendAsap(self.pointer, sendsAtOnce), "Setting the way of sending")
             try self.setAccess(options)
             try self.setEvents(handler)

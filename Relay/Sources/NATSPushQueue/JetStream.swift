@@ -177,7 +177,10 @@
         /// Stores a message and waits for the answer.
         ///
         /// - Parameter sequence: the position of the last message with this subject, 0 for none, if that matters.
-        func publish(_ bytes: [UInt8], to subject: String, after sequence: UInt64?) throws(QueueError) {
+        /// - Returns: the position of the message in its stream.
+        func publish(_ bytes: [UInt8], to subject: String, after sequence: UInt64?) throws(QueueError) -> UInt64 {
+            var answer: UnsafeMutablePointer<jsPubAck>?
+            defer { jsPubAck_Destroy(answer) }
             var options = jsPubOptions()
             try QueueError.check(jsPubOptions_Init(&options), "Preparing a message")
             if let sequence {
@@ -186,7 +189,7 @@
             }
             let status = bytes.withUnsafeBytes { buffer in
                 js_Publish(
-                    nil,
+                    &answer,
                     self.pointer,
                     subject,
                     buffer.baseAddress,
@@ -196,6 +199,7 @@
                 )
             }
             try QueueError.check(status, "Storing \(subject)")
+            return answer?.pointee.Sequence ?? 0
         }
 
         func purge(_ stream: String, subject: String) throws(QueueError) {

@@ -1,4 +1,5 @@
 #if NATS
+    import APNSModel
     import CNATS
     import Foundation
     import JournalPushQueue
@@ -11,6 +12,8 @@
     struct SnapshotStore {
         private struct Head {
             var snapshot: JournalSnapshot
+            /// Names the messages with the content; no two attempts to store a snapshot have the same.
+            var id: APNSID
             var parts: UInt32
             /// The position of the head's message.
             var sequence: UInt64
@@ -20,6 +23,7 @@
                 writer.write(self.snapshot.sequence)
                 writer.write(self.snapshot.journalBytes)
                 writer.write(self.snapshot.size)
+                writer.write(self.id)
                 writer.write(self.parts)
                 return writer.bytes
             }
@@ -32,9 +36,7 @@
 
         private var headSubject: String { "\(self.options.snapshotSubject).head" }
 
-        private func subject(_ snapshot: JournalSnapshot) -> String {
-            "\(self.options.snapshotSubject).\(snapshot.sequence)"
-        }
+        private func subject(_ id: APNSID) -> String { "\(self.options.snapshotSubject).\(id)" }
 
         func newest() throws(QueueError) -> JournalSnapshot? { try self.head()?.snapshot }
 
@@ -50,6 +52,7 @@
                         journalBytes: try reader.integer(),
                         size: try reader.integer()
                     ),
+                    id: try reader.id(),
                     parts: try reader.integer(),
                     sequence: message.sequence
                 )
@@ -66,7 +69,7 @@
             else { throw Self.unavailable(file) }
             defer { try? handle.close() }
             for part in 0..<head.parts {
-                let subject = "\(self.subject(snapshot)).\(part)"
+                let subject = "\(self.subject(head.id)).\(part)"
                 guard let bytes = try self.context.message(self.options.snapshotStream, subject) else { return false }
                 do {
                     try handle.write(contentsOf: bytes)
@@ -82,26 +85,34 @@
             if let old, old.snapshot.sequence >= snapshot.sequence { return }
             guard let handle = FileHandle(forReadingAtPath: file) else { throw Self.unavailable(file) }
             defer { try? handle.close() }
+            let id = APNSID.random()
+            let first: UInt64
             do throws(QueueError) {
-                let parts = try self.storeParts(of: snapshot, handle, file)
-                let head = Head(snapshot: snapshot, parts: parts, sequence: 0)
-                try self.context.publish(head.bytes, to: self.headSubject, after: old?.sequence ?? 0)
+                let parts = try self.storeParts(id, handle, file)
+                first = parts.first
+                let head = Head(snapshot: snapshot, id: id, parts: parts.count, sequence: 0)
+                _ = try self.context.publish(head.bytes, to: self.headSubject, after: old?.sequence ?? 0)
             } catch {
-                // The storage is full, or another process was faster.
-                try? self.context.purge(self.options.snapshotStream, subject: "\(self.subject(snapshot)).*")
+                // The storage is full, another process was faster, or only the response was lost. If the head cannot be
+                // read now, the next snapshot removes what is left of this one.
+                if let head = try self.head(), head.id != id {
+                    try? self.context.purge(self.options.snapshotStream, subject: "\(self.subject(id)).*")
+                }
                 throw error
             }
-            guard let old else { return }
-            try self.context.purge(self.options.snapshotStream, subject: "\(self.subject(old.snapshot)).*")
+            // Everything older, also what is left of snapshots that were not finished.
+            if first > 1 { try self.context.purge(self.options.snapshotStream, upTo: first - 1) }
             // Processes that are a little behind still read what the old snapshot does not contain.
-            try self.context.purge(self.options.stream, upTo: old.snapshot.sequence)
+            if let old { try self.context.purge(self.options.stream, upTo: old.snapshot.sequence) }
         }
 
+        /// - Returns: the position of the first part in the stream, 0 without parts, and their number.
         private func storeParts(
-            of snapshot: JournalSnapshot,
+            _ id: APNSID,
             _ handle: FileHandle,
             _ file: String
-        ) throws(QueueError) -> UInt32 {
+        ) throws(QueueError) -> (first: UInt64, count: UInt32) {
+            var first: UInt64 = 0
             var count: UInt32 = 0
             while true {
                 let bytes: [UInt8]
@@ -110,8 +121,9 @@
                 } catch {
                     throw Self.unavailable(file)
                 }
-                guard !bytes.isEmpty else { return count }
-                try self.context.publish(bytes, to: "\(self.subject(snapshot)).\(count)", after: nil)
+                guard !bytes.isEmpty else { return (first, count) }
+                let position = try self.context.publish(bytes, to: "\(self.subject(id)).\(count)", after: nil)
+                if count == 0 { first = position }
                 count += 1
             }
         }

@@ -26,7 +26,10 @@ package struct QueueFile {
             try self.check()
         } else if let log = self.size(of: self.path + "-wal"), log > 0 {
             // SQLite would delete the log.
-            throw QueueError.damaged(self.path, "The file is missing, but its write-ahead log is not.")
+            throw DatabaseError(
+                resultCode: .SQLITE_CORRUPT,
+                message: "The file is missing, but its write-ahead log is not."
+            )
         } else {
             try self.create()
         }
@@ -95,13 +98,16 @@ package struct QueueFile {
         guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)),
             [1, 2].contains(header[18]), [1, 2].contains(header[19])
         else {
-            throw QueueError.damaged(self.path, "The file does not begin with the header of SQLite.")
+            throw DatabaseError(
+                resultCode: .SQLITE_CORRUPT,
+                message: "The file does not begin with the header of SQLite."
+            )
         }
         let pageSize = UInt64(header[16]) << 8 | UInt64(header[17])
         let isWhole = pageSize < 512 || (self.size(of: self.path) ?? 0).isMultiple(of: pageSize)
         // A crash may have cut off the last page. If there is a log, it contains this page.
         guard isWhole || (self.size(of: self.path + "-wal") ?? 0) > 0 else {
-            throw QueueError.damaged(self.path, "The file was cut off.")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "The file was cut off.")
         }
         let application = header[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
         guard application == UInt32(bitPattern: self.format.applicationID) else {

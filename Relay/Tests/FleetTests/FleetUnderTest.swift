@@ -76,9 +76,9 @@
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for application in 0..<3 {
                     group.addTask {
-                        var turn = application
+                        var round = application
                         while !end.isReached {
-                            try await self.post(batch, to: relays ?? self.relays, &turn)
+                            try await self.post(batch, to: relays ?? self.relays, &round)
                             try await Task.sleep(for: pause)
                         }
                     }
@@ -91,15 +91,15 @@
         }
 
         /// Hands pushes in until a relay has acknowledged them.
-        func post(_ count: Int, to relays: [RelayUnderTest], _ turn: inout Int) async throws {
+        func post(_ count: Int, to relays: [RelayUnderTest], _ round: inout Int) async throws {
             let numbers = self.nextNumber.withLock { next in
                 defer { next += count }
                 return next..<(next + count)
             }
             while true {
                 try Task.checkCancellation()
-                turn += 1
-                if try await self.load.post(numbers, to: relays[turn % relays.count]) == .acknowledged { return }
+                round += 1
+                if try await self.load.post(numbers, to: relays[round % relays.count]) == .acknowledged { return }
                 try await Task.sleep(for: .milliseconds(100))
             }
         }

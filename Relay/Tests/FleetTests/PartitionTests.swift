@@ -34,10 +34,10 @@
                 try await cutOff.wait(for: "the relay is ready again") { $0.isReady }
             }
             // What it has refused may have been stored.
-            var turn = 0
+            var round = 0
             let again = try await fleet.load.post(1_000_000..<1_000_001, to: fleet.relays[1])
             #expect(again == .acknowledged)
-            try await fleet.post(20, to: [cutOff], &turn)
+            try await fleet.post(20, to: [cutOff], &round)
             try await fleet.check()
             await fleet.end()
             proxy.close()

@@ -29,8 +29,8 @@
             // A minute: then the claims of the stopped relay end, and the others send its pushes.
             try await fleet.check(of: others, limit: .seconds(150))
             stopped.resume()
-            var turn = 0
-            try await fleet.post(20, to: [stopped], &turn)
+            var round = 0
+            try await fleet.post(20, to: [stopped], &round)
             try await fleet.check()
             await fleet.end()
         }
@@ -54,8 +54,8 @@
             #expect(report.unknown > 0)
             // It may send what it has marked: these pushes are unknown, and stay so.
             stopped.resume()
-            var turn = 0
-            try await fleet.post(20, to: [stopped], &turn)
+            var round = 0
+            try await fleet.post(20, to: [stopped], &round)
             let later = try await fleet.check(unknownAtMost: unknown)
             #expect(later.unknown == report.unknown)
             await fleet.end()

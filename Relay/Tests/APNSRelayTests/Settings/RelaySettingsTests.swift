@@ -135,7 +135,7 @@ struct RelaySettingsTests {
             ("nats.servers", "10.0.0.1:4222"), ("nats.stream", "a.b"), ("nats.replicas", "9"), ("nats.keyFile", "/k"),
             ("nats.timeout", "0s"), ("retention.payloads", "1d"),
         ] {
-            let wrong = ["nats.servers": "nats://10.0.0.1:4222", key: value]
+            let wrong = ["nats.servers": "nats://10.0.0.1:4222"].merging([key: value]) { $1 }
             let problems = self.problems(self.small.merging(wrong) { $1 })
             let name = key == "nats.keyFile" ? "nats.certificateFile" : key
             #expect(problems.contains { $0.hasPrefix(name + ":") }, "\(key): \(problems)")
