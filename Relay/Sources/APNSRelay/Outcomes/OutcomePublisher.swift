@@ -68,6 +68,9 @@ final class OutcomePublisher: Sendable {
     /// failed; nil if there is none, or another relay publishes.
     var oldest: QueueTime? { self.state.withLock { $0.oldest } }
 
+    /// Whether the last attempt has failed.
+    var isFailing: Bool { self.state.withLock { $0.isFailing } }
+
     /// There may be new outcomes. Never waits.
     func signal() { self.wakeup.signal() }
 

@@ -191,6 +191,27 @@
             await task.value
         }
 
+        @Test("While the broker's disk is full, outcomes wait; after a restart with room, all are published")
+        func fullDisk() async throws {
+            let server = try await Self.blocking { try NATSServer(storeBytes: 16 << 20) }
+            try self.settle(1...10)
+            let publisher = self.publisher(self.options([server]))
+            let task = Task { await publisher.run() }
+            _ = try await Stored.wait(10, server)
+            try await Self.blocking { try server.fillDisk() }
+            try self.settle(11...2_000)
+            publisher.signal()
+            let isFailing = try await eventually { publisher.isFailing }
+            #expect(isFailing)
+            #expect(publisher.oldest != nil)
+            try await Self.blocking { try server.freeDisk() }
+            try await Self.blocking { try server.restart() }
+            let stored = try await Stored.wait(2_000, server)
+            #expect(stored.map(\.cursor) == Array(1...2_000))
+            task.cancel()
+            await task.value
+        }
+
         @Test("A message of somebody else at the end of the stream is an error that says what to do")
         func foreign() async throws {
             let server = try NATSServer()

@@ -155,10 +155,12 @@ final class MemoryOutcomeStream: OutcomeStream {
     func refusesAlways() async throws {
         try self.settle(1...5)
         self.stream.state.withLock { $0.room = 0 }
+        let start = ContinuousClock.now
         try await self.run(self.publisher()) {
-            let isTried = try await eventually { self.stream.state.withLock { $0.appends } >= 2 }
+            let isTried = try await eventually { self.stream.state.withLock { $0.appends } >= 3 }
             #expect(isTried)
-            #expect(self.stream.state.withLock { $0.appends } < 10)
+            // Two pauses of a second.
+            #expect(start.duration(to: .now) > .milliseconds(1_900))
         }
     }
 
