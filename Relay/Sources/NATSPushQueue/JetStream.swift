@@ -179,8 +179,8 @@
         /// - Parameter sequence: the position of the last message with this subject, 0 for none, if that matters.
         /// - Returns: the position of the message in its stream.
         func publish(_ bytes: [UInt8], to subject: String, after sequence: UInt64?) throws(QueueError) -> UInt64 {
-            var answer: UnsafeMutablePointer<jsPubAck>?
-            defer { jsPubAck_Destroy(answer) }
+            var response: UnsafeMutablePointer<jsPubAck>?
+            defer { jsPubAck_Destroy(response) }
             var options = jsPubOptions()
             try QueueError.check(jsPubOptions_Init(&options), "Preparing a message")
             if let sequence {
@@ -189,7 +189,7 @@
             }
             let status = bytes.withUnsafeBytes { buffer in
                 js_Publish(
-                    &answer,
+                    &response,
                     self.pointer,
                     subject,
                     buffer.baseAddress,
@@ -199,7 +199,7 @@
                 )
             }
             try QueueError.check(status, "Storing \(subject)")
-            return answer?.pointee.Sequence ?? 0
+            return response?.pointee.Sequence ?? 0
         }
 
         func purge(_ stream: String, subject: String) throws(QueueError) {
