@@ -35,7 +35,7 @@ final class KillingQueue: WrappingPushQueue {
         }
         if isHere, !self.point.isAfter { self.end() }
         let value = try await body()
-        if isHere { self.end() }
+        if isHere, self.point.isAfter { self.end() }
         return value
     }
 }
