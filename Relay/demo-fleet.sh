@@ -69,7 +69,20 @@ start_relay() { # its number, from 1
     disown
 }
 
-wait_for_relay() { wait_for "Relay $1" "$folder/relay-$1.log" 'is listening'; }
+# Starts a relay again that has ended, as a service manager does: while brokers elect a leader, it may give up.
+wait_for_relay() { # its number
+    for _ in $(seq 1200); do
+        if grep -q 'is listening' "$folder/relay-$1.log"; then return; fi
+        if ! kill -0 "$(cat "$folder/relay-$1.pid")" 2> /dev/null; then
+            cat "$folder/relay-$1.log" >> "$folder/ended-relays.log"
+            start_relay "$1"
+        fi
+        sleep 0.1
+    done
+    echo "Relay $1 did not start:" >&2
+    cat "$folder/relay-$1.log" >&2
+    exit 1
+}
 
 # The address of a relay; empty while it starts.
 url() { sed -n 's/.*url=\(http:[^ ]*\).*/\1/p' "$folder/relay-$1.log" | head -1; }

@@ -120,7 +120,8 @@
             let fleet = try FleetUnderTest(
                 try await FleetUnderTest.simulator(),
                 brokers: brokers.map(\.url),
-                settings: ["NATS_REPLICAS": "3"]
+                // Two brokers of an old version sometimes take most of a minute to elect a leader of the cluster.
+                settings: ["NATS_REPLICAS": "3", "NATS_TIMEOUT": "90s"]
             )
             try await fleet.start()
             try await fleet.underLoad {
@@ -133,6 +134,9 @@
                     try await fleet.relays[0].start()
                     try await fleet.waitForAcknowledgements(300)
                     try await blocking { try leader.start() }
+                    try await wait(for: "the broker has what it has missed") {
+                        try await blocking { try leader.isCurrent("APNS_RELAY") }
+                    }
                 }
             }
             try await fleet.check(unknownAtMost: 2 * FleetUnderTest.maxInFlight)

@@ -52,6 +52,12 @@ extension NATSServer {
         guard !response.contains("\"error\"") else { throw Failure(text: response) }
     }
 
+    /// Whether all three brokers of a cluster have all messages of a stream. Blocks.
+    package func isCurrent(_ stream: String) throws -> Bool {
+        let info = try self.request("$JS.API.STREAM.INFO.\(stream)")
+        return info.matches(of: /"current":true/).count == 2 && !info.contains(#""offline":true"#)
+    }
+
     /// The name of the broker that leads a stream; nil if there is none now. Blocks.
     package func leader(of stream: String) throws -> String? {
         let response = try self.request("$JS.API.STREAM.INFO.\(stream)")
