@@ -489,7 +489,7 @@ package actor JournalPushQueue {
             var isStuck = false
             for (number, call) in self.calls {
                 if call.started.duration(to: now) > self.options.timeout {
-                    self.end(number, .failure(self.problem ?? Self.undecided))
+                    self.end(number, .failure(self.undecided))
                 } else if call.appended.duration(to: now) > Self.patience {
                     isStuck = true
                     self.append(number)
@@ -509,8 +509,15 @@ package actor JournalPushQueue {
         }
     }
 
+    /// A call that has waited too long.
+    private var undecided: QueueError {
+        self.problem.map {
+            QueueError(code: .undecided, message: "\($0.message) Whether the call has had an effect is not known.")
+        } ?? Self.undecided
+    }
+
     private static let undecided = QueueError(
-        code: .unavailable,
+        code: .undecided,
         message: "The brokers did not answer in time; check them. Whether the call has had an effect is not known."
     )
 

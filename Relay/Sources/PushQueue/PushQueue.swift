@@ -25,7 +25,7 @@ public import APNSModel
 ///
 /// When a function returns, its effect is durable: it survives the death of the process. `claim` is the exception,
 /// because a lost claim does no harm. Every function throws `QueueError`. After an error, nothing of the call has
-/// happened, unless the error says otherwise.
+/// happened, unless its code is `undecided`.
 ///
 /// Several processes may share a queue, if the engine allows it. What a process reads then contains all that its own
 /// calls have done; what the calls of other processes have done may be missing for a moment.

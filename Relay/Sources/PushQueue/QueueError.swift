@@ -6,6 +6,8 @@ public struct QueueError: Error, Sendable, Hashable, CustomStringConvertible {
         /// The storage cannot be written or read now: the disk is full, the database is locked, the broker is away. Try
         /// again later.
         case unavailable
+        /// The storage did not respond in time. Whether the call has had an effect, or still will, is not known.
+        case undecided
         /// The storage is damaged, or was written by a newer version. It needs a person; nothing was overwritten.
         case unusable
         /// Another process uses the storage, which only one may use at a time.

@@ -95,7 +95,7 @@ import Testing
                 failure = error
             }
         }
-        #expect(failure?.code == .unavailable)
+        #expect(failure?.code == .undecided)
         #expect(failure?.message.contains("the disk is full") == true)
         await queue.close()
         options.maxPageCount = nil

@@ -39,7 +39,7 @@ import Testing
         let queue = try await self.open(timeout: .seconds(1))
         self.fixture.journal.lose(true)
         let error = await #expect(throws: QueueError.self) { try await self.store(queue) }
-        #expect(error?.code == .unavailable)
+        #expect(error?.code == .undecided)
         #expect(error?.message.contains("not known") == true)
         self.fixture.journal.lose(false)
         await queue.close()

@@ -49,7 +49,7 @@ import Testing
         let error = await #expect(throws: QueueError.self) {
             _ = try await queue.markWritten(claims, lease: .seconds(60))
         }
-        #expect(error?.code == .unavailable)
+        #expect(error?.code == .undecided)
         self.journal.hold(false)
         self.journal.deliverHeld()
         let again = try await queue.markWritten(claims, lease: .seconds(60))
@@ -99,7 +99,7 @@ import Testing
         let error = await #expect(throws: QueueError.self) {
             _ = try await queue.claim(Self.route, limit: 1, lease: .seconds(60))
         }
-        #expect(error?.code == .unavailable)
+        #expect(error?.code == .undecided)
         self.journal.hold(false)
         self.journal.deliverHeld()
         let claims = try await self.claim(queue)

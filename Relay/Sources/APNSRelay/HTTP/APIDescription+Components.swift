@@ -48,7 +48,10 @@ extension APIDescription {
         (428, "The header If-Match is missing: preconditionRequired.", ""),
         (429, "The caller hands in too many pushes: rateLimited.", Self.header("retry-after", "integer")),
         (500, "An error in the relay: internalError.", ""),
-        (503, "queueFull, unavailable or shuttingDown. Try again later.", Self.header("retry-after", "integer")),
+        (
+            503, "queueFull, unavailable, undecided or shuttingDown. Try again later.",
+            Self.header("retry-after", "integer")
+        ),
     ].map { status, description, headers in
         """
         "E\(status)":{"description":"\(description)",\(headers)

@@ -8,7 +8,7 @@ struct APIError: Error, Hashable {
         case badJSON, badQuery, badRequest, invalidPush, unauthorized, forbidden, notFound, methodNotAllowed, timeout
         case conflict, written, settled, bodyTooLarge, tooManyPushes, unsupportedMediaType, rateLimited
         case invalidSettings, preconditionFailed, preconditionRequired
-        case queueFull, unavailable, shuttingDown, internalError
+        case queueFull, unavailable, undecided, shuttingDown, internalError
     }
 
     var status: HTTPResponse.Status
@@ -66,6 +66,14 @@ struct APIError: Error, Hashable {
                 retryAfter: 10
             )
         case .closed: self = .shuttingDown
+        case .undecided:
+            self.init(
+                .serviceUnavailable,
+                .undecided,
+                "The queue did not respond in time. It is not known whether anything was changed; repeat the request, with "
+                    + "the same idempotency keys.",
+                retryAfter: 5
+            )
         case .unavailable, .unusable, .inUse:
             self.init(
                 .serviceUnavailable,

@@ -97,7 +97,8 @@ struct PushRouteTests {
     @Test(
         "A queue that cannot store leads to 503",
         arguments: [
-            (QueueError.Code.full, "queueFull"), (.unavailable, "unavailable"), (.unusable, "unavailable"),
+            (QueueError.Code.full, "queueFull"), (.unavailable, "unavailable"), (.undecided, "undecided"),
+            (.unusable, "unavailable"),
             (.closed, "shuttingDown"),
         ]
     )
