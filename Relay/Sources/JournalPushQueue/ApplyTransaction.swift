@@ -56,7 +56,7 @@ struct ApplyTransaction {
         self.state.sessions.end(record)
         let command = try TimedCommand(body)
         let now = command.times?.now ?? entry.time
-        self.state.progress.leaseNow = max(self.state.progress.leaseNow, command.times?.lease ?? entry.time)
+        self.advanceLeaseTime(command.times?.lease, entry.time)
         let result = try self.run(command.command, of: record.session, at: now, entry.sequence)
         if record.session == self.session {
             self.applied.append(
@@ -64,6 +64,21 @@ struct ApplyTransaction {
             )
         }
         if case .prune = command.command { self.state.sessions.prune(at: self.state.progress.leaseNow) }
+    }
+
+    /// Lets the time for leases pass as it has passed since the entry before, but at most ``longestGap``: nobody could mark
+    /// or settle pushes while there were no entries, so leases do not end in an outage of the brokers. A clock of a broker
+    /// that jumps has no other effect.
+    private mutating func advanceLeaseTime(_ given: QueueTime?, _ stored: QueueTime) {
+        if let given {
+            self.state.progress.leaseNow = max(self.state.progress.leaseNow, given)
+        } else if let last = self.state.progress.time {
+            let gap = min(max(last.duration(to: stored), .zero), QueueCopy.longestGap)
+            self.state.progress.leaseNow = self.state.progress.leaseNow.advanced(by: gap)
+        } else {
+            self.state.progress.leaseNow = stored
+        }
+        self.state.progress.time = stored
     }
 
     // MARK: Parts
@@ -141,8 +156,8 @@ struct ApplyTransaction {
         if let record = progress.record {
             let insert = try self.db.prepared(
                 """
-                INSERT OR REPLACE INTO journal (id, sequence, session, number, part, lease_now, bytes)
-                VALUES (1, ?, ?, ?, ?, ?, ?)
+                INSERT OR REPLACE INTO journal (id, sequence, session, number, part, lease_now, bytes, time)
+                VALUES (1, ?, ?, ?, ?, ?, ?, ?)
                 """
             )
             insert.bind(1, Int64(bitPattern: progress.sequence))
@@ -151,6 +166,7 @@ struct ApplyTransaction {
             insert.bind(4, Int64(record.part))
             insert.bind(5, progress.leaseNow.millisecondsSince1970)
             insert.bind(6, Int64(bitPattern: progress.bytes))
+            insert.bind(7, progress.time?.millisecondsSince1970)
             try insert.run()
         }
         for (id, session) in self.state.sessions.changes { try self.store(session, id) }

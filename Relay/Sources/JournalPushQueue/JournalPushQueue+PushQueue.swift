@@ -80,7 +80,7 @@ extension JournalPushQueue: PushQueue {
 
     package func expireLeases() async throws(QueueError) -> ExpiredLeases {
         try self.checkOpen()
-        let now = self.clock.lease
+        let now = self.leaseTime
         guard try await self.copy.read({ try $0.hasExpiredLease(at: now) }),
             case .expired(let expired) = try await self.call(.expireLeases)
         else { return ExpiredLeases() }

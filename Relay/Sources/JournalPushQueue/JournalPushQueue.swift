@@ -330,6 +330,12 @@ package actor JournalPushQueue {
             + "the copies of all relays; pushes since then may be sent twice."
     )
 
+    /// The time for leases that a command would have now.
+    var leaseTime: QueueTime {
+        let gap = min(self.lastProgress.duration(to: .now), QueueCopy.longestGap)
+        return self.options.clock?.lease ?? self.copy.progress.leaseNow.advanced(by: gap)
+    }
+
     // MARK: Snapshots
 
     /// Replaces the copy with the newest snapshot, if that one is newer.

@@ -45,7 +45,7 @@ extension QueueCopy.State {
 extension QueueCopy.Progress {
     /// Reads the progress from a file.
     init(from db: Database) throws {
-        let select = try db.prepared("SELECT sequence, session, number, part, lease_now, bytes FROM journal")
+        let select = try db.prepared("SELECT sequence, session, number, part, lease_now, bytes, time FROM journal")
         let progress = try select.first { row in
             Self(
                 sequence: UInt64(bitPattern: row.int64(0)),
@@ -57,6 +57,7 @@ extension QueueCopy.Progress {
                     )
                 },
                 leaseNow: QueueTime(millisecondsSince1970: row.int64(4)),
+                time: row.optionalInt64(6).map { QueueTime(millisecondsSince1970: $0) },
                 bytes: UInt64(bitPattern: row.int64(5))
             )
         }

@@ -19,8 +19,10 @@ final class QueueCopy: Sendable {
         var sequence: UInt64 = 0
         /// The record of that entry.
         var record: RecordName?
-        /// The time for leases. It never goes back.
+        /// The time for leases. It never goes back, and stands still while the journal has no entries.
         var leaseNow = QueueTime(millisecondsSince1970: .min)
+        /// When the last command was stored.
+        var time: QueueTime?
         /// The bytes of all entries so far.
         var bytes: UInt64 = 0
     }
@@ -45,6 +47,9 @@ final class QueueCopy: Sendable {
         var result: CommandResult
         var sequence: UInt64
     }
+
+    /// The most that the time for leases advances from one command to the next. Relays append a heartbeat every 5 s.
+    static let longestGap = Duration.seconds(30)
 
     let file: String
     private let pool: DatabasePool

@@ -22,7 +22,8 @@ package struct QueueFormat: Sendable {
         furtherTables: """
             CREATE TABLE journal (
                 id INTEGER PRIMARY KEY CHECK (id = 1), sequence INTEGER NOT NULL, session BLOB NOT NULL,
-                number INTEGER NOT NULL, part INTEGER NOT NULL, lease_now INTEGER NOT NULL, bytes INTEGER NOT NULL
+                number INTEGER NOT NULL, part INTEGER NOT NULL, lease_now INTEGER NOT NULL, bytes INTEGER NOT NULL,
+                time INTEGER
             );
             CREATE TABLE session (
                 id BLOB PRIMARY KEY, floor INTEGER NOT NULL, applied BLOB NOT NULL, used_at INTEGER NOT NULL

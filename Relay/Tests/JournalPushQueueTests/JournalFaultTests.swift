@@ -144,12 +144,38 @@ import Testing
         #expect(early.isEmpty)
         let marks = try await right.markWritten(claimed.map(\.claim), lease: .seconds(60))
         #expect(marks == [true])
-        for clock in [brokers, wrong] { clock.advance(by: .seconds(601)) }
+        for _ in 0..<61 {
+            for clock in [brokers, wrong] { clock.advance(by: .seconds(10)) }
+            try await right.setValue([], forKey: "heartbeat")
+        }
         let now = try await other.claim(TestPush.route, limit: 5, lease: .seconds(60))
         #expect(now.map(\.claim.id) == [later.id])
         let ended = try await other.expireLeases()
         #expect(ended.unknown == 1)
         await right.close()
+        await other.close()
+    }
+
+    @Test("An outage of the brokers, however long, ends no lease")
+    func outage() async throws {
+        let brokers = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
+        self.fixture.journal.use(brokers)
+        let queue = try await self.fixture.openQueue(JournalPushQueue.Options(file: self.fixture.file("first")))
+        let other = try await self.fixture.openQueue(JournalPushQueue.Options(file: self.fixture.file("other")))
+        _ = try await queue.enqueue([try TestPush.make(brokers.now)], isPartial: false)
+        let claims = try await queue.claim(TestPush.route, limit: 1, lease: .seconds(60)).map(\.claim)
+        let marks = try await queue.markWritten(claims, lease: .seconds(60))
+        #expect(marks == [true])
+        brokers.advance(by: .seconds(3_600))
+        for _ in 0..<3 {
+            try await other.setValue([], forKey: "heartbeat")
+            let expired = try await other.expireLeases()
+            #expect(expired == ExpiredLeases())
+        }
+        let outcome = PushOutcome.accepted(Receipt(apnsID: claims[0].id))
+        let results = try await queue.settle([Settlement(claim: claims[0], outcome: outcome)])
+        #expect(results == [.settled])
+        await queue.close()
         await other.close()
     }
 }
