@@ -135,7 +135,7 @@
                     try await fleet.waitForAcknowledgements(300)
                     try await blocking { try leader.start() }
                     try await wait(for: "the broker has what it has missed") {
-                        try await blocking { try leader.isCurrent("APNS_RELAY") }
+                        try await blocking { leader.isCurrent("APNS_RELAY") }
                     }
                 }
             }
@@ -147,7 +147,7 @@
         private func leader(_ brokers: [NATSServer]) async throws -> NATSServer? {
             var leader: NATSServer?
             try await wait(for: "the stream has a leader") {
-                let name = try await blocking { try brokers[0].leader(of: "APNS_RELAY") }
+                let name = try await blocking { brokers[0].leader(of: "APNS_RELAY") }
                 leader = name.flatMap { Int($0.filter(\.isNumber)) }.flatMap {
                     brokers.indices.contains($0) ? brokers[$0] : nil
                 }

@@ -52,15 +52,16 @@ extension NATSServer {
         guard !response.contains("\"error\"") else { throw Failure(text: response) }
     }
 
-    /// Whether all three brokers of a cluster have all messages of a stream. Blocks.
-    package func isCurrent(_ stream: String) throws -> Bool {
-        let info = try self.request("$JS.API.STREAM.INFO.\(stream)")
+    /// Whether all three brokers of a cluster have all messages of a stream; false while nobody responds, as during an
+    /// election. Blocks.
+    package func isCurrent(_ stream: String) -> Bool {
+        guard let info = try? self.request("$JS.API.STREAM.INFO.\(stream)") else { return false }
         return info.matches(of: /"current":true/).count == 2 && !info.contains(#""offline":true"#)
     }
 
-    /// The name of the broker that leads a stream; nil if there is none now. Blocks.
-    package func leader(of stream: String) throws -> String? {
-        let response = try self.request("$JS.API.STREAM.INFO.\(stream)")
-        return response.firstMatch(of: /"leader":"([^"]+)"/).map { String($0.1) }
+    /// The name of the broker that leads a stream; nil if there is none now, or nobody responds. Blocks.
+    package func leader(of stream: String) -> String? {
+        let response = try? self.request("$JS.API.STREAM.INFO.\(stream)")
+        return response?.firstMatch(of: /"leader":"([^"]+)"/).map { String($0.1) }
     }
 }

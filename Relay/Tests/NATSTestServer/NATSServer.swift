@@ -61,7 +61,8 @@ package final class NATSServer: Sendable {
                 ]
             )
         }
-        for server in servers { try server.launch() }
+        // One after the other: brokers that connect to each other at the same moment can both give up.
+        for server in servers { try server.start() }
         // The leader itself says it in other words.
         let elected = ["JetStream cluster new metadata leader", "Self is new JetStream cluster metadata leader"]
         for server in servers { try server.wait(for: elected) }

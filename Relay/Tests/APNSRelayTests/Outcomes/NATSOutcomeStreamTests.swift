@@ -169,7 +169,7 @@
         private static func leader(_ servers: [NATSServer]) -> Int? {
             // A broker that has just started does not answer yet.
             for number in 0..<30 {
-                guard let name = try? servers[number % 3].leader(of: "Q_OUTCOMES") else { continue }
+                guard let name = servers[number % 3].leader(of: "Q_OUTCOMES") else { continue }
                 return name.split(separator: "-").last.flatMap { Int($0) }
             }
             return nil
