@@ -35,7 +35,7 @@ package final class JournalClock: QueueClock {
     package var lease: QueueTime { self.now }
 
     /// How far the clock of the storage is ahead of this machine's.
-    package var offset: Duration { self.state.withLock { $0.offset } }
+    private var offset: Duration { self.state.withLock { $0.offset } }
 
     /// How far the clock of the storage is ahead of this machine's time of day.
     package var offsetOfDay: Duration { self.system.now.duration(to: self.now) }

@@ -149,8 +149,9 @@ package actor JournalPushQueue {
                 code: .unusable,
                 message:
                     "The journal ends at entry \(extent.last), and the copy in \(self.copy.file) at entry \(from): "
-                    + "the brokers have lost entries, or the stream was created again. Restore the stream from a "
-                    + "backup. If its loss is accepted, delete the file; pushes since then may be sent twice."
+                    + "the brokers have lost entries, or the stream was created again. Stop all relays, restore the "
+                    + "streams from a backup if there is one, and delete the copies of all relays. Pushes since then may "
+                    + "be sent twice."
             )
         }
         if from < extent.last, from &+ 1 < extent.first { try await self.restore() }
@@ -326,8 +327,8 @@ package actor JournalPushQueue {
     private static let lostEntries = QueueError(
         code: .unusable,
         message: "The brokers have lost the end of the journal, for example in a power failure, and stored something "
-            + "else in its place. Stop all relays and restore the stream from a backup. If the loss is accepted, delete "
-            + "the copies of all relays; pushes since then may be sent twice."
+            + "else in its place. Stop all relays, restore the streams from a backup if there is one, and delete the copies of "
+            + "all relays. Pushes since then may be sent twice."
     )
 
     /// The time for leases that a command would have now.
@@ -524,7 +525,7 @@ package actor JournalPushQueue {
 
     private static let undecided = QueueError(
         code: .undecided,
-        message: "The brokers did not answer in time; check them. Whether the call has had an effect is not known."
+        message: "The brokers did not respond in time; check them. Whether the call has had an effect is not known."
     )
 
     // MARK: Closing

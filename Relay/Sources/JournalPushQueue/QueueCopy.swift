@@ -59,7 +59,7 @@ final class QueueCopy: Sendable {
 
     /// Opens the file, or creates an empty copy. A damaged file is replaced; it is kept as `FILE.damaged`.
     static func open(file: String, maxPageCount: Int?, logger: Logger) async throws(QueueError) -> QueueCopy {
-        try await Self.detached(file) {
+        try await Self.perform(file) {
             let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
             let lock = try FileLock(path + ".lock", for: path)
             do {
@@ -215,7 +215,7 @@ final class QueueCopy: Sendable {
     private func write<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(QueueError) -> Value {
-        try await Self.detached(self.file) { try self.pool.write(body) }
+        try await Self.perform(self.file) { try self.pool.write(body) }
     }
 
     // MARK: Reading
@@ -247,7 +247,7 @@ final class QueueCopy: Sendable {
     ///
     /// - Returns: what the copy contains.
     func writeSnapshot(to file: String) async throws(QueueError) -> JournalSnapshot {
-        try await Self.detached(self.file) {
+        try await Self.perform(self.file) {
             try? FileManager.default.removeItem(atPath: file)
             try self.pool.unsafeRead { try $0.execute(sql: "VACUUM INTO ?", arguments: [file]) }
             let reader = try Self.reader(of: file)
@@ -264,11 +264,11 @@ final class QueueCopy: Sendable {
 
     /// Replaces the content with that of a snapshot.
     func restore(from file: String) async throws(QueueError) {
-        try await Self.detached(self.file) {
+        try await Self.perform(self.file) {
             let processes = try self.pool.read { try Self.processes($0) }
             let state: State
             do {
-                _ = try Self.reader(of: file)
+                try Self.reader(of: file).close()
                 // In the file of the snapshot, so that the copy never contains the processes of another one, whenever this
                 // process is killed.
                 let snapshot = try DatabaseQueue(path: file)
@@ -293,28 +293,22 @@ final class QueueCopy: Sendable {
     // MARK: Closing
 
     func close() async {
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                self.lock.withLock { lock in
-                    guard lock != nil else { return }
-                    try? self.pool.close()
-                    lock = nil
-                }
-                continuation.resume()
+        await DispatchQueue.global().perform {
+            self.lock.withLock { lock in
+                guard lock != nil else { return }
+                try? self.pool.close()
+                lock = nil
             }
         }
     }
 
-    /// Runs blocking code on a thread of its own.
-    private static func detached<Value: Sendable>(
+    /// Runs code that blocks, and says which file an error is about.
+    private static func perform<Value: Sendable>(
         _ file: String,
         _ body: @escaping @Sendable () throws -> Value
     ) async throws(QueueError) -> Value {
-        let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
-            DispatchQueue.global().async { continuation.resume(returning: Result { try body() }) }
-        }
         do {
-            return try result.get()
+            return try await DispatchQueue.global().perform(body)
         } catch {
             throw QueueError(error, file: file)
         }

@@ -43,7 +43,7 @@
 
         func close() { natsConnection_Close(self.pointer) }
 
-        /// Sends a message that the broker answers to a subject.
+        /// Sends a message. The broker sends its response to the subject `reply`.
         func publish(
             _ bytes: [UInt8],
             to subject: String,

@@ -174,7 +174,7 @@
             return Message.bytes(of: message)
         }
 
-        /// Stores a message and waits for the answer.
+        /// Stores a message and waits for the response.
         ///
         /// - Parameter sequence: the position of the last message with this subject, 0 for none, if that matters.
         /// - Returns: the position of the message in its stream.

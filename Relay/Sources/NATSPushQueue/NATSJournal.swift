@@ -57,42 +57,32 @@
         /// - Parameter timeout: how long to wait for connected brokers that are not ready.
         static func open(_ options: NATSOptions, timeout: Duration) async throws(QueueError) -> NATSJournal {
             let control = DispatchQueue(label: "apns-relay.nats.control")
-            let result = await withCheckedContinuation { continuation in
-                control.async { continuation.resume(returning: Self.open(options, timeout, control)) }
-            }
-            return try result.get()
+            return try await control.perform { () throws(QueueError) in try Self.open(options, timeout, control) }
         }
 
         private static func open(
             _ options: NATSOptions,
             _ timeout: Duration,
             _ control: DispatchQueue
-        ) -> Result<NATSJournal, QueueError> {
+        ) throws(QueueError) -> NATSJournal {
             let events = JournalEvents()
             let handler = HandlerTable.shared.add { events.add($0) }
             do throws(QueueError) {
                 // The queue gathers calls itself, so its messages wait for no others.
                 let context = try JetStream(Connection(options, handler: handler))
                 let extent = try context.openStreams(options, timeout: timeout)
-                return .success(try NATSJournal(options, context, extent, handler, control, events))
+                return try NATSJournal(options, context, extent, handler, control, events)
             } catch {
                 HandlerTable.shared.remove(handler)
-                return .failure(error)
+                throw error
             }
         }
 
         /// Connects, and says in what state the stream is. Creates nothing.
         static func describe(_ options: NATSOptions) async throws(QueueError) -> String {
-            let result = await withCheckedContinuation { continuation in
-                DispatchQueue.global().async {
-                    continuation.resume(
-                        returning: Result { () throws(QueueError) in
-                            try JetStream(Connection(options, handler: 0)).describe(options)
-                        }
-                    )
-                }
+            try await DispatchQueue.global().perform { () throws(QueueError) in
+                try JetStream(Connection(options, handler: 0)).describe(options)
             }
-            return try result.get()
         }
 
         func read(after sequence: UInt64) {
@@ -134,46 +124,31 @@
             }
         }
 
+        private var store: SnapshotStore { SnapshotStore(context: self.context, options: self.options) }
+
         func newestSnapshot() async throws(QueueError) -> JournalSnapshot? {
-            let store = SnapshotStore(context: self.context, options: self.options)
-            return try await self.runBlocking { () throws(QueueError) in try store.newest() }
+            try await self.snapshots.perform { () throws(QueueError) in try self.store.newest() }
         }
 
         func load(_ snapshot: JournalSnapshot, into file: String) async throws(QueueError) -> Bool {
-            let store = SnapshotStore(context: self.context, options: self.options)
-            return try await self.runBlocking { () throws(QueueError) in try store.load(snapshot, into: file) }
+            try await self.snapshots.perform { () throws(QueueError) in try self.store.load(snapshot, into: file) }
         }
 
         func store(_ snapshot: JournalSnapshot, from file: String) async throws(QueueError) {
-            let store = SnapshotStore(context: self.context, options: self.options)
-            try await self.runBlocking { () throws(QueueError) in try store.store(snapshot, from: file) }
-        }
-
-        private func runBlocking<Value: Sendable>(
-            _ body: @escaping @Sendable () throws(QueueError) -> Value
-        ) async throws(QueueError) -> Value {
-            let result = await withCheckedContinuation { continuation in
-                self.snapshots.async {
-                    continuation.resume(returning: Result { () throws(QueueError) in try body() })
-                }
-            }
-            return try result.get()
+            try await self.snapshots.perform { () throws(QueueError) in try self.store.store(snapshot, from: file) }
         }
 
         func close() async {
             HandlerTable.shared.remove(self.handler)
             self.events.close()
-            let subscriptions = self.state.withLock { state in
-                defer { (state.reader, state.replies) = (nil, nil) }
-                state.isClosed = true
-                return [state.reader, state.replies]
-            }
-            await withCheckedContinuation { continuation in
-                self.control.async {
-                    _ = consume subscriptions
-                    self.connection.close()
-                    continuation.resume()
+            self.state.withLock { $0.isClosed = true }
+            await self.control.perform {
+                let subscriptions = self.state.withLock { state in
+                    defer { (state.reader, state.replies) = (nil, nil) }
+                    return [state.reader, state.replies]
                 }
+                _ = consume subscriptions
+                self.connection.close()
             }
         }
     }

@@ -63,12 +63,7 @@
         }
 
         package func close() async {
-            await withCheckedContinuation { continuation in
-                self.blocking.async {
-                    self.state.withLock { $0.session = nil }
-                    continuation.resume()
-                }
-            }
+            await self.blocking.perform { self.state.withLock { $0.session = nil } }
         }
 
         // MARK: Sending
@@ -82,11 +77,11 @@
             var last = sequence
             for (index, message) in messages.enumerated() {
                 // The response to the first message says why it is refused; that to the last one is about all of them.
-                let isAnswered = index == 0 || index == messages.count - 1
+                let hasReply = index == 0 || index == messages.count - 1
                 try session.context.connection.publish(
                     message.body,
                     to: self.options.outcomesSubject(app: message.app, kind: message.kind),
-                    reply: isAnswered ? "\(session.inbox).\(call).\(index)" : nil,
+                    reply: hasReply ? "\(session.inbox).\(call).\(index)" : nil,
                     headers: [
                         ("Nats-Msg-Id", "\(message.cursor)"), (Self.cursorHeader, "\(message.cursor)"),
                         ("Nats-Expected-Last-Sequence", "\(last)"),
@@ -133,12 +128,7 @@
         private func run<Value: Sendable>(
             _ body: @escaping @Sendable (Session, UInt64) throws(QueueError) -> Value
         ) async throws(QueueError) -> Value {
-            let result = await withCheckedContinuation { continuation in
-                self.blocking.async {
-                    continuation.resume(returning: Result { () throws(QueueError) in try self.runNow(body) })
-                }
-            }
-            return try result.get()
+            try await self.blocking.perform { () throws(QueueError) in try self.runNow(body) }
         }
 
         private func runNow<Value>(

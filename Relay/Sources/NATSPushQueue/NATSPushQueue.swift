@@ -12,7 +12,7 @@
         ///   - options: the file of this process's copy, and the limits.
         ///   - logger: for what an operator should know.
         ///   - whenCommitted: called after each transaction of the copy.
-        /// - Throws: `QueueError`: `unavailable` if no broker answers; `unusable` if a stream, the copy or a file in the
+        /// - Throws: `QueueError`: `unavailable` if no broker responds; `unusable` if a stream, the copy or a file in the
         ///   options cannot be used; `inUse` if another process uses the copy.
         package static func open(
             _ brokers: NATSOptions,

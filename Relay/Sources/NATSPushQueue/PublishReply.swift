@@ -7,7 +7,7 @@
         import Foundation
     #endif
 
-    /// The broker's answer to a published message.
+    /// The broker's response to a published message.
     struct PublishReply: Decodable {
         struct Failure: Decodable {
             var code: Int?
@@ -28,7 +28,7 @@
 
         /// Why the broker did not store the message; nil if it did.
         static func refusal(_ bytes: [UInt8]) -> QueueError? {
-            // The answer of almost every message has a handful of members and no error.
+            // The response to almost every message has a handful of members and no error.
             guard bytes.count > 2, bytes.contains(where: { $0 == 0x65 }),
                 let reply = try? PublishReply(bytes), let error = reply.error
             else { return nil }

@@ -25,7 +25,7 @@
             natsSubscription_Destroy(self.pointer)
         }
 
-        /// Reads a stream from a position on. Blocks until the broker has answered.
+        /// Reads a stream from a position on. Blocks until the broker has responded.
         static func journal(
             _ context: JetStream,
             _ options: NATSOptions,
@@ -72,7 +72,7 @@
             HandlerTable.shared.send(.entry(entry), to: closure)
         }
 
-        /// Receives the broker's answers to published messages. The last part of their subject is a command's number.
+        /// Receives the broker's responses to published messages. The last part of their subject is a command's number.
         static func replies(_ connection: Connection, inbox: String, handler: UInt) throws(QueueError) -> Subscription {
             var pointer: OpaquePointer?
             let status = natsConnection_Subscribe(
@@ -82,21 +82,21 @@
                 { _, _, message, closure in Subscription.receiveReply(message, closure) },
                 UnsafeMutableRawPointer(bitPattern: handler)
             )
-            try QueueError.check(status, "Subscribing to answers")
+            try QueueError.check(status, "Subscribing to responses")
             return try Subscription(pointer, connection)
         }
 
-        /// Receives the broker's answers to published messages, for ``next(before:)``.
+        /// Receives the broker's responses to published messages, for ``next(before:)``.
         static func waiting(_ connection: Connection, inbox: String) throws(QueueError) -> Subscription {
             var pointer: OpaquePointer?
             try QueueError.check(
                 natsConnection_SubscribeSync(&pointer, connection.pointer, "\(inbox).>"),
-                "Subscribing to answers"
+                "Subscribing to responses"
             )
             return try Subscription(pointer, connection)
         }
 
-        /// Waits for the next answer. Blocks.
+        /// Waits for the next response. Blocks.
         ///
         /// - Returns: its subject, and what it says; nil if no stream has the published message's subject.
         func next(before deadline: ContinuousClock.Instant) throws(QueueError) -> (String, PublishReply?) {
@@ -104,13 +104,13 @@
             var message: OpaquePointer?
             try QueueError.check(
                 natsSubscription_NextMsg(&message, self.pointer, Int64(min(max(milliseconds, 0), 60_000)) + 1),
-                "Waiting for the broker's answer"
+                "Waiting for the broker's response"
             )
             defer { natsMsg_Destroy(message) }
             let subject = natsMsg_GetSubject(message).map { String(cString: $0) } ?? ""
             guard !natsMsg_IsNoResponders(message) else { return (subject, nil) }
             guard let reply = try? PublishReply(Message.bytes(of: message)) else {
-                throw QueueError(code: .unavailable, message: "The broker's answer to a message cannot be read.")
+                throw QueueError(code: .unavailable, message: "The broker's response to a message cannot be read.")
             }
             return (subject, reply)
         }

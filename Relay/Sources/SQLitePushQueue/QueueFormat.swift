@@ -11,7 +11,8 @@ package struct QueueFormat: Sendable {
 
     /// A copy of a queue that several processes share: "APNC".
     ///
-    /// - `journal`: one row: the last applied entry, the time for leases, and the bytes of all entries so far.
+    /// - `journal`: one row: the last applied entry, the time for leases, the bytes of all entries so far, and when the
+    ///   last command was stored.
     /// - `session`: which commands of each process were applied. `applied` holds those from `floor` on, 8 bytes each.
     /// - `part`: parts of commands whose other parts have not been read yet.
     /// - `claimant`: the process that has made the claims with an epoch.

@@ -70,17 +70,13 @@ public final class SQLitePushQueue: Sendable {
         logger: Logger,
         whenCommitted: @escaping WhenCommitted = { _, _ in }
     ) async throws(QueueError) -> SQLitePushQueue {
-        let result = await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                do {
-                    let queue = try SQLitePushQueue(file, options, clock, logger, whenCommitted)
-                    continuation.resume(returning: Result<SQLitePushQueue, QueueError>.success(queue))
-                } catch {
-                    continuation.resume(returning: .failure(QueueError(error, file: file)))
-                }
+        do {
+            return try await DispatchQueue.global().perform {
+                try SQLitePushQueue(file, options, clock, logger, whenCommitted)
             }
+        } catch {
+            throw QueueError(error, file: file)
         }
-        return try result.get()
     }
 
     private init(
@@ -152,19 +148,16 @@ public final class SQLitePushQueue: Sendable {
             }
             if mayContinue { continuation.resume() }
         }
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                // Two calls may close at the same time; the second one waits here.
-                self.lock.withLock { lock in
-                    guard lock != nil else { return }
-                    do {
-                        try self.pool.close()
-                    } catch {
-                        self.logger.error("The database was not closed properly: \(error)")
-                    }
-                    lock = nil
+        await DispatchQueue.global().perform {
+            // Two calls may close at the same time; the second one waits here.
+            self.lock.withLock { lock in
+                guard lock != nil else { return }
+                do {
+                    try self.pool.close()
+                } catch {
+                    self.logger.error("The database was not closed properly: \(error)")
                 }
-                continuation.resume()
+                lock = nil
             }
         }
     }

@@ -15,7 +15,7 @@ import GRDB
 /// - `ident`: where the push with an id is: the position of its row in `push`, or of its row in `outcome`.
 /// - `idempotency`: the idempotency keys by the position of their push, so in the order of time.
 /// - `counter`: numbers that must not be used twice, and do not follow from the rows: the next cursor after the last
-///   outcomes were deleted, and how often the file was opened.
+///   outcomes were deleted, and how often the file was opened or, in a copy of a shared queue, the next position.
 ///
 /// Rows are appended to every large table except `ident` and the index of `idempotency`, and are deleted from their
 /// beginnings, so that a transaction writes few pages.

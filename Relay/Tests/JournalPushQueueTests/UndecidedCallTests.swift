@@ -5,8 +5,6 @@ import Testing
 
 /// Calls whose record is stored after they have failed.
 @Suite(.timeLimit(.minutes(1))) struct UndecidedCallTests {
-    private static let route = Route(app: "fern", environment: "production", lane: .bulk)
-
     private let journal = MemoryJournal()
     private let fixture: JournalFixture
 
@@ -16,25 +14,14 @@ import Testing
         var options = self.fixture.options(self.fixture.file)
         options.timeout = .seconds(1)
         let queue = try await self.fixture.openQueue(options)
-        let now = self.fixture.now
-        let push = NewPush(
-            id: .random(),
-            route: Self.route,
-            token: try DeviceToken("0123456789abcdef"),
-            push: try PreparedPush(topic: "com.example.fern", pushType: .alert, payload: Array("{}".utf8)),
-            caller: "shop",
-            notBefore: now,
-            deadline: now.advanced(by: .seconds(3_600)),
-            idempotency: IdempotencyKey(key: "order", digest: [1])
-        )
-        _ = try await queue.enqueue([push], isPartial: false)
+        _ = try await queue.enqueue([try TestPush.make(self.fixture.now)], isPartial: false)
         return queue
     }
 
     /// Claims until there is something; no lease ends, because the clock stands still.
     private func claim(_ queue: JournalPushQueue) async throws -> [Claim] {
         for _ in 0..<1_000 {
-            let claims = try await queue.claim(Self.route, limit: 1, lease: .seconds(60)).map(\.claim)
+            let claims = try await queue.claim(TestPush.route, limit: 1, lease: .seconds(60)).map(\.claim)
             if !claims.isEmpty { return claims }
             try await Task.sleep(for: .milliseconds(10))
         }
@@ -97,7 +84,7 @@ import Testing
         let queue = try await self.open()
         self.journal.hold(true)
         let error = await #expect(throws: QueueError.self) {
-            _ = try await queue.claim(Self.route, limit: 1, lease: .seconds(60))
+            _ = try await queue.claim(TestPush.route, limit: 1, lease: .seconds(60))
         }
         #expect(error?.code == .undecided)
         self.journal.hold(false)
