@@ -53,8 +53,8 @@ struct FleetRun: AsyncParsableCommand {
             print(
                 String(
                     format:
-                        "%d relays: %.0f pushes/s, %.2f times the first; CPU a push: relays %.0f us, brokers %.0f us",
-                    count,
+                        "%@: %.0f pushes/s, %.2f times the first; CPU a push: relays %.0f us, brokers %.0f us",
+                    count == 1 ? "1 relay" : "\(count) relays",
                     result.rate,
                     result.rate / (first ?? 1),
                     result.relays,

@@ -12,6 +12,7 @@ package struct Relay: Sendable {
     private let queue: any PushQueue
     private let clock: any QueueClock
     private let outcomes: (any OutcomeStream)?
+    private let waitForFailure: (@Sendable () async -> QueueError?)?
     private let prometheus: PrometheusMetrics
     private let metrics: RelayMetrics
     private let logger: Logger
@@ -25,6 +26,7 @@ package struct Relay: Sendable {
     ///   - queue: an open queue. ``run(onListening:)`` closes it.
     ///   - clock: the queue's clock.
     ///   - outcomes: where to publish outcomes for other programs; nil for nowhere.
+    ///   - waitForFailure: waits until the queue cannot be used any more, which ends the relay.
     ///   - prometheus: the backend that `/metrics` exports. Bootstrap swift-metrics' `MetricsSystem` with it, too.
     ///   - metrics: the relay's own metrics; nil to make them.
     ///   - logger: for what an operator should know. It never gets device tokens or payloads.
@@ -34,6 +36,7 @@ package struct Relay: Sendable {
         queue: any PushQueue,
         clock: any QueueClock = SystemQueueClock(),
         outcomes: (any OutcomeStream)? = nil,
+        waitForFailure: (@Sendable () async -> QueueError?)? = nil,
         prometheus: PrometheusMetrics,
         metrics: RelayMetrics? = nil,
         logger: Logger
@@ -42,6 +45,7 @@ package struct Relay: Sendable {
         self.queue = queue
         self.clock = clock
         self.outcomes = outcomes
+        self.waitForFailure = waitForFailure
         self.prometheus = prometheus
         self.metrics = metrics ?? RelayMetrics(factory: prometheus)
         self.logger = logger
@@ -57,7 +61,8 @@ package struct Relay: Sendable {
     /// and stores their outcomes; the connections to APNs close; the queue closes.
     ///
     /// - Parameter onListening: called with the port once requests are accepted.
-    /// - Throws: the error of a part that cannot go on, for example because the port is taken.
+    /// - Throws: the error of a part that cannot go on, for example because the port is taken; that of the queue if it
+    ///   cannot be used any more. Start the relay again then: opening the queue says what to do, if it does not help.
     package func run(onListening: @escaping @Sendable (Int) -> Void = { _ in }) async throws {
         var retry = WebhookMachine.Retry()
         // There is no signal for outcomes that another relay has stored.
@@ -143,6 +148,7 @@ package struct Relay: Sendable {
         ).makeApplication(onStart: onListening)
         // A graceful shutdown ends the services from the last to the first, each after the next one in the list.
         var parts: [any Service] = [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
+        if let waitForFailure { parts.append(QueueFailureService(waitForFailure: waitForFailure)) }
         if let publisher { parts.append(OutcomeService(publisher: publisher, fleet: fleet)) }
         parts += [ClientService(group: group), dispatcher, APIService(api: api) { dispatcher.stop() }]
         var services = ServiceGroupConfiguration(
@@ -218,6 +224,17 @@ private struct APIService: Service {
         } onGracefulShutdown: {
             whenShuttingDown()
         }
+    }
+}
+
+/// Ends the relay when its queue cannot be used any more.
+private struct QueueFailureService: Service {
+    let waitForFailure: @Sendable () async -> QueueError?
+
+    func run() async throws {
+        let error = await cancelWhenGracefulShutdown { await self.waitForFailure() }
+        if let error { throw error }
+        try? await gracefulShutdown()
     }
 }
 

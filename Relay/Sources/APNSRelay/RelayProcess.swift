@@ -54,6 +54,7 @@ public enum RelayProcess {
                 queue: wrap(opened.queue),
                 clock: opened.clock,
                 outcomes: opened.outcomes,
+                waitForFailure: opened.waitForFailure,
                 prometheus: prometheus,
                 metrics: metrics,
                 logger: logger

@@ -57,7 +57,9 @@ struct ApplyTransaction {
         let command = try TimedCommand(body)
         let now = command.times?.now ?? entry.time
         self.advanceLeaseTime(command.times?.lease, entry.time)
-        let result = try self.run(command.command, of: record.session, at: now, entry.sequence)
+        let isTooLate = record.validUntil.map { entry.time > $0 } ?? false
+        let result =
+            isTooLate ? .tooLate : try self.run(command.command, of: record.session, at: now, entry.sequence)
         if record.session == self.session {
             self.applied.append(
                 QueueCopy.Applied(number: record.number, result: result, sequence: entry.sequence)

@@ -8,11 +8,9 @@ package protocol Journal: Sendable {
     /// The most bytes of a record.
     var maximumRecord: Int { get }
 
-    /// The first and the last entry at the time when the journal was opened.
-    var extent: JournalExtent { get }
-
-    /// Starts to read the entries after a position into ``events``, in order and without gaps. The next call replaces
-    /// this one. If entries after the position were deleted, starts with the first one that is left. Does not block.
+    /// Starts to read the entries after a position into ``events``, in order and without gaps, after an event that says
+    /// which entries there are. The next call replaces this one. If entries after the position were deleted, starts with
+    /// the first one that is left. Does not block.
     func read(after sequence: UInt64)
 
     /// The events for the queue. ``close()`` closes them.
@@ -26,7 +24,7 @@ package protocol Journal: Sendable {
     ///   - number: the number of the record's command, which ``JournalEvent/refused(number:_:)`` contains.
     func append(_ record: [UInt8], id: String, number: UInt64)
 
-    /// The newest snapshot of the queue; nil if there is none.
+    /// The newest snapshot of this journal; nil if there is none.
     func newestSnapshot() async throws(QueueError) -> JournalSnapshot?
 
     /// Writes a snapshot to a file.
@@ -40,7 +38,9 @@ package protocol Journal: Sendable {
     /// - Parameters:
     ///   - snapshot: what it contains.
     ///   - file: its content.
-    func store(_ snapshot: JournalSnapshot, from file: String) async throws(QueueError)
+    ///   - isUrgent: whether the journal is full. Then it deletes all entries that the new snapshot contains, and
+    ///     processes that have not read them continue with the snapshot.
+    func store(_ snapshot: JournalSnapshot, from file: String, isUrgent: Bool) async throws(QueueError)
 
     /// Ends the reading. No event follows.
     func close() async
@@ -101,8 +101,14 @@ package struct JournalSnapshot: Sendable, Hashable {
 /// What a journal tells its reader.
 package enum JournalEvent: Sendable {
     case entry(JournalEntry)
-    /// The journal did not store this copy of a record.
-    case refused(number: UInt64, QueueError)
-    /// Entries may be missing, because the connection was lost or the reader was too slow.
+    /// Which entries there are. Comes before the entries of each ``Journal/read(after:)``.
+    case extent(JournalExtent)
+    /// The storage has not confirmed a copy of a record.
+    case refused(number: UInt64, reason: String)
+    /// Entries may be missing.
     case interrupted
+    /// There is a new connection. Records that were appended before may be lost, and entries may be missing.
+    case reconnected
+    /// The journal can neither be read nor appended to any more.
+    case closed(QueueError)
 }

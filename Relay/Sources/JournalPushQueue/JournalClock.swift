@@ -34,6 +34,12 @@ package final class JournalClock: QueueClock {
     package var now: QueueTime { self.system.lease.advanced(by: self.offset) }
     package var lease: QueueTime { self.now }
 
+    /// The time; nil before the first entry.
+    var knownNow: QueueTime? {
+        let isKnown = self.state.withLock { $0.current != nil || $0.previous != nil }
+        return isKnown ? self.now : nil
+    }
+
     /// How far the clock of the storage is ahead of this machine's.
     private var offset: Duration { self.state.withLock { $0.offset } }
 

@@ -9,38 +9,6 @@ import SQLitePushQueue
 /// decides between calls that compete, so there are no locks. A call returns once its command was read back, which
 /// proves that it is stored.
 package actor JournalPushQueue {
-    package struct Options: Sendable {
-        /// The file of this process's copy.
-        package var file: String
-        /// The most pushes without an outcome; nil for no limit.
-        package var capacity: Int?
-        /// How long a call waits for the journal.
-        package var timeout: Duration
-        /// A clock for tests, whose times are stored in the commands. If nil, a command has the time at which the
-        /// journal stores it, which does not depend on the clock of any process.
-        package var clock: (any QueueClock)?
-        /// The clock of this machine. The queue must work even if it is wrong, so tests replace it.
-        package var systemClock: any QueueClock = SystemQueueClock()
-        /// How many bytes of entries, at least, lie between two snapshots.
-        package var snapshotBytes: UInt64
-        /// The most pages of the file; a full disk for tests.
-        package var maxPageCount: Int?
-
-        package init(
-            file: String,
-            capacity: Int? = nil,
-            timeout: Duration = .seconds(30),
-            clock: (any QueueClock)? = nil,
-            snapshotBytes: UInt64 = 256 * 1_024 * 1_024
-        ) {
-            self.file = file
-            self.capacity = capacity
-            self.timeout = timeout
-            self.clock = clock
-            self.snapshotBytes = max(snapshotBytes, 1)
-        }
-    }
-
     /// Receives the number of entries in a transaction, and the duration of the transaction with its commit.
     package typealias WhenCommitted = @Sendable (_ entries: Int, _ duration: Duration) -> Void
 
@@ -49,7 +17,6 @@ package actor JournalPushQueue {
         var records: [JournalRecord]
         var started: ContinuousClock.Instant
         var appended: ContinuousClock.Instant
-        var isCopied = false
     }
 
     /// How long to wait for an entry before its record is appended again.
@@ -76,11 +43,19 @@ package actor JournalPushQueue {
     private var problem: QueueError?
     private var isClosed = false
     private var isReady = false
-    private var lastRead: ContinuousClock.Instant?
+    private var watch = ReaderWatch()
+    private var isHandlingEvents = false
+    /// Which entries the journal had when it was read the first time, and the last time.
+    private var firstExtent: JournalExtent?
+    private var extent: JournalExtent?
+    /// Since when the journal has ended before an entry that it had.
+    private var shortSince: ContinuousClock.Instant?
     private var lastProgress = ContinuousClock.now
     private var lastClockWarning: ContinuousClock.Instant?
-    private var needsRead = false
     private var isStoringSnapshot = false
+    /// When the last snapshot failed that was to make room in a full journal.
+    private var lastUrgentFailure: ContinuousClock.Instant?
+    private nonisolated let failures = AsyncStream<QueueError>.makeStream()
     private var whenIdle: [CheckedContinuation<Void, Never>] = []
     private var whenReady: CheckedContinuation<Void, Never>?
     private var tasks: [Task<Void, Never>] = []
@@ -142,25 +117,12 @@ package actor JournalPushQueue {
 
     private func catchUp() async throws(QueueError) {
         let start = ContinuousClock.now
-        let extent = self.journal.extent
         let from = self.copy.progress.sequence
-        guard from <= extent.last else {
-            throw QueueError(
-                code: .unusable,
-                message:
-                    "The journal ends at entry \(extent.last), and the copy in \(self.copy.file) at entry \(from): "
-                    + "the brokers have lost entries, or the stream was created again. Stop all relays, restore the "
-                    + "streams from a backup if there is one, and delete the copies of all relays. Pushes since then may "
-                    + "be sent twice."
-            )
-        }
-        if from < extent.last, from &+ 1 < extent.first { try await self.restore() }
         self.tasks = [
             Task { await self.handleEvents() },
             Task { await self.retry() },
         ]
-        self.readAgain()
-        self.checkReady()
+        self.readIfNeeded()
         await self.waitUntilReady()
         if let failure = self.failure { throw failure }
         try await self.endEarlierClaims()
@@ -189,7 +151,9 @@ package actor JournalPushQueue {
     }
 
     private func checkReady() {
-        guard self.failure != nil || self.copy.progress.sequence >= self.journal.extent.last else { return }
+        let isCurrent =
+            self.firstExtent.map { self.copy.progress.sequence >= $0.last && self.shortSince == nil } ?? false
+        guard self.failure != nil || isCurrent else { return }
         self.isReady = true
         self.whenReady?.resume()
         self.whenReady = nil
@@ -202,18 +166,50 @@ package actor JournalPushQueue {
 
     private func handleEvents() async {
         while let events = await self.journal.events.take() {
+            self.isHandlingEvents = true
             var entries: [JournalEntry] = []
             for event in events {
                 switch event {
                 case .entry(let entry): entries.append(entry)
-                case .refused(let number, let error): self.refuse(number, error)
-                case .interrupted:
-                    self.readAgain()
+                case .extent(let extent):
+                    await self.apply(entries)
+                    entries = []
+                    await self.handle(extent)
+                case .refused(let number, let reason): self.refuse(number, reason)
+                case .interrupted: self.watch.need()
+                case .reconnected:
+                    self.watch.restart()
                     for number in self.calls.keys { self.append(number) }
+                case .closed(let error): self.fail(error)
                 }
             }
             await self.apply(entries)
+            self.isHandlingEvents = false
+            self.watch.handledEvents()
+            self.checkReady()
+            self.readIfNeeded()
         }
+    }
+
+    /// Compares which entries there are with those that the copy contains.
+    private func handle(_ extent: JournalExtent) async {
+        if self.firstExtent == nil { self.firstExtent = extent }
+        self.extent = extent
+        guard self.checkEnd(self.copy.progress.sequence) else { return }
+        if extent.first > self.copy.progress.sequence &+ 1 { await self.closeGap() }
+    }
+
+    /// Whether the journal still has an entry. A broker that has just become the leader may know the last entries only a
+    /// little later, so the queue fails only if they are missing for longer than a call waits.
+    private func checkEnd(_ sequence: UInt64) -> Bool {
+        guard let extent, extent.last < sequence else {
+            self.shortSince = nil
+            return true
+        }
+        let since = self.shortSince ?? .now
+        self.shortSince = since
+        if since.duration(to: .now) > self.options.timeout { self.fail(Self.lostEntries) }
+        return false
     }
 
     /// Applies the entries that follow the last applied one, and no others.
@@ -228,8 +224,8 @@ package actor JournalPushQueue {
                 next.append(entry)
                 last.sequence = entry.sequence
             } else if entry.sequence > last.sequence {
-                await self.applyAll(next)
-                return await self.close(gapBefore: entry.sequence)
+                self.watch.need()
+                break
             }
         }
         await self.applyAll(next)
@@ -252,6 +248,7 @@ package actor JournalPushQueue {
                 self.finish(applied, in: rest)
                 rest = rest.dropFirst(count)
                 self.lastProgress = .now
+                self.watch.advanced()
                 self.setProblem(nil)
                 self.storeSnapshotIfDue(bytesBefore: before, isOwn: !applied.isEmpty)
             } catch  where error.code == .unusable {
@@ -262,7 +259,6 @@ package actor JournalPushQueue {
                 try? await Task.sleep(for: .seconds(1))
             }
         }
-        if !self.isReady { self.checkReady() }
     }
 
     private func finish(_ applied: [QueueCopy.Applied], in entries: ArraySlice<JournalEntry>) {
@@ -270,7 +266,11 @@ package actor JournalPushQueue {
             if case .claimed(let pushes, _) = result.result, self.calls[result.number] == nil {
                 self.takeBack(pushes.map(\.claim))
             }
-            self.end(result.number, .success(result.result))
+            if case .tooLate = result.result {
+                self.end(result.number, .failure(Self.tooLate))
+            } else {
+                self.end(result.number, .success(result.result))
+            }
         }
         if let last = applied.last, let entry = entries.first(where: { $0.sequence == last.sequence }) {
             self.journalClock.observe(entry)
@@ -303,15 +303,9 @@ package actor JournalPushQueue {
         )
     }
 
-    /// Reads on after the last entry that was applied, at most some times a second.
-    private func readAgain() {
-        let now = ContinuousClock.now
-        if let last = self.lastRead, last.duration(to: now) < Self.patience / 4 {
-            self.needsRead = true
-            return
-        }
-        self.lastRead = now
-        self.needsRead = false
+    /// Reads on after the last entry that was applied, if that is needed and nothing waits to be applied.
+    private func readIfNeeded() {
+        guard !self.isHandlingEvents, self.failure == nil, self.watch.shouldRead() else { return }
         // The last entry again, to see that it is still the same.
         self.journal.read(after: max(self.copy.progress.sequence, 1) - 1)
     }
@@ -321,13 +315,22 @@ package actor JournalPushQueue {
         self.failure = error
         self.logger.error("The queue cannot be used any more", metadata: ["error": "\(error)"])
         for number in Array(self.calls.keys) { self.end(number, .failure(error)) }
+        self.failures.continuation.yield(error)
         self.checkReady()
+    }
+
+    /// Waits until the queue cannot be used any more.
+    ///
+    /// - Returns: why; nil if the queue was closed or the task was cancelled.
+    package nonisolated func waitForFailure() async -> QueueError? {
+        for await error in self.failures.stream { return error }
+        return nil
     }
 
     private static let lostEntries = QueueError(
         code: .unusable,
-        message: "The brokers have lost the end of the journal, for example in a power failure, and stored something "
-            + "else in its place. Stop all relays, restore the streams from a backup if there is one, and delete the copies of "
+        message: "The brokers have lost the end of the journal, for example in a power failure, or the stream was "
+            + "created again. Stop all relays, restore the streams from a backup if there is one, and delete the copies of "
             + "all relays. Pushes since then may be sent twice."
     )
 
@@ -339,50 +342,43 @@ package actor JournalPushQueue {
 
     // MARK: Snapshots
 
-    /// Replaces the copy with the newest snapshot, if that one is newer.
-    private func restore() async throws(QueueError) {
-        let file = self.copy.file + ".snapshot"
-        defer { try? FileManager.default.removeItem(atPath: file) }
-        for _ in 0..<5 {
-            guard let snapshot = try await self.journal.newestSnapshot(),
-                snapshot.sequence > self.copy.progress.sequence
-            else {
-                throw QueueError(
-                    code: .unusable,
-                    message: "Entries of the journal after \(self.copy.progress.sequence) are missing, and no snapshot "
-                        + "contains them. Restore the streams from a backup."
-                )
-            }
-            if try await self.journal.load(snapshot, into: file) {
-                try await self.copy.restore(from: file)
-                self.logger.info(
-                    "The queue's copy was fetched from a snapshot",
-                    metadata: ["entry": "\(snapshot.sequence)", "bytes": "\(snapshot.size)"]
-                )
-                return
-            }
-        }
-        throw QueueError(code: .unavailable, message: "The snapshot of the journal changes too often. Try again.")
-    }
-
-    /// Entries are missing: reads them again, or continues with a snapshot if they were deleted.
-    private func close(gapBefore sequence: UInt64) async {
+    /// Continues with the newest snapshot, because entries were deleted that the copy does not contain.
+    private func closeGap() async {
         do throws(QueueError) {
-            guard let snapshot = try await self.journal.newestSnapshot(),
-                snapshot.sequence > self.copy.progress.sequence
-            else { return self.readAgain() }
-            try await self.restore()
+            guard try await self.restore() else { return self.watch.need() }
         } catch  where error.code == .unusable {
             return self.fail(error)
         } catch {
-            return self.readAgain()
+            self.logger.warning("The snapshot cannot be fetched; trying again", metadata: ["error": "\(error)"])
+            return self.watch.need()
         }
+        self.lastProgress = .now
+        self.watch.advanced()
         // The results of these commands were in the entries that are gone.
         for number in Array(self.calls.keys) where self.copy.hasApplied(number, of: self.session) {
             self.end(number, .failure(Self.undecided))
         }
-        self.readAgain()
-        self.checkReady()
+    }
+
+    /// - Returns: whether the copy was replaced; false if the snapshot has changed in the meantime.
+    private func restore() async throws(QueueError) -> Bool {
+        let file = self.copy.file + ".snapshot"
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        guard let snapshot = try await self.journal.newestSnapshot(), snapshot.sequence > self.copy.progress.sequence
+        else {
+            throw QueueError(
+                code: .unusable,
+                message: "Entries of the journal after \(self.copy.progress.sequence) are missing, and no snapshot "
+                    + "contains them. Restore the streams from a backup."
+            )
+        }
+        guard self.checkEnd(snapshot.sequence), try await self.journal.load(snapshot, into: file) else { return false }
+        try await self.copy.restore(from: file)
+        self.logger.info(
+            "The queue's copy was fetched from a snapshot",
+            metadata: ["entry": "\(snapshot.sequence)", "bytes": "\(snapshot.size)"]
+        )
+        return true
     }
 
     /// Stores a snapshot if enough was appended since the last one. A process checks this when the entries that it
@@ -390,28 +386,40 @@ package actor JournalPushQueue {
     private func storeSnapshotIfDue(bytesBefore before: UInt64, isOwn: Bool) {
         let step = max(self.options.snapshotBytes / 4, 1)
         let bytes = self.copy.progress.bytes
-        guard isOwn, bytes / step != before / step, !self.isStoringSnapshot, !self.isClosed else { return }
+        if isOwn, bytes / step != before / step { self.startSnapshot(isUrgent: false) }
+    }
+
+    /// Makes room in a journal that refuses records. After a failure, tries again only after 30 s.
+    private func storeUrgentSnapshot() {
+        if let last = self.lastUrgentFailure, last.duration(to: .now) < .seconds(30) { return }
+        self.startSnapshot(isUrgent: true)
+    }
+
+    private func startSnapshot(isUrgent: Bool) {
+        guard !self.isStoringSnapshot, !self.isClosed else { return }
         self.isStoringSnapshot = true
         Task {
-            await self.storeSnapshot()
+            await self.storeSnapshot(isUrgent: isUrgent)
             self.isStoringSnapshot = false
         }
     }
 
     /// If it fails, the journal stays longer until the next snapshot.
-    private func storeSnapshot() async {
+    private func storeSnapshot(isUrgent: Bool) async {
         let file = self.copy.file + ".new-snapshot"
         defer { try? FileManager.default.removeItem(atPath: file) }
         do throws(QueueError) {
             let newest = try await self.journal.newestSnapshot()
             // A snapshot costs as much as its size, so the larger it is, the more rarely one is made.
-            let due = max(self.options.snapshotBytes, newest?.size ?? 0)
+            let due = isUrgent ? 1 : max(self.options.snapshotBytes, newest?.size ?? 0)
             guard self.copy.progress.bytes - min(newest?.journalBytes ?? 0, self.copy.progress.bytes) >= due else {
                 return
             }
             let snapshot = try await self.copy.writeSnapshot(to: file)
-            try await self.journal.store(snapshot, from: file)
+            try await self.journal.store(snapshot, from: file, isUrgent: isUrgent)
+            if isUrgent { self.logger.warning("The journal was full; a snapshot has made room") }
         } catch {
+            if isUrgent { self.lastUrgentFailure = .now }
             self.logger.warning("No snapshot of the queue was stored", metadata: ["error": "\(error)"])
         }
     }
@@ -434,6 +442,7 @@ package actor JournalPushQueue {
             session: self.session,
             number: number,
             floor: self.calls.keys.min() ?? number,
+            validUntil: self.journalClock.knownNow?.advanced(by: self.options.timeout * 2),
             maximum: self.journal.maximumRecord
         )
         let result = await withCheckedContinuation { continuation in
@@ -458,7 +467,6 @@ package actor JournalPushQueue {
     private func append(_ number: UInt64) {
         guard let records = self.calls[number]?.records else { return }
         self.calls[number]?.appended = .now
-        self.calls[number]?.isCopied = true
         self.append(records)
     }
 
@@ -483,17 +491,27 @@ package actor JournalPushQueue {
         }
     }
 
-    private func refuse(_ number: UInt64, _ error: QueueError) {
-        // If there are several copies, another one may have been stored.
-        guard let call = self.calls[number], !call.isCopied, call.records.count == 1 else { return }
-        self.end(number, .failure(error))
+    /// Ends a call whose record a broker has not stored. Other brokers or another copy of the record may have.
+    private func refuse(_ number: UInt64, _ reason: String) {
+        self.end(
+            number,
+            .failure(
+                QueueError(
+                    code: .undecided,
+                    message:
+                        "The broker has not confirmed that it stored a record: \(reason). Check the disk and the limits "
+                        + "of the stream. Whether the call has had an effect is not known."
+                )
+            )
+        )
+        self.storeUrgentSnapshot()
     }
 
     /// Appends again what was not read in time, and ends the calls that have waited too long.
     private func retry() async {
         while (try? await Task.sleep(for: Self.patience / 4)) != nil {
             let now = ContinuousClock.now
-            var isStuck = false
+            var isStuck = !self.isReady || self.shortSince != nil
             for (number, call) in self.calls {
                 if call.started.duration(to: now) > self.options.timeout {
                     self.end(number, .failure(self.undecided))
@@ -502,18 +520,22 @@ package actor JournalPushQueue {
                     self.append(number)
                 }
             }
-            if !self.isReady, self.lastProgress.duration(to: now) > self.options.timeout {
-                self.fail(
-                    self.problem
-                        ?? QueueError(
-                            code: .unavailable,
-                            message: "The journal cannot be read on after entry \(self.copy.progress.sequence). "
-                                + "Check the brokers, and whether somebody deleted entries."
-                        )
-                )
+            if !self.isReady, self.lastProgress.duration(to: now) > self.options.timeout,
+                !self.isHandlingEvents || self.problem != nil
+            {
+                self.fail(self.problem ?? (self.shortSince == nil ? self.cannotBeRead : Self.lostEntries))
             }
-            if isStuck || self.needsRead || !self.isReady { self.readAgain() }
+            if isStuck, !self.isHandlingEvents { self.watch.needIfQuiet() }
+            self.readIfNeeded()
         }
+    }
+
+    private var cannotBeRead: QueueError {
+        QueueError(
+            code: .unavailable,
+            message: "The journal cannot be read on after entry \(self.copy.progress.sequence). Check the brokers, and "
+                + "whether somebody deleted entries."
+        )
     }
 
     /// A call that has waited too long.
@@ -526,6 +548,13 @@ package actor JournalPushQueue {
     private static let undecided = QueueError(
         code: .undecided,
         message: "The brokers did not respond in time; check them. Whether the call has had an effect is not known."
+    )
+
+    private static let tooLate = QueueError(
+        code: .unavailable,
+        message:
+            "The brokers have stored the call's record too late, or their clock has jumped. Nothing of the call has "
+            + "happened."
     )
 
     // MARK: Closing
@@ -544,6 +573,7 @@ package actor JournalPushQueue {
     }
 
     private func end() async {
+        self.failures.continuation.finish()
         for task in self.tasks { task.cancel() }
         await self.journal.close()
         for task in self.tasks { await task.value }

@@ -11,11 +11,14 @@ struct JournalRecord: Sendable {
     var number: UInt64
     /// The process waits for no command with a smaller number, so that a late copy of one has no effect.
     var floor: UInt64
+    /// A command that is stored later has no effect, by the clock of the storage; nil for no limit.
+    var validUntil: QueueTime?
     var part: UInt32
     var parts: UInt32
     var body: [UInt8]
 
     static let overhead = 64
+    private static let noLimit = QueueTime(millisecondsSince1970: .max)
 
     var bytes: [UInt8] {
         var writer = ByteWriter()
@@ -23,16 +26,26 @@ struct JournalRecord: Sendable {
         writer.write(self.session)
         writer.write(self.number)
         writer.write(self.floor)
+        writer.write(self.validUntil ?? Self.noLimit)
         writer.write(self.part)
         writer.write(self.parts)
         writer.write(self.body)
         return writer.bytes
     }
 
-    init(session: APNSID, number: UInt64, floor: UInt64, part: UInt32, parts: UInt32, body: [UInt8]) {
+    init(
+        session: APNSID,
+        number: UInt64,
+        floor: UInt64,
+        validUntil: QueueTime?,
+        part: UInt32,
+        parts: UInt32,
+        body: [UInt8]
+    ) {
         self.session = session
         self.number = number
         self.floor = floor
+        self.validUntil = validUntil
         self.part = part
         self.parts = parts
         self.body = body
@@ -44,6 +57,8 @@ struct JournalRecord: Sendable {
         self.session = try reader.id()
         self.number = try reader.integer()
         self.floor = try reader.integer()
+        let validUntil = try reader.time()
+        self.validUntil = validUntil == Self.noLimit ? nil : validUntil
         self.part = try reader.integer()
         self.parts = try reader.integer()
         self.body = try reader.array()
@@ -55,6 +70,7 @@ struct JournalRecord: Sendable {
         session: APNSID,
         number: UInt64,
         floor: UInt64,
+        validUntil: QueueTime?,
         maximum: Int
     ) -> [JournalRecord] {
         let size = max(maximum - Self.overhead, 1)
@@ -64,6 +80,7 @@ struct JournalRecord: Sendable {
                 session: session,
                 number: number,
                 floor: floor,
+                validUntil: validUntil,
                 part: UInt32(clamping: index),
                 parts: UInt32(clamping: starts.count),
                 body: Array(body[start..<min(start + size, body.count)])

@@ -26,6 +26,8 @@ enum QueueCommand: Sendable {
 
 /// What a command did. Only the process that appended the command needs it.
 enum CommandResult: Sendable {
+    /// The command was stored after the time until which it was valid, so it has no effect.
+    case tooLate
     case enqueued([EnqueueResult])
     case full(QueueError)
     /// `isBlocked`: overdue pushes come first and were settled instead; there may be more that are due.

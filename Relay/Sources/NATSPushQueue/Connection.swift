@@ -139,7 +139,7 @@
             try QueueError.check(
                 natsOptions_SetReconnectedCB(
                     self.pointer,
-                    { _, closure in HandlerTable.shared.send(.interrupted, to: closure) },
+                    { _, closure in HandlerTable.shared.send(.reconnected, to: closure) },
                     closure
                 ),
                 "Setting a callback"
@@ -152,6 +152,30 @@
                     closure
                 ),
                 "Setting a callback"
+            )
+            // libnats connects again by itself, but gives up if a broker refuses the credentials twice.
+            try QueueError.check(
+                natsOptions_SetClosedCB(
+                    self.pointer,
+                    { connection, closure in
+                        HandlerTable.shared.send(.closed(Connection.refusal(connection)), to: closure)
+                    },
+                    closure
+                ),
+                "Setting a callback"
+            )
+        }
+    }
+
+    extension Connection {
+        /// Why libnats has closed a connection for good.
+        fileprivate static func refusal(_ connection: OpaquePointer?) -> QueueError {
+            var text: UnsafePointer<CChar>?
+            _ = natsConnection_GetLastError(connection, &text)
+            let reason = text.map { String(cString: $0) } ?? "no reason was given"
+            return QueueError(
+                code: .unusable,
+                message: "The brokers have refused the connection: \(reason). Check the credentials of the relay."
             )
         }
     }

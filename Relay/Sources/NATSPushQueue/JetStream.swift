@@ -20,10 +20,11 @@
 
         deinit { jsCtx_Destroy(self.pointer) }
 
-        /// Which messages the journal has. Creates the streams if they do not exist.
+        /// Creates the streams if they do not exist.
         ///
         /// - Parameter timeout: how long to wait for brokers that elect a leader or read their store.
-        func openStreams(_ options: NATSOptions, timeout: Duration) throws(QueueError) -> JournalExtent {
+        /// - Returns: when the journal's stream was created, in nanoseconds since 1970. It names the journal.
+        func openStreams(_ options: NATSOptions, timeout: Duration) throws(QueueError) -> Int64 {
             try self.waitForStream(options.snapshotStream, timeout: timeout)
             try self.waitForStream(options.stream, timeout: timeout)
             try self.openStream(options.snapshotStream, "\(options.snapshotSubject).>", options) { config in
@@ -31,15 +32,28 @@
                 config.AllowDirect = true
             } check: { _ throws(QueueError) in
             }
-            var extent = JournalExtent(first: 1, last: 0)
+            var created: Int64 = 0
             try self.openStream(options.stream, options.subject, options) { _ in
             } check: { info throws(QueueError) in
                 if let config = info.Config { try Self.check(config.pointee, options) }
-                let state = info.State
-                extent.last = state.LastSeq
-                extent.first = state.Msgs == 0 ? state.LastSeq &+ 1 : state.FirstSeq
+                created = info.Created
             }
-            return extent
+            return created
+        }
+
+        /// Which messages the journal's stream has.
+        func extent(_ stream: String) throws(QueueError) -> JournalExtent {
+            var info: UnsafeMutablePointer<jsStreamInfo>?
+            defer { jsStreamInfo_Destroy(info) }
+            let status = js_GetStreamInfo(&info, self.pointer, stream, nil, nil)
+            try QueueError.check(status, "Reading the state of the stream \(stream)")
+            guard let state = info?.pointee.State else {
+                throw QueueError(code: .unavailable, message: "The broker says nothing about the stream \(stream).")
+            }
+            return JournalExtent(
+                first: state.Msgs == 0 ? state.LastSeq &+ 1 : state.FirstSeq,
+                last: state.LastSeq
+            )
         }
 
         /// The state of the journal's stream in words. Creates nothing.

@@ -23,7 +23,7 @@
         private let handler: UInt
         private let inbox: String
         let events: JournalEvents
-        let extent: JournalExtent
+        private let store: SnapshotStore
         private let state = Mutex(State())
         private let publishing = DispatchQueue(label: "apns-relay.nats.publish")
         private let snapshots = DispatchQueue(label: "apns-relay.nats.snapshots")
@@ -33,12 +33,12 @@
         private init(
             _ options: NATSOptions,
             _ context: JetStream,
-            _ extent: JournalExtent,
+            _ created: Int64,
             _ handler: UInt,
             _ control: DispatchQueue,
             _ events: JournalEvents
         ) throws(QueueError) {
-            self.extent = extent
+            self.store = SnapshotStore(context: context, options: options, journal: created)
             self.options = options
             self.connection = context.connection
             self.context = context
@@ -70,8 +70,8 @@
             do throws(QueueError) {
                 // The queue gathers calls itself, so its messages wait for no others.
                 let context = try JetStream(Connection(options, handler: handler))
-                let extent = try context.openStreams(options, timeout: timeout)
-                return try NATSJournal(options, context, extent, handler, control, events)
+                let created = try context.openStreams(options, timeout: timeout)
+                return try NATSJournal(options, context, created, handler, control, events)
             } catch {
                 HandlerTable.shared.remove(handler)
                 throw error
@@ -98,15 +98,19 @@
                 }
                 guard isWanted else { return }
                 _ = consume old
-                let new = try? Subscription.journal(
-                    self.context,
-                    self.options,
-                    after: sequence,
-                    handler: self.handler
-                )
-                self.state.withLock { $0.reader = $0.isClosed ? nil : new }
-                // Without a reader, no event would come. The queue asks again then.
-                if new == nil { self.events.add(.interrupted) }
+                do throws(QueueError) {
+                    self.events.add(.extent(try self.context.extent(self.options.stream)))
+                    let new = try Subscription.journal(
+                        self.context,
+                        self.options,
+                        after: sequence,
+                        handler: self.handler
+                    )
+                    self.state.withLock { $0.reader = $0.isClosed ? nil : new }
+                } catch {
+                    // Without a reader, no event would come. The queue asks again then.
+                    self.events.add(.interrupted)
+                }
             }
         }
 
@@ -124,8 +128,6 @@
             }
         }
 
-        private var store: SnapshotStore { SnapshotStore(context: self.context, options: self.options) }
-
         func newestSnapshot() async throws(QueueError) -> JournalSnapshot? {
             try await self.snapshots.perform { () throws(QueueError) in try self.store.newest() }
         }
@@ -134,8 +136,10 @@
             try await self.snapshots.perform { () throws(QueueError) in try self.store.load(snapshot, into: file) }
         }
 
-        func store(_ snapshot: JournalSnapshot, from file: String) async throws(QueueError) {
-            try await self.snapshots.perform { () throws(QueueError) in try self.store.store(snapshot, from: file) }
+        func store(_ snapshot: JournalSnapshot, from file: String, isUrgent: Bool) async throws(QueueError) {
+            try await self.snapshots.perform { () throws(QueueError) in
+                try self.store.store(snapshot, from: file, isUrgent: isUrgent)
+            }
         }
 
         func close() async {

@@ -1,6 +1,4 @@
 #if NATS
-    import PushQueue
-
     #if canImport(FoundationEssentials)
         import FoundationEssentials
     #else
@@ -27,16 +25,10 @@
         init(_ bytes: [UInt8]) throws { self = try JSONDecoder().decode(PublishReply.self, from: Data(bytes)) }
 
         /// Why the broker did not store the message; nil if it did.
-        static func refusal(_ bytes: [UInt8]) -> QueueError? {
+        static func refusal(_ bytes: [UInt8]) -> String? {
             // The response to almost every message has a handful of members and no error.
-            guard bytes.count > 2, bytes.contains(where: { $0 == 0x65 }),
-                let reply = try? PublishReply(bytes), let error = reply.error
-            else { return nil }
-            return QueueError(
-                code: .unavailable,
-                message: "The broker did not store a record: \(error.text). "
-                    + "Nothing of the call has happened. Check the disk and the limits of the stream."
-            )
+            guard bytes.count > 2, bytes.contains(where: { $0 == 0x65 }) else { return nil }
+            return (try? PublishReply(bytes))?.error?.text
         }
     }
 #endif

@@ -11,6 +11,8 @@
     /// two processes replace the head at once, the sequence of its message makes sure that only one of them succeeds.
     struct SnapshotStore {
         private struct Head {
+            /// When the snapshot's journal was created.
+            var journal: Int64
             var snapshot: JournalSnapshot
             /// Names the messages with the content; no two attempts to store a snapshot have the same.
             var id: APNSID
@@ -20,6 +22,7 @@
 
             var bytes: [UInt8] {
                 var writer = ByteWriter()
+                writer.write(self.journal)
                 writer.write(self.snapshot.sequence)
                 writer.write(self.snapshot.journalBytes)
                 writer.write(self.snapshot.size)
@@ -33,12 +36,18 @@
 
         let context: JetStream
         let options: NATSOptions
+        /// When the journal was created. A snapshot of an earlier journal with the same name counts for nothing.
+        let journal: Int64
 
         private var headSubject: String { "\(self.options.snapshotSubject).head" }
 
         private func subject(_ id: APNSID) -> String { "\(self.options.snapshotSubject).\(id)" }
 
-        func newest() throws(QueueError) -> JournalSnapshot? { try self.head()?.snapshot }
+        func newest() throws(QueueError) -> JournalSnapshot? { try self.head().flatMap { self.ofThisJournal($0) } }
+
+        private func ofThisJournal(_ head: Head) -> JournalSnapshot? {
+            head.journal == self.journal ? head.snapshot : nil
+        }
 
         private func head() throws(QueueError) -> Head? {
             guard let message = try self.context.lastMessage(self.options.snapshotStream, self.headSubject) else {
@@ -47,6 +56,7 @@
             var reader = ByteReader(message.bytes)
             do throws(MalformedBytes) {
                 return Head(
+                    journal: try reader.integer(),
                     snapshot: JournalSnapshot(
                         sequence: try reader.integer(),
                         journalBytes: try reader.integer(),
@@ -63,7 +73,7 @@
 
         /// - Returns: false if the snapshot is not the newest one, or some of it is missing.
         func load(_ snapshot: JournalSnapshot, into file: String) throws(QueueError) -> Bool {
-            guard let head = try self.head(), head.snapshot == snapshot else { return false }
+            guard let head = try self.head(), self.ofThisJournal(head) == snapshot else { return false }
             guard FileManager.default.createFile(atPath: file, contents: nil, attributes: [.posixPermissions: 0o600]),
                 let handle = FileHandle(forWritingAtPath: file)
             else { throw Self.unavailable(file) }
@@ -80,9 +90,10 @@
             return true
         }
 
-        func store(_ snapshot: JournalSnapshot, from file: String) throws(QueueError) {
-            let old = try self.head()
-            if let old, old.snapshot.sequence >= snapshot.sequence { return }
+        func store(_ snapshot: JournalSnapshot, from file: String, isUrgent: Bool) throws(QueueError) {
+            let head = try self.head()
+            let old = head.flatMap { self.ofThisJournal($0) }
+            if let old, old.sequence >= snapshot.sequence { return }
             guard let handle = FileHandle(forReadingAtPath: file) else { throw Self.unavailable(file) }
             defer { try? handle.close() }
             let id = APNSID.random()
@@ -90,8 +101,8 @@
             do throws(QueueError) {
                 let parts = try self.storeParts(id, handle, file)
                 first = parts.first
-                let head = Head(snapshot: snapshot, id: id, parts: parts.count, sequence: 0)
-                _ = try self.context.publish(head.bytes, to: self.headSubject, after: old?.sequence ?? 0)
+                let new = Head(journal: self.journal, snapshot: snapshot, id: id, parts: parts.count, sequence: 0)
+                _ = try self.context.publish(new.bytes, to: self.headSubject, after: head?.sequence ?? 0)
             } catch {
                 // The storage is full, another process was faster, or only the response was lost. If the head cannot be
                 // read now, the next snapshot removes what is left of this one.
@@ -103,7 +114,9 @@
             // Everything older, also what is left of snapshots that were not finished.
             if first > 1 { try self.context.purge(self.options.snapshotStream, upTo: first - 1) }
             // Processes that are a little behind still read what the old snapshot does not contain.
-            if let old { try self.context.purge(self.options.stream, upTo: old.snapshot.sequence) }
+            if let last = isUrgent ? snapshot.sequence : old?.sequence {
+                try self.context.purge(self.options.stream, upTo: last)
+            }
         }
 
         /// - Returns: the position of the first part in the stream, 0 without parts, and their number.

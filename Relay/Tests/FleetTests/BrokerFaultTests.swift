@@ -67,6 +67,25 @@
             await fleet.end()
         }
 
+        @Test("A relay whose credentials the broker refuses from now on ends, and says why")
+        func refusedCredentials() async throws {
+            let broker = try await blocking { try NATSServer() }
+            let fleet = try FleetUnderTest(try await FleetUnderTest.simulator(), brokers: [broker.url])
+            try await fleet.start()
+            try await blocking {
+                broker.kill()
+                try broker.start(["--user", "relay", "--pass", "secret"])
+            }
+            for relay in fleet.relays {
+                await relay.waitForEnd()
+                #expect(relay.exitStatus == 1)
+                try await wait(for: "the reason is in the log") {
+                    relay.output.contains("Check the credentials of the relay")
+                }
+            }
+            await fleet.end()
+        }
+
         @Test("Commands that are appended again and again have one effect")
         func redelivery() async throws {
             let broker = try await blocking { try NATSServer() }

@@ -93,9 +93,9 @@
             )
             try await fleet.start()
             let slow = fleet.relays[0]
-            try await fleet.underLoad(batch: 100) {
+            try await fleet.underLoad(batch: 100, to: Array(fleet.relays[1...])) {
                 try await fleet.waitForOutcomes(300, at: slow)
-                proxy.throttle(50_000)
+                proxy.throttle(20_000)
                 try await wait(for: "the relay falls behind") {
                     try await slow.feed().count < fleet.relays[1].feed().count - 2_000
                 }

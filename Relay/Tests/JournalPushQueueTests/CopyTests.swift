@@ -76,14 +76,16 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: fixture.file + ".damaged"))
     }
 
-    @Test("While a copy cannot be written, calls fail as unavailable and nothing is lost")
+    @Test("While a copy cannot be written, calls are undecided, nothing is lost, and the journal is not read again")
     func fullDisk() async throws {
         let fixture = try JournalFixture(MemoryJournal())
         var options = fixture.options(fixture.file)
         options.maxPageCount = 60
-        options.timeout = .seconds(1)
+        // Longer than a call waits before its record is appended again.
+        options.timeout = .seconds(3)
         options.snapshotBytes = .max
         let queue = try await fixture.openQueue(options)
+        let readCount = fixture.journal.readCount
         var stored = 0
         var failure: QueueError?
         while failure == nil {
@@ -97,6 +99,7 @@ import Testing
         }
         #expect(failure?.code == .undecided)
         #expect(failure?.message.contains("the disk is full") == true)
+        #expect(fixture.journal.readCount == readCount)
         await queue.close()
         options.maxPageCount = nil
         let again = try await fixture.openQueue(options)

@@ -20,18 +20,34 @@ import Testing
         _ = try await queue.enqueue([try TestPush.make(self.fixture.now)], isPartial: false)
     }
 
-    @Test("A record that the journal refuses fails the call, and nothing of it has happened")
+    @Test("A record that the journal refuses fails the call at once, and says why")
     func refused() async throws {
         let queue = try await self.open()
-        let refusal = QueueError(code: .unavailable, message: "The stream is full.")
-        self.fixture.journal.refuse(with: refusal)
+        self.fixture.journal.refuse("maximum bytes exceeded")
         let error = await #expect(throws: QueueError.self) { try await self.store(queue) }
-        #expect(error == refusal)
-        self.fixture.journal.refuse(with: nil)
+        #expect(error?.code == .undecided)
+        #expect(error?.message.contains("maximum bytes exceeded") == true)
+        self.fixture.journal.refuse(nil)
         try await self.store(queue)
         let counts = try await queue.counts()
         #expect(counts.queued == 1)
         await queue.close()
+    }
+
+    @Test("A journal that refuses records gets room by a snapshot, with which a process that was behind continues")
+    func fullJournal() async throws {
+        let queue = try await self.open()
+        for _ in 0..<5 { try await self.store(queue) }
+        self.fixture.journal.refuse("maximum bytes exceeded")
+        await #expect(throws: QueueError.self) { try await self.store(queue) }
+        let hasRoom = try await eventually { self.fixture.journal.entryCount == 0 }
+        #expect(hasRoom)
+        self.fixture.journal.refuse(nil)
+        let other = try await self.open("other")
+        let counts = try await other.counts()
+        #expect(counts.queued == 5)
+        await queue.close()
+        await other.close()
     }
 
     @Test("A record that is lost is appended again, and a call that waits too long ends as undecided")
@@ -69,22 +85,118 @@ import Testing
         await queue.close()
     }
 
-    @Test("A process notices that the brokers have lost the end of the journal")
+    @Test("A call whose record was stored long after it had failed has no effect")
+    func tooLate() async throws {
+        let brokers = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
+        self.fixture.journal.use(brokers)
+        var options = JournalPushQueue.Options(file: self.fixture.file("first"), timeout: .seconds(1))
+        options.systemClock = brokers
+        let queue = try await self.fixture.openQueue(options)
+        try await queue.setValue([1], forKey: "a")
+        self.fixture.journal.hold(true)
+        let error = await #expect(throws: QueueError.self) { try await queue.setValue([2], forKey: "a") }
+        #expect(error?.code == .undecided)
+        brokers.advance(by: .seconds(3))
+        self.fixture.journal.hold(false)
+        self.fixture.journal.deliverHeld()
+        try await queue.setValue([], forKey: "b")
+        let value = try await queue.value(forKey: "a")
+        #expect(value == [1])
+        await queue.close()
+    }
+
+    @Test("A call fails if the clock of the brokers has jumped, and the next one succeeds")
+    func jumpingClock() async throws {
+        let brokers = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
+        self.fixture.journal.use(brokers)
+        let queue = try await self.fixture.openQueue(JournalPushQueue.Options(file: self.fixture.file("first")))
+        try await queue.setValue([1], forKey: "a")
+        brokers.advance(by: .seconds(3_600))
+        let error = await #expect(throws: QueueError.self) { try await queue.setValue([2], forKey: "a") }
+        #expect(error?.code == .unavailable)
+        let before = try await queue.value(forKey: "a")
+        #expect(before == [1])
+        try await queue.setValue([3], forKey: "a")
+        let after = try await queue.value(forKey: "a")
+        #expect(after == [3])
+        await queue.close()
+    }
+
+    @Test("A process notices that the brokers have lost the end of the journal and stored something else there")
     func lostEnd() async throws {
         let queue = try await self.open()
-        let other = try await self.open("other")
         for _ in 0..<5 { try await self.store(queue) }
-        let isRead = try await eventually { try await other.counts().queued == 5 }
-        #expect(isRead)
-        await other.close()
         self.fixture.journal.dropLast(2)
         let running = await #expect(throws: QueueError.self) { for _ in 0..<3 { try await self.store(queue) } }
         #expect(running?.code == .unusable)
         #expect(running?.message.contains("lost") == true)
+        let failure = await queue.waitForFailure()
+        #expect(failure == running)
+        await queue.close()
+    }
+
+    @Test("A process does not open a queue whose journal ends before its copy")
+    func shortJournal() async throws {
+        let queue = try await self.open()
+        for _ in 0..<5 { try await self.store(queue) }
         await queue.close()
         self.fixture.journal.dropLast(2)
-        let opening = await #expect(throws: QueueError.self) { _ = try await self.open("other") }
+        let opening = await #expect(throws: QueueError.self) { _ = try await self.open(timeout: .seconds(1)) }
         #expect(opening?.code == .unusable)
+        #expect(opening?.message.contains("lost") == true)
+    }
+
+    @Test("A running process notices a journal that ends too early without calls, once it reads it again")
+    func shortWhileRunning() async throws {
+        let queue = try await self.open(timeout: .seconds(1))
+        for _ in 0..<5 { try await self.store(queue) }
+        self.fixture.journal.dropLast(2)
+        self.fixture.journal.send(.interrupted)
+        let failure = await queue.waitForFailure()
+        #expect(failure?.code == .unusable)
+        await queue.close()
+    }
+
+    @Test("A journal whose end comes a little later, as from a new leader, does no harm")
+    func lateEnd() async throws {
+        let queue = try await self.open()
+        for _ in 0..<5 { try await self.store(queue) }
+        await queue.close()
+        let entries = self.fixture.journal.dropLast(2)
+        let opening = Task { try await self.open() }
+        let isShort = try await eventually { self.fixture.journal.readCount > 2 }
+        #expect(isShort)
+        self.fixture.journal.restore(entries)
+        let again = try await opening.value
+        try await self.store(again)
+        let counts = try await again.counts()
+        #expect(counts.queued == 6)
+        await again.close()
+    }
+
+    @Test("Entries that somebody has deleted stop a process that has not read them, unless a snapshot has them")
+    func deletedEntries() async throws {
+        let queue = try await self.open()
+        for _ in 0..<5 { try await self.store(queue) }
+        self.fixture.journal.dropFirst(2)
+        let error = await #expect(throws: QueueError.self) { _ = try await self.open("other") }
+        #expect(error?.code == .unusable)
+        #expect(error?.message.contains("missing") == true)
+        await queue.close()
+    }
+
+    @Test("A journal that is closed for good ends the queue")
+    func closed() async throws {
+        let queue = try await self.open()
+        let reason = QueueError(code: .unusable, message: "The brokers have refused the connection.")
+        self.fixture.journal.send(.closed(reason))
+        let failure = await queue.waitForFailure()
+        #expect(failure == reason)
+        let error = await #expect(throws: QueueError.self) { try await self.store(queue) }
+        #expect(error == reason)
+        await queue.close()
+        let afterClosing = await queue.waitForFailure()
+        #expect(afterClosing == nil)
     }
 
     @Test("An entry that cannot be read stops a process, and is named")
@@ -160,8 +272,11 @@ import Testing
     func outage() async throws {
         let brokers = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
         self.fixture.journal.use(brokers)
-        let queue = try await self.fixture.openQueue(JournalPushQueue.Options(file: self.fixture.file("first")))
-        let other = try await self.fixture.openQueue(JournalPushQueue.Options(file: self.fixture.file("other")))
+        var options = JournalPushQueue.Options(file: self.fixture.file("first"))
+        options.systemClock = brokers
+        let queue = try await self.fixture.openQueue(options)
+        options.file = self.fixture.file("other")
+        let other = try await self.fixture.openQueue(options)
         _ = try await queue.enqueue([try TestPush.make(brokers.now)], isPartial: false)
         let claims = try await queue.claim(TestPush.route, limit: 1, lease: .seconds(60)).map(\.claim)
         let marks = try await queue.markWritten(claims, lease: .seconds(60))

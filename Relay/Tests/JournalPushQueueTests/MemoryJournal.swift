@@ -14,13 +14,18 @@ final class MemoryJournal: Sendable {
         var readers: [ObjectIdentifier: Reader] = [:]
         var snapshot: (JournalSnapshot, Data)?
         var snapshotCount = 0
-        var refusal: QueueError?
+        var readCount = 0
+        var refusal: String?
         var isDeaf = false
         var lostCount = 0
         var isHolding = false
         /// Records that arrive late.
         var held: [[UInt8]] = []
         var clock: (any QueueClock)?
+
+        var extent: JournalExtent {
+            JournalExtent(first: self.entries.first?.sequence ?? self.last + 1, last: self.last)
+        }
     }
 
     private let state = Mutex(State())
@@ -35,14 +40,13 @@ final class MemoryJournal: Sendable {
         self.storesCopies = storesCopies
     }
 
-    var extent: JournalExtent {
-        self.state.withLock { JournalExtent(first: $0.entries.first?.sequence ?? $0.last + 1, last: $0.last) }
-    }
-
     var snapshotCount: Int { self.state.withLock { $0.snapshotCount } }
 
-    /// Refuses every record with an error until this is nil.
-    func refuse(with error: QueueError?) { self.state.withLock { $0.refusal = error } }
+    /// How often a reader was started.
+    var readCount: Int { self.state.withLock { $0.readCount } }
+
+    /// Refuses every record until this is nil.
+    func refuse(_ reason: String?) { self.state.withLock { $0.refusal = reason } }
 
     /// Loses every record until this is false.
     func lose(_ isDeaf: Bool) { self.state.withLock { $0.isDeaf = isDeaf } }
@@ -64,12 +68,38 @@ final class MemoryJournal: Sendable {
     /// Stamps entries with the times of a clock.
     func use(_ clock: any QueueClock) { self.state.withLock { $0.clock = clock } }
 
+    var extent: JournalExtent { self.state.withLock { $0.extent } }
+
+    var entryCount: Int { self.state.withLock { $0.entries.count } }
+
     /// Loses the last entries, as a broker may in a power failure.
-    func dropLast(_ count: Int) {
+    ///
+    /// - Returns: the lost entries.
+    @discardableResult func dropLast(_ count: Int) -> [JournalEntry] {
         self.state.withLock { state in
-            state.entries.removeLast(count)
-            state.last -= UInt64(count)
+            defer {
+                state.entries.removeLast(count)
+                state.last -= UInt64(count)
+            }
+            return Array(state.entries.suffix(count))
         }
+    }
+
+    /// Has entries again that were lost.
+    func restore(_ entries: [JournalEntry]) {
+        self.state.withLock { state in
+            state.entries += entries
+            state.last += UInt64(entries.count)
+        }
+    }
+
+    /// Deletes the first entries, as an operator may.
+    func dropFirst(_ count: Int) { self.state.withLock { $0.entries.removeFirst(count) } }
+
+    /// Sends an event to all readers.
+    func send(_ event: JournalEvent) {
+        let readers = self.state.withLock { Array($0.readers.values) }
+        for reader in readers { reader.events.add(event) }
     }
 
     /// Changes one byte of an entry.
@@ -93,19 +123,17 @@ final class MemoryJournal: Sendable {
     /// One process.
     final class Reader: Journal {
         let events = JournalEvents(maximumBytes: .max)
-        let extent: JournalExtent
         private let journal: MemoryJournal
 
-        init(_ journal: MemoryJournal) {
-            self.journal = journal
-            self.extent = journal.extent
-        }
+        init(_ journal: MemoryJournal) { self.journal = journal }
 
         var maximumRecord: Int { self.journal.maximumRecord }
 
         func read(after sequence: UInt64) {
             self.journal.state.withLock { state in
                 state.readers[ObjectIdentifier(self)] = self
+                state.readCount += 1
+                self.events.add(.extent(state.extent))
                 for entry in state.entries where entry.sequence > sequence { self.events.add(.entry(entry)) }
             }
         }
@@ -118,7 +146,7 @@ final class MemoryJournal: Sendable {
                     return
                 }
                 if let refusal = state.refusal {
-                    self.events.add(.refused(number: number, refusal))
+                    self.events.add(.refused(number: number, reason: refusal))
                     return
                 }
                 if state.isHolding {
@@ -144,7 +172,7 @@ final class MemoryJournal: Sendable {
             return FileManager.default.createFile(atPath: file, contents: data)
         }
 
-        func store(_ snapshot: JournalSnapshot, from file: String) async throws(QueueError) {
+        func store(_ snapshot: JournalSnapshot, from file: String, isUrgent: Bool) async throws(QueueError) {
             guard let data = FileManager.default.contents(atPath: file) else {
                 throw QueueError(code: .unavailable, message: "\(file) cannot be read.")
             }
@@ -153,7 +181,7 @@ final class MemoryJournal: Sendable {
                 guard snapshot.sequence > old else { return }
                 state.snapshot = (snapshot, data)
                 state.snapshotCount += 1
-                state.entries.removeAll { $0.sequence <= old }
+                state.entries.removeAll { $0.sequence <= (isUrgent ? snapshot.sequence : old) }
             }
         }
 

@@ -8,7 +8,17 @@ import PushQueue
 /// call of `markWritten` has returned.
 @main
 struct KillableRelay {
-    static func main() async throws {
+    static func main() async {
+        do {
+            try await Self.serve()
+        } catch {
+            // An error that leaves `main` is a crash, and writes a backtrace, which takes seconds.
+            FileHandle.standardError.write(Data("Error: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func serve() async throws {
         let environment = ProcessInfo.processInfo.environment
         let killPoint = environment["KILL_AT"].flatMap(KillPoint.init)
         let stopPoint = environment["STOP_AT"].flatMap(KillPoint.init)

@@ -50,6 +50,42 @@
             #expect(missing?.message.contains("/nonexistent.pem") == true)
         }
 
+        @Test("A relay needs no more permissions than Fleet.md lists")
+        func permissions() async throws {
+            let file = try ConfigurationFile(
+                #"""
+                authorization {
+                  users = [{
+                    user: relay, password: secret, permissions: {
+                      publish: ["APNS_RELAY.>", "$JS.API.>", "$JS.FC.>"], subscribe: ["_INBOX.>"]
+                    }
+                  }]
+                }
+                """#
+            )
+            let server = try NATSServer(["-c", file.path])
+            let url = server.url.replacing("nats://", with: "nats://relay:secret@")
+            let options = NATSOptions(servers: [url], maximumBytes: 400_000)
+            let queue = try await NATSPushQueue.open(options, self.files)
+            // More than the stream: snapshots are stored, and entries are deleted.
+            for number in 0..<60 {
+                while (try? await queue.setValue(Array(repeating: UInt8(number), count: 10_000), forKey: "a")) == nil {}
+            }
+            let reader = try await NATSPushQueue.open(options, self.files)
+            let value = try await reader.value(forKey: "a")
+            #expect(value?.first == 59)
+            await queue.close()
+            await reader.close()
+            let outcomes = NATSOutcomeStream(options, maximumAge: .seconds(60))
+            let end = try await outcomes.end()
+            let isStored = try await outcomes.append(
+                [OutcomeMessage(cursor: 1, app: "fern", kind: "accepted", body: Array("{}".utf8))],
+                after: end.sequence
+            )
+            #expect(isStored)
+            await outcomes.close()
+        }
+
         @Test("A password in the address opens the broker")
         func password() async throws {
             let server = try NATSServer(["--user", "relay", "--pass", "secret"])
@@ -61,6 +97,15 @@
             }
             #expect(error?.code == .unavailable)
         }
+    }
+
+    /// A file for a broker's settings.
+    private final class ConfigurationFile {
+        let path = FileManager.default.temporaryDirectory.appending(path: "nats-\(APNSID.random()).conf").path
+
+        init(_ text: String) throws { try text.write(toFile: self.path, atomically: true, encoding: .utf8) }
+
+        deinit { try? FileManager.default.removeItem(atPath: self.path) }
     }
 
     /// A new certificate for 127.0.0.1 that is its own authority, in files.

@@ -48,6 +48,19 @@
             }
         }
 
+        /// Enqueues until entries of the journal were deleted.
+        ///
+        /// - Returns: the number of pushes.
+        private func enqueueUntilPurged(_ queue: any PushQueue, _ server: NATSServer) async throws -> Int {
+            for round in 0..<500 {
+                let pushes = try (0..<50).map { try self.push(round * 50 + $0) }
+                _ = try await queue.enqueue(pushes, isPartial: false)
+                if let first = try server.firstSequence(of: "Q"), first > 1 { return (round + 1) * 50 }
+            }
+            Issue.record("no entry was deleted")
+            return 0
+        }
+
         private func feed(_ queue: any PushQueue) async throws -> [APNSID] {
             try await queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 10_000).entries.map(\.push.id)
         }
@@ -154,10 +167,11 @@
             #expect(again == [.duplicate(of: pushes[3].id)])
         }
 
-        @Test("A call that a full stream refuses fails at once as unavailable, and nothing of it has happened")
+        @Test("A call that a full stream refuses fails at once, and says so")
         func fullStream() async throws {
             let server = try NATSServer()
             var options = self.options(server)
+            // Too little for a snapshot, which has the same limit.
             options.maximumBytes = 40_000
             let queue = try await NATSPushQueue.open(options, self.files)
             var stored = 0
@@ -172,12 +186,73 @@
                 }
             }
             let last = try #require(refused)
-            #expect(last.error.code == .unavailable)
-            #expect(last.error.message.contains("Nothing of the call has happened"))
+            #expect(last.error.code == .undecided)
+            #expect(last.error.message.contains("maximum bytes exceeded"))
             let status = try await queue.status(of: last.push.id)
             #expect(status == nil)
             let counts = try await queue.counts()
             #expect(counts.queued == stored && stored > 10)
+            await queue.close()
+        }
+
+        @Test("A stream that is full again and again gets room by snapshots, and nothing is lost")
+        func roomInFullStream() async throws {
+            let server = try NATSServer()
+            var options = self.options(server)
+            options.maximumBytes = 400_000
+            let queue = try await NATSPushQueue.open(options, self.files)
+            _ = try await queue.enqueue([try self.push(1)], isPartial: false)
+            var refusals = 0
+            // Three times the stream.
+            for number in 0..<120 {
+                let value = Array(repeating: UInt8(number), count: 10_000)
+                let end = ContinuousClock.now.advanced(by: .seconds(20))
+                while true {
+                    do {
+                        try await queue.setValue(value, forKey: "a")
+                        break
+                    } catch {
+                        refusals += 1
+                        try #require(ContinuousClock.now < end)
+                    }
+                }
+            }
+            #expect(refusals > 0)
+            let reader = try await NATSPushQueue.open(options, self.files)
+            let counts = try await reader.counts()
+            let value = try await reader.value(forKey: "a")
+            #expect(counts.queued == 1 && value?.first == 119)
+            await queue.close()
+            await reader.close()
+        }
+
+        @Test("A snapshot of a stream that was deleted is not used for the one with the same name")
+        func otherJournal() async throws {
+            let server = try NATSServer()
+            let queue = try await NATSPushQueue.open(self.options(server), self.files, snapshotBytes: 1_000)
+            _ = try await self.enqueueUntilPurged(queue, server)
+            await queue.close()
+            try server.delete("Q")
+            let new = try await NATSPushQueue.open(self.options(server), self.files, snapshotBytes: 1_000)
+            let counts = try await new.counts()
+            #expect(counts.queued == 0)
+            let count = try await self.enqueueUntilPurged(new, server)
+            let reader = try await NATSPushQueue.open(self.options(server), self.files)
+            let read = try await reader.counts()
+            #expect(read.queued == count)
+            await new.close()
+            await reader.close()
+        }
+
+        @Test("Relays whose credentials the brokers refuse from now on say so and end")
+        func refusedCredentials() async throws {
+            let server = try NATSServer()
+            let queue = try await NATSPushQueue.open(self.options(server), self.files)
+            server.kill()
+            try server.start(["--user", "relay", "--pass", "secret"])
+            let failure = await queue.waitForFailure()
+            #expect(failure?.code == .unusable)
+            #expect(failure?.message.contains("credentials") == true)
             await queue.close()
         }
 

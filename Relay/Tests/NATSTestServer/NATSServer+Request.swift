@@ -52,6 +52,18 @@ extension NATSServer {
         guard !response.contains("\"error\"") else { throw Failure(text: response) }
     }
 
+    /// The number of the first message that a stream still has. Blocks.
+    package func firstSequence(of stream: String) throws -> UInt64? {
+        let info = try self.request("$JS.API.STREAM.INFO.\(stream)")
+        return info.firstMatch(of: /"first_seq":(\d+)/).flatMap { UInt64($0.1) }
+    }
+
+    /// Deletes a stream. Blocks.
+    package func delete(_ stream: String) throws {
+        let response = try self.request("$JS.API.STREAM.DELETE.\(stream)")
+        guard response.contains(#""success":true"#) else { throw Failure(text: response) }
+    }
+
     /// Whether all three brokers of a cluster have all messages of a stream; false while nobody responds, as during an
     /// election. Blocks.
     package func isCurrent(_ stream: String) -> Bool {

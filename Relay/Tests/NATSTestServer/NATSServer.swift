@@ -70,12 +70,14 @@ package final class NATSServer: Sendable {
     }
 
     /// Starts the broker again, with the same port and store.
-    package func start() throws {
-        try self.launch()
+    ///
+    /// - Parameter arguments: further arguments of nats-server for this time.
+    package func start(_ arguments: [String] = []) throws {
+        try self.launch(arguments)
         try self.wait(for: ["Server is ready"])
     }
 
-    private func launch() throws {
+    private func launch(_ arguments: [String]) throws {
         try? FileManager.default.removeItem(at: self.directory.appending(path: "log"))
         let life = Pipe()
         let process = Process()
@@ -95,7 +97,7 @@ package final class NATSServer: Sendable {
                 "/usr/sbin/nats-server", "-a", "127.0.0.1", "-p", "\(self.port)",
                 "-js", "-sd", store, "-P", self.directory.appending(path: "pid").path, "-l",
                 self.directory.appending(path: "log").path,
-            ] + self.arguments
+            ] + self.arguments + arguments
         process.currentDirectoryURL = self.directory
         process.standardInput = life
         process.standardError = FileHandle.nullDevice

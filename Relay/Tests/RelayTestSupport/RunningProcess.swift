@@ -22,13 +22,14 @@ final class RunningProcess: Sendable {
         let pipe = Pipe()
         process.standardError = pipe
         process.standardOutput = FileHandle.nullDevice
-        pipe.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            if data.isEmpty { handle.readabilityHandler = nil } else { running.read(data) }
-        }
         process.terminationHandler = { running.end($0.terminationReason == .exit ? $0.terminationStatus : nil) }
         try process.run()
         running.pid.withLock { $0 = process.processIdentifier }
+        let output = pipe.fileHandleForReading
+        // Not a `readabilityHandler`: Dispatch on Linux can crash if the handle ends while its source is being cancelled.
+        Thread.detachNewThread {
+            while case let data = output.availableData, !data.isEmpty { running.read(data) }
+        }
         return running
     }
 

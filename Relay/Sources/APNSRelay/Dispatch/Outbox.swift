@@ -171,7 +171,8 @@ final class Outbox: Sendable {
         for (entry, result) in zip(entries, results) {
             guard let outcome = entry.outcome else { continue }
             switch result {
-            case .settled:
+            // A repeated call finds what the first one has stored, although it failed.
+            case .settled, .alreadySettled(outcome):
                 self.metrics.settled(outcome, entry.route)
             case .alreadySettled(let first):
                 self.metrics.late(entry.route)

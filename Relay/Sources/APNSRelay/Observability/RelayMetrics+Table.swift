@@ -110,7 +110,7 @@ extension RelayMetrics {
         "apns_relay_storage_errors_total",
         .counter,
         unit: "errors",
-        "Calls of the queue that failed, by code: full, unavailable, unusable or closed.",
+        "Calls of the queue that failed, by code: full, unavailable, undecided, unusable or closed.",
         labels: ["code"]
     )
 

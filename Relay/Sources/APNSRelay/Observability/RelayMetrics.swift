@@ -54,7 +54,7 @@ package final class RelayMetrics: Sendable {
         self.outcomeStreamLag = Meter(label: Self.outcomeStreamLag.name, factory: factory)
         self.commitTime = Timer(label: Self.commitTime.name, factory: factory)
         self.commitGroup = Recorder(label: Self.commitGroup.name, aggregate: true, factory: factory)
-        let codes: [QueueError.Code] = [.full, .unavailable, .unusable, .closed]
+        let codes: [QueueError.Code] = [.full, .unavailable, .undecided, .unusable, .closed]
         self.storageErrors = Dictionary(
             uniqueKeysWithValues: codes.map { code in
                 let dimensions = [("code", code.rawValue)]

@@ -30,6 +30,8 @@ package struct OpenedQueue: Sendable {
     package var expired: ExpiredLeases
     /// Where to publish outcomes; nil if they are not published.
     package var outcomes: (any OutcomeStream)?
+    /// Waits until the queue cannot be used any more, and returns why; nil if it was closed or the task was cancelled.
+    package var waitForFailure: (@Sendable () async -> QueueError?)?
 }
 
 extension StorageSettings {
@@ -49,7 +51,8 @@ extension StorageSettings {
                 queue: queue,
                 clock: queue.clock,
                 expired: await queue.expiredAtOpen,
-                outcomes: self.outcomeStream(brokers)
+                outcomes: self.outcomeStream(brokers),
+                waitForFailure: queue.waitForFailure
             )
         }
         let clock = SystemQueueClock()
