@@ -32,15 +32,17 @@ package protocol Journal: Sendable {
     /// - Returns: false if the snapshot was deleted because there is a newer one.
     func load(_ snapshot: JournalSnapshot, into file: String) async throws(QueueError) -> Bool
 
-    /// Stores a snapshot unless there is a newer one. Then deletes the previous snapshot and the entries that the
-    /// previous snapshot contains.
+    /// Stores a snapshot unless there is a newer one, or the journal ends before it. Then deletes the previous snapshot
+    /// and the entries that the previous snapshot contains.
     ///
     /// - Parameters:
     ///   - snapshot: what it contains.
     ///   - file: its content.
-    ///   - isUrgent: whether the journal is full. Then it deletes all entries that the new snapshot contains, and
-    ///     processes that have not read them continue with the snapshot.
-    func store(_ snapshot: JournalSnapshot, from file: String, isUrgent: Bool) async throws(QueueError)
+    func store(_ snapshot: JournalSnapshot, from file: String) async throws(QueueError)
+
+    /// Deletes the entries before a position, which is 2 or more. If the journal ends before it, the next entry gets this
+    /// position.
+    func deleteEntries(before sequence: UInt64) async throws(QueueError)
 
     /// Ends the reading. No event follows.
     func close() async
@@ -103,8 +105,8 @@ package enum JournalEvent: Sendable {
     case entry(JournalEntry)
     /// Which entries there are. Comes before the entries of each ``Journal/read(after:)``.
     case extent(JournalExtent)
-    /// The storage has not confirmed a copy of a record.
-    case refused(number: UInt64, reason: String)
+    /// The storage has no room for a record. Another copy of it may have been stored.
+    case refused(number: UInt64, reason: String, isFull: Bool)
     /// Entries may be missing.
     case interrupted
     /// There is a new connection. Records that were appended before may be lost, and entries may be missing.

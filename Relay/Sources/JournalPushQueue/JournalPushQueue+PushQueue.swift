@@ -42,9 +42,14 @@ extension JournalPushQueue: PushQueue {
         }
         guard case .marks(let marks) = result else { return [] }
         guard !undecided.isEmpty else { return marks }
-        let decided = try await self.decide(claims, marks, undecided)
-        self.undecidedMarks.subtract(claims)
-        return decided
+        do throws(QueueError) {
+            let decided = try await self.decide(claims, marks, undecided)
+            self.undecidedMarks.subtract(claims)
+            return decided
+        } catch {
+            self.undecidedMarks.formUnion(claims)
+            throw error
+        }
     }
 
     /// Counts marks that a call of this process had stored although it failed: its caller was told of an error, so nobody

@@ -12,7 +12,7 @@ package actor JournalPushQueue {
     /// Receives the number of entries in a transaction, and the duration of the transaction with its commit.
     package typealias WhenCommitted = @Sendable (_ entries: Int, _ duration: Duration) -> Void
 
-    private struct Call {
+    struct Call {
         var continuation: CheckedContinuation<Result<CommandResult, QueueError>, Never>
         var records: [JournalRecord]
         var started: ContinuousClock.Instant
@@ -20,7 +20,7 @@ package actor JournalPushQueue {
     }
 
     /// How long to wait for an entry before its record is appended again.
-    private static let patience = Duration.seconds(2)
+    static let patience = Duration.seconds(2)
 
     let options: Options
     let copy: QueueCopy
@@ -29,32 +29,34 @@ package actor JournalPushQueue {
     /// What became of the claims of processes that have used the file before.
     package private(set) var expiredAtOpen = ExpiredLeases()
     private nonisolated let journalClock: JournalClock
-    private let journal: any Journal
-    private let session = APNSID.random()
-    private let logger: Logger
+    let journal: any Journal
+    let session = APNSID.random()
+    let logger: Logger
     private let whenCommitted: WhenCommitted
     private var nextNumber: UInt64 = 1
-    private var calls: [UInt64: Call] = [:]
+    var calls: [UInt64: Call] = [:]
     /// Claims whose mark may have been stored by a call that has failed.
     var undecidedMarks: Set<Claim> = []
     /// Why the queue cannot be used any more.
-    private var failure: QueueError?
+    var failure: QueueError?
     /// Why entries cannot be applied now.
     private var problem: QueueError?
-    private var isClosed = false
+    var isClosed = false
     private var isReady = false
-    private var watch = ReaderWatch()
+    var watch = ReaderWatch()
     private var isHandlingEvents = false
     /// Which entries the journal had when it was read the first time, and the last time.
     private var firstExtent: JournalExtent?
-    private var extent: JournalExtent?
+    var extent: JournalExtent?
     /// Since when the journal has ended before an entry that it had.
-    private var shortSince: ContinuousClock.Instant?
-    private var lastProgress = ContinuousClock.now
+    var shortSince: ContinuousClock.Instant?
+    /// Since when entries have been missing that no snapshot contains, or only one beyond the end of the journal.
+    var gapSince: ContinuousClock.Instant?
+    var lastProgress = ContinuousClock.now
     private var lastClockWarning: ContinuousClock.Instant?
-    private var isStoringSnapshot = false
-    /// When the last snapshot failed that was to make room in a full journal.
-    private var lastUrgentFailure: ContinuousClock.Instant?
+    var isStoringSnapshot = false
+    /// When the next snapshot may be made to make room in a full journal.
+    var nextUrgentSnapshot = ContinuousClock.now
     private nonisolated let failures = AsyncStream<QueueError>.makeStream()
     private var whenIdle: [CheckedContinuation<Void, Never>] = []
     private var whenReady: CheckedContinuation<Void, Never>?
@@ -141,7 +143,18 @@ package actor JournalPushQueue {
     private func endEarlierClaims() async throws(QueueError) {
         let earlier = try await self.copy.addProcess(self.session)
         guard !earlier.isEmpty else { return }
-        if case .expired(let expired) = try await self.call(.endClaims(earlier)) { self.expiredAtOpen = expired }
+        let end = ContinuousClock.now.advanced(by: self.options.timeout * 2)
+        while true {
+            do throws(QueueError) {
+                if case .expired(let expired) = try await self.call(.endClaims(earlier)) {
+                    self.expiredAtOpen = expired
+                }
+                break
+            } catch  where error.code != .unusable && .now < end {
+                // For example, a snapshot is making room in a full journal.
+                try? await Task.sleep(for: Self.patience / 4)
+            }
+        }
         try await self.copy.removeProcesses(earlier)
     }
 
@@ -152,7 +165,8 @@ package actor JournalPushQueue {
 
     private func checkReady() {
         let isCurrent =
-            self.firstExtent.map { self.copy.progress.sequence >= $0.last && self.shortSince == nil } ?? false
+            self.firstExtent.map { self.copy.progress.sequence >= $0.last } ?? false
+            && self.shortSince == nil && self.gapSince == nil
         guard self.failure != nil || isCurrent else { return }
         self.isReady = true
         self.whenReady?.resume()
@@ -175,9 +189,15 @@ package actor JournalPushQueue {
                     await self.apply(entries)
                     entries = []
                     await self.handle(extent)
-                case .refused(let number, let reason): self.refuse(number, reason)
-                case .interrupted: self.watch.need()
+                case .refused(let number, let reason, let isFull):
+                    await self.apply(entries)
+                    entries = []
+                    self.refuse(number, reason, isFull)
+                case .interrupted:
+                    self.shortSince = nil
+                    self.watch.need()
                 case .reconnected:
+                    self.shortSince = nil
                     self.watch.restart()
                     for number in self.calls.keys { self.append(number) }
                 case .closed(let error): self.fail(error)
@@ -193,23 +213,22 @@ package actor JournalPushQueue {
 
     /// Compares which entries there are with those that the copy contains.
     private func handle(_ extent: JournalExtent) async {
+        // Without a copy, there may be a snapshot of entries that the brokers have lost.
+        let mayBeMore = self.firstExtent == nil || self.gapSince != nil
         if self.firstExtent == nil { self.firstExtent = extent }
         self.extent = extent
-        guard self.checkEnd(self.copy.progress.sequence) else { return }
-        if extent.first > self.copy.progress.sequence &+ 1 { await self.closeGap() }
+        let last = self.copy.progress.sequence
+        guard extent.last >= last else { return self.noteShortness() }
+        self.shortSince = nil
+        if extent.first > last &+ 1 || last == 0 && mayBeMore { await self.closeGap() }
     }
 
-    /// Whether the journal still has an entry. A broker that has just become the leader may know the last entries only a
-    /// little later, so the queue fails only if they are missing for longer than a call waits.
-    private func checkEnd(_ sequence: UInt64) -> Bool {
-        guard let extent, extent.last < sequence else {
-            self.shortSince = nil
-            return true
-        }
+    /// The journal ends before an entry that the copy contains. A broker that has just become the leader may know the last
+    /// entries only a little later, so the queue fails only if they are missing for longer than a call waits.
+    private func noteShortness() {
         let since = self.shortSince ?? .now
         self.shortSince = since
         if since.duration(to: .now) > self.options.timeout { self.fail(Self.lostEntries) }
-        return false
     }
 
     /// Applies the entries that follow the last applied one, and no others.
@@ -220,6 +239,7 @@ package actor JournalPushQueue {
             if entry.sequence == last.sequence, let record = last.record, next.isEmpty {
                 // This entry was applied before. With another record, the end of the journal is not what it was.
                 if Self.name(of: entry) != record { return self.fail(Self.lostEntries) }
+                self.shortSince = nil
             } else if entry.sequence == last.sequence &+ 1 {
                 next.append(entry)
                 last.sequence = entry.sequence
@@ -249,6 +269,7 @@ package actor JournalPushQueue {
                 rest = rest.dropFirst(count)
                 self.lastProgress = .now
                 self.watch.advanced()
+                self.shortSince = nil
                 self.setProblem(nil)
                 self.storeSnapshotIfDue(bytesBefore: before, isOwn: !applied.isEmpty)
             } catch  where error.code == .unusable {
@@ -310,7 +331,7 @@ package actor JournalPushQueue {
         self.journal.read(after: max(self.copy.progress.sequence, 1) - 1)
     }
 
-    private func fail(_ error: QueueError) {
+    func fail(_ error: QueueError) {
         guard self.failure == nil else { return }
         self.failure = error
         self.logger.error("The queue cannot be used any more", metadata: ["error": "\(error)"])
@@ -327,7 +348,7 @@ package actor JournalPushQueue {
         return nil
     }
 
-    private static let lostEntries = QueueError(
+    static let lostEntries = QueueError(
         code: .unusable,
         message: "The brokers have lost the end of the journal, for example in a power failure, or the stream was "
             + "created again. Stop all relays, restore the streams from a backup if there is one, and delete the copies of "
@@ -338,90 +359,6 @@ package actor JournalPushQueue {
     var leaseTime: QueueTime {
         let gap = min(self.lastProgress.duration(to: .now), QueueCopy.longestGap)
         return self.options.clock?.lease ?? self.copy.progress.leaseNow.advanced(by: gap)
-    }
-
-    // MARK: Snapshots
-
-    /// Continues with the newest snapshot, because entries were deleted that the copy does not contain.
-    private func closeGap() async {
-        do throws(QueueError) {
-            guard try await self.restore() else { return self.watch.need() }
-        } catch  where error.code == .unusable {
-            return self.fail(error)
-        } catch {
-            self.logger.warning("The snapshot cannot be fetched; trying again", metadata: ["error": "\(error)"])
-            return self.watch.need()
-        }
-        self.lastProgress = .now
-        self.watch.advanced()
-        // The results of these commands were in the entries that are gone.
-        for number in Array(self.calls.keys) where self.copy.hasApplied(number, of: self.session) {
-            self.end(number, .failure(Self.undecided))
-        }
-    }
-
-    /// - Returns: whether the copy was replaced; false if the snapshot has changed in the meantime.
-    private func restore() async throws(QueueError) -> Bool {
-        let file = self.copy.file + ".snapshot"
-        defer { try? FileManager.default.removeItem(atPath: file) }
-        guard let snapshot = try await self.journal.newestSnapshot(), snapshot.sequence > self.copy.progress.sequence
-        else {
-            throw QueueError(
-                code: .unusable,
-                message: "Entries of the journal after \(self.copy.progress.sequence) are missing, and no snapshot "
-                    + "contains them. Restore the streams from a backup."
-            )
-        }
-        guard self.checkEnd(snapshot.sequence), try await self.journal.load(snapshot, into: file) else { return false }
-        try await self.copy.restore(from: file)
-        self.logger.info(
-            "The queue's copy was fetched from a snapshot",
-            metadata: ["entry": "\(snapshot.sequence)", "bytes": "\(snapshot.size)"]
-        )
-        return true
-    }
-
-    /// Stores a snapshot if enough was appended since the last one. A process checks this when the entries that it
-    /// applies reach another quarter of ``Options/snapshotBytes`` and include its own command. Usually only one does.
-    private func storeSnapshotIfDue(bytesBefore before: UInt64, isOwn: Bool) {
-        let step = max(self.options.snapshotBytes / 4, 1)
-        let bytes = self.copy.progress.bytes
-        if isOwn, bytes / step != before / step { self.startSnapshot(isUrgent: false) }
-    }
-
-    /// Makes room in a journal that refuses records. After a failure, tries again only after 30 s.
-    private func storeUrgentSnapshot() {
-        if let last = self.lastUrgentFailure, last.duration(to: .now) < .seconds(30) { return }
-        self.startSnapshot(isUrgent: true)
-    }
-
-    private func startSnapshot(isUrgent: Bool) {
-        guard !self.isStoringSnapshot, !self.isClosed else { return }
-        self.isStoringSnapshot = true
-        Task {
-            await self.storeSnapshot(isUrgent: isUrgent)
-            self.isStoringSnapshot = false
-        }
-    }
-
-    /// If it fails, the journal stays longer until the next snapshot.
-    private func storeSnapshot(isUrgent: Bool) async {
-        let file = self.copy.file + ".new-snapshot"
-        defer { try? FileManager.default.removeItem(atPath: file) }
-        do throws(QueueError) {
-            let newest = try await self.journal.newestSnapshot()
-            // A snapshot costs as much as its size, so the larger it is, the more rarely one is made.
-            let due = isUrgent ? 1 : max(self.options.snapshotBytes, newest?.size ?? 0)
-            guard self.copy.progress.bytes - min(newest?.journalBytes ?? 0, self.copy.progress.bytes) >= due else {
-                return
-            }
-            let snapshot = try await self.copy.writeSnapshot(to: file)
-            try await self.journal.store(snapshot, from: file, isUrgent: isUrgent)
-            if isUrgent { self.logger.warning("The journal was full; a snapshot has made room") }
-        } catch {
-            if isUrgent { self.lastUrgentFailure = .now }
-            self.logger.warning("No snapshot of the queue was stored", metadata: ["error": "\(error)"])
-        }
     }
 
     // MARK: Calls
@@ -470,7 +407,7 @@ package actor JournalPushQueue {
         self.append(records)
     }
 
-    private func end(_ number: UInt64, _ result: Result<CommandResult, QueueError>) {
+    func end(_ number: UInt64, _ result: Result<CommandResult, QueueError>) {
         guard let call = self.calls.removeValue(forKey: number) else { return }
         call.continuation.resume(returning: result)
         guard self.calls.isEmpty else { return }
@@ -491,8 +428,8 @@ package actor JournalPushQueue {
         }
     }
 
-    /// Ends a call whose record a broker has not stored. Other brokers or another copy of the record may have.
-    private func refuse(_ number: UInt64, _ reason: String) {
+    /// Ends a call for whose record a broker has no room. Other brokers or another copy of the record may have.
+    private func refuse(_ number: UInt64, _ reason: String, _ isFull: Bool) {
         self.end(
             number,
             .failure(
@@ -504,14 +441,14 @@ package actor JournalPushQueue {
                 )
             )
         )
-        self.storeUrgentSnapshot()
+        if isFull { self.storeUrgentSnapshot() }
     }
 
     /// Appends again what was not read in time, and ends the calls that have waited too long.
     private func retry() async {
         while (try? await Task.sleep(for: Self.patience / 4)) != nil {
             let now = ContinuousClock.now
-            var isStuck = !self.isReady || self.shortSince != nil
+            var isStuck = !self.isReady
             for (number, call) in self.calls {
                 if call.started.duration(to: now) > self.options.timeout {
                     self.end(number, .failure(self.undecided))
@@ -521,11 +458,12 @@ package actor JournalPushQueue {
                 }
             }
             if !self.isReady, self.lastProgress.duration(to: now) > self.options.timeout,
-                !self.isHandlingEvents || self.problem != nil
+                !self.isHandlingEvents || self.problem != nil, self.shortSince == nil, self.gapSince == nil
             {
-                self.fail(self.problem ?? (self.shortSince == nil ? self.cannotBeRead : Self.lostEntries))
+                self.fail(self.problem ?? self.cannotBeRead)
             }
             if isStuck, !self.isHandlingEvents { self.watch.needIfQuiet() }
+            if self.shortSince != nil || self.gapSince != nil { self.watch.need() }
             self.readIfNeeded()
         }
     }
@@ -545,7 +483,7 @@ package actor JournalPushQueue {
         } ?? Self.undecided
     }
 
-    private static let undecided = QueueError(
+    static let undecided = QueueError(
         code: .undecided,
         message: "The brokers did not respond in time; check them. Whether the call has had an effect is not known."
     )

@@ -2,7 +2,7 @@
 /// achieve, the more rarely it is replaced.
 package struct ReaderWatch {
     private static let shortestWait = Duration.milliseconds(500)
-    private static let longestWait = Duration.seconds(32)
+    private static let longestWait = Duration.seconds(8)
     /// How long a reader has nothing to read before something may be wrong with it.
     private static let quietTime = Duration.seconds(2)
 
@@ -28,7 +28,10 @@ package struct ReaderWatch {
     package mutating func handledEvents(at now: ContinuousClock.Instant = .now) { self.lastEvents = now }
 
     /// Entries were applied.
-    package mutating func advanced() { self.wait = Self.shortestWait }
+    package mutating func advanced(at now: ContinuousClock.Instant = .now) {
+        self.wait = Self.shortestWait
+        self.nextRead = min(self.nextRead, now.advanced(by: Self.shortestWait))
+    }
 
     /// There is a new connection, on which nothing was read yet.
     package mutating func restart(at now: ContinuousClock.Instant = .now) {

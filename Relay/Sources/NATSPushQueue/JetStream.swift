@@ -1,4 +1,5 @@
 #if NATS
+    import APNSModel
     import CNATS
     import JournalPushQueue
     import PushQueue
@@ -23,8 +24,8 @@
         /// Creates the streams if they do not exist.
         ///
         /// - Parameter timeout: how long to wait for brokers that elect a leader or read their store.
-        /// - Returns: when the journal's stream was created, in nanoseconds since 1970. It names the journal.
-        func openStreams(_ options: NATSOptions, timeout: Duration) throws(QueueError) -> Int64 {
+        /// - Returns: a name of the journal that no other one has, also if it is created again. Backups keep it.
+        func openStreams(_ options: NATSOptions, timeout: Duration) throws(QueueError) -> String {
             try self.waitForStream(options.snapshotStream, timeout: timeout)
             try self.waitForStream(options.stream, timeout: timeout)
             try self.openStream(options.snapshotStream, "\(options.snapshotSubject).>", options) { config in
@@ -32,16 +33,18 @@
                 config.AllowDirect = true
             } check: { _ throws(QueueError) in
             }
-            var created: Int64 = 0
+            var name = ""
             try self.openStream(options.stream, options.subject, options) { _ in
             } check: { info throws(QueueError) in
-                if let config = info.Config { try Self.check(config.pointee, options) }
-                created = info.Created
+                guard let config = info.Config?.pointee else { return }
+                try Self.check(config, options)
+                name = config.Description.map { String(cString: $0) } ?? ""
             }
-            return created
+            return name
         }
 
-        /// Which messages the journal's stream has.
+        /// Which messages the journal's stream has. Only its leader knows them: while there is none, other brokers respond
+        /// with what they have.
         func extent(_ stream: String) throws(QueueError) -> JournalExtent {
             var info: UnsafeMutablePointer<jsStreamInfo>?
             defer { jsStreamInfo_Destroy(info) }
@@ -49,6 +52,9 @@
             try QueueError.check(status, "Reading the state of the stream \(stream)")
             guard let state = info?.pointee.State else {
                 throw QueueError(code: .unavailable, message: "The broker says nothing about the stream \(stream).")
+            }
+            if let cluster = info?.pointee.Cluster, cluster.pointee.Leader.map({ $0.pointee == 0 }) ?? true {
+                throw QueueError(code: .unavailable, message: "The stream \(stream) has no leader now.")
             }
             return JournalExtent(
                 first: state.Msgs == 0 ? state.LastSeq &+ 1 : state.FirstSeq,
@@ -91,7 +97,7 @@
         /// Opens a stream as it is, or creates it.
         ///
         /// - Parameters:
-        ///   - configure: changes the settings of a stream that is created.
+        ///   - configure: changes the settings of a stream that is created. Its description is a new name.
         ///   - check: gets the state of the stream.
         func openStream(
             _ name: String,
@@ -113,7 +119,12 @@
                 config.MaxBytes = options.maximumBytes ?? -1
                 config.DenyDelete = true
                 configure(&config)
-                status = self.addStream(&info, name, subject, &config)
+                status = "\(APNSID.random())".withCString { description in
+                    config.Description = description
+                    return self.addStream(&info, name, subject, &config, &code)
+                }
+                // Another relay was faster.
+                if code == JSStreamNameExistErr { status = js_GetStreamInfo(&info, self.pointer, name, nil, nil) }
             }
             defer { jsStreamInfo_Destroy(info) }
             try QueueError.check(status, "Opening the stream \(name)")
@@ -127,7 +138,8 @@
             _ info: inout UnsafeMutablePointer<jsStreamInfo>?,
             _ name: String,
             _ subject: String,
-            _ config: inout jsStreamConfig
+            _ config: inout jsStreamConfig,
+            _ code: inout jsErrCode
         ) -> natsStatus {
             name.withCString { name in
                 subject.withCString { subject in
@@ -136,7 +148,7 @@
                         config.Name = name
                         config.Subjects = subjects
                         config.SubjectsLen = 1
-                        return js_AddStream(&info, self.pointer, &config, nil, nil)
+                        return js_AddStream(&info, self.pointer, &config, nil, &code)
                     }
                 }
             }
@@ -190,7 +202,8 @@
 
         /// Stores a message and waits for the response.
         ///
-        /// - Parameter sequence: the position of the last message with this subject, 0 for none, if that matters.
+        /// - Parameter sequence: the position of the last message with this subject, 0 for none, if that matters. Of two
+        ///   messages after the same one, only one is stored.
         /// - Returns: the position of the message in its stream.
         func publish(_ bytes: [UInt8], to subject: String, after sequence: UInt64?) throws(QueueError) -> UInt64 {
             var response: UnsafeMutablePointer<jsPubAck>?
@@ -202,18 +215,26 @@
                 options.ExpectNoMessage = sequence == 0
             }
             let status = bytes.withUnsafeBytes { buffer in
-                js_Publish(
-                    &response,
-                    self.pointer,
-                    subject,
-                    buffer.baseAddress,
-                    Int32(clamping: buffer.count),
-                    &options,
-                    nil
-                )
+                // The leader of old clusters checks the position only before it proposes the message to the others, and so
+                // may accept two. The replicas check the id when they store the message.
+                (sequence.map { "\(subject)-\($0)" } ?? "\(APNSID.random())").withCString { id in
+                    options.MsgId = id
+                    return js_Publish(
+                        &response,
+                        self.pointer,
+                        subject,
+                        buffer.baseAddress,
+                        Int32(clamping: buffer.count),
+                        &options,
+                        nil
+                    )
+                }
             }
             try QueueError.check(status, "Storing \(subject)")
-            return response?.pointee.Sequence ?? 0
+            guard let response = response?.pointee, !response.Duplicate else {
+                throw QueueError(code: .unavailable, message: "Storing \(subject) failed: another relay was faster.")
+            }
+            return response.Sequence
         }
 
         func purge(_ stream: String, subject: String) throws(QueueError) {
@@ -223,9 +244,9 @@
             try QueueError.check(status, "Deleting \(subject)")
         }
 
-        /// Deletes the messages up to a position and with it.
-        func purge(_ stream: String, upTo position: UInt64) throws(QueueError) {
-            let status = self.purge(stream) { $0.Stream.Purge.Sequence = position == .max ? position : position + 1 }
+        /// Deletes the messages before a position. If the stream ends before it, the next message gets this position.
+        func purge(_ stream: String, before position: UInt64) throws(QueueError) {
+            let status = self.purge(stream) { $0.Stream.Purge.Sequence = position }
             try QueueError.check(status, "Deleting entries of \(stream)")
         }
 

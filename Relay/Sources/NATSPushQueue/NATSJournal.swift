@@ -33,12 +33,12 @@
         private init(
             _ options: NATSOptions,
             _ context: JetStream,
-            _ created: Int64,
+            _ name: String,
             _ handler: UInt,
             _ control: DispatchQueue,
             _ events: JournalEvents
         ) throws(QueueError) {
-            self.store = SnapshotStore(context: context, options: options, journal: created)
+            self.store = SnapshotStore(context: context, options: options, journal: name)
             self.options = options
             self.connection = context.connection
             self.context = context
@@ -47,7 +47,7 @@
             self.events = events
             self.inbox = "_INBOX.apns-relay.\(APNSID.random())"
             // A broker handles several small messages better than one of the largest size.
-            self.maximumRecord = max(min(self.connection.maximumPayload - 1_024, 512 * 1_024), 1_024)
+            self.maximumRecord = max(min(self.connection.maximumPayload - 1_024, 256 * 1_024), 1_024)
             let replies = try Subscription.replies(self.connection, inbox: self.inbox, handler: handler)
             self.state.withLock { $0.replies = replies }
         }
@@ -70,8 +70,8 @@
             do throws(QueueError) {
                 // The queue gathers calls itself, so its messages wait for no others.
                 let context = try JetStream(Connection(options, handler: handler))
-                let created = try context.openStreams(options, timeout: timeout)
-                return try NATSJournal(options, context, created, handler, control, events)
+                let name = try context.openStreams(options, timeout: timeout)
+                return try NATSJournal(options, context, name, handler, control, events)
             } catch {
                 HandlerTable.shared.remove(handler)
                 throw error
@@ -136,9 +136,13 @@
             try await self.snapshots.perform { () throws(QueueError) in try self.store.load(snapshot, into: file) }
         }
 
-        func store(_ snapshot: JournalSnapshot, from file: String, isUrgent: Bool) async throws(QueueError) {
+        func store(_ snapshot: JournalSnapshot, from file: String) async throws(QueueError) {
+            try await self.snapshots.perform { () throws(QueueError) in try self.store.store(snapshot, from: file) }
+        }
+
+        func deleteEntries(before sequence: UInt64) async throws(QueueError) {
             try await self.snapshots.perform { () throws(QueueError) in
-                try self.store.store(snapshot, from: file, isUrgent: isUrgent)
+                try self.context.purge(self.options.stream, before: sequence)
             }
         }
 

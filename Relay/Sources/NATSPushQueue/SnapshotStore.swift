@@ -11,8 +11,8 @@
     /// two processes replace the head at once, the sequence of its message makes sure that only one of them succeeds.
     struct SnapshotStore {
         private struct Head {
-            /// When the snapshot's journal was created.
-            var journal: Int64
+            /// The name of the snapshot's journal.
+            var journal: String
             var snapshot: JournalSnapshot
             /// Names the messages with the content; no two attempts to store a snapshot have the same.
             var id: APNSID
@@ -36,8 +36,8 @@
 
         let context: JetStream
         let options: NATSOptions
-        /// When the journal was created. A snapshot of an earlier journal with the same name counts for nothing.
-        let journal: Int64
+        /// The name of the journal. A snapshot of another one counts for nothing.
+        let journal: String
 
         private var headSubject: String { "\(self.options.snapshotSubject).head" }
 
@@ -56,7 +56,7 @@
             var reader = ByteReader(message.bytes)
             do throws(MalformedBytes) {
                 return Head(
-                    journal: try reader.integer(),
+                    journal: try reader.string(),
                     snapshot: JournalSnapshot(
                         sequence: try reader.integer(),
                         journalBytes: try reader.integer(),
@@ -90,10 +90,13 @@
             return true
         }
 
-        func store(_ snapshot: JournalSnapshot, from file: String, isUrgent: Bool) throws(QueueError) {
+        func store(_ snapshot: JournalSnapshot, from file: String) throws(QueueError) {
             let head = try self.head()
             let old = head.flatMap { self.ofThisJournal($0) }
             if let old, old.sequence >= snapshot.sequence { return }
+            guard try self.context.extent(self.options.stream).last >= snapshot.sequence else {
+                throw QueueError(code: .unavailable, message: "The journal ends before the snapshot.")
+            }
             guard let handle = FileHandle(forReadingAtPath: file) else { throw Self.unavailable(file) }
             defer { try? handle.close() }
             let id = APNSID.random()
@@ -104,19 +107,17 @@
                 let new = Head(journal: self.journal, snapshot: snapshot, id: id, parts: parts.count, sequence: 0)
                 _ = try self.context.publish(new.bytes, to: self.headSubject, after: head?.sequence ?? 0)
             } catch {
-                // The storage is full, another process was faster, or only the response was lost. If the head cannot be
-                // read now, the next snapshot removes what is left of this one.
-                if let head = try self.head(), head.id != id {
+                // The storage is full, or another process was faster. Without a response, the head may still be stored, and
+                // then needs its parts; otherwise the next snapshot removes them.
+                if error.code != .undecided, try self.head()?.id != id {
                     try? self.context.purge(self.options.snapshotStream, subject: "\(self.subject(id)).*")
                 }
                 throw error
             }
-            // Everything older, also what is left of snapshots that were not finished.
-            if first > 1 { try self.context.purge(self.options.snapshotStream, upTo: first - 1) }
             // Processes that are a little behind still read what the old snapshot does not contain.
-            if let last = isUrgent ? snapshot.sequence : old?.sequence {
-                try self.context.purge(self.options.stream, upTo: last)
-            }
+            if let old { try self.context.purge(self.options.stream, before: old.sequence + 1) }
+            // Everything older, also what is left of snapshots that were not finished.
+            if first > 1 { try self.context.purge(self.options.snapshotStream, before: first) }
         }
 
         /// - Returns: the position of the first part in the stream, 0 without parts, and their number.

@@ -122,7 +122,10 @@
                 let subject = natsMsg_GetSubject(message).map({ String(cString: $0) }),
                 let number = subject.split(separator: ".").last.flatMap({ UInt64($0) })
             else { return }
-            HandlerTable.shared.send(.refused(number: number, reason: refusal), to: closure)
+            HandlerTable.shared.send(
+                .refused(number: number, reason: refusal.text, isFull: refusal.isFullStream),
+                to: closure
+            )
         }
     }
 #endif

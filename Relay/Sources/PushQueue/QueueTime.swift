@@ -15,11 +15,11 @@ public struct QueueTime: Sendable, Hashable, Codable, Comparable, CustomStringCo
     /// Later by a duration, in whole milliseconds. Clamped to the range of `Int64`.
     public func advanced(by duration: Duration) -> QueueTime {
         let (seconds, attoseconds) = duration.components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000)
-        guard !overflow else { return QueueTime(millisecondsSince1970: seconds < 0 ? .min : .max) }
-        let (sum, tooFar) = self.millisecondsSince1970
-            .addingReportingOverflow(whole + attoseconds / 1_000_000_000_000_000)
-        return QueueTime(millisecondsSince1970: tooFar ? (seconds < 0 ? .min : .max) : sum)
+        let (whole, isHuge) = seconds.multipliedReportingOverflow(by: 1_000)
+        let (milliseconds, isLarge) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)
+        let (sum, isTooFar) = self.millisecondsSince1970.addingReportingOverflow(milliseconds)
+        let isClamped = isHuge || isLarge || isTooFar
+        return QueueTime(millisecondsSince1970: isClamped ? (seconds < 0 ? .min : .max) : sum)
     }
 
     /// The time from this one to another; negative if the other is earlier.

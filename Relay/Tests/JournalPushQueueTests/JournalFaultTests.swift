@@ -40,7 +40,7 @@ import Testing
         for _ in 0..<5 { try await self.store(queue) }
         self.fixture.journal.refuse("maximum bytes exceeded")
         await #expect(throws: QueueError.self) { try await self.store(queue) }
-        let hasRoom = try await eventually { self.fixture.journal.entryCount == 0 }
+        let hasRoom = try await eventually { self.fixture.journal.entryCount == 1 }
         #expect(hasRoom)
         self.fixture.journal.refuse(nil)
         let other = try await self.open("other")
@@ -179,10 +179,96 @@ import Testing
         let queue = try await self.open()
         for _ in 0..<5 { try await self.store(queue) }
         self.fixture.journal.dropFirst(2)
-        let error = await #expect(throws: QueueError.self) { _ = try await self.open("other") }
+        let error = await #expect(throws: QueueError.self) {
+            _ = try await self.open("other", timeout: .seconds(1))
+        }
         #expect(error?.code == .unusable)
         #expect(error?.message.contains("missing") == true)
         await queue.close()
+    }
+
+    @Test("A process that was away continues with a snapshot if its entries were deleted in a journal that is in use")
+    func awayWhileFull() async throws {
+        let queue = try await self.open()
+        let other = try await self.open("other")
+        for _ in 0..<3 { try await self.store(queue) }
+        await other.close()
+        for _ in 0..<3 { try await self.store(queue) }
+        self.fixture.journal.refuse("maximum bytes exceeded")
+        await #expect(throws: QueueError.self) { try await self.store(queue) }
+        let hasRoom = try await eventually { self.fixture.journal.entryCount == 1 }
+        #expect(hasRoom)
+        self.fixture.journal.refuse(nil)
+        let again = try await self.open("other")
+        let counts = try await again.counts()
+        #expect(counts.queued == 6)
+        await queue.close()
+        await again.close()
+    }
+
+    @Test("A process that starts while the journal is full waits until a snapshot has made room")
+    func openFull() async throws {
+        let queue = try await self.open()
+        for _ in 0..<5 { try await self.store(queue) }
+        await queue.abandon()
+        self.fixture.journal.refuse("maximum bytes exceeded")
+        let opening = Task { try await self.open() }
+        let hasRoom = try await eventually { self.fixture.journal.entryCount == 1 }
+        #expect(hasRoom)
+        self.fixture.journal.refuse(nil)
+        let again = try await opening.value
+        let counts = try await again.counts()
+        #expect(counts.queued == 5)
+        await again.close()
+    }
+
+    @Test("If all copies and the end of the journal are lost, the snapshot beyond it is what is left")
+    func snapshotBeyondEnd() async throws {
+        let queue = try await self.open()
+        for _ in 0..<5 { try await self.store(queue) }
+        self.fixture.journal.refuse("maximum bytes exceeded")
+        await #expect(throws: QueueError.self) { try await self.store(queue) }
+        let hasRoom = try await eventually { self.fixture.journal.entryCount == 1 }
+        #expect(hasRoom)
+        self.fixture.journal.refuse(nil)
+        await queue.close()
+        let last = self.fixture.journal.extent.last
+        self.fixture.journal.empty()
+        let left = try await self.open("other", timeout: .seconds(1))
+        let counts = try await left.counts()
+        #expect(counts.queued == 5)
+        try await self.store(left)
+        #expect(self.fixture.journal.extent.last > last)
+        let third = try await self.open("third")
+        let read = try await third.counts()
+        #expect(read.queued == 6)
+        await left.close()
+        await third.close()
+    }
+
+    @Test("An end that came late is forgotten as soon as there are entries, however often it comes")
+    func lateEndUnderLoad() async throws {
+        let queue = try await self.open(timeout: .seconds(1))
+        let start = ContinuousClock.now
+        while start.duration(to: .now) < .seconds(3) {
+            try await self.store(queue)
+            self.fixture.journal.send(.extent(JournalExtent(first: 1, last: 0)))
+        }
+        try await self.store(queue)
+        await queue.close()
+    }
+
+    @Test("A copy with entries that the journal has lost stores no snapshot")
+    func noSnapshotOfLostEntries() async throws {
+        let queue = try await self.open()
+        for _ in 0..<5 { try await self.store(queue) }
+        self.fixture.journal.dropLast(2)
+        self.fixture.journal.refuse("maximum bytes exceeded")
+        await #expect(throws: QueueError.self) { try await self.store(queue) }
+        // Waits for the attempt to store one.
+        await queue.close()
+        #expect(self.fixture.journal.snapshotCount == 0)
+        #expect(self.fixture.journal.entryCount == 3)
     }
 
     @Test("A journal that is closed for good ends the queue")

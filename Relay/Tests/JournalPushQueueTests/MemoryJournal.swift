@@ -93,6 +93,14 @@ final class MemoryJournal: Sendable {
         }
     }
 
+    /// Forgets that it ever had entries.
+    func empty() {
+        self.state.withLock { state in
+            state.entries = []
+            state.last = 0
+        }
+    }
+
     /// Deletes the first entries, as an operator may.
     func dropFirst(_ count: Int) { self.state.withLock { $0.entries.removeFirst(count) } }
 
@@ -146,7 +154,7 @@ final class MemoryJournal: Sendable {
                     return
                 }
                 if let refusal = state.refusal {
-                    self.events.add(.refused(number: number, reason: refusal))
+                    self.events.add(.refused(number: number, reason: refusal, isFull: true))
                     return
                 }
                 if state.isHolding {
@@ -172,16 +180,26 @@ final class MemoryJournal: Sendable {
             return FileManager.default.createFile(atPath: file, contents: data)
         }
 
-        func store(_ snapshot: JournalSnapshot, from file: String, isUrgent: Bool) async throws(QueueError) {
+        func store(_ snapshot: JournalSnapshot, from file: String) async throws(QueueError) {
             guard let data = FileManager.default.contents(atPath: file) else {
                 throw QueueError(code: .unavailable, message: "\(file) cannot be read.")
             }
-            self.journal.state.withLock { state in
+            let isShort = self.journal.state.withLock { state in
                 let old = state.snapshot?.0.sequence ?? 0
-                guard snapshot.sequence > old else { return }
+                guard snapshot.sequence > old else { return false }
+                guard snapshot.sequence <= state.last else { return true }
                 state.snapshot = (snapshot, data)
                 state.snapshotCount += 1
-                state.entries.removeAll { $0.sequence <= (isUrgent ? snapshot.sequence : old) }
+                state.entries.removeAll { $0.sequence <= old }
+                return false
+            }
+            if isShort { throw QueueError(code: .unavailable, message: "The journal ends before the snapshot.") }
+        }
+
+        func deleteEntries(before sequence: UInt64) async throws(QueueError) {
+            self.journal.state.withLock { state in
+                state.entries.removeAll { $0.sequence < sequence }
+                state.last = max(state.last, sequence - 1)
             }
         }
 

@@ -167,6 +167,42 @@
             #expect(again == [.duplicate(of: pushes[3].id)])
         }
 
+        @Test("Relays that create the streams at the same moment share one queue")
+        func openTogether() async throws {
+            let server = try NATSServer()
+            let queues = try await withThrowingTaskGroup(of: JournalPushQueue.self) { group in
+                for _ in 0..<4 { group.addTask { try await NATSPushQueue.open(self.options(server), self.files) } }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            _ = try await queues[0].enqueue([try self.push(1)], isPartial: false)
+            for queue in queues {
+                try await queue.setValue([1], forKey: "end")
+                let counts = try await queue.counts()
+                #expect(counts.queued == 1)
+            }
+            for queue in queues { await queue.close() }
+        }
+
+        @Test("While two of three brokers are down, calls fail, and the queue goes on when they are back")
+        func withoutLeader() async throws {
+            let servers = try NATSServer.cluster()
+            let options = NATSOptions(servers: servers.map(\.url), stream: "Q", replicas: 3)
+            let queue = try await NATSPushQueue.open(options, self.files, timeout: .seconds(3))
+            for number in 0..<50 { _ = try await queue.enqueue([try self.push(number)], isPartial: false) }
+            for server in servers[1...] { server.kill() }
+            // Longer than a queue tolerates a journal that ends too early.
+            for _ in 0..<3 {
+                let error = await #expect(throws: QueueError.self) { try await queue.setValue([1], forKey: "a") }
+                #expect(error?.code == .undecided)
+            }
+            for server in servers[1...] { try server.start() }
+            let end = ContinuousClock.now.advanced(by: .seconds(30))
+            while (try? await queue.setValue([2], forKey: "a")) == nil { try #require(ContinuousClock.now < end) }
+            let counts = try await queue.counts()
+            #expect(counts.queued == 50)
+            await queue.close()
+        }
+
         @Test("A call that a full stream refuses fails at once, and says so")
         func fullStream() async throws {
             let server = try NATSServer()
