@@ -187,6 +187,7 @@ let package = Package(
         .testTarget(
             name: "HTTP2WireTests",
             dependencies: [
+                "CAPNSNghttp2",
                 "HTTP2Wire",
                 "TestSupport",
                 .product(name: "NIOCore", package: "swift-nio"),

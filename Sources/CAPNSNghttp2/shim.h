@@ -33,19 +33,22 @@ static inline ptrdiff_t capns_session_mem_send(nghttp2_session *session, const u
 #endif
 }
 
-/* The data source is an index (plus one) into the owner's slab, never a pointer that could dangle. */
-static inline int32_t capns_submit_request(nghttp2_session *session, const nghttp2_nv *nva, size_t nvlen,
-                                           capns_data_read_callback read, uintptr_t index) {
+/* The data source is an index (plus one) into the owner's slab, never a pointer that could dangle. The request has one
+   field: the owner writes the header block itself (HeaderEncoder). */
+static inline int32_t capns_submit_request(nghttp2_session *session, capns_data_read_callback read, uintptr_t index) {
+  static const uint8_t name[] = ":method", value[] = "POST";
+  const nghttp2_nv method = {(uint8_t *)name, (uint8_t *)value, sizeof name - 1, sizeof value - 1,
+                             NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
 #if NGHTTP2_VERSION_NUM >= 0x013d00
   nghttp2_data_provider2 provider;
   provider.source.ptr = (void *)index;
   provider.read_callback = read;
-  return nghttp2_submit_request2(session, NULL, nva, nvlen, read ? &provider : NULL, (void *)index);
+  return nghttp2_submit_request2(session, NULL, &method, 1, read ? &provider : NULL, (void *)index);
 #else
   nghttp2_data_provider provider;
   provider.source.ptr = (void *)index;
   provider.read_callback = read;
-  return nghttp2_submit_request(session, NULL, nva, nvlen, read ? &provider : NULL, (void *)index);
+  return nghttp2_submit_request(session, NULL, &method, 1, read ? &provider : NULL, (void *)index);
 #endif
 }
 
@@ -61,6 +64,16 @@ static inline int capns_submit_response(nghttp2_session *session, int32_t stream
   provider.source.ptr = (void *)index;
   provider.read_callback = read;
   return nghttp2_submit_response(session, stream_id, nva, nvlen, read ? &provider : NULL);
+#endif
+}
+
+/* Encodes one field. */
+static inline ptrdiff_t capns_hd_deflate(nghttp2_hd_deflater *deflater, uint8_t *bytes, size_t count,
+                                         const nghttp2_nv *field) {
+#if NGHTTP2_VERSION_NUM >= 0x013d00
+  return (ptrdiff_t)nghttp2_hd_deflate_hd2(deflater, bytes, count, field, 1);
+#else
+  return (ptrdiff_t)nghttp2_hd_deflate_hd(deflater, bytes, count, field, 1);
 #endif
 }
 
@@ -80,6 +93,11 @@ static inline const uint8_t *capns_frame_goaway_debug_data(const nghttp2_frame *
 }
 static inline size_t capns_frame_goaway_debug_data_length(const nghttp2_frame *frame) {
   return frame->goaway.opaque_data_len;
+}
+
+static inline size_t capns_frame_settings_count(const nghttp2_frame *frame) { return frame->settings.niv; }
+static inline nghttp2_settings_entry capns_frame_setting(const nghttp2_frame *frame, size_t index) {
+  return frame->settings.iv[index];
 }
 
 /* Distributions carried this function back to older versions, so the version number does not tell whether it is

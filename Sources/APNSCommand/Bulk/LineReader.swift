@@ -41,13 +41,12 @@ final class LineReader {
     func next() -> Next {
         while !self.isOver {
             while self.position < self.filled {
-                let byte = self.chunk[self.position]
-                self.position += 1
-                if byte == UInt8(ascii: "\n") {
-                    if let line = self.takeLine() { return line }
-                } else if self.line.count < Self.maximumLineLength {
-                    self.line.append(byte)
-                }
+                let rest = self.chunk[self.position..<self.filled]
+                let end = rest.firstIndex(of: UInt8(ascii: "\n"))
+                let piece = rest[..<(end ?? self.filled)]
+                self.line.append(contentsOf: piece.prefix(Self.maximumLineLength - self.line.count))
+                self.position = end.map { $0 + 1 } ?? self.filled
+                if end != nil, let line = self.takeLine() { return line }
             }
             guard Files.isReadable(self.descriptor, withinMilliseconds: 0) else { return .stalled }
             self.fill()

@@ -21,7 +21,7 @@ struct ResultRow: Sendable {
         bytes.append(contentsOf: #","reason":"#.utf8)
         Self.append(rejection?.reason?.rawValue ?? self.outcome.error?.validation?.code.rawValue, to: &bytes)
         bytes.append(contentsOf: #","apnsID":"#.utf8)
-        Self.append(self.outcome.apnsID?.description.lowercased(), to: &bytes)
+        Self.append(self.outcome.apnsID, to: &bytes)
         bytes.append(contentsOf: #","attempts":"#.utf8)
         Self.append(number: self.outcome.attempts, to: &bytes)
         bytes.append(contentsOf: #","tokenInvalidSince":"#.utf8)
@@ -79,6 +79,20 @@ struct ResultRow: Sendable {
         bytes.append(contentsOf: (number.map { String($0) } ?? "null").utf8)
     }
 
+    private static func append(_ id: APNSID?, to bytes: inout [UInt8]) {
+        guard let id else {
+            bytes.append(contentsOf: "null".utf8)
+            return
+        }
+        bytes.append(UInt8(ascii: "\""))
+        let start = bytes.count
+        bytes.append(contentsOf: repeatElement(0, count: APNSID.textLength))
+        bytes.withUnsafeMutableBufferPointer { buffer in
+            if let base = buffer.baseAddress { id.write(into: base + start) }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
     /// A JSON string (RFC 8259, section 7).
     static func append(_ text: String?, to bytes: inout [UInt8]) {
         guard let text else {
@@ -86,20 +100,26 @@ struct ResultRow: Sendable {
             return
         }
         bytes.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case 0..<0x20, 0x7F:
-                bytes.append(contentsOf: "\\u00".utf8)
-                bytes.append(Self.digit(byte >> 4))
-                bytes.append(Self.digit(byte & 0xF))
-            default:
-                bytes.append(byte)
-            }
+        // Almost every text is written as it is.
+        if text.utf8.allSatisfy({ !Self.isEscaped($0) }) {
+            bytes.append(contentsOf: text.utf8)
+        } else {
+            for byte in text.utf8 { Self.append(byte, to: &bytes) }
         }
         bytes.append(UInt8(ascii: "\""))
+    }
+
+    private static func isEscaped(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+    }
+
+    private static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
+        guard self.isEscaped(byte) else { return bytes.append(byte) }
+        bytes.append(UInt8(ascii: "\\"))
+        if byte >= 0x20, byte != 0x7F { return bytes.append(byte) }
+        bytes.append(contentsOf: "u00".utf8)
+        bytes.append(Self.digit(byte >> 4))
+        bytes.append(Self.digit(byte & 0xF))
     }
 
     private static func digit(_ nibble: UInt8) -> UInt8 {

@@ -60,12 +60,10 @@ public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence
             control: self.control,
             close: { input.close() },
             pull: { place, room in
-                switch input.take(room: room) {
-                case (let element?, _):
-                    place.initialize(to: element)
-                    return push(element)
-                case (nil, let isOver):
-                    return isOver ? .end : .later
+                switch input.take(room: room, into: place) {
+                case .element: push(place.pointee)
+                case .later: .later
+                case .end: .end
                 }
             }
         )

@@ -3,21 +3,32 @@ import Synchronization
 /// Buffers the elements of an asynchronous input for a bulk call.
 ///
 /// A separate task pulls only as many elements as the call has room for. The call takes them without waiting.
+///
+/// The state is not generic and the elements are in plain memory: otherwise the runtime would look up types for each
+/// element, because a user's module cannot specialise this type.
 final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
-    private struct State {
-        var elements: [Element] = []
-        var position = 0
-        /// The number of further elements for which the call has room.
-        var demand = 0
-        var isClosed = false
-        var isOver = false
-        var failure: Failure?
-        var pump: CheckedContinuation<Bool, Never>?
-        var task: Task<Void, Never>?
-        var onArrival: (@Sendable () -> Void)?
+    /// What `take` has done.
+    enum Taken {
+        case element
+        /// No element has arrived yet.
+        case later
+        case end
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(BulkInputState())
+
+    deinit {
+        self.state.withLock { state in
+            if let elements = Self.elements(of: state) {
+                (elements + state.position).deinitialize(count: state.count)
+                elements.deallocate()
+            }
+        }
+    }
+
+    private static func elements(of state: BulkInputState) -> UnsafeMutablePointer<Element>? {
+        state.elements?.assumingMemoryBound(to: Element.self)
+    }
 
     /// Starts pulling from `rows`.
     ///
@@ -43,23 +54,22 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
 
     /// Takes the next element if one has arrived.
     ///
-    /// - Parameter room: the number of elements that the call can take now, including this one.
-    func take(room: Int) -> (element: Element?, isOver: Bool) {
-        let (element, isOver, pump) = self.state.withLock { state in
-            if state.position < state.elements.count {
-                let element = state.elements[state.position]
-                state.position += 1
-                if state.position == state.elements.count {
-                    state.elements.removeAll(keepingCapacity: true)
-                    state.position = 0
-                }
-                return (Element?.some(element), false, CheckedContinuation<Bool, Never>?.none)
+    /// - Parameters:
+    ///   - room: the number of elements that the call can take now, including this one.
+    ///   - place: where to put it. The memory must not be initialized.
+    func take(room: Int, into place: UnsafeMutablePointer<Element>) -> Taken {
+        let (taken, pump) = self.state.withLock { state -> (Taken, CheckedContinuation<Bool, Never>?) in
+            if state.count > 0, let elements = Self.elements(of: state) {
+                place.moveInitialize(from: elements + state.position, count: 1)
+                state.count -= 1
+                state.position = state.count == 0 ? 0 : state.position + 1
+                return (.element, nil)
             }
             state.demand = state.isClosed ? 0 : max(room, 1)
-            return (nil, state.isOver, state.demand > 0 ? state.pump.take() : nil)
+            return (state.isOver ? .end : .later, state.demand > 0 ? state.pump.take() : nil)
         }
         pump?.resume(returning: true)
-        return (element, isOver)
+        return taken
     }
 
     /// Stops pulling. Elements that have arrived can still be taken.
@@ -74,29 +84,48 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
     }
 
     /// The input's error, once all elements before it have been taken.
-    var failure: Failure? { self.state.withLock { $0.failure } }
+    var failure: Failure? { self.state.withLock { $0.failure } as? Failure }
 
     // MARK: The task that pulls
 
     private func isWanted() async -> Bool {
-        await withCheckedContinuation { continuation in
-            let result: Bool? = self.state.withLock { state in
-                if state.isClosed { return false }
-                if state.demand > 0 { return true }
-                state.pump = continuation
-                return nil
+        if let isWanted = self.state.withLock({ $0.isWanted }) { return isWanted }
+        return await withCheckedContinuation { continuation in
+            let isWanted = self.state.withLock { state in
+                if state.isWanted == nil { state.pump = continuation }
+                return state.isWanted
             }
-            if let result { continuation.resume(returning: result) }
+            if let isWanted { continuation.resume(returning: isWanted) }
         }
     }
 
     private func put(_ element: Element) {
-        let onArrival = self.state.withLock { state in
-            state.elements.append(element)
+        let onArrival = self.state.withLock { state -> (@Sendable () -> Void)? in
+            if state.position + state.count == state.capacity { Self.makeRoom(&state) }
+            guard let elements = Self.elements(of: state) else { return nil }
+            (elements + state.position + state.count).initialize(to: element)
+            state.count += 1
             state.demand -= 1
-            return state.elements.count - state.position == 1 ? state.onArrival : nil
+            return state.count == 1 ? state.onArrival : nil
         }
         onArrival?()
+    }
+
+    /// Moves the elements to the beginning of the memory, or to more memory if more than half of it is in use.
+    private static func makeRoom(_ state: inout BulkInputState) {
+        let old = self.elements(of: state)
+        let isLarge = state.count > state.capacity / 2
+        let new =
+            isLarge || old == nil ? UnsafeMutablePointer<Element>.allocate(capacity: max(64, state.capacity * 2)) : nil
+        if let old {
+            (new ?? old).moveInitialize(from: old + state.position, count: state.count)
+            if new != nil { old.deallocate() }
+        }
+        if let new {
+            state.elements = UnsafeMutableRawPointer(new)
+            state.capacity = max(64, state.capacity * 2)
+        }
+        state.position = 0
     }
 
     private func finish(_ error: Failure?) {
@@ -109,4 +138,26 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
         }
         onArrival?()
     }
+}
+
+/// `@unchecked Sendable`: its memory belongs to one `BulkInput`, which reaches it only while it holds the lock, and the
+/// elements in it are `Sendable`.
+private struct BulkInputState: @unchecked Sendable {
+    /// The memory of the elements that have arrived.
+    var elements: UnsafeMutableRawPointer?
+    var capacity = 0
+    /// The first element, and how many there are.
+    var position = 0
+    var count = 0
+    /// The number of further elements for which the call has room.
+    var demand = 0
+    var isClosed = false
+    var isOver = false
+    var failure: (any Error)?
+    var pump: CheckedContinuation<Bool, Never>?
+    var task: Task<Void, Never>?
+    var onArrival: (@Sendable () -> Void)?
+
+    /// Whether to pull another element; nil if that is not known yet.
+    var isWanted: Bool? { self.isClosed ? false : self.demand > 0 ? true : nil }
 }

@@ -26,3 +26,12 @@ package struct HTTP2Request: Sendable {
         self.body = body
     }
 }
+
+extension SIMD8<UInt16> {
+    /// The sum of the lengths of a request's values.
+    var wideSum: Int {
+        var sum = 0
+        for index in 0..<8 { sum += Int(self[index]) }
+        return sum
+    }
+}

@@ -198,7 +198,7 @@ extension HTTP2Session {
         case NGHTTP2_SETTINGS:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 {
                 self.glitches.costlyFrame(type: capns_frame_type(frame))
-                self.readPeerSettings()
+                self.readPeerSettings(frame)
             } else {
                 self.isLimitAcknowledged = true
             }
@@ -243,7 +243,7 @@ extension HTTP2Session {
             let index = self.index(session, capns_frame_stream_id(frame)), !self.streams[index].isWritten
         else { return }
         self.streams[index].isWritten = true
-        // nghttp2 does not read the fields any more.
+        self.encodeHeaders(index, flags: capns_frame_flags(frame))
         self.releaseFixed(self.streams[index].fixed)
         self.streams[index].fixed = RefCountTable<[UInt8]>.none
         if !self.streams[index].isConcluded { self.unwrittenCount -= 1 }

@@ -73,7 +73,7 @@ extension HTTP2Session {
         guard !batch.entries.isEmpty else { return (earliest, nil) }
         var broken: WireError?
         var fixed = RefCountTable<[UInt8]>.none
-        if let entry = self.layOut(batch.shared, batch.credential) { fixed = entry } else { broken = Self.unfit }
+        if let entry = self.fixedEntry(batch.shared, batch.credential) { fixed = entry } else { broken = Self.unfit }
         if broken != nil { self.results.append(.notSent(.faulty, tag: firstTag)) }
         let commonBody = batch.body.isEmpty ? RefCountTable<[UInt8]>.none : self.bodies.insert(batch.body)
         let first = broken == nil ? 0 : 1
@@ -122,39 +122,42 @@ extension HTTP2Session {
         return (earliest, broken)
     }
 
-    static let unfit = WireError(.invariantBroken, "a request without a path, or with too many fields")
+    static let unfit = WireError(.invariantBroken, "a request without a path, or with too many or too long fields")
 
     private static func rethrow(_ result: Result<Submission, WireError>) throws(WireError) -> Submission {
         try result.get()
     }
 
     private func fixedFields(_ shared: HeaderBlock, _ credential: HeaderBlock?) throws(WireError) -> Int32 {
-        guard let entry = self.layOut(shared, credential) else { throw Self.unfit }
+        guard let entry = self.fixedEntry(shared, credential) else { throw Self.unfit }
         return entry
     }
 
-    /// Submits one request whose fixed fields are laid out. Returns a `Result`, because closures do not propagate typed
-    /// errors.
+    /// Submits one request. Returns a `Result`, because closures do not propagate typed errors.
     func open(
         _ stream: NewStream,
         _ values: UnsafeBufferPointer<UInt8>,
         now: NIODeadline
     ) -> Result<Submission, WireError> {
-        guard let count = self.layOut(values, stream.lengths), let fields = self.scratch.baseAddress else {
+        // The first variable field is `:path`, which every request needs.
+        let count = stream.lengths.wideSum
+        guard stream.lengths[0] > 0, count <= min(values.count, StreamTable.headerBlockLimit) else {
             return .failure(Self.unfit)
+        }
+        guard let copy = RequestValues(values, stream.lengths, in: self.memory) else {
+            return .failure(Self.error(NGHTTP2_ERR_NOMEM.rawValue))
         }
         let index = self.streams.allocate()
         let submitted = self.withSession {
             capns_submit_request(
                 $0,
-                fields,
-                count,
                 stream.bodyCount > 0 ? Self.readBody : nil,
                 UInt(bitPattern: index + 1)
             )
         }
         guard let streamID = submitted, streamID > 0 else {
             self.streams.discard(index)
+            copy.release(to: self.memory)
             // The stream ids are used up: this connection accepts no more streams (RFC 9113, section 5.1.1).
             if submitted == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue { return .success(.noCapacity) }
             return .failure(submitted.map(Self.error) ?? WireError(.closedLocally, "the session is closed"))
@@ -162,6 +165,7 @@ extension HTTP2Session {
         self.streams[index].streamID = streamID
         self.streams[index].tag = stream.tag
         self.streams[index].fixed = stream.fixed
+        self.streams[index].values = copy
         self.streams[index].outgoing = stream.body
         self.streams[index].outgoingCount = stream.bodyCount
         self.streams[index].deadline = stream.streamDeadline(now)

@@ -24,7 +24,7 @@ extension HTTP2Session {
     /// Holds a request.
     ///
     /// - Parameters:
-    ///   - stream: The request, with its fixed fields laid out.
+    ///   - stream: The request.
     ///   - values: The values of its variable fields.
     func hold(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
         self.bodies.retain(entry: stream.body)
@@ -71,7 +71,6 @@ extension HTTP2Session {
     private func open(_ request: HeldRequest, now: NIODeadline) throws(WireError) {
         let stream = request.stream
         self.openCount -= 1
-        self.layOut(entry: stream.fixed)
         let result = self.held.withValues(of: request) { self.open(stream, $0, now: now) }
         self.held.removeFirst()
         self.drop(request)

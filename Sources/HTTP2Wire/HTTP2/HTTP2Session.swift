@@ -68,8 +68,9 @@ package final class HTTP2Session {
     @exclusivity(unchecked) var bodies = RefCountTable<[UInt8]>()
     /// The header blocks of requests whose HEADERS nghttp2 has not produced yet, including held requests.
     @exclusivity(unchecked) private var fixed = RefCountTable<FixedFields>()
-    /// The fixed fields that are laid out in `scratch`, and their number.
-    private var laidOut: (entry: Int32, shared: ObjectIdentifier, credential: ObjectIdentifier?, count: Int)?
+    /// The entries of `fixed` that were used recently; each holds one use. Unchecked like `bodies`.
+    @exclusivity(unchecked) private var recentFixed: [RecentFields] = []
+    private var nextRecent = 0
     /// Results since the owner last took them. Unchecked like `bodies`.
     @exclusivity(unchecked) var results: [StreamResult] = []
     var events: [HTTP2Event] = []
@@ -126,18 +127,19 @@ package final class HTTP2Session {
     /// How often the peer has enlarged the connection's send window.
     var windowUpdates: UInt64 = 0
 
-    private let memory = SessionMemory()
+    let memory = SessionMemory()
     private var session: OpaquePointer?
-    private var variableNames: HeaderBlock
-    /// The variable names that have been sent once, so that HPACK can refer to them by index: one bit per name.
-    private var introducedNames: UInt32 = 1
-    /// The fields of the message that is being passed to nghttp2.
+    /// Client only. Unchecked like `bodies`.
+    @exclusivity(unchecked) private var encoder: HeaderEncoder
+    /// Client only: HEADERS that nghttp2 has produced, with our header block. See `encodeHeaders`.
+    @exclusivity(unchecked) private var headersFrame = HeadersFrame()
+    /// Server only: the fields of the message that is being passed to nghttp2.
     let scratch: UnsafeMutableBufferPointer<nghttp2_nv>
 
     package init(role: Role, configuration: Configuration) throws(WireError) {
         self.role = role
         self.configuration = configuration
-        self.variableNames = HeaderBlock(configuration.variableNames.prefix(8).map { HeaderBlock.Field($0, "") })
+        self.encoder = HeaderEncoder(names: role == .client ? configuration.variableNames : [])
         self.scratch = .allocate(capacity: 64)
         self.scratch.initialize(repeating: nghttp2_nv())
         self.glitches = GlitchBudget(prefixCount: role == .server ? Int(NGHTTP2_CLIENT_MAGIC_LEN) : 0)
@@ -196,6 +198,7 @@ package final class HTTP2Session {
     deinit {
         // nghttp2 calls no callbacks here.
         if let session { nghttp2_session_del(session) }
+        for index in self.streams.indices { self.streams[index].values?.release(to: self.memory) }
         self.scratch.deallocate()
         self.firstFrame?.deallocate()
     }
@@ -256,6 +259,15 @@ package final class HTTP2Session {
         let count = capns_session_mem_send(session, &data)
         if count < 0 { throw Self.error(Int32(clamping: count)) }
         let frame = UnsafeRawBufferPointer(start: data, count: count)
+        if self.role == .client, count > 3 {
+            // `on_frame_send`, which nghttp2 has just called, has encoded the fields of HEADERS.
+            let isHeaders = frame[3] == UInt8(NGHTTP2_HEADERS.rawValue)
+            let headers = self.headersFrame.take()
+            guard isHeaders == (headers != nil), !isHeaders || HeadersFrame.isOne(frame) else {
+                throw WireError(.invariantBroken, "nghttp2 has not returned HEADERS alone")
+            }
+            if let headers { return headers }
+        }
         if let limit = self.announcedLimit, self.firstFrame == nil { return self.announce(limit, in: frame) }
         return frame
     }
@@ -325,8 +337,17 @@ package final class HTTP2Session {
         self.session.map(body)
     }
 
-    func readPeerSettings() {
+    func readPeerSettings(_ frame: UnsafePointer<nghttp2_frame>) {
         guard let session else { return }
+        // A frame may lower the table's size and raise it again, which the encoder must tell the peer (RFC 7541, section
+        // 4.2). nghttp2 keeps the smallest and the last value.
+        for index in 0..<capns_frame_settings_count(frame) {
+            let setting = capns_frame_setting(frame, index)
+            guard UInt32(bitPattern: setting.settings_id) == NGHTTP2_SETTINGS_HEADER_TABLE_SIZE.rawValue else {
+                continue
+            }
+            self.encoder.setPeerLimit(Int(clamping: setting.value))
+        }
         let limit = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
         // If a peer announces no limit, 100 is assumed, the minimum that RFC 9113, section 6.5.2, recommends.
         self.peerMaxConcurrentStreams = limit == UInt32.max ? 100 : Int(limit)
@@ -341,94 +362,76 @@ package final class HTTP2Session {
         var shared: HeaderBlock
         var credential: HeaderBlock?
 
-        var count: Int { self.shared.fields.count + (self.credential?.fields.count ?? 0) }
+        var count: Int { self.shared.lines.count + (self.credential?.lines.count ?? 0) }
+        var byteLimit: Int { self.shared.byteLimit + (self.credential?.byteLimit ?? 0) }
     }
 
-    /// Lays out in `scratch` the fields that a request shares with others, and retains their memory.
+    /// Fields that are probably needed again. The objects are compared by their addresses; the entry keeps them alive.
+    private struct RecentFields {
+        var entry: Int32
+        var shared: ObjectIdentifier
+        var credential: ObjectIdentifier?
+    }
+
+    /// The most fields that the requests of one kind share.
+    private static let fixedFieldLimit = 60
+    /// How many kinds of requests can alternate without being encoded anew.
+    private static let recentLimit = 8
+
+    /// The entry of the fields that a request shares with others.
     ///
-    /// - Returns: The entry, with one additional use that the caller must release; `nil` if there are too many fields.
-    func layOut(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
-        if let laidOut, laidOut.shared == ObjectIdentifier(shared),
-            laidOut.credential == credential.map(ObjectIdentifier.init)
-        {
-            self.fixed.retain(entry: laidOut.entry)
-            return laidOut.entry
+    /// - Returns: The entry, with one additional use that the caller must release; `nil` if there are too many fields, or
+    ///   if they are too long.
+    func fixedEntry(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
+        let (sharedID, credentialID) = (ObjectIdentifier(shared), credential.map(ObjectIdentifier.init))
+        for recent in self.recentFixed where recent.shared == sharedID && recent.credential == credentialID {
+            self.fixed.retain(entry: recent.entry)
+            return recent.entry
         }
         let fields = FixedFields(shared: shared, credential: credential)
-        guard fields.count + self.variableNames.fields.count <= self.scratch.count else { return nil }
+        guard fields.count <= Self.fixedFieldLimit, fields.byteLimit <= StreamTable.headerBlockLimit else { return nil }
         let entry = self.fixed.insert(fields)
-        self.layOut(fields, entry)
+        self.fixed.retain(entry: entry)
+        let recent = RecentFields(entry: entry, shared: sharedID, credential: credentialID)
+        if self.recentFixed.count < Self.recentLimit {
+            self.recentFixed.append(recent)
+        } else {
+            self.releaseFixed(self.recentFixed[self.nextRecent].entry)
+            self.recentFixed[self.nextRecent] = recent
+            self.nextRecent = (self.nextRecent + 1) % Self.recentLimit
+        }
         return entry
     }
 
-    /// Lays out the fields of an existing entry.
-    func layOut(entry: Int32) {
-        guard self.laidOut?.entry != entry, let fields = self.fixed[entry] else { return }
-        self.layOut(fields, entry)
-    }
-
-    private func layOut(_ fields: FixedFields, _ entry: Int32) {
-        var position = 1  // the first variable field precedes them
-        for field in fields.shared.fields {
-            self.scratch[position] = field
-            position += 1
-        }
-        if let credential = fields.credential {
-            for field in credential.fields {
-                self.scratch[position] = field
-                position += 1
-            }
-        }
-        self.laidOut = (
-            entry, ObjectIdentifier(fields.shared), fields.credential.map(ObjectIdentifier.init), fields.count
-        )
-    }
-
-    /// Retains the memory of these fields for one more stream.
+    /// Retains these fields for one more stream.
     func retainFixed(_ entry: Int32) { self.fixed.retain(entry: entry) }
 
     func releaseFixed(_ entry: Int32) {
-        if self.fixed.release(entry: entry), self.laidOut?.entry == entry { self.laidOut = nil }
+        if self.fixed.release(entry: entry) { self.encoder.forget(entry: entry) }
     }
 
-    /// Adds the variable fields of one request to the fields that are laid out. nghttp2 copies their values when the
-    /// request is submitted.
+    /// Encodes the header block of a request whose HEADERS nghttp2 has just produced with one field in place of all.
     ///
-    /// - Parameters:
-    ///   - values: Exactly as many bytes as the sum of `lengths`.
-    ///   - lengths: The length of each variable field.
-    /// - Returns: The total number of fields; `nil` if this is not a valid request.
-    func layOut(_ values: UnsafeBufferPointer<UInt8>, _ lengths: SIMD8<UInt16>) -> Int? {
-        // The first variable field is `:path`, which every request needs.
-        guard let start = values.baseAddress, let laidOut, lengths[0] > 0 else { return nil }
-        let names = self.variableNames.fields
-        var count = 1 + laidOut.count
-        var position = 0
-        for index in 0..<names.count {
-            let length = Int(lengths[index])
-            if length == 0 { continue }
-            guard position + length <= values.count else { return nil }
-            var field = names[index]
-            field.value = UnsafeMutablePointer(mutating: start + position)
-            field.valuelen = length
-            field.flags = UInt8(truncatingIfNeeded: NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue)
-            position += length
-            // NO_INDEX selects HPACK's never-indexed form. The first time, the field is sent without this flag, so that
-            // the table learns the name. Later fields then need one byte for the name. nghttp2 never indexes `:path`.
-            let bit = UInt32(1) << UInt32(index)
-            if index == 0 {
-                self.scratch[0] = field
-                continue
-            }
-            if self.introducedNames & bit != 0 {
-                field.flags |= UInt8(truncatingIfNeeded: NGHTTP2_NV_FLAG_NO_INDEX.rawValue)
-            } else {
-                self.introducedNames |= bit
-            }
-            self.scratch[count] = field
-            count += 1
+    /// nghttp2 keeps the order of frames and the states of streams. The bytes between the frame's head and the next frame
+    /// mean nothing to it, so ours can take their place.
+    func encodeHeaders(_ index: Int, flags: UInt8) {
+        let fixed = self.streams[index].fixed
+        guard let values = self.streams[index].values else { return }
+        let lengths = values.lengths
+        // Without the fields themselves, if possible: other threads retain and release them, too.
+        let sharedLimit = self.encoder.sharedCount(of: fixed) ?? self.fixed[fixed]?.byteLimit ?? 0
+        let limit = sharedLimit + self.encoder.namesLimit + lengths.wideSum
+        self.headersFrame.make(streamID: self.streams[index].streamID, flags: flags, limit: limit) {
+            self.encoder.encode(
+                values.start,
+                lengths,
+                entry: fixed,
+                { [self.fixed[fixed]?.shared, self.fixed[fixed]?.credential].compactMap { $0 } },
+                to: $0
+            )
         }
-        return count
+        values.release(to: self.memory)
+        self.streams[index].values = nil
     }
 
     /// The value of a request's variable field, by its index among the names.
@@ -444,11 +447,7 @@ package final class HTTP2Session {
     }
 
     /// Whether `name` is the name of this variable field.
-    func isVariableName(_ index: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard self.variableNames.fields.indices.contains(index), let start = name.baseAddress else { return false }
-        let own = self.variableNames.fields[index]
-        return own.namelen == name.count && memcmp(own.name, start, own.namelen) == 0
-    }
+    func isVariableName(_ index: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool { self.encoder.isName(index, name) }
 
     /// Releases a stream that neither nghttp2 nor this session uses any more.
     func release(_ index: Int) {
@@ -458,6 +457,7 @@ package final class HTTP2Session {
             self.forgetKept(index)
         }
         self.releaseFixed(self.streams[index].fixed)
+        self.streams[index].values?.release(to: self.memory)
         self.bodies.release(entry: self.streams[index].outgoing)
         self.streams.discard(index)
     }

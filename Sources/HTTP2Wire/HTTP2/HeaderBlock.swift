@@ -1,11 +1,7 @@
 import CAPNSNghttp2
 
-/// Header fields that are created once and sent many times: names and values at fixed addresses, in nghttp2's form.
-///
-/// `@unchecked Sendable`: the memory is written only in `init`, freed in `deinit`, and read-only in between. nghttp2
-/// does not copy it (NO_COPY), so the submitter of a block must retain it until nghttp2 has produced the HEADERS, or
-/// until the stream is closed.
-package final class HeaderBlock: @unchecked Sendable {
+/// Header fields that are created once and sent many times.
+package final class HeaderBlock: Sendable {
     /// How HPACK encodes a field (RFC 7541, section 6.2).
     package enum Indexing: Sendable {
         /// The field repeats, so it is added to the peer's table.
@@ -26,45 +22,84 @@ package final class HeaderBlock: @unchecked Sendable {
         }
     }
 
-    let fields: UnsafeBufferPointer<nghttp2_nv>
-    private let bytes: UnsafeMutablePointer<UInt8>
+    /// A field as far as it can be encoded without knowing the peer's table.
+    struct Line: Sendable {
+        /// The index of the field in the static table; 0 if it is not there.
+        var staticIndex: Int
+        /// The index of the name in the static table; 0 if it is not there.
+        var nameIndex: Int
+        var name: [UInt8]
+        var value: [UInt8]
+        /// The whole field, if it is never indexed.
+        var literal: [UInt8]?
+    }
+
+    let lines: [Line]
+    /// The most bytes that the encoded fields have.
+    let byteLimit: Int
 
     /// - Parameter fields: Names in lower case, pseudo-header fields (such as `:method`) first (RFC 9113, section 8.3).
     package init(_ fields: [Field]) {
-        let total = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
-        let bytes = UnsafeMutablePointer<UInt8>.allocate(capacity: max(total, 1))
-        let entries = UnsafeMutableBufferPointer<nghttp2_nv>.allocate(capacity: fields.count)
-        var end = bytes
-        func place(_ text: String) -> (UnsafeMutablePointer<UInt8>, Int) {
-            let start = end
-            for byte in text.utf8 {
-                end.initialize(to: byte)
-                end += 1
-            }
-            return (start, start.distance(to: end))
-        }
-        for (index, field) in fields.enumerated() {
-            let name = place(field.name)
-            let value = place(field.value)
-            var flags = NGHTTP2_NV_FLAG_NO_COPY_NAME.rawValue | NGHTTP2_NV_FLAG_NO_COPY_VALUE.rawValue
-            if field.indexing == .never { flags |= NGHTTP2_NV_FLAG_NO_INDEX.rawValue }
-            entries.initializeElement(
-                at: index,
-                to: nghttp2_nv(
-                    name: name.0,
-                    value: value.0,
-                    namelen: name.1,
-                    valuelen: value.1,
-                    flags: UInt8(truncatingIfNeeded: flags)
-                )
+        self.lines = fields.map { field in
+            let (name, value) = (Array(field.name.utf8), Array(field.value.utf8))
+            // A credential would fill the table, and Apple asks not to index it.
+            let isNever = field.indexing == .never || field.name == "authorization"
+            return Line(
+                staticIndex: isNever ? 0 : StaticTable.index(name: field.name, value: field.value),
+                nameIndex: StaticTable.index(name: field.name),
+                name: name,
+                value: value,
+                literal: isNever ? Self.neverIndexed(name, value) : nil
             )
         }
-        self.bytes = bytes
-        self.fields = UnsafeBufferPointer(entries)
+        self.byteLimit = self.lines.reduce(0) {
+            $0 + HeaderEncoder.byteLimit(name: $1.name.count, value: $1.value.count)
+        }
     }
 
-    deinit {
-        self.fields.deallocate()
-        self.bytes.deallocate()
+    /// Encodes a field that is never indexed. nghttp2's encoder makes it shorter by Huffman's code, which takes long.
+    private static func neverIndexed(_ name: [UInt8], _ value: [UInt8]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var deflater: OpaquePointer?
+        guard nghttp2_hd_deflate_new(&deflater, Int(NGHTTP2_DEFAULT_HEADER_TABLE_SIZE)) == 0, let deflater else {
+            return HeaderEncoder.neverIndexed(name, value)
+        }
+        defer { nghttp2_hd_deflate_del(deflater) }
+        var (name, value) = (name, value)
+        let count = name.withUnsafeMutableBufferPointer { name in
+            value.withUnsafeMutableBufferPointer { value in
+                var field = nghttp2_nv(
+                    name: name.baseAddress,
+                    value: value.baseAddress,
+                    namelen: name.count,
+                    valuelen: value.count,
+                    flags: UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue)
+                )
+                bytes = Array(repeating: 0, count: nghttp2_hd_deflate_bound(deflater, &field, 1))
+                return capns_hd_deflate(deflater, &bytes, bytes.count, &field)
+            }
+        }
+        guard count > 0 else { return HeaderEncoder.neverIndexed(name, value) }
+        return Array(bytes.prefix(count))
     }
+}
+
+/// The part of HPACK's static table that requests use (RFC 7541, appendix A).
+enum StaticTable {
+    static let count = 61
+    private static let fields: [(index: Int, name: String, value: String)] = [
+        (2, ":method", "GET"), (3, ":method", "POST"), (6, ":scheme", "http"), (7, ":scheme", "https"),
+    ]
+    private static let names: [(index: Int, name: String)] = [
+        (1, ":authority"), (2, ":method"), (4, ":path"), (6, ":scheme"), (23, "authorization"),
+        (28, "content-length"), (31, "content-type"), (58, "user-agent"),
+    ]
+
+    /// 0 if the field is not in this part of the table.
+    static func index(name: String, value: String) -> Int {
+        self.fields.first { $0.name == name && $0.value == value }?.index ?? 0
+    }
+
+    /// 0 if the name is not in this part of the table.
+    static func index(name: String) -> Int { self.names.first { $0.name == name }?.index ?? 0 }
 }

@@ -12,11 +12,7 @@ package struct RequestBatch: Sendable {
         package var deadline: NIODeadline
 
         /// How many bytes of the batch's `values` belong to this request.
-        var valueCount: Int {
-            var count = 0
-            for index in 0..<8 { count += Int(self.valueLengths[index]) }
-            return count
-        }
+        var valueCount: Int { self.valueLengths.wideSum }
 
         package init(valueLengths: SIMD8<UInt16>, body: [UInt8], deadline: NIODeadline) {
             self.valueLengths = valueLengths

@@ -18,8 +18,10 @@ final class StreamTable {
     struct Entry {
         /// 0 means that the entry is free.
         var streamID: Int32 = 0
-        /// Retains the memory that nghttp2 does not copy, until HEADERS are written. An entry of the session's `fixed`.
+        /// The fields that the request shares with others, until HEADERS are written. An entry of the session's `fixed`.
         var fixed: Int32 = -1
+        /// The other fields, until HEADERS are written.
+        var values: RequestValues?
         var tag: UInt64 = 0
         /// The body to send: an entry of the session's `bodies`.
         var outgoing: Int32 = -1
@@ -55,6 +57,7 @@ final class StreamTable {
             self.streamID = 0
             self.tag = 0
             self.fixed = -1
+            self.values = nil
             self.outgoing = -1
             self.outgoingCount = 0
             self.outgoingOffset = 0

@@ -73,13 +73,14 @@ struct Page: ParsableCommand {
 
     private static let comparisonText = """
         The table compares the library with two programs. h2load is nghttp2's own load tool: it does no more than the \
-        protocol needs, and sends the same apns-id with every push. `floor` is the least that a correct client can \
-        cost: some 250 lines of C over nghttp2 and OpenSSL (`Benchmarks/floor.c`), one connection, a path and an \
-        apns-id of its own for each push, whole TLS records. All send to the same server, in turns, client and server \
-        on a core each. The lowest figure of each program counts, because a disturbance can only add to it. `must be` \
-        is the limit for the ratio to h2load, above which `make bench` fails; `aim` is the ratio that the library \
-        should reach later. Single pushes depend most on the machine: the memory of hundreds of waiting tasks does \
-        not fit into a core's own cache, and the core shares the next larger cache with other cores.
+        protocol needs, and sends the same apns-id with every push. `floor` is the least that a correct client over \
+        nghttp2 and OpenSSL can cost: some 250 lines of C (`Benchmarks/floor.c`), one connection, a path and an \
+        apns-id of its own for each push, whole TLS records. Both let nghttp2 compress the header fields; the library \
+        does it by itself, which is cheaper. All send to the same server, in turns, client and server on a core each. \
+        The lowest figure of each program counts, because a disturbance can only add to it. `must be` is the limit for \
+        the ratio to the floor, above which `make bench` fails. Single pushes depend most on the machine: the memory \
+        of hundreds of waiting tasks does not fit into a core's own cache, and the core shares the next larger cache \
+        with other cores.
         """
 
     private static let goalsText = """
