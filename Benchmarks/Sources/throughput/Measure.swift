@@ -68,6 +68,14 @@ struct Measure: ParsableCommand {
     )
     var writeRequests: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Sends through a group of so many apps, each with a key and a client of its own. Connecting is not measured.",
+            valueName: "N"
+        )
+    )
+    var apps: Int?
+
     @Flag(help: ArgumentHelp("No two payloads are alike.", visibility: .hidden))
     var distinct = false
 
@@ -92,6 +100,11 @@ struct Measure: ParsableCommand {
         if serve, client.endpoint != nil { throw ValidationError("--serve and --endpoint exclude one another") }
         if writeRequests != nil, client.endpoint == nil { throw ValidationError("--write-requests needs --endpoint") }
         if writeRequests != nil, client.key != nil { throw ValidationError("--write-requests makes a key of its own") }
+        if let apps {
+            guard (1...10_000).contains(apps) else { throw ValidationError("--apps must be 1 to 10000") }
+            if rate != nil { throw ValidationError("--apps and --rate exclude one another") }
+            if apps > pushes { throw ValidationError("--pushes must be at least --apps") }
+        }
         if distinct, mode == .prepared { throw ValidationError("--distinct needs --mode encoded or single") }
         do {
             _ = try workload()
@@ -136,6 +149,16 @@ struct Measure: ParsableCommand {
         let inFlight = self.inFlight ?? Self.defaultInFlight
         let configuration = try client.configuration(server: server, maxQueued: rate == nil ? inFlight : pushes)
 
+        if let apps {
+            let loop = try GroupLoop(
+                configuration,
+                apps: apps,
+                workload: workload,
+                pushes: pushes,
+                inFlight: inFlight
+            )
+            return try await measure(loop)
+        }
         let before = ProcessUsage.now()
         var start = MonotonicTime.microseconds()
         let client = try APNSClient(configuration: configuration)
@@ -156,15 +179,33 @@ struct Measure: ParsableCommand {
         } else {
             let loop = ClosedLoop(client: client, workload: workload, pushes: pushes, inFlight: inFlight)
             tally =
-                switch mode {
-                case .prepared: try await loop.prepared()
-                case .encoded: await loop.encoded()
-                case .single: await loop.single()
-                }
+                try await loop.run(mode)
         }
         let seconds = Double(MonotonicTime.microseconds() - start) / 1e6
         let after = ProcessUsage.now()
         await client.shutdown()
+        return Report(
+            mode: mode,
+            pushes: pushes,
+            tally: tally,
+            seconds: seconds,
+            cpuMicroseconds: after.cpuMicroseconds - before.cpuMicroseconds,
+            peakRSSBytes: after.peakRSSBytes
+        )
+    }
+}
+
+extension Measure {
+    private func measure(_ loop: GroupLoop) async throws -> Report {
+        let running = Task { try await loop.group.run() }
+        await loop.warmUp()
+        let before = ProcessUsage.now()
+        let start = MonotonicTime.microseconds()
+        let tally = try await loop.run(mode)
+        let seconds = Double(MonotonicTime.microseconds() - start) / 1e6
+        let after = ProcessUsage.now()
+        loop.group.shutdown()
+        try await running.value
         return Report(
             mode: mode,
             pushes: pushes,

@@ -29,6 +29,8 @@ struct Run: Sendable {
     var inFlight: Int? = 500
     var rate: Double?
     var poolSize = 1
+    /// Nil for a client instead of a group.
+    var apps: Int?
     var payloadBytes: Int?
     var isDistinct = false
     var deadline: Double? = 120
@@ -44,6 +46,7 @@ struct Run: Sendable {
             arguments += ["--in-flight", "\(inFlight)"]
         }
         if let payloadBytes { arguments += ["--payload-bytes", "\(payloadBytes)"] }
+        if let apps { arguments += ["--apps", "\(apps)"] }
         if isDistinct { arguments.append("--distinct") }
         if let deadline { arguments += ["--deadline", "\(deadline)"] }
         return arguments

@@ -53,7 +53,9 @@ struct Page: ParsableCommand {
         var charts = ""
         for kind in SweepKind.allCases {
             let plan = try SweepRunner(seconds: seconds).run(kind, jsonTo: figures, svgTo: "\(output)/images")
-            charts += "\n![\(plan.title): \(plan.subtitle)](images/\(kind.rawValue).svg)\n"
+            for drawing in plan.drawings {
+                charts += "\n![\(drawing.title): \(plan.subtitle)](images/\(kind.rawValue)\(drawing.suffix).svg)\n"
+            }
         }
         let page = """
             # Benchmarks

@@ -11,9 +11,10 @@ struct Sweep: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Varies one thing and writes the figures (JSON) and a chart (SVG).",
         discussion: """
-            pool-size: throughput by connections, for some numbers of pushes in flight. in-flight: cost of a push by \
-            pushes in flight. payload: throughput by payload size. rtt: throughput by round-trip time. load: latency by \
-            offered load, up to what single sends get through. Each run is a process of its own, beside a simulator in \
+            pool-size: throughput by connections, for some numbers of pushes in flight. connections, apps, in-flight: \
+            CPU time of a push and memory by connections, by apps of a group, by pushes in flight. payload, rtt: the \
+            same and throughput by payload size and round-trip time. load: latency by offered load, up to what single \
+            sends get through. Each run is a process of its own, beside a simulator in \
             another one, each on a core of its own where that is sensible.
             """
     )
@@ -51,34 +52,40 @@ struct SweepRunner {
             var inFlight: Int?
             var rate: Double?
             var payloadBytes: Int?
+            var apps: Int?
             var rttMilliseconds: Double
             var streamLimit: Int
             var figures: RunFigures
         }
 
         var sweep: String
-        var title: String
         var conditions: String
         var xLabel: String
-        var yLabel: String
         var points: [Point]
     }
 
     func run(_ kind: SweepKind, jsonTo json: String, svgTo svg: String) throws -> SweepPlan {
         let plan = SweepPlan.plan(kind, seconds: seconds, capacity: kind == .load ? try capacity() : 0)
-        writeError(plan.title)
+        writeError(plan.drawings.map(\.title).joined(separator: "; "))
         var measured: [(point: SweepPlan.Point, figures: RunFigures)] = []
         for point in plan.points {
             let figures = try figures(of: point)
             writeError(
                 "  \(point.series) \(Axis.label(point.x)) \(plan.xLabel): "
-                    + plan.values(figures).map { "\($0.series) \(decimal($0.y, places: 2))" }.joined(separator: ", ")
-                    + " \(plan.yLabel)"
+                    + plan.drawings.map { drawing in
+                        drawing.values(figures).map { "\($0.series) \(decimal($0.y, places: 2))" }.joined(
+                            separator: ", "
+                        )
+                            + " \(drawing.yLabel)"
+                    }.joined(separator: "; ")
             )
             measured.append((point, figures))
         }
         try write(contents(plan, measured), to: "\(json)/\(kind.rawValue).json")
-        try write(Data(chart(plan, measured).svg.utf8), to: "\(svg)/\(kind.rawValue).svg")
+        for drawing in plan.drawings {
+            let chart = chart(plan, drawing, measured)
+            try write(Data(chart.svg.utf8), to: "\(svg)/\(kind.rawValue)\(drawing.suffix).svg")
+        }
         return plan
     }
 
@@ -100,10 +107,14 @@ struct SweepRunner {
         return try rate(nil, rate(200, nil))
     }
 
-    private func chart(_ plan: SweepPlan, _ measured: [(point: SweepPlan.Point, figures: RunFigures)]) -> Chart {
+    private func chart(
+        _ plan: SweepPlan,
+        _ drawing: SweepPlan.Drawing,
+        _ measured: [(point: SweepPlan.Point, figures: RunFigures)]
+    ) -> Chart {
         var series: [Chart.Series] = []
         for (point, figures) in measured {
-            for value in plan.values(figures) {
+            for value in drawing.values(figures) {
                 let name = value.series.isEmpty ? point.series : value.series
                 if let index = series.firstIndex(where: { $0.name == name }) {
                     series[index].points.append((point.x, value.y))
@@ -113,12 +124,12 @@ struct SweepRunner {
             }
         }
         return Chart(
-            title: plan.title,
+            title: drawing.title,
             subtitle: plan.subtitle,
             xLabel: plan.xLabel,
-            yLabel: plan.yLabel,
+            yLabel: drawing.yLabel,
             isXLogarithmic: plan.isXLogarithmic,
-            isYLogarithmic: plan.isYLogarithmic,
+            isYLogarithmic: drawing.isYLogarithmic,
             series: series
         )
     }
@@ -132,10 +143,8 @@ struct SweepRunner {
         return try encoder.encode(
             Figures(
                 sweep: plan.kind.rawValue,
-                title: plan.title,
                 conditions: plan.subtitle,
                 xLabel: plan.xLabel,
-                yLabel: plan.yLabel,
                 points: measured.map { point, figures in
                     Figures.Point(
                         series: point.series,
@@ -144,6 +153,7 @@ struct SweepRunner {
                         inFlight: point.run.rate == nil ? point.run.inFlight : nil,
                         rate: point.run.rate,
                         payloadBytes: point.run.payloadBytes,
+                        apps: point.run.apps,
                         rttMilliseconds: point.server.rtt,
                         streamLimit: point.server.streamLimit,
                         figures: figures

@@ -3,6 +3,7 @@ import ArgumentParser
 /// What is varied.
 enum SweepKind: String, CaseIterable, ExpressibleByArgument {
     case poolSize = "pool-size"
+    case connections, apps
     case inFlight = "in-flight"
     case payload, rtt, load
 }
@@ -17,16 +18,42 @@ struct SweepPlan: Sendable {
         var isClientPinned = true
     }
 
+    /// One chart of the runs.
+    struct Drawing: Sendable {
+        /// What the file's name has behind that of the sweep.
+        var suffix = ""
+        var title: String
+        var yLabel: String
+        var isYLogarithmic = false
+        /// The values of a run that are drawn, each with the name of its series; the point's own name if that is empty.
+        var values: @Sendable (RunFigures) -> [(series: String, y: Double)]
+
+        static func cost(by what: String) -> Drawing {
+            Drawing(
+                suffix: "-cost",
+                title: "Cost of a push by \(what)",
+                yLabel: "µs of CPU per push"
+            ) { [("", $0.cpuMicrosecondsPerPush)] }
+        }
+
+        static func memory(by what: String) -> Drawing {
+            Drawing(suffix: "-memory", title: "Memory by \(what)", yLabel: "MiB at the peak") {
+                [("", Double($0.peakRSSBytes) / 1_048_576)]
+            }
+        }
+
+        static func throughput(by what: String) -> Drawing {
+            Drawing(title: "Throughput by \(what)", yLabel: "pushes per second") { [("", $0.pushesPerSecond)] }
+        }
+    }
+
     var kind: SweepKind
-    var title: String
+    /// Under which conditions the runs take place.
     var subtitle: String
     var xLabel: String
-    var yLabel: String
     var isXLogarithmic = true
-    var isYLogarithmic = false
     var points: [Point]
-    /// The values of a run that are drawn, each with the name of its series; the point's own name if that is empty.
-    var values: @Sendable (RunFigures) -> [(series: String, y: Double)]
+    var drawings: [Drawing]
 
     /// No client gets more through than this on one core; only to choose how many pushes make up a run.
     private static let ceiling = 100_000.0
@@ -52,6 +79,8 @@ struct SweepPlan: Sendable {
     static func plan(_ kind: SweepKind, seconds: Double, capacity: Double = 0) -> SweepPlan {
         switch kind {
         case .poolSize: poolSize(seconds)
+        case .connections: connections(seconds)
+        case .apps: apps(seconds)
         case .inFlight: inFlight(seconds)
         case .payload: payload(seconds)
         case .rtt: rtt(seconds)
@@ -79,19 +108,56 @@ struct SweepPlan: Sendable {
         }
         return SweepPlan(
             kind: .poolSize,
-            title: "Throughput by pool size",
             subtitle: "bulk, one prepared payload; round trip 20 ms, 100 streams a connection",
             xLabel: "connections",
-            yLabel: "pushes per second",
-            points: points
-        ) { [("", $0.pushesPerSecond)] }
+            points: points,
+            drawings: [.throughput(by: "pool size")]
+        )
+    }
+
+    private static func connections(_ seconds: Double) -> SweepPlan {
+        let server = server()
+        var points: [Point] = []
+        for mode in [Mode.prepared, .single] {
+            for size in [1, 4, 16, 64, 256] {
+                let pushes = pushes(seconds, inFlight: 2000, server: server)
+                let run = Run(mode: mode, pushes: pushes, inFlight: 2000, poolSize: size)
+                points.append(Point(series: mode.rawValue, x: Double(size), server: server, run: run))
+            }
+        }
+        return SweepPlan(
+            kind: .connections,
+            subtitle: "2,000 in flight over all connections, no round trip but the kernel's; connecting included",
+            xLabel: "connections",
+            points: points,
+            drawings: [.cost(by: "connections"), .memory(by: "connections")]
+        )
+    }
+
+    private static func apps(_ seconds: Double) -> SweepPlan {
+        let server = server()
+        var points: [Point] = []
+        for mode in [Mode.prepared, .single] {
+            for apps in [1, 10, 100, 1000] {
+                let pushes = pushes(seconds, inFlight: 2000, server: server)
+                let run = Run(mode: mode, pushes: pushes, inFlight: 2000, apps: apps)
+                points.append(Point(series: mode.rawValue, x: Double(apps), server: server, run: run))
+            }
+        }
+        return SweepPlan(
+            kind: .apps,
+            subtitle: "a group; a key and a connection for each app, 2,000 pushes in flight over all apps",
+            xLabel: "apps",
+            points: points,
+            drawings: [.cost(by: "apps of a group"), .memory(by: "apps of a group")]
+        )
     }
 
     private static func inFlight(_ seconds: Double) -> SweepPlan {
         let server = server()
         var points: [Point] = []
         for mode in Mode.allCases {
-            for inFlight in [1, 10, 100, 1000, 10_000] {
+            for inFlight in [1, 10, 100, 1000, 10_000, 100_000] {
                 let pushes = pushes(seconds, inFlight: inFlight, server: server)
                 let run = Run(mode: mode, pushes: pushes, inFlight: inFlight)
                 points.append(Point(series: mode.rawValue, x: Double(inFlight), server: server, run: run))
@@ -99,20 +165,24 @@ struct SweepPlan: Sendable {
         }
         return SweepPlan(
             kind: .inFlight,
-            title: "Cost of a push by pushes in flight",
             subtitle: "CPU time of the client's process; one connection, no round trip but the kernel's",
             xLabel: "pushes in flight",
-            yLabel: "µs of CPU per push",
-            isYLogarithmic: true,
-            points: points
-        ) { [("", $0.cpuMicrosecondsPerPush)] }
+            points: points,
+            drawings: [
+                Drawing(title: "Cost of a push by pushes in flight", yLabel: "µs of CPU per push", isYLogarithmic: true)
+                {
+                    [("", $0.cpuMicrosecondsPerPush)]
+                },
+                .memory(by: "pushes in flight"),
+            ]
+        )
     }
 
     private static func payload(_ seconds: Double) -> SweepPlan {
         let server = server()
         var points: [Point] = []
         for mode in [Mode.prepared, .encoded] {
-            for bytes in [256, 512, 1024, 2048, 4096] {
+            for bytes in [100, 256, 512, 1024, 2048, 4096] {
                 let pushes = pushes(seconds, inFlight: 500, server: server)
                 let run = Run(mode: mode, pushes: pushes, payloadBytes: bytes)
                 points.append(Point(series: mode.rawValue, x: Double(bytes), server: server, run: run))
@@ -120,18 +190,17 @@ struct SweepPlan: Sendable {
         }
         return SweepPlan(
             kind: .payload,
-            title: "Throughput by payload size",
             subtitle: "bulk, 500 in flight on one connection; client and server on a core each",
             xLabel: "bytes of payload",
-            yLabel: "pushes per second",
-            points: points
-        ) { [("", $0.pushesPerSecond)] }
+            points: points,
+            drawings: [.throughput(by: "payload size"), .cost(by: "payload size"), .memory(by: "payload size")]
+        )
     }
 
     private static func rtt(_ seconds: Double) -> SweepPlan {
         var points: [Point] = []
         for size in [1, 4] {
-            for rtt in [0.0, 2, 5, 10, 20, 50, 100] {
+            for rtt in [0.0, 2, 5, 10, 20, 50, 100, 200] {
                 let server = server(rtt: rtt)
                 let inFlight = 4000
                 let pushes = pushes(seconds, inFlight: inFlight, poolSize: size, server: server)
@@ -142,12 +211,13 @@ struct SweepPlan: Sendable {
         }
         return SweepPlan(
             kind: .rtt,
-            title: "Throughput by round-trip time",
             subtitle: "bulk, one prepared payload, 4,000 in flight; 1,000 streams a connection, of which bulk uses 800",
             xLabel: "round trip in ms",
-            yLabel: "pushes per second",
-            points: points
-        ) { [("", $0.pushesPerSecond)] }
+            points: points,
+            drawings: [
+                .throughput(by: "round-trip time"), .cost(by: "round-trip time"), .memory(by: "round-trip time"),
+            ]
+        )
     }
 
     private static func load(_ seconds: Double, _ capacity: Double) -> SweepPlan {
@@ -160,17 +230,18 @@ struct SweepPlan: Sendable {
         }
         return SweepPlan(
             kind: .load,
-            title: "Latency by offered load",
             subtitle: "single pushes at fixed times on one connection, counted from when each was due; round trip 2 ms",
             xLabel: "pushes per second",
-            yLabel: "ms to the outcome",
             isXLogarithmic: false,
-            isYLogarithmic: true,
-            points: points
-        ) { figures in
-            let latency = figures.latencyMilliseconds
-            return [("p50", latency.p50), ("p99", latency.p99), ("p99.9", latency.p999)]
-        }
+            points: points,
+            drawings: [
+                Drawing(title: "Latency by offered load", yLabel: "ms to the outcome", isYLogarithmic: true) {
+                    figures in
+                    let latency = figures.latencyMilliseconds
+                    return [("p50", latency.p50), ("p99", latency.p99), ("p99.9", latency.p999)]
+                }
+            ]
+        )
     }
 
     private static func rounded(_ value: Double) -> Double {
