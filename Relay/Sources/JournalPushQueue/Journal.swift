@@ -8,9 +8,9 @@ package protocol Journal: Sendable {
     /// The most bytes of a record.
     var maximumRecord: Int { get }
 
-    /// Starts to read the entries after a position into ``events``, in order and without gaps, after an event that says
-    /// which entries there are. The next call replaces this one. If entries after the position were deleted, starts with
-    /// the first one that is left. Does not block.
+    /// Starts to read the entries after a position. First adds ``JournalEvent/extent(_:)`` to ``events``, then the
+    /// entries, in order and without gaps. If entries after the position were deleted, starts with the first one that
+    /// is left. The next call replaces this reader. Does not block.
     func read(after sequence: UInt64)
 
     /// The events for the queue. ``close()`` closes them.
@@ -21,7 +21,7 @@ package protocol Journal: Sendable {
     /// - Parameters:
     ///   - record: the bytes.
     ///   - id: identifies the record. All copies of a record have the same id.
-    ///   - number: the number of the record's command, which ``JournalEvent/refused(number:_:)`` contains.
+    ///   - number: the number of the record's command, for ``JournalEvent/refused(number:reason:isFull:)``.
     func append(_ record: [UInt8], id: String, number: UInt64)
 
     /// The newest snapshot of this journal; nil if there is none.
@@ -29,22 +29,23 @@ package protocol Journal: Sendable {
 
     /// Writes a snapshot to a file.
     ///
-    /// - Returns: false if the snapshot was deleted because there is a newer one.
+    /// - Returns: false if the snapshot is not the newest one any more, or parts of it are missing.
     func load(_ snapshot: JournalSnapshot, into file: String) async throws(QueueError) -> Bool
 
-    /// Stores a snapshot unless there is a newer one, or the journal ends before it. Then deletes the previous snapshot
-    /// and the entries that the previous snapshot contains.
+    /// Stores a snapshot. Then deletes the previous snapshot and the entries that the previous snapshot contains. Does
+    /// nothing if a stored snapshot is as new or newer.
     ///
     /// - Parameters:
-    ///   - snapshot: what it contains.
-    ///   - file: its content.
+    ///   - snapshot: the description of the snapshot.
+    ///   - file: the file with its content.
+    /// - Throws: `QueueError`: among others `unavailable` if the journal ends before the snapshot.
     func store(_ snapshot: JournalSnapshot, from file: String) async throws(QueueError)
 
-    /// Deletes the entries before a position, which is 2 or more. If the journal ends before it, the next entry gets this
-    /// position.
+    /// Deletes the entries before a position, which must be at least 2. If the journal ends before the position, the
+    /// next entry gets it.
     func deleteEntries(before sequence: UInt64) async throws(QueueError)
 
-    /// Ends the reading. No event follows.
+    /// Stops reading and appending. No event follows.
     func close() async
 }
 
@@ -84,7 +85,7 @@ package struct JournalEntry: Sendable {
     }
 }
 
-/// A file that holds the queue as it was after an entry.
+/// The description of a snapshot: a file that holds the queue as it was after an entry.
 package struct JournalSnapshot: Sendable, Hashable {
     /// The last entry that it contains.
     package var sequence: UInt64
@@ -100,12 +101,13 @@ package struct JournalSnapshot: Sendable, Hashable {
     }
 }
 
-/// What a journal tells its reader.
+/// What a journal reports to the queue.
 package enum JournalEvent: Sendable {
     case entry(JournalEntry)
     /// Which entries there are. Comes before the entries of each ``Journal/read(after:)``.
     case extent(JournalExtent)
-    /// The storage has no room for a record. Another copy of it may have been stored.
+    /// The storage has no room for a record. Another copy of it may have been stored. `isFull` says whether the journal
+    /// has reached its maximum size, so that deleting entries makes room.
     case refused(number: UInt64, reason: String, isFull: Bool)
     /// Entries may be missing.
     case interrupted

@@ -2,9 +2,9 @@ import Foundation
 import Logging
 import PushQueue
 
-// How a copy catches up although entries were deleted, and how entries that all have read are deleted.
+// Restoring a copy from a snapshot, and storing snapshots so that old entries can be deleted.
 extension JournalPushQueue {
-    /// Continues with the newest snapshot, because entries were deleted that the copy does not contain.
+    /// Continues with the newest snapshot, because entries that the copy does not contain were deleted.
     func closeGap() async {
         do throws(QueueError) {
             guard try await self.restore() else { return self.watch.need() }
@@ -17,19 +17,19 @@ extension JournalPushQueue {
         self.gapSince = nil
         self.lastProgress = .now
         self.watch.advanced()
-        // The results of these commands were in the entries that are gone.
+        // The snapshot contains the effects of these commands, but not their results.
         for number in Array(self.calls.keys) where self.copy.hasApplied(number, of: self.session) {
             self.end(number, .failure(Self.undecided))
         }
     }
 
-    /// - Returns: whether nothing is missing any more; false to read the journal again.
+    /// - Returns: true if no entry is missing any more; false if the journal must be read again.
     private func restore() async throws(QueueError) -> Bool {
         guard let extent else { return false }
         let progress = self.copy.progress.sequence
         guard let snapshot = try await self.journal.newestSnapshot(), snapshot.sequence > progress else {
             if extent.first <= progress &+ 1 { return true }
-            // A broker that has just become the leader may know the snapshot only a little later.
+            // A broker that has just become the leader may not know the snapshot yet.
             guard self.isGapOld() else { return false }
             throw QueueError(
                 code: .unusable,
@@ -41,7 +41,7 @@ extension JournalPushQueue {
         if extent.last < snapshot.sequence {
             if extent.first <= progress &+ 1, extent.last >= progress, progress > 0 { return true }
             guard self.isGapOld() else { return false }
-            // There is no copy, and the brokers have lost the entries: the snapshot is what is left.
+            // The brokers have lost entries that the snapshot contains. Only an empty copy may continue with it.
             guard progress == 0 else { throw Self.lostEntries }
         }
         let file = self.copy.file + ".snapshot"
@@ -66,8 +66,9 @@ extension JournalPushQueue {
         return since.duration(to: .now) > self.options.timeout
     }
 
-    /// Stores a snapshot if enough was appended since the last one. A process checks this when the entries that it
-    /// applies reach another quarter of ``Options/snapshotBytes`` and include its own command. Usually only one does.
+    /// Stores a snapshot if enough was appended since the last one. A process checks this each time the journal has
+    /// grown by another quarter of ``Options/snapshotBytes``, but only if the entries that it has just applied include
+    /// a command of its own. So usually only one process checks.
     func storeSnapshotIfDue(bytesBefore before: UInt64, isOwn: Bool) {
         let step = max(self.options.snapshotBytes / 4, 1)
         let bytes = self.copy.progress.bytes
@@ -88,7 +89,7 @@ extension JournalPushQueue {
         }
     }
 
-    /// If it fails, the journal stays longer until the next snapshot.
+    /// Stores a snapshot if one is due or urgent. If this fails, the journal keeps its entries until the next snapshot.
     private func storeSnapshot(isUrgent: Bool) async {
         let file = self.copy.file + ".new-snapshot"
         defer { try? FileManager.default.removeItem(atPath: file) }
@@ -97,25 +98,27 @@ extension JournalPushQueue {
             if isUrgent {
                 self.nextUrgentSnapshot = .now.advanced(by: Self.patience)
                 if newest.map({ $0.sequence < full }) ?? true { try await self.writeSnapshot(file) }
-                // The last entry stays: each process reads it again to see that it is the same.
+                // Keep the last entry: each process reads it again to check that it is the same.
                 let last = max(full, newest?.sequence ?? 0)
                 guard last > 1 else { return }
                 try await self.journal.deleteEntries(before: last)
                 return self.logger.warning("The journal was full; a snapshot has made room")
             }
-            // A snapshot costs as much as its size, so the larger it is, the more rarely one is made.
+            // The cost of a snapshot grows with its size, so larger ones are stored less often.
             let due = max(self.options.snapshotBytes, newest?.size ?? 0)
             let bytes = self.copy.progress.bytes
             if bytes - min(newest?.journalBytes ?? 0, bytes) >= due { try await self.writeSnapshot(file) }
         } catch {
+            // A snapshot that is being stored when the queue is closed fails, which is no loss.
+            guard !self.isClosed else { return }
             if isUrgent { self.nextUrgentSnapshot = .now.advanced(by: .seconds(30)) }
-            self.logger.warning("No snapshot of the queue was stored", metadata: ["error": "\(error)"])
+            self.logger.warning("A snapshot of the queue could not be stored", metadata: ["error": "\(error)"])
         }
     }
 
     private func writeSnapshot(_ file: String) async throws(QueueError) {
         let snapshot = try await self.copy.writeSnapshot(to: file)
-        // A copy with entries that the journal does not have must not replace those of the others.
+        // A copy with entries that the journal does not have must not become the copy of other processes.
         guard self.failure == nil, self.shortSince == nil else { throw self.failure ?? Self.lostEntries }
         try await self.journal.store(snapshot, from: file)
     }

@@ -24,7 +24,7 @@ package actor JournalPushQueue {
 
     let options: Options
     let copy: QueueCopy
-    /// The times of the queue.
+    /// The queue's clock: that of the journal's storage, or the test's clock from the options.
     package nonisolated let clock: any QueueClock
     /// What became of the claims of processes that have used the file before.
     package private(set) var expiredAtOpen = ExpiredLeases()
@@ -35,27 +35,30 @@ package actor JournalPushQueue {
     private let whenCommitted: WhenCommitted
     private var nextNumber: UInt64 = 1
     var calls: [UInt64: Call] = [:]
-    /// Claims whose mark may have been stored by a call that has failed.
+    /// Claims that a failed call may have marked as written.
     var undecidedMarks: Set<Claim> = []
-    /// Why the queue cannot be used any more.
+    /// Why the queue cannot be used any more; nil while it can.
     var failure: QueueError?
-    /// Why entries cannot be applied now.
+    /// Why entries cannot be applied at the moment; nil while they can.
     private var problem: QueueError?
     var isClosed = false
     private var isReady = false
     var watch = ReaderWatch()
     private var isHandlingEvents = false
-    /// Which entries the journal had when it was read the first time, and the last time.
+    /// The entries that the journal had when this process first read it.
     private var firstExtent: JournalExtent?
+    /// The entries that the journal had when this process last read it.
     var extent: JournalExtent?
-    /// Since when the journal has ended before an entry that it had.
+    /// Since when the journal has ended before the last entry of the copy; nil if it does not.
     var shortSince: ContinuousClock.Instant?
-    /// Since when entries have been missing that no snapshot contains, or only one beyond the end of the journal.
+    /// Since when entries have been missing that the copy needs and cannot get: no snapshot contains them, or only one
+    /// that extends beyond the end of the journal.
     var gapSince: ContinuousClock.Instant?
+    /// When entries or a snapshot were last applied.
     var lastProgress = ContinuousClock.now
     private var lastClockWarning: ContinuousClock.Instant?
     var isStoringSnapshot = false
-    /// When the next snapshot may be made to make room in a full journal.
+    /// The earliest time of the next snapshot that makes room in a full journal.
     var nextUrgentSnapshot = ContinuousClock.now
     private nonisolated let failures = AsyncStream<QueueError>.makeStream()
     private var whenIdle: [CheckedContinuation<Void, Never>] = []
@@ -139,7 +142,8 @@ package actor JournalPushQueue {
         )
     }
 
-    /// Ends the claims of processes that have used the file before. They have ended, because this one has the file's lock.
+    /// Ends the claims of processes that used the file before. None of these processes runs any more, because this one
+    /// holds the file's lock.
     private func endEarlierClaims() async throws(QueueError) {
         let earlier = try await self.copy.addProcess(self.session)
         guard !earlier.isEmpty else { return }
@@ -151,7 +155,7 @@ package actor JournalPushQueue {
                 }
                 break
             } catch  where error.code != .unusable && .now < end {
-                // For example, a snapshot is making room in a full journal.
+                // Try again: for example, a snapshot may be making room in a full journal.
                 try? await Task.sleep(for: Self.patience / 4)
             }
         }
@@ -211,9 +215,9 @@ package actor JournalPushQueue {
         }
     }
 
-    /// Compares which entries there are with those that the copy contains.
+    /// Compares the entries of the journal with those that the copy contains.
     private func handle(_ extent: JournalExtent) async {
-        // Without a copy, there may be a snapshot of entries that the brokers have lost.
+        // An empty copy looks for a snapshot, too, because one may contain entries that the brokers have lost.
         let mayBeMore = self.firstExtent == nil || self.gapSince != nil
         if self.firstExtent == nil { self.firstExtent = extent }
         self.extent = extent
@@ -223,8 +227,8 @@ package actor JournalPushQueue {
         if extent.first > last &+ 1 || last == 0 && mayBeMore { await self.closeGap() }
     }
 
-    /// The journal ends before an entry that the copy contains. A broker that has just become the leader may know the last
-    /// entries only a little later, so the queue fails only if they are missing for longer than a call waits.
+    /// Records that the journal ends before an entry that the copy contains. A broker that has just become the leader
+    /// may not know the last entries yet, so the queue fails only if they are missing for longer than a call waits.
     private func noteShortness() {
         let since = self.shortSince ?? .now
         self.shortSince = since
@@ -237,7 +241,7 @@ package actor JournalPushQueue {
         var last = self.copy.progress
         for entry in entries {
             if entry.sequence == last.sequence, let record = last.record, next.isEmpty {
-                // This entry was applied before. With another record, the end of the journal is not what it was.
+                // This entry was applied before. If its record differs, the journal has lost its end and gone on.
                 if Self.name(of: entry) != record { return self.fail(Self.lostEntries) }
                 self.shortSince = nil
             } else if entry.sequence == last.sequence &+ 1 {
@@ -282,6 +286,7 @@ package actor JournalPushQueue {
         }
     }
 
+    /// Returns the results of this process's commands to their calls, and sets the clock by the last of their entries.
     private func finish(_ applied: [QueueCopy.Applied], in entries: ArraySlice<JournalEntry>) {
         for result in applied {
             if case .claimed(let pushes, _) = result.result, self.calls[result.number] == nil {
@@ -324,10 +329,10 @@ package actor JournalPushQueue {
         )
     }
 
-    /// Reads on after the last entry that was applied, if that is needed and nothing waits to be applied.
+    /// Starts a new reader at the last applied entry, if one is needed and no events are being handled.
     private func readIfNeeded() {
         guard !self.isHandlingEvents, self.failure == nil, self.watch.shouldRead() else { return }
-        // The last entry again, to see that it is still the same.
+        // Read the last applied entry again, to check that it is still the same.
         self.journal.read(after: max(self.copy.progress.sequence, 1) - 1)
     }
 
@@ -351,11 +356,12 @@ package actor JournalPushQueue {
     static let lostEntries = QueueError(
         code: .unusable,
         message: "The brokers have lost the end of the journal, for example in a power failure, or the stream was "
-            + "created again. Stop all relays, restore the streams from a backup if there is one, and delete the copies of "
-            + "all relays. Pushes since then may be sent twice."
+            + "created again. Stop all relays, restore the streams from a backup if there is one, delete the files of "
+            + "all relays (storage.file), and start the relays. Pushes in the lost entries may be missing or be sent "
+            + "twice."
     )
 
-    /// The time for leases that a command would have now.
+    /// The lease time that a command would get if it were stored now.
     var leaseTime: QueueTime {
         let gap = min(self.lastProgress.duration(to: .now), QueueCopy.longestGap)
         return self.options.clock?.lease ?? self.copy.progress.leaseNow.advanced(by: gap)
@@ -400,7 +406,7 @@ package actor JournalPushQueue {
         }
     }
 
-    /// Appends a copy of a command. The copies have one effect together.
+    /// Appends a command again. It takes effect once, however many copies are stored.
     private func append(_ number: UInt64) {
         guard let records = self.calls[number]?.records else { return }
         self.calls[number]?.appended = .now
@@ -415,8 +421,8 @@ package actor JournalPushQueue {
         self.whenIdle = []
     }
 
-    /// Returns pushes to the queue that were claimed by a call that had failed before. Nobody knows of these claims, so
-    /// nobody sends the pushes, which would otherwise wait for the end of their lease.
+    /// Releases pushes that a call has claimed although it had already failed. Its caller does not know of the claims,
+    /// so nobody would send the pushes until their lease ends.
     private func takeBack(_ claims: [Claim]) {
         guard !claims.isEmpty else { return }
         let releases = claims.map { Release(claim: $0, notBefore: self.clock.now, countsAttempt: false) }
@@ -428,7 +434,8 @@ package actor JournalPushQueue {
         }
     }
 
-    /// Ends a call for whose record a broker has no room. Other brokers or another copy of the record may have.
+    /// Fails a call because a broker has no room for its record. The call may still take effect, because another broker
+    /// may have room, or another copy of the record may have been stored.
     private func refuse(_ number: UInt64, _ reason: String, _ isFull: Bool) {
         self.end(
             number,
@@ -436,15 +443,16 @@ package actor JournalPushQueue {
                 QueueError(
                     code: .undecided,
                     message:
-                        "The broker has not confirmed that it stored a record: \(reason). Check the disk and the limits "
-                        + "of the stream. Whether the call has had an effect is not known."
+                        "The broker did not confirm that it stored a record: \(reason). Check the disk and the limits "
+                        + "of the stream. It is not known whether the call had an effect."
                 )
             )
         )
         if isFull { self.storeUrgentSnapshot() }
     }
 
-    /// Appends again what was not read in time, and ends the calls that have waited too long.
+    /// Twice a second: appends records again that were not read back in time, fails calls that have waited too long,
+    /// and asks for a new reader if reading makes no progress. Fails the queue if it cannot be opened in time.
     private func retry() async {
         while (try? await Task.sleep(for: Self.patience / 4)) != nil {
             let now = ContinuousClock.now
@@ -476,23 +484,22 @@ package actor JournalPushQueue {
         )
     }
 
-    /// A call that has waited too long.
+    /// The error of a call that has waited too long.
     private var undecided: QueueError {
         self.problem.map {
-            QueueError(code: .undecided, message: "\($0.message) Whether the call has had an effect is not known.")
+            QueueError(code: .undecided, message: "\($0.message) It is not known whether the call had an effect.")
         } ?? Self.undecided
     }
 
     static let undecided = QueueError(
         code: .undecided,
-        message: "The brokers did not respond in time; check them. Whether the call has had an effect is not known."
+        message: "The brokers did not respond in time. Check them. It is not known whether the call had an effect."
     )
 
     private static let tooLate = QueueError(
         code: .unavailable,
         message:
-            "The brokers have stored the call's record too late, or their clock has jumped. Nothing of the call has "
-            + "happened."
+            "The brokers stored the call's record too late, or their clock has jumped. The call had no effect."
     )
 
     // MARK: Closing
@@ -503,7 +510,7 @@ package actor JournalPushQueue {
         await self.end()
     }
 
-    /// Ends all calls and waits for nothing, as the death of the process does. For tests.
+    /// Fails all calls and closes without waiting for them, as if the process had been killed. For tests.
     package func abandon() async {
         self.isClosed = true
         for number in Array(self.calls.keys) { self.end(number, .failure(Self.undecided)) }

@@ -24,7 +24,8 @@
         /// Creates the streams if they do not exist.
         ///
         /// - Parameter timeout: how long to wait for brokers that elect a leader or read their store.
-        /// - Returns: a name of the journal that no other one has, also if it is created again. Backups keep it.
+        /// - Returns: the unique name of the journal. A stream that is deleted and created again gets a new name. A
+        ///   stream that is restored from a backup keeps its name.
         func openStreams(_ options: NATSOptions, timeout: Duration) throws(QueueError) -> String {
             try self.waitForStream(options.snapshotStream, timeout: timeout)
             try self.waitForStream(options.stream, timeout: timeout)
@@ -43,8 +44,8 @@
             return name
         }
 
-        /// Which messages the journal's stream has. Only its leader knows them: while there is none, other brokers respond
-        /// with what they have.
+        /// Which messages a stream has. Throws while the stream has no leader, because other brokers may not have all
+        /// of its messages.
         func extent(_ stream: String) throws(QueueError) -> JournalExtent {
             var info: UnsafeMutablePointer<jsStreamInfo>?
             defer { jsStreamInfo_Destroy(info) }
@@ -80,7 +81,7 @@
                 + "\(config.Replicas) replicas"
         }
 
-        /// Waits until the brokers say something about a stream.
+        /// Waits until the brokers respond to a question about a stream, or until the timeout. Never fails.
         private func waitForStream(_ name: String, timeout: Duration) throws(QueueError) {
             let start = ContinuousClock.now
             while true {
@@ -94,10 +95,10 @@
             }
         }
 
-        /// Opens a stream as it is, or creates it.
+        /// Opens a stream without changing it, or creates it with a unique name as its description.
         ///
         /// - Parameters:
-        ///   - configure: changes the settings of a stream that is created. Its description is a new name.
+        ///   - configure: changes the settings with which the stream is created.
         ///   - check: gets the state of the stream.
         func openStream(
             _ name: String,
@@ -154,7 +155,7 @@
             }
         }
 
-        /// A stream that forgets messages cannot hold a queue.
+        /// Throws if the stream deletes messages by itself, because the queue would lose entries.
         private static func check(
             _ config: jsStreamConfig,
             _ options: NATSOptions
@@ -166,7 +167,8 @@
                 throw QueueError(
                     code: .unusable,
                     message: "The stream \(options.stream) deletes old messages. Use another name, or set its "
-                        + "retention to limits, discard to new, and no maximum age."
+                        + "retention to limits and its discard to new, and remove the maximum age and the maximum of "
+                        + "messages per subject."
                 )
             }
         }
@@ -202,8 +204,8 @@
 
         /// Stores a message and waits for the response.
         ///
-        /// - Parameter sequence: the position of the last message with this subject, 0 for none, if that matters. Of two
-        ///   messages after the same one, only one is stored.
+        /// - Parameter sequence: the expected position of the last message with this subject; 0 if there must be none,
+        ///   nil to store the message in any case. Of two messages with the same expected position, only one is stored.
         /// - Returns: the position of the message in its stream.
         func publish(_ bytes: [UInt8], to subject: String, after sequence: UInt64?) throws(QueueError) -> UInt64 {
             var response: UnsafeMutablePointer<jsPubAck>?
@@ -215,8 +217,8 @@
                 options.ExpectNoMessage = sequence == 0
             }
             let status = bytes.withUnsafeBytes { buffer in
-                // The leader of old clusters checks the position only before it proposes the message to the others, and so
-                // may accept two. The replicas check the id when they store the message.
+                // In a cluster of an older version, the leader checks the position only before it proposes the message
+                // to the replicas, so it may accept two messages. The replicas check the id when they store a message.
                 (sequence.map { "\(subject)-\($0)" } ?? "\(APNSID.random())").withCString { id in
                     options.MsgId = id
                     return js_Publish(

@@ -7,8 +7,9 @@
 
     /// The snapshots of a journal, in a stream of their own. All functions block.
     ///
-    /// A snapshot consists of messages with its content and a head, which is stored last and describes the snapshot. If
-    /// two processes replace the head at once, the sequence of its message makes sure that only one of them succeeds.
+    /// A snapshot consists of messages with its content (the parts) and a head, which is stored last and describes the
+    /// snapshot. A process replaces the head only if it is still the one that the process has read. So if two processes
+    /// replace it at once, only one of them succeeds.
     struct SnapshotStore {
         private struct Head {
             /// The name of the snapshot's journal.
@@ -107,16 +108,17 @@
                 let new = Head(journal: self.journal, snapshot: snapshot, id: id, parts: parts.count, sequence: 0)
                 _ = try self.context.publish(new.bytes, to: self.headSubject, after: head?.sequence ?? 0)
             } catch {
-                // The storage is full, or another process was faster. Without a response, the head may still be stored, and
-                // then needs its parts; otherwise the next snapshot removes them.
+                // The storage is full, or another process was faster: delete the parts. If there was no response, the
+                // head may still be stored and need its parts, so keep them. If it is not, the next snapshot deletes
+                // them.
                 if error.code != .undecided, try self.head()?.id != id {
                     try? self.context.purge(self.options.snapshotStream, subject: "\(self.subject(id)).*")
                 }
                 throw error
             }
-            // Processes that are a little behind still read what the old snapshot does not contain.
+            // Keep the entries after the old snapshot, for processes that are a little behind.
             if let old { try self.context.purge(self.options.stream, before: old.sequence + 1) }
-            // Everything older, also what is left of snapshots that were not finished.
+            // Delete everything older, including what is left of snapshots that were not finished.
             if first > 1 { try self.context.purge(self.options.snapshotStream, before: first) }
         }
 

@@ -5,7 +5,7 @@ import APNSPool
 /// It also reads from pipes with slow writers: `next()` then returns `stalled` instead of blocking.
 final class LineReader {
     enum Next: Equatable {
-        /// A line without its line end, with its number as editors show it.
+        /// A line without its line end and without blanks around it, with its number as editors show it.
         case line(String, number: Int)
         /// No input is available now; more may follow.
         case stalled
@@ -54,7 +54,7 @@ final class LineReader {
         return self.takeLine() ?? .end
     }
 
-    /// Blocks until input may be available.
+    /// Blocks until input is available, or for one second.
     func waitForInput() {
         _ = Files.isReadable(self.descriptor, withinMilliseconds: 1000)
     }

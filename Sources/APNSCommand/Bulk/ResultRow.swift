@@ -65,7 +65,7 @@ struct ResultRow: Sendable {
         return text.replacing("\n", with: " ")
     }
 
-    /// Seconds, rounded to a millisecond, without a fraction for whole seconds.
+    /// Seconds, rounded down to a millisecond, without trailing zeros.
     private static func seconds(_ duration: Duration) -> String {
         let (seconds, attoseconds) = max(duration, .zero).components
         let milliseconds = Int(attoseconds / 1_000_000_000_000_000)

@@ -4,10 +4,10 @@ import Synchronization
 ///
 /// A separate task pulls only as many elements as the call has room for. The call takes them without waiting.
 ///
-/// The state is not generic and the elements are in plain memory: otherwise the runtime would look up types for each
-/// element, because a user's module cannot specialise this type.
+/// The state is not generic, and the elements are in memory that this class manages. A user's module cannot specialise
+/// this type, so with a generic state and an array, the runtime would look up types for each element.
 final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
-    /// What `take` has done.
+    /// The result of `take`.
     enum Taken {
         case element
         /// No element has arrived yet.
@@ -154,10 +154,11 @@ private struct BulkInputState: @unchecked Sendable {
     var isClosed = false
     var isOver = false
     var failure: (any Error)?
+    /// The task that pulls, while it waits until another element is wanted. Resumed with `isWanted`.
     var pump: CheckedContinuation<Bool, Never>?
     var task: Task<Void, Never>?
     var onArrival: (@Sendable () -> Void)?
 
-    /// Whether to pull another element; nil if that is not known yet.
+    /// Whether to pull another element; nil to wait until the call has room or closes the input.
     var isWanted: Bool? { self.isClosed ? false : self.demand > 0 ? true : nil }
 }

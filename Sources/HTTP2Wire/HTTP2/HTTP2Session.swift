@@ -357,7 +357,7 @@ package final class HTTP2Session {
 
     // MARK: Fields of a request
 
-    /// Header blocks that requests use together.
+    /// The header blocks that the requests of one kind share.
     private struct FixedFields {
         var shared: HeaderBlock
         var credential: HeaderBlock?
@@ -366,7 +366,8 @@ package final class HTTP2Session {
         var byteLimit: Int { self.shared.byteLimit + (self.credential?.byteLimit ?? 0) }
     }
 
-    /// Fields that are probably needed again. The objects are compared by their addresses; the entry keeps them alive.
+    /// Fields that are probably needed again. The blocks are compared by identity, which is safe because the entry
+    /// keeps them alive.
     private struct RecentFields {
         var entry: Int32
         var shared: ObjectIdentifier
@@ -410,15 +411,15 @@ package final class HTTP2Session {
         if self.fixed.release(entry: entry) { self.encoder.forget(entry: entry) }
     }
 
-    /// Encodes the header block of a request whose HEADERS nghttp2 has just produced with one field in place of all.
+    /// Builds the HEADERS frame that `nextFrame` returns in place of nghttp2's, which contains one placeholder field.
     ///
-    /// nghttp2 keeps the order of frames and the states of streams. The bytes between the frame's head and the next frame
-    /// mean nothing to it, so ours can take their place.
+    /// nghttp2 decides the order of frames and tracks the states of streams. It does not use a header block that it has
+    /// produced, so ours can take its place.
     func encodeHeaders(_ index: Int, flags: UInt8) {
         let fixed = self.streams[index].fixed
         guard let values = self.streams[index].values else { return }
         let lengths = values.lengths
-        // Without the fields themselves, if possible: other threads retain and release them, too.
+        // Avoid reading `fixed`: that retains the blocks, whose reference counts other threads change, too.
         let sharedLimit = self.encoder.sharedCount(of: fixed) ?? self.fixed[fixed]?.byteLimit ?? 0
         let limit = sharedLimit + self.encoder.namesLimit + lengths.wideSum
         self.headersFrame.make(streamID: self.streams[index].streamID, flags: flags, limit: limit) {

@@ -22,7 +22,7 @@ package final class HeaderBlock: Sendable {
         }
     }
 
-    /// A field as far as it can be encoded without knowing the peer's table.
+    /// A field, with everything about its encoding that does not depend on the peer's table.
     struct Line: Sendable {
         /// The index of the field in the static table; 0 if it is not there.
         var staticIndex: Int
@@ -30,7 +30,7 @@ package final class HeaderBlock: Sendable {
         var nameIndex: Int
         var name: [UInt8]
         var value: [UInt8]
-        /// The whole field, if it is never indexed.
+        /// The encoded field if it is never indexed; otherwise nil.
         var literal: [UInt8]?
     }
 
@@ -57,7 +57,8 @@ package final class HeaderBlock: Sendable {
         }
     }
 
-    /// Encodes a field that is never indexed. nghttp2's encoder makes it shorter by Huffman's code, which takes long.
+    /// Encodes a field that is never indexed. Uses nghttp2's encoder for its Huffman code, which is slow but makes the
+    /// field shorter. A block is encoded once and sent many times.
     private static func neverIndexed(_ name: [UInt8], _ value: [UInt8]) -> [UInt8] {
         var bytes: [UInt8] = []
         var deflater: OpaquePointer?

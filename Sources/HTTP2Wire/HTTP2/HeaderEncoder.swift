@@ -8,10 +8,10 @@
 
 /// Encodes the header blocks of a client's requests (HPACK, RFC 7541).
 ///
-/// nghttp2's encoder would encode every field of every request, and search and code its way through a provider token of
-/// some 200 bytes each time. This one encodes the fields that requests share once, and copies them until the table has
-/// changed. Values that differ are copied as they are: Huffman's code would save 30 bytes a push, and cost more than all
-/// the rest.
+/// nghttp2's encoder would encode every field of every request, including a provider token of some 200 bytes. This one
+/// encodes the fields that requests share once, and copies the result until the peer's table changes. It copies the
+/// values that differ without compression: the Huffman code would save 30 bytes a push and cost more than the rest of
+/// the block.
 struct HeaderEncoder {
     private struct Entry {
         var name: [UInt8]
@@ -45,23 +45,24 @@ struct HeaderEncoder {
 
     /// The names of the fields whose values differ between requests, with their indices in the static table.
     private let names: [(name: [UInt8], staticIndex: Int)]
-    /// The most bytes of the names and of what surrounds names and values.
+    /// The most bytes of the variable fields without their values, and of changes of the table's size.
     let namesLimit: Int
     /// The peer's table, the oldest entry first (section 2.3.2).
     private var table: [Entry] = []
     private var tableSize = 0
     private var sizeLimit = Self.largestTable
-    /// A new limit that the peer has to be told of, and the smallest one in the meantime (section 4.2).
+    /// The limit that the next block must announce to the peer, and the smallest limit since the last announcement
+    /// (section 4.2); nil if the limit has not changed.
     private var newLimit: (final: Int, smallest: Int)?
-    /// Changes with the table.
+    /// Increases with each change of the table.
     private var version = 0
     /// The indices of `names`, 0 for a name that is not in the table, and the version that they belong to.
     private var nameIndices: [Int] = []
     private var nameVersion = -1
-    /// The encoded fields of entries, by their numbers.
+    /// The encoded shared fields, by the number of their entry in the session's table of fixed fields.
     private var shared: [Encoded] = []
 
-    /// The size that a peer's table has without another setting; we use no more.
+    /// The protocol's initial size of the table (RFC 9113, section 6.5.2). We use no more, even if the peer allows it.
     private static let largestTable = 4096
     private static let pathIndex = StaticTable.index(name: ":path")
 
@@ -80,6 +81,7 @@ struct HeaderEncoder {
         self.newLimit = (limit, min(limit, self.newLimit?.smallest ?? self.sizeLimit))
     }
 
+    /// Whether `name` is the variable name with this index.
     func isName(_ index: Int, _ name: UnsafeBufferPointer<UInt8>) -> Bool {
         guard index < self.names.count, self.names[index].name.count == name.count, let base = name.baseAddress else {
             return false
@@ -89,12 +91,12 @@ struct HeaderEncoder {
 
     // MARK: Blocks
 
-    /// Forgets the encoded fields of an entry, whose number may soon stand for other fields.
+    /// Forgets the encoded fields of an entry, because its number may be reused for other fields.
     mutating func forget(entry: Int32) {
         if self.shared.indices.contains(Int(entry)) { self.shared[Int(entry)] = .none }
     }
 
-    /// The length of the entry's fields if they need not be encoded again.
+    /// The length of the entry's encoded fields; nil if they may have to be encoded again.
     func sharedCount(of entry: Int32) -> Int? {
         self.isEncoded(entry) && self.newLimit == nil ? self.shared[Int(entry)].bytes.count : nil
     }
@@ -110,7 +112,8 @@ struct HeaderEncoder {
     ///   - lengths: The length of each value; 0 if the field is absent.
     ///   - entry: Identifies `blocks` until `forget(entry:)`.
     ///   - blocks: Returns the fields that the request shares with others. Called if they must be encoded.
-    ///   - start: Where to write. There is room for `namesLimit` bytes, the values, and the limits of the blocks.
+    ///   - start: Where to write. There must be room for `namesLimit` bytes, the values, and the shared fields:
+    ///     `sharedCount(of:)`, or the limits of the blocks if that is nil.
     /// - Returns: The number of bytes.
     mutating func encode(
         _ values: UnsafePointer<UInt8>,
@@ -122,7 +125,7 @@ struct HeaderEncoder {
         var end = start
         if self.newLimit != nil { self.resize(&end) }
         var value = values
-        // `:path` comes first. It holds a device token, so the table has no use for it.
+        // `:path` comes first. It contains a device token, so it rarely repeats and is not added to the table.
         self.write(.notIndexed, Self.pathIndex, &end)
         self.write(&value, Int(lengths[0]), &end)
         if self.isEncoded(entry) {
@@ -144,7 +147,7 @@ struct HeaderEncoder {
         let start = end
         let version = self.version
         for block in blocks { for line in block.lines { self.write(line, &end) } }
-        // While entries are added, indices change from field to field.
+        // If fields were added to the table, the next request refers to them, so these bytes cannot be used again.
         guard version == self.version, entry >= 0 else { return }
         while self.shared.count <= Int(entry) { self.shared.append(.none) }
         self.shared[Int(entry)] = Encoded(
@@ -169,7 +172,7 @@ struct HeaderEncoder {
         self.write(line.value, &end)
     }
 
-    /// Writes a variable field. The first time, its name enters the table.
+    /// Writes a variable field. The first time, adds it to the table, so that later fields can refer to its name.
     private mutating func write(
         nameAt index: Int,
         _ value: inout UnsafePointer<UInt8>,
@@ -222,7 +225,7 @@ struct HeaderEncoder {
         self.version &+= 1
     }
 
-    /// Tells the peer how much of its table is used from now on.
+    /// Announces the new limit of the table to the peer, and evicts entries that do not fit.
     private mutating func resize(_ end: inout UnsafeMutablePointer<UInt8>) {
         guard let (final, smallest) = self.newLimit else { return }
         self.newLimit = nil
@@ -283,7 +286,7 @@ struct HeaderEncoder {
 }
 
 extension HeaderEncoder {
-    /// A field that is never indexed, with a spelled-out name and without compression.
+    /// Encodes a field that is never indexed, with a literal name and without compression.
     static func neverIndexed(_ name: [UInt8], _ value: [UInt8]) -> [UInt8] {
         let encoder = HeaderEncoder(names: [])
         return Array(unsafeUninitializedCapacity: self.byteLimit(name: name.count, value: value.count)) {

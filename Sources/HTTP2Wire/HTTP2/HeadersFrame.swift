@@ -1,7 +1,7 @@
 /// Builds one HEADERS frame at a time, with CONTINUATION frames if it is long (RFC 9113, sections 6.2 and 6.10).
 struct HeadersFrame: ~Copyable {
     private static let headSize = 9
-    /// The least SETTINGS_MAX_FRAME_SIZE that a peer can have.
+    /// The smallest SETTINGS_MAX_FRAME_SIZE that a peer can have, so every peer accepts this payload.
     private static let largestPayload = 16_384
     private static let endHeaders: UInt8 = 0x4
 
@@ -80,7 +80,7 @@ struct HeadersFrame: ~Copyable {
             && bytes.count - Self.headSize == Int(bytes[0]) << 16 | Int(bytes[1]) << 8 | Int(bytes[2])
     }
 
-    /// The frames, valid until the next ones are built; nil if they were taken before.
+    /// The frames, valid until the next ones are built; nil if none were built since the last call.
     mutating func take() -> UnsafeRawBufferPointer? {
         guard self.count > 0 else { return nil }
         defer { self.count = 0 }

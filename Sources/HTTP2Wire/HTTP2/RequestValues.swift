@@ -1,4 +1,5 @@
-/// The values of a request's variable fields, from its submission until its HEADERS are written, in memory of the session.
+/// The values of a request's variable fields. The session keeps them from the submission of the request until its
+/// HEADERS are written.
 struct RequestValues {
     private static let headSize = MemoryLayout<SIMD8<UInt16>>.size
     private let memory: UnsafeMutableRawPointer
