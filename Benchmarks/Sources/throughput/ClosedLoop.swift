@@ -51,12 +51,22 @@ struct ClosedLoop<Sender: PushSender>: Sendable {
 
     private func single(into total: SharedTally) async {
         let next = Counter()
-        await withDiscardingTaskGroup { group in
-            for _ in 0..<min(inFlight, pushes) {
-                group.addTask { await self.sendUntilDone(next, total) }
+        let tasks = min(inFlight, pushes)
+        // A group searches all of its tasks for one that ends, so that one large group would be measured, too.
+        await withDiscardingTaskGroup { groups in
+            for first in stride(from: 0, to: tasks, by: Self.groupSize) {
+                groups.addTask {
+                    await withDiscardingTaskGroup { group in
+                        for _ in first..<min(first + Self.groupSize, tasks) {
+                            group.addTask { await self.sendUntilDone(next, total) }
+                        }
+                    }
+                }
             }
         }
     }
+
+    private static var groupSize: Int { 500 }
 
     /// Adds to a tally of several loops.
     func run(_ mode: Mode, into total: SharedTally) async throws {

@@ -56,6 +56,7 @@ struct Page: ParsableCommand {
             for drawing in plan.drawings {
                 charts += "\n![\(drawing.title): \(plan.subtitle)](images/\(kind.rawValue)\(drawing.suffix).svg)\n"
             }
+            if !plan.note.isEmpty { charts += "\n\(plan.note)\n" }
         }
         let page = """
             # Benchmarks
