@@ -1,4 +1,5 @@
-// The least that a correct client costs: one connection, one thread, nghttp2 and OpenSSL, no library between.
+// The least that a correct client over nghttp2 and OpenSSL costs: one connection, one thread, no library between. nghttp2
+// compresses the header fields; a client that does it by itself may cost less.
 //
 // Each push has a path and an apns-id of its own, as real ones have; whole TLS records are written; the server's
 // certificate is verified; each response must be 200 and repeat its push's apns-id. There is no pool, no deadline, no

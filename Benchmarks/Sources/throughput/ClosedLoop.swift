@@ -9,16 +9,21 @@ struct ClosedLoop<Sender: PushSender>: Sendable {
     var inFlight: Int
 
     func run(_ mode: Mode) async throws -> Tally {
+        let total = SharedTally()
+        try await run(mode, into: total)
+        return total.value
+    }
+
+    /// Adds to a tally that several loops may share.
+    func run(_ mode: Mode, into total: SharedTally) async throws {
         switch mode {
-        case .prepared: try await self.prepared()
-        case .encoded: await self.encoded()
-        case .single: await self.single()
+        case .prepared: await count(try preparedDeliveries(), into: total)
+        case .encoded: await count(encodedDeliveries(), into: total)
+        case .single: await single(into: total)
         }
     }
 
     /// One payload, encoded once, to all devices by the bulk call.
-    func prepared() async throws -> Tally { await count(try preparedDeliveries()) }
-
     private func preparedDeliveries() throws -> PushDeliveries<Row> {
         let push = try workload.notification().prepared()
         return client.deliveries(
@@ -30,8 +35,6 @@ struct ClosedLoop<Sender: PushSender>: Sendable {
     }
 
     /// The bulk call with a notification for each device, built from its values and encoded anew.
-    func encoded() async -> Tally { await count(encodedDeliveries()) }
-
     private func encodedDeliveries() -> PushDeliveries<Row> {
         let workload = self.workload
         return client.deliveries(
@@ -43,12 +46,6 @@ struct ClosedLoop<Sender: PushSender>: Sendable {
     }
 
     /// As many tasks as pushes in flight; each builds, encodes and awaits one push after the other.
-    func single() async -> Tally {
-        let total = SharedTally()
-        await single(into: total)
-        return total.value
-    }
-
     private func single(into total: SharedTally) async {
         let next = Counter()
         let tasks = min(inFlight, pushes)
@@ -68,64 +65,50 @@ struct ClosedLoop<Sender: PushSender>: Sendable {
 
     private static var groupSize: Int { 500 }
 
-    /// Adds to a tally of several loops.
-    func run(_ mode: Mode, into total: SharedTally) async throws {
-        switch mode {
-        case .prepared: await count(try preparedDeliveries(), into: total)
-        case .encoded: await count(encodedDeliveries(), into: total)
-        case .single: await single(into: total)
-        }
-    }
-
     private func count(_ deliveries: PushDeliveries<Row>, into total: SharedTally) async {
-        var latencies: [UInt64] = []
+        var part = TallyPart(total)
         for await delivery in deliveries {
-            let latency = MonotonicTime.microseconds() - delivery.element.pulled
-            switch delivery.outcome {
-            case .accepted:
-                latencies.append(latency)
-                if latencies.count == 64 { total.addAccepted(&latencies) }
-            case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error):
-                total.addFailed(latency, "\(error)")
-            }
+            part.add(delivery.outcome, MonotonicTime.microseconds() - delivery.element.pulled)
         }
-        total.addAccepted(&latencies)
+        part.end()
     }
 
     private func sendUntilDone(_ next: Counter, _ total: SharedTally) async {
-        // The common tally is locked once in so many pushes: locking it at each would be measured too.
-        var latencies: [UInt64] = []
-        latencies.reserveCapacity(64)
+        var part = TallyPart(total)
         while true {
             let number = next.take()
             guard number < pushes else { break }
             let start = MonotonicTime.microseconds()
             let token = DeviceTokens.token(UInt64(number))
             let outcome = await client.deliver(workload.notification(UInt64(number)), to: token)
-            let latency = MonotonicTime.microseconds() - start
-            switch outcome {
-            case .accepted:
-                latencies.append(latency)
-                if latencies.count == 64 { total.addAccepted(&latencies) }
-            case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error):
-                total.addFailed(latency, "\(error)")
-            }
+            part.add(outcome, MonotonicTime.microseconds() - start)
         }
-        total.addAccepted(&latencies)
+        part.end()
+    }
+}
+
+/// The outcomes of one task. The common tally is locked once in so many pushes: to lock it at each would be measured, too.
+private struct TallyPart {
+    private static let size = 64
+    private let total: SharedTally
+    private var latencies: [UInt64] = []
+
+    init(_ total: SharedTally) {
+        self.total = total
+        latencies.reserveCapacity(Self.size)
     }
 
-    private func count(_ deliveries: PushDeliveries<Row>) async -> Tally {
-        var tally = Tally()
-        for await delivery in deliveries {
-            tally.latencies.record(MonotonicTime.microseconds() - delivery.element.pulled)
-            switch delivery.outcome {
-            case .accepted: tally.accepted += 1
-            case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error):
-                tally.note("\(error)")
-            }
+    mutating func add(_ outcome: PushOutcome, _ latency: UInt64) {
+        switch outcome {
+        case .accepted:
+            latencies.append(latency)
+            if latencies.count == Self.size { total.addAccepted(&latencies) }
+        case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error):
+            total.addFailed(latency, "\(error)")
         }
-        return tally
     }
+
+    mutating func end() { total.addAccepted(&latencies) }
 }
 
 private final class Counter: Sendable {

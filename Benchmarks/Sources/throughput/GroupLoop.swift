@@ -52,7 +52,7 @@ struct GroupLoop: Sendable {
                 group.addTask {
                     var first = loop
                     first.pushes = 1
-                    _ = await first.single()
+                    _ = try? await first.run(.single)
                 }
             }
         }

@@ -178,34 +178,28 @@ struct Measure: ParsableCommand {
             tally = await loop.run()
         } else {
             let loop = ClosedLoop(client: client, workload: workload, pushes: pushes, inFlight: inFlight)
-            tally =
-                try await loop.run(mode)
+            tally = try await loop.run(mode)
         }
-        let seconds = Double(MonotonicTime.microseconds() - start) / 1e6
-        let after = ProcessUsage.now()
+        let report = report(tally, start: start, before)
         await client.shutdown()
-        return Report(
-            mode: mode,
-            pushes: pushes,
-            tally: tally,
-            seconds: seconds,
-            cpuMicroseconds: after.cpuMicroseconds - before.cpuMicroseconds,
-            peakRSSBytes: after.peakRSSBytes
-        )
+        return report
     }
-}
 
-extension Measure {
     private func measure(_ loop: GroupLoop) async throws -> Report {
         let running = Task { try await loop.group.run() }
         await loop.warmUp()
         let before = ProcessUsage.now()
         let start = MonotonicTime.microseconds()
         let tally = try await loop.run(mode)
-        let seconds = Double(MonotonicTime.microseconds() - start) / 1e6
-        let after = ProcessUsage.now()
+        let report = report(tally, start: start, before)
         loop.group.shutdown()
         try await running.value
+        return report
+    }
+
+    private func report(_ tally: Tally, start: UInt64, _ before: ProcessUsage) -> Report {
+        let seconds = Double(MonotonicTime.microseconds() - start) / 1e6
+        let after = ProcessUsage.now()
         return Report(
             mode: mode,
             pushes: pushes,

@@ -465,15 +465,18 @@ package actor JournalPushQueue {
                     self.append(number)
                 }
             }
-            if !self.isReady, self.lastProgress.duration(to: now) > self.options.timeout,
-                !self.isHandlingEvents || self.problem != nil, self.shortSince == nil, self.gapSince == nil
-            {
-                self.fail(self.problem ?? self.cannotBeRead)
-            }
+            if self.cannotBeOpened { self.fail(self.problem ?? self.cannotBeRead) }
             if isStuck, !self.isHandlingEvents { self.watch.needIfQuiet() }
             if self.shortSince != nil || self.gapSince != nil { self.watch.need() }
             self.readIfNeeded()
         }
+    }
+
+    /// Whether opening has made no progress for too long. Entries that are missing have time limits of their own.
+    private var cannotBeOpened: Bool {
+        guard !self.isReady, self.shortSince == nil, self.gapSince == nil else { return false }
+        let isWaiting = !self.isHandlingEvents || self.problem != nil
+        return isWaiting && self.lastProgress.duration(to: .now) > self.options.timeout
     }
 
     private var cannotBeRead: QueueError {

@@ -20,6 +20,18 @@ import Testing
         _ = try await queue.enqueue([try TestPush.make(self.fixture.now)], isPartial: false)
     }
 
+    /// Lets the journal refuse records until a snapshot has made room.
+    ///
+    /// - Parameter body: what happens meanwhile.
+    @discardableResult private func fillJournal<Value>(_ body: () async throws -> Value) async throws -> Value {
+        self.fixture.journal.refuse("maximum bytes exceeded")
+        let value = try await body()
+        let hasRoom = try await eventually { self.fixture.journal.entryCount == 1 }
+        #expect(hasRoom)
+        self.fixture.journal.refuse(nil)
+        return value
+    }
+
     @Test("A record that the journal refuses fails the call at once, and says why")
     func refused() async throws {
         let queue = try await self.open()
@@ -38,11 +50,7 @@ import Testing
     func fullJournal() async throws {
         let queue = try await self.open()
         for _ in 0..<5 { try await self.store(queue) }
-        self.fixture.journal.refuse("maximum bytes exceeded")
-        await #expect(throws: QueueError.self) { try await self.store(queue) }
-        let hasRoom = try await eventually { self.fixture.journal.entryCount == 1 }
-        #expect(hasRoom)
-        self.fixture.journal.refuse(nil)
+        try await self.fillJournal { await #expect(throws: QueueError.self) { try await self.store(queue) } }
         let other = try await self.open("other")
         let counts = try await other.counts()
         #expect(counts.queued == 5)
@@ -194,11 +202,7 @@ import Testing
         for _ in 0..<3 { try await self.store(queue) }
         await other.close()
         for _ in 0..<3 { try await self.store(queue) }
-        self.fixture.journal.refuse("maximum bytes exceeded")
-        await #expect(throws: QueueError.self) { try await self.store(queue) }
-        let hasRoom = try await eventually { self.fixture.journal.entryCount == 1 }
-        #expect(hasRoom)
-        self.fixture.journal.refuse(nil)
+        try await self.fillJournal { await #expect(throws: QueueError.self) { try await self.store(queue) } }
         let again = try await self.open("other")
         let counts = try await again.counts()
         #expect(counts.queued == 6)
@@ -211,11 +215,7 @@ import Testing
         let queue = try await self.open()
         for _ in 0..<5 { try await self.store(queue) }
         await queue.abandon()
-        self.fixture.journal.refuse("maximum bytes exceeded")
-        let opening = Task { try await self.open() }
-        let hasRoom = try await eventually { self.fixture.journal.entryCount == 1 }
-        #expect(hasRoom)
-        self.fixture.journal.refuse(nil)
+        let opening = try await self.fillJournal { Task { try await self.open() } }
         let again = try await opening.value
         let counts = try await again.counts()
         #expect(counts.queued == 5)
@@ -226,11 +226,7 @@ import Testing
     func snapshotBeyondEnd() async throws {
         let queue = try await self.open()
         for _ in 0..<5 { try await self.store(queue) }
-        self.fixture.journal.refuse("maximum bytes exceeded")
-        await #expect(throws: QueueError.self) { try await self.store(queue) }
-        let hasRoom = try await eventually { self.fixture.journal.entryCount == 1 }
-        #expect(hasRoom)
-        self.fixture.journal.refuse(nil)
+        try await self.fillJournal { await #expect(throws: QueueError.self) { try await self.store(queue) } }
         await queue.close()
         let last = self.fixture.journal.extent.last
         self.fixture.journal.empty()
@@ -265,7 +261,8 @@ import Testing
         self.fixture.journal.dropLast(2)
         self.fixture.journal.refuse("maximum bytes exceeded")
         await #expect(throws: QueueError.self) { try await self.store(queue) }
-        // Waits for the attempt to store one.
+        let isRefused = try await eventually { self.fixture.journal.refusedSnapshotCount > 0 }
+        #expect(isRefused)
         await queue.close()
         #expect(self.fixture.journal.snapshotCount == 0)
         #expect(self.fixture.journal.entryCount == 3)

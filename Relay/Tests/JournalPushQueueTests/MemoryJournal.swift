@@ -14,6 +14,7 @@ final class MemoryJournal: Sendable {
         var readers: [ObjectIdentifier: Reader] = [:]
         var snapshot: (JournalSnapshot, Data)?
         var snapshotCount = 0
+        var refusedSnapshotCount = 0
         var readCount = 0
         var refusal: String?
         var isDeaf = false
@@ -41,6 +42,9 @@ final class MemoryJournal: Sendable {
     }
 
     var snapshotCount: Int { self.state.withLock { $0.snapshotCount } }
+
+    /// How many snapshots were refused because the journal ends before them.
+    var refusedSnapshotCount: Int { self.state.withLock { $0.refusedSnapshotCount } }
 
     /// How often a reader was started.
     var readCount: Int { self.state.withLock { $0.readCount } }
@@ -187,7 +191,10 @@ final class MemoryJournal: Sendable {
             let isShort = self.journal.state.withLock { state in
                 let old = state.snapshot?.0.sequence ?? 0
                 guard snapshot.sequence > old else { return false }
-                guard snapshot.sequence <= state.last else { return true }
+                guard snapshot.sequence <= state.last else {
+                    state.refusedSnapshotCount += 1
+                    return true
+                }
                 state.snapshot = (snapshot, data)
                 state.snapshotCount += 1
                 state.entries.removeAll { $0.sequence <= old }

@@ -260,17 +260,20 @@ package final class HTTP2Session {
         if count < 0 { throw Self.error(Int32(clamping: count)) }
         let frame = UnsafeRawBufferPointer(start: data, count: count)
         if self.role == .client, count > 3 {
-            // `on_frame_send`, which nghttp2 has just called, has encoded the fields of HEADERS.
-            let isHeaders = frame[3] == UInt8(NGHTTP2_HEADERS.rawValue)
+            // For HEADERS, nghttp2 has just called `on_frame_send`, and `encodeHeaders` has built our frame.
             let headers = self.headersFrame.take()
-            guard isHeaders == (headers != nil), !isHeaders || HeadersFrame.isOne(frame) else {
-                throw WireError(.invariantBroken, "nghttp2 has not returned HEADERS alone")
+            guard frame[3] == UInt8(NGHTTP2_HEADERS.rawValue) else {
+                guard headers == nil else { throw Self.headersNotAlone }
+                return frame
             }
-            if let headers { return headers }
+            guard let headers, HeadersFrame.isOne(frame) else { throw Self.headersNotAlone }
+            return headers
         }
         if let limit = self.announcedLimit, self.firstFrame == nil { return self.announce(limit, in: frame) }
         return frame
     }
+
+    private static let headersNotAlone = WireError(.invariantBroken, "nghttp2 has not returned HEADERS alone")
 
     private func announce(_ limit: UInt32, in frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         let copy = self.copy(of: frame, announcing: limit)

@@ -13,7 +13,7 @@
 /// values that differ without compression: the Huffman code would save 30 bytes a push and cost more than the rest of
 /// the block.
 struct HeaderEncoder {
-    private struct Entry {
+    private struct TableEntry {
         var name: [UInt8]
         var value: [UInt8]
 
@@ -43,12 +43,13 @@ struct HeaderEncoder {
         static let none = Encoded(version: -1, bytes: [])
     }
 
-    /// The names of the fields whose values differ between requests, with their indices in the static table.
+    /// The names of the fields whose values differ between requests, at most eight, with their indices in the static
+    /// table. The first is `:path`.
     private let names: [(name: [UInt8], staticIndex: Int)]
     /// The most bytes of the variable fields without their values, and of changes of the table's size.
     let namesLimit: Int
     /// The peer's table, the oldest entry first (section 2.3.2).
-    private var table: [Entry] = []
+    private var table: [TableEntry] = []
     private var tableSize = 0
     private var sizeLimit = Self.largestTable
     /// The limit that the next block must announce to the peer, and the smallest limit since the last announcement
@@ -166,7 +167,7 @@ struct HeaderEncoder {
             return self.write(.indexed, self.index(at: position), &end)
         }
         let nameIndex = line.nameIndex > 0 ? line.nameIndex : self.index(of: line.name)
-        let isAdded = self.add(Entry(name: line.name, value: line.value))
+        let isAdded = self.add(TableEntry(name: line.name, value: line.value))
         self.write(isAdded ? .addedToTable : .notIndexed, nameIndex, &end)
         if nameIndex == 0 { self.write(line.name, &end) }
         self.write(line.value, &end)
@@ -188,7 +189,7 @@ struct HeaderEncoder {
             self.write(.neverIndexed, nameIndex, &end)
         } else {
             let name = self.names[index].name
-            let entry = Entry(name: name, value: Array(UnsafeBufferPointer(start: value, count: count)))
+            let entry = TableEntry(name: name, value: Array(UnsafeBufferPointer(start: value, count: count)))
             self.write(self.add(entry) ? .addedToTable : .neverIndexed, 0, &end)
             self.write(name, &end)
         }
@@ -205,7 +206,7 @@ struct HeaderEncoder {
     }
 
     /// - Returns: Whether the entry fits into the table.
-    private mutating func add(_ entry: Entry) -> Bool {
+    private mutating func add(_ entry: TableEntry) -> Bool {
         guard entry.size <= self.sizeLimit else { return false }
         self.evict(until: self.sizeLimit - entry.size)
         self.table.append(entry)

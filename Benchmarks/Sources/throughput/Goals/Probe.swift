@@ -39,7 +39,7 @@ struct Probe: ParsableCommand {
         let before = await alone.run()
 
         let bulk = Task.detached { [pushes] in
-            try await ClosedLoop(client: client, workload: workload, pushes: pushes, inFlight: 1000).prepared()
+            try await ClosedLoop(client: client, workload: workload, pushes: pushes, inFlight: 1000).run(.prepared)
         }
         let isDone = Signal()
         let waiting = Task { [isDone] in

@@ -90,6 +90,23 @@ struct SweepPlan: Sendable {
         }
     }
 
+    /// A run of each mode with each value.
+    private static func points(
+        _ modes: [Mode],
+        _ values: [Int],
+        _ seconds: Double,
+        _ run: (Mode, Int) -> Run
+    ) -> [Point] {
+        let server = server()
+        return modes.flatMap { mode in
+            values.map { value in
+                var run = run(mode, value)
+                run.pushes = pushes(seconds, inFlight: run.inFlight ?? 1, server: server)
+                return Point(series: mode.rawValue, x: Double(value), server: server, run: run)
+            }
+        }
+    }
+
     private static func poolSize(_ seconds: Double) -> SweepPlan {
         let server = server(rtt: 20, streamLimit: 100)
         var points: [Point] = []
@@ -118,14 +135,8 @@ struct SweepPlan: Sendable {
     }
 
     private static func connections(_ seconds: Double) -> SweepPlan {
-        let server = server()
-        var points: [Point] = []
-        for mode in [Mode.prepared, .single] {
-            for size in [1, 4, 16, 64, 256] {
-                let pushes = pushes(seconds, inFlight: 2000, server: server)
-                let run = Run(mode: mode, pushes: pushes, inFlight: 2000, poolSize: size)
-                points.append(Point(series: mode.rawValue, x: Double(size), server: server, run: run))
-            }
+        let points = points([.prepared, .single], [1, 4, 16, 64, 256], seconds) { mode, size in
+            Run(mode: mode, pushes: 0, inFlight: 2000, poolSize: size)
         }
         return SweepPlan(
             kind: .connections,
@@ -142,14 +153,8 @@ struct SweepPlan: Sendable {
     }
 
     private static func apps(_ seconds: Double) -> SweepPlan {
-        let server = server()
-        var points: [Point] = []
-        for mode in [Mode.prepared, .single] {
-            for apps in [1, 10, 100, 1000] {
-                let pushes = pushes(seconds, inFlight: 2000, server: server)
-                let run = Run(mode: mode, pushes: pushes, inFlight: 2000, apps: apps)
-                points.append(Point(series: mode.rawValue, x: Double(apps), server: server, run: run))
-            }
+        let points = points([.prepared, .single], [1, 10, 100, 1000], seconds) { mode, apps in
+            Run(mode: mode, pushes: 0, inFlight: 2000, apps: apps)
         }
         return SweepPlan(
             kind: .apps,
@@ -166,14 +171,8 @@ struct SweepPlan: Sendable {
     }
 
     private static func inFlight(_ seconds: Double) -> SweepPlan {
-        let server = server()
-        var points: [Point] = []
-        for mode in Mode.allCases {
-            for inFlight in [1, 10, 100, 1000, 10_000, 100_000] {
-                let pushes = pushes(seconds, inFlight: inFlight, server: server)
-                let run = Run(mode: mode, pushes: pushes, inFlight: inFlight)
-                points.append(Point(series: mode.rawValue, x: Double(inFlight), server: server, run: run))
-            }
+        let points = points(Mode.allCases, [1, 10, 100, 1000, 10_000, 100_000], seconds) { mode, inFlight in
+            Run(mode: mode, pushes: 0, inFlight: inFlight)
         }
         return SweepPlan(
             kind: .inFlight,
@@ -198,14 +197,8 @@ struct SweepPlan: Sendable {
     }
 
     private static func payload(_ seconds: Double) -> SweepPlan {
-        let server = server()
-        var points: [Point] = []
-        for mode in [Mode.prepared, .encoded] {
-            for bytes in [140, 256, 512, 1024, 2048, 4096] {
-                let pushes = pushes(seconds, inFlight: 500, server: server)
-                let run = Run(mode: mode, pushes: pushes, payloadBytes: bytes)
-                points.append(Point(series: mode.rawValue, x: Double(bytes), server: server, run: run))
-            }
+        let points = points([.prepared, .encoded], [140, 256, 512, 1024, 2048, 4096], seconds) { mode, bytes in
+            Run(mode: mode, pushes: 0, payloadBytes: bytes)
         }
         return SweepPlan(
             kind: .payload,
