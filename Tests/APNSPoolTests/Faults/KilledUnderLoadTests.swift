@@ -37,7 +37,11 @@ struct KilledUnderLoadTests {
             } catch {
                 end = AttemptEnd(error)
             }
-            if case .finish(let outcome) = core.sending.decide(end, &history) { return outcome }
+            switch core.sending.decide(end, &history) {
+            case .finish(let outcome): return outcome
+            // Without this delay, all attempts could end on a connection that is already being closed.
+            case .retry(let delay): try? await core.clock.sleep(until: core.clock.now.advanced(by: delay))
+            }
         }
     }
 
@@ -122,7 +126,9 @@ struct KilledUnderLoadTests {
             }
             let poisons = killed.entries
             #expect(poisons.count == 3)
-            #expect(poisons.allSatisfy { $0.error?.code == .connectionFault && $0.certainty == .notSent })
+            for outcome in poisons {
+                #expect(outcome.error?.code == .connectionFault && outcome.certainty == .notSent, "\(outcome)")
+            }
             let counts = compare(outcomes, server.record)
             // A crash affects at most the pushes in flight on one connection.
             #expect(counts[.unknown, default: 0] <= 300, "\(counts)")
