@@ -159,11 +159,11 @@ bench-instructions: toolchain ## Count the instructions of a push; fails above B
 	Benchmarks/instructions.sh
 
 bench-goals: toolchain ## Measure memory, latency beside bulk and the like; fails if a goal is missed (ONLY=memory,…)
-	@.ci/install-packages build
+	@.ci/install-packages goals
 	swift build -c release --package-path Benchmarks
 	Benchmarks/.build/release/throughput goals $(if $(ONLY),--only $(ONLY))
 
-bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; about 10 minutes, on a quiet machine
+bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; about 13 minutes, on a quiet machine
 	@.ci/install-packages bench
 	Benchmarks/report.sh
 

@@ -40,6 +40,14 @@ let package = Package(
             swiftSettings: settings
         ),
         .executableTarget(
+            name: "first-push",
+            dependencies: [
+                .product(name: "APNSPool", package: "swift-apns-pool"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
             name: "idle",
             dependencies: [
                 .product(name: "APNSPool", package: "swift-apns-pool"),

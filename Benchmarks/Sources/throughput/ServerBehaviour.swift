@@ -8,6 +8,8 @@ struct ServerBehaviour: Sendable, Equatable {
     var serviceTime = 0.0
     /// Streams on a connection.
     var streamLimit = 1000
+    /// The address to listen on.
+    var host = "127.0.0.1"
     /// The push, counted from 1, at which it stops answering.
     var stallAt: Int?
     /// For how long.
@@ -17,7 +19,9 @@ struct ServerBehaviour: Sendable, Equatable {
 
     /// What the server's process is started with.
     var arguments: [String] {
-        var arguments = ["--rtt", "\(rtt)", "--service-time", "\(serviceTime)", "--stream-limit", "\(streamLimit)"]
+        var arguments = [
+            "--rtt", "\(rtt)", "--service-time", "\(serviceTime)", "--stream-limit", "\(streamLimit)", "--listen", host,
+        ]
         if let stallAt { arguments += ["--stall-at", "\(stallAt)", "--stall-seconds", "\(stallSeconds)"] }
         if hasSoakFaults { arguments.append("--soak-faults") }
         return arguments
@@ -25,6 +29,8 @@ struct ServerBehaviour: Sendable, Equatable {
 
     var simulator: Simulator.Configuration {
         var configuration = Simulator.Configuration()
+        configuration.host = host
+        configuration.certificateNames = ["localhost", host]
         configuration.maxConcurrentStreams = UInt32(streamLimit)
         // Other load tools open all their streams before they know the server's limit.
         configuration.initialMaxConcurrentStreams = configuration.maxConcurrentStreams

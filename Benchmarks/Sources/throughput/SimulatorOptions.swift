@@ -16,6 +16,9 @@ struct SimulatorOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Streams that the simulator allows on a connection.", valueName: "N"))
     var streamLimit = 1000
 
+    @Option(help: ArgumentHelp("The address where the simulator listens.", visibility: .hidden))
+    var listen = "127.0.0.1"
+
     @Option(help: ArgumentHelp("The simulator stops answering at the N-th push.", valueName: "N", visibility: .hidden))
     var stallAt: Int?
 
@@ -38,6 +41,7 @@ struct SimulatorOptions: ParsableArguments {
             rtt: rtt,
             serviceTime: serviceTime,
             streamLimit: streamLimit,
+            host: listen,
             stallAt: stallAt,
             stallSeconds: stallSeconds,
             hasSoakFaults: soakFaults

@@ -52,8 +52,8 @@ struct LabCase: Sendable {
                 payloadBytes: 4000,
                 mayLoseConnections: true
             ),
-            // The send window limits bulk calls to 12 bodies a round trip and connection. With the defaults, the client
-            // must open overflow connections so that no push misses its deadline.
+            // The send window limits bulk calls to about 8 bodies a round trip and connection. With the defaults, the
+            // client must open overflow connections so that no push misses its deadline.
             bulk("bulk call, 300 ms, 4 KB payloads", "both delay 150"),
             bulk(
                 "bulk call, 300 ms, 4 KB payloads, 4 connections, 50 in flight",

@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// What `.ci/network-lab` sets up for the tests that it runs: they are in the client's network namespace, and the
-/// namespace `server` exists.
+/// The environment of the tests that `.ci/network-lab` runs. `.ci/network-namespaces` creates it: the tests are in the
+/// client's network namespace, and the namespace `server` exists.
 enum Lab {
     private static let variables = ProcessInfo.processInfo.environment
 

@@ -8,7 +8,8 @@ struct Goals: ParsableCommand {
             memory: a million device tokens in one bulk call. memory-in-flight: of a push beyond its payload. lanes: \
             single sends beside a bulk call. loops: CPU per push with two connections on two event loops. stall: the \
             server answers nothing for a minute in the middle. idle: a pool that does nothing. in-flight: CPU per push \
-            by pushes in flight. half-load: latency at half of what a connection gets through.
+            by pushes in flight. half-load: latency at half of the rate that a connection carries. first-push: time of \
+            a process that sends one push, beside curl.
             """
     )
 

@@ -13,8 +13,9 @@ struct Sweep: ParsableCommand {
         discussion: """
             pool-size: throughput by connections, for some numbers of pushes in flight. connections, apps, in-flight: \
             CPU time of a push and memory by connections, by apps of a group, by pushes in flight. payload, rtt: the \
-            same and throughput by payload size and round-trip time. load: latency by offered load, up to what single \
-            sends get through. Each run is a process of its own, beside a simulator in \
+            same and throughput by payload size and round-trip time. The server delays its responses; under \
+            .ci/network-namespaces, a router delays the packets instead. load: latency by offered load, up to what \
+            single sends get through. Each run is a process of its own, beside a simulator in \
             another one, each on a core of its own where that is sensible.
             """
     )
@@ -90,7 +91,11 @@ struct SweepRunner {
     }
 
     private func figures(of point: SweepPlan.Point) throws -> RunFigures {
-        let server = try ServerProcess(point.server, core: point.isClientPinned ? Cores.server : nil)
+        let server = try ServerProcess(
+            point.server,
+            core: point.isClientPinned ? Cores.server : nil,
+            network: try point.routedRoundTrip.map { try RoutedNetwork(roundTrip: $0) }
+        )
         defer { server.end() }
         return try point.run.acceptedFigures(on: server, core: point.isClientPinned ? Cores.client : nil)
     }
@@ -154,7 +159,7 @@ struct SweepRunner {
                         rate: point.run.rate,
                         payloadBytes: point.run.payloadBytes,
                         apps: point.run.apps,
-                        rttMilliseconds: point.server.rtt,
+                        rttMilliseconds: point.routedRoundTrip ?? point.server.rtt,
                         streamLimit: point.server.streamLimit,
                         figures: figures
                     )

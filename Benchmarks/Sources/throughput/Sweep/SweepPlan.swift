@@ -16,6 +16,8 @@ struct SweepPlan: Sendable {
         var server: ServerBehaviour
         var run: Run
         var isClientPinned = true
+        /// The round trip in milliseconds that a router between client and server adds; nil: no router, the loopback.
+        var routedRoundTrip: Double?
     }
 
     /// One chart of the runs.
@@ -60,11 +62,22 @@ struct SweepPlan: Sendable {
     /// No client gets more through than this on one core; only to choose how many pushes make up a run.
     private static let ceiling = 100_000.0
 
+    /// The bytes of the sample notification.
+    private static let samplePayload = 148
+
     /// Pushes that take about so long.
-    private static func pushes(_ seconds: Double, inFlight: Int, poolSize: Int = 1, server: ServerBehaviour) -> Int {
+    ///
+    /// - Parameter window: how many pushes the send window of a connection admits in each round trip.
+    private static func pushes(
+        _ seconds: Double,
+        inFlight: Int,
+        poolSize: Int = 1,
+        server: ServerBehaviour,
+        window: Double = .infinity
+    ) -> Int {
         // Bulk work leaves a fifth of the streams to others.
-        let streams = Double(poolSize * server.streamLimit) * 0.8
-        let perSecond = min(Double(inFlight), streams) / (server.rtt / 1000 + 0.0002)
+        let perConnection = min(Double(server.streamLimit) * 0.8, window)
+        let perSecond = min(Double(inFlight), Double(poolSize) * perConnection) / (server.rtt / 1000 + 0.0002)
         return max(500, Int(min(perSecond, ceiling) * seconds))
     }
 
@@ -216,22 +229,42 @@ struct SweepPlan: Sendable {
         var points: [Point] = []
         for size in [1, 4] {
             for rtt in [0.0, 2, 5, 10, 20, 50, 100, 200] {
-                let server = server(rtt: rtt)
+                var server = server(rtt: rtt)
                 let inFlight = 4000
-                let pushes = pushes(seconds, inFlight: inFlight, poolSize: size, server: server)
-                let run = Run(pushes: pushes, inFlight: inFlight, poolSize: size)
-                let name = size == 1 ? "1 connection" : "\(size) connections"
-                points.append(Point(series: name, x: rtt, server: server, run: run, isClientPinned: false))
+                // The server refills the window of a network in steps of 32 KiB. One that only delays its responses
+                // refills it before.
+                let window = RoutedNetwork.isAvailable && rtt > 0 ? 32_768 / Double(samplePayload) : .infinity
+                let pushes = pushes(seconds, inFlight: inFlight, poolSize: size, server: server, window: window)
+                if RoutedNetwork.isAvailable { server.rtt = 0 }
+                points.append(
+                    Point(
+                        series: size == 1 ? "1 connection" : "\(size) connections",
+                        x: rtt,
+                        server: server,
+                        run: Run(pushes: pushes, inFlight: inFlight, poolSize: size),
+                        isClientPinned: false,
+                        routedRoundTrip: RoutedNetwork.isAvailable ? rtt : nil
+                    )
+                )
             }
         }
+        let delay = RoutedNetwork.isAvailable ? "a router delays each packet" : "the server delays each response"
         return SweepPlan(
             kind: .rtt,
-            subtitle: "bulk, one prepared payload, 4,000 in flight; 1,000 streams a connection, of which bulk uses 800",
+            subtitle: "bulk, one prepared payload; 1,000 streams a connection, of which bulk uses 800; \(delay)",
             xLabel: "round trip in ms",
             points: points,
             drawings: [
                 .throughput(by: "round-trip time"), .cost(by: "round-trip time"), .memory(by: "round-trip time"),
-            ]
+            ],
+            note: RoutedNetwork.isAvailable
+                ? """
+                At round trips above a few milliseconds, the send window limits a connection: the server returns about \
+                32 KiB of it in each round trip ([Tuning](Tuning.md)). So throughput falls as the round trip grows; \
+                four connections carry four times as much as one. Fewer pushes then share a write, a read and a \
+                wake-up, so each push costs more. Runs at long round trips also have fewer pushes to share the cost of \
+                connecting.
+                """ : ""
         )
     }
 
