@@ -15,6 +15,12 @@ extension NATSOptions {
         }
         self.stream = settings.text("nats.stream") ?? self.stream
         settings.int("nats.replicas", 1...5, into: &self.replicas)
+        if self.replicas.isMultiple(of: 2) {
+            settings.fail(
+                "nats.replicas",
+                "it must be 1, 3 or 5: \(self.replicas) brokers survive no more failures than \(self.replicas - 1)"
+            )
+        }
         var bytes = 0
         settings.int("nats.maxBytes", 1_048_576...(1 << 50), into: &bytes)
         if bytes > 0 { self.maximumBytes = Int64(bytes) }

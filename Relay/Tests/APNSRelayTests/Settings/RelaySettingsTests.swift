@@ -132,8 +132,8 @@ struct RelaySettingsTests {
         let encrypted = try self.read(self.small.merging(["nats.servers": "tls://10.0.0.1:4222"]) { $1 })
         #expect(encrypted.storage.brokers?.tls != nil)
         for (key, value) in [
-            ("nats.servers", "10.0.0.1:4222"), ("nats.stream", "a.b"), ("nats.replicas", "9"), ("nats.keyFile", "/k"),
-            ("nats.timeout", "0s"), ("retention.payloads", "1d"),
+            ("nats.servers", "10.0.0.1:4222"), ("nats.stream", "a.b"), ("nats.replicas", "9"), ("nats.replicas", "2"),
+            ("nats.keyFile", "/k"), ("nats.timeout", "0s"), ("retention.payloads", "1d"),
         ] {
             let wrong = ["nats.servers": "nats://10.0.0.1:4222"].merging([key: value]) { $1 }
             let problems = self.problems(self.small.merging(wrong) { $1 })
