@@ -16,48 +16,53 @@ struct Workload: Sendable {
     let topic: String
     private let body: String
     private let isDistinct: Bool
+    /// Whether it has the sample's subtitle and custom field, too. One of a given size has a title and a body only, so
+    /// that it can be small.
+    private let isSample: Bool
 
     /// - Parameters:
-    ///   - payloadBytes: the size of the payload; nil leaves the sample as it is.
+    ///   - payloadBytes: the size of the payload; nil for the sample.
     ///   - isDistinct: whether each body begins with the push's number.
     /// - Throws: `UsageError` if the size is less than the notification without its body; `ValidationError` if it is
     ///   more than APNs takes.
     init(topic: String, payloadBytes: Int?, isDistinct: Bool = false) throws {
         guard let payloadBytes else {
-            self.init(topic: topic, body: Self.sampleBody, isDistinct: isDistinct)
+            self.init(topic: topic, body: Self.sampleBody, isDistinct: isDistinct, isSample: true)
             _ = try notification().prepared()
             return
         }
-        let least = try Workload(topic: topic, body: "", isDistinct: isDistinct).notification().prepared().payload.count
+        let empty = Workload(topic: topic, body: "", isDistinct: isDistinct, isSample: false)
+        let least = try empty.notification().prepared().payload.count
         guard payloadBytes >= least else {
             throw UsageError("--payload-bytes must be \(least) or more: so much is the notification without its body")
         }
         guard payloadBytes <= 1_000_000 else { throw UsageError("--payload-bytes must be 1000000 or less") }
         // Letters need no escape in JSON, so each adds one byte.
         let padding = repeatElement("x", count: payloadBytes - least).joined()
-        self.init(topic: topic, body: padding, isDistinct: isDistinct)
+        self.init(topic: topic, body: padding, isDistinct: isDistinct, isSample: false)
         _ = try notification().prepared()
     }
 
-    private init(topic: String, body: String, isDistinct: Bool) {
+    private init(topic: String, body: String, isDistinct: Bool, isSample: Bool) {
         self.topic = topic
         self.body = body
         self.isDistinct = isDistinct
+        self.isSample = isSample
     }
 
     /// Built anew from its values at each call, as a server does for each of its users.
     func notification(_ number: UInt64 = 0) -> PushNotification {
-        PushNotification(
+        let notification = PushNotification(
             topic: topic,
             alert: Alert(
                 title: "Hey There",
-                subtitle: "Full moon sighting",
+                subtitle: isSample ? "Full moon sighting" : nil,
                 body: isDistinct ? String(String(number % Self.numberBase + Self.numberBase).dropFirst()) + body : body
             )
         )
         .badge(1)
         .sound("cow.wav")
-        .custom(Acme(acme2: ["bang", "whiz"]))
+        return isSample ? notification.custom(Acme(acme2: ["bang", "whiz"])) : notification
     }
 }
 

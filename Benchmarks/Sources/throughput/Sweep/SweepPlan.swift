@@ -210,7 +210,7 @@ struct SweepPlan: Sendable {
     }
 
     private static func payload(_ seconds: Double) -> SweepPlan {
-        let points = points([.prepared, .encoded], [140, 256, 512, 1024, 2048, 4096], seconds) { mode, bytes in
+        let points = points([.prepared, .encoded], [100, 256, 512, 1024, 2048, 4096], seconds) { mode, bytes in
             Run(mode: mode, pushes: 0, payloadBytes: bytes)
         }
         return SweepPlan(
