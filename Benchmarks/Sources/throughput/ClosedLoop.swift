@@ -49,7 +49,8 @@ struct ClosedLoop<Sender: PushSender>: Sendable {
     private func single(into total: SharedTally) async {
         let next = Counter()
         let tasks = min(inFlight, pushes)
-        // A group searches all of its tasks for one that ends, so that one large group would be measured, too.
+        // When a task ends, its group searches all of its tasks for it. With one large group, this search would be a
+        // part of the measured time.
         await withDiscardingTaskGroup { groups in
             for first in stride(from: 0, to: tasks, by: Self.groupSize) {
                 groups.addTask {
@@ -87,7 +88,8 @@ struct ClosedLoop<Sender: PushSender>: Sendable {
     }
 }
 
-/// The outcomes of one task. The common tally is locked once in so many pushes: to lock it at each would be measured, too.
+/// The outcomes of one task. Locks the common tally once in ``size`` pushes, because a lock for each push would be a
+/// part of the measured time.
 private struct TallyPart {
     private static let size = 64
     private let total: SharedTally

@@ -48,7 +48,7 @@ struct GroupLoop: Sendable {
     /// One push of each app, so that all are connected.
     func warmUp() async {
         await withDiscardingTaskGroup { group in
-            for loop in self.loops {
+            for loop in loops {
                 group.addTask {
                     var first = loop
                     first.pushes = 1
@@ -61,7 +61,7 @@ struct GroupLoop: Sendable {
     func run(_ mode: Mode) async throws -> Tally {
         let total = SharedTally()
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for loop in self.loops { group.addTask { try await loop.run(mode, into: total) } }
+            for loop in loops { group.addTask { try await loop.run(mode, into: total) } }
             try await group.waitForAll()
         }
         return total.value

@@ -50,6 +50,11 @@ struct Report {
     }
 }
 
+/// The middle value, the upper one of two; 0 without values.
+func median(_ values: [Double]) -> Double {
+    values.isEmpty ? 0 : values.sorted()[values.count / 2]
+}
+
 /// A number with at most so many decimal places, always with a point: `String(format:)` would need Foundation, whose
 /// memory would be part of what is measured.
 func decimal(_ value: Double, places: Int) -> String {

@@ -94,12 +94,13 @@ extension JournalPushQueue {
         let file = self.copy.file + ".new-snapshot"
         defer { try? FileManager.default.removeItem(atPath: file) }
         do throws(QueueError) {
-            let (full, newest) = (self.copy.progress.sequence, try await self.journal.newestSnapshot())
+            let applied = self.copy.progress.sequence
+            let newest = try await self.journal.newestSnapshot()
             if isUrgent {
                 self.nextUrgentSnapshot = .now.advanced(by: Self.patience)
-                if newest.map({ $0.sequence < full }) ?? true { try await self.writeSnapshot(file) }
+                if newest.map({ $0.sequence < applied }) ?? true { try await self.writeSnapshot(file) }
                 // Keep the last entry: each process reads it again to check that it is the same.
-                let last = max(full, newest?.sequence ?? 0)
+                let last = max(applied, newest?.sequence ?? 0)
                 guard last > 1 else { return }
                 try await self.journal.deleteEntries(before: last)
                 return self.logger.warning("The journal was full; a snapshot has made room")

@@ -27,8 +27,8 @@
         /// - Returns: the unique name of the journal. A stream that is deleted and created again gets a new name. A
         ///   stream that is restored from a backup keeps its name.
         func openStreams(_ options: NATSOptions, timeout: Duration) throws(QueueError) -> String {
-            try self.waitForStream(options.snapshotStream, timeout: timeout)
-            try self.waitForStream(options.stream, timeout: timeout)
+            self.waitForStream(options.snapshotStream, timeout: timeout)
+            self.waitForStream(options.stream, timeout: timeout)
             try self.openStream(options.snapshotStream, "\(options.snapshotSubject).>", options) { config in
                 config.MaxMsgsPerSubject = 1
                 config.AllowDirect = true
@@ -81,8 +81,8 @@
                 + "\(config.Replicas) replicas"
         }
 
-        /// Waits until the brokers respond to a question about a stream, or until the timeout. Never fails.
-        private func waitForStream(_ name: String, timeout: Duration) throws(QueueError) {
+        /// Waits until the brokers respond to a question about a stream, or until the timeout.
+        private func waitForStream(_ name: String, timeout: Duration) {
             let start = ContinuousClock.now
             while true {
                 var info: UnsafeMutablePointer<jsStreamInfo>?
@@ -232,7 +232,9 @@
                     )
                 }
             }
-            try QueueError.check(status, "Storing \(subject)")
+            // Without a response, the message may have been stored, or may be stored later.
+            let code: QueueError.Code = status == NATS_TIMEOUT ? .undecided : .unavailable
+            try QueueError.check(status, "Storing \(subject)", code: code)
             guard let response = response?.pointee, !response.Duplicate else {
                 throw QueueError(code: .unavailable, message: "Storing \(subject) failed: another relay was faster.")
             }

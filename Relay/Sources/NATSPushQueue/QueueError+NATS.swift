@@ -10,12 +10,7 @@
             code: Code = .unavailable
         ) throws(QueueError) {
             guard status != NATS_OK else { return }
-            // Without a response, the broker may have done what it was asked to do, or do it later.
-            let isOpen = code == .unavailable && status == NATS_TIMEOUT
-            throw QueueError(
-                code: isOpen ? .undecided : code,
-                message: "\(purpose) failed: \(Self.text(of: status))"
-            )
+            throw QueueError(code: code, message: "\(purpose) failed: \(Self.text(of: status))")
         }
 
         static func text(of status: natsStatus) -> String {

@@ -47,7 +47,7 @@ struct ResultRow: Sendable {
     var text: String {
         var text = "\(self.token) \(self.outcome.certainty.rawValue)"
         if let receipt = self.outcome.receipt {
-            text += " 200 apns-id \(receipt.apnsID.description.lowercased())"
+            text += " 200 apns-id \(receipt.apnsID)"
             if let unique = receipt.apnsUniqueID { text += " apns-unique-id \(unique)" }
         } else if let error = self.outcome.error {
             if error.certainty == .rejected, let rejection = error.rejection {
@@ -55,7 +55,7 @@ struct ResultRow: Sendable {
             } else {
                 text += " \(error.code)"
             }
-            if let id = error.apnsID { text += " apns-id \(id.description.lowercased())" }
+            if let id = error.apnsID { text += " apns-id \(id)" }
             text += " advice \(error.advice)"
             if let wait = error.retryAfter { text += " retry-after \(Self.seconds(wait)) s" }
             if let since = error.invalidation?.millisecondsSince1970 { text += " token-invalid-since \(since)" }
@@ -113,6 +113,7 @@ struct ResultRow: Sendable {
         byte < 0x20 || byte == 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
+    /// One byte of the text of a JSON string.
     private static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
         guard self.isEscaped(byte) else { return bytes.append(byte) }
         bytes.append(UInt8(ascii: "\\"))

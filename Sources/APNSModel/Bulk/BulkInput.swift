@@ -114,16 +114,16 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
     /// Moves the elements to the beginning of the memory, or to more memory if more than half of it is in use.
     private static func makeRoom(_ state: inout BulkInputState) {
         let old = self.elements(of: state)
-        let isLarge = state.count > state.capacity / 2
-        let new =
-            isLarge || old == nil ? UnsafeMutablePointer<Element>.allocate(capacity: max(64, state.capacity * 2)) : nil
-        if let old {
-            (new ?? old).moveInitialize(from: old + state.position, count: state.count)
-            if new != nil { old.deallocate() }
-        }
-        if let new {
-            state.elements = UnsafeMutableRawPointer(new)
+        if let old, state.count <= state.capacity / 2 {
+            old.moveInitialize(from: old + state.position, count: state.count)
+        } else {
             state.capacity = max(64, state.capacity * 2)
+            let new = UnsafeMutablePointer<Element>.allocate(capacity: state.capacity)
+            if let old {
+                new.moveInitialize(from: old + state.position, count: state.count)
+                old.deallocate()
+            }
+            state.elements = UnsafeMutableRawPointer(new)
         }
         state.position = 0
     }

@@ -37,9 +37,11 @@ extension HTTP2Session {
         guard self.hasCapacity else { return .noCapacity }
         let body = request.body.isEmpty ? RefCountTable<[UInt8]>.none : self.bodies.insert(request.body)
         defer { self.bodies.release(entry: body) }
-        var stream = NewStream(
+        guard let fixed = self.fixedEntry(request.shared, request.credential) else { throw Self.unfit }
+        defer { self.releaseFixed(fixed) }
+        let stream = NewStream(
             lengths: request.valueLengths,
-            fixed: RefCountTable<[UInt8]>.none,
+            fixed: fixed,
             body: body,
             bodyCount: request.body.count,
             tag: tag,
@@ -47,8 +49,6 @@ extension HTTP2Session {
             responseLimit: responseLimit,
             isBulk: isBulk
         )
-        stream.fixed = try self.fixedFields(request.shared, request.credential)
-        defer { self.releaseFixed(stream.fixed) }
         let result: Result<Submission, WireError> = request.values.withUnsafeBufferPointer { values in
             guard self.mustHold(bodyCount: stream.bodyCount, isBulk: isBulk) else {
                 return self.open(stream, values, now: now)
@@ -126,11 +126,6 @@ extension HTTP2Session {
 
     private static func rethrow(_ result: Result<Submission, WireError>) throws(WireError) -> Submission {
         try result.get()
-    }
-
-    private func fixedFields(_ shared: HeaderBlock, _ credential: HeaderBlock?) throws(WireError) -> Int32 {
-        guard let entry = self.fixedEntry(shared, credential) else { throw Self.unfit }
-        return entry
     }
 
     /// Submits one request. Returns a `Result`, because closures do not propagate typed errors.

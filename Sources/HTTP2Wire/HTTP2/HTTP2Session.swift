@@ -66,7 +66,8 @@ package final class HTTP2Session {
     // `@exclusivity(unchecked)`: the session is confined to one event loop, and no access re-enters these properties.
     /// The bodies being sent.
     @exclusivity(unchecked) var bodies = RefCountTable<[UInt8]>()
-    /// The header blocks of requests whose HEADERS nghttp2 has not produced yet, including held requests.
+    /// The header blocks of recent requests, and of requests whose HEADERS nghttp2 has not produced yet, including held
+    /// requests.
     @exclusivity(unchecked) private var fixed = RefCountTable<FixedFields>()
     /// The entries of `fixed` that were used recently; each holds one use. Unchecked like `bodies`.
     @exclusivity(unchecked) private var recentFixed: [RecentFields] = []
@@ -129,7 +130,7 @@ package final class HTTP2Session {
 
     let memory = SessionMemory()
     private var session: OpaquePointer?
-    /// Client only. Unchecked like `bodies`.
+    /// Client only: encodes the header blocks of requests. Unchecked like `bodies`.
     @exclusivity(unchecked) private var encoder: HeaderEncoder
     /// Client only: HEADERS that nghttp2 has produced, with our header block. See `encodeHeaders`.
     @exclusivity(unchecked) private var headersFrame = HeadersFrame()
@@ -140,7 +141,7 @@ package final class HTTP2Session {
         self.role = role
         self.configuration = configuration
         self.encoder = HeaderEncoder(names: role == .client ? configuration.variableNames : [])
-        self.scratch = .allocate(capacity: 64)
+        self.scratch = .allocate(capacity: role == .server ? 64 : 0)
         self.scratch.initialize(repeating: nghttp2_nv())
         self.glitches = GlitchBudget(prefixCount: role == .server ? Int(NGHTTP2_CLIENT_MAGIC_LEN) : 0)
         self.results.reserveCapacity(64)
@@ -266,14 +267,14 @@ package final class HTTP2Session {
                 guard headers == nil else { throw Self.headersNotAlone }
                 return frame
             }
-            guard let headers, HeadersFrame.isOne(frame) else { throw Self.headersNotAlone }
+            guard let headers, HeadersFrame.isOneFrame(frame) else { throw Self.headersNotAlone }
             return headers
         }
         if let limit = self.announcedLimit, self.firstFrame == nil { return self.announce(limit, in: frame) }
         return frame
     }
 
-    private static let headersNotAlone = WireError(.invariantBroken, "nghttp2 has not returned HEADERS alone")
+    private static let headersNotAlone = WireError(.invariantBroken, "nghttp2 did not return exactly one HEADERS frame")
 
     private func announce(_ limit: UInt32, in frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         let copy = self.copy(of: frame, announcing: limit)
@@ -342,8 +343,8 @@ package final class HTTP2Session {
 
     func readPeerSettings(_ frame: UnsafePointer<nghttp2_frame>) {
         guard let session else { return }
-        // A frame may lower the table's size and raise it again, which the encoder must tell the peer (RFC 7541, section
-        // 4.2). nghttp2 keeps the smallest and the last value.
+        // A frame may lower the table's size and raise it again, and the encoder must announce both to the peer
+        // (RFC 7541, section 4.2). nghttp2 keeps the smallest and the last value.
         for index in 0..<capns_frame_settings_count(frame) {
             let setting = capns_frame_setting(frame, index)
             guard UInt32(bitPattern: setting.settings_id) == NGHTTP2_SETTINGS_HEADER_TABLE_SIZE.rawValue else {
@@ -360,13 +361,12 @@ package final class HTTP2Session {
 
     // MARK: Fields of a request
 
-    /// The header blocks that the requests of one kind share.
+    /// The header blocks that requests share.
     private struct FixedFields {
-        var shared: HeaderBlock
-        var credential: HeaderBlock?
+        var blocks: [HeaderBlock]
 
-        var count: Int { self.shared.lines.count + (self.credential?.lines.count ?? 0) }
-        var byteLimit: Int { self.shared.byteLimit + (self.credential?.byteLimit ?? 0) }
+        var count: Int { self.blocks.reduce(0) { $0 + $1.lines.count } }
+        var byteLimit: Int { self.blocks.reduce(0) { $0 + $1.byteLimit } }
     }
 
     /// Fields that are probably needed again. The blocks are compared by identity, which is safe because the entry
@@ -377,22 +377,23 @@ package final class HTTP2Session {
         var credential: ObjectIdentifier?
     }
 
-    /// The most fields that the requests of one kind share.
+    /// How many fields requests can share.
     private static let fixedFieldLimit = 60
-    /// How many kinds of requests can alternate without being encoded anew.
+    /// How many entries of `fixed` are kept for later requests, so that requests with different shared fields can
+    /// alternate without encoding them again.
     private static let recentLimit = 8
 
     /// The entry of the fields that a request shares with others.
     ///
-    /// - Returns: The entry, with one additional use that the caller must release; `nil` if there are too many fields, or
-    ///   if they are too long.
+    /// - Returns: The entry, with one additional use that the caller must release; `nil` if there are too many fields,
+    ///   or if they are too long.
     func fixedEntry(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
         let (sharedID, credentialID) = (ObjectIdentifier(shared), credential.map(ObjectIdentifier.init))
         for recent in self.recentFixed where recent.shared == sharedID && recent.credential == credentialID {
             self.fixed.retain(entry: recent.entry)
             return recent.entry
         }
-        let fields = FixedFields(shared: shared, credential: credential)
+        let fields = FixedFields(blocks: [shared, credential].compactMap { $0 })
         guard fields.count <= Self.fixedFieldLimit, fields.byteLimit <= StreamTable.headerBlockLimit else { return nil }
         let entry = self.fixed.insert(fields)
         self.fixed.retain(entry: entry)
@@ -422,7 +423,7 @@ package final class HTTP2Session {
         let fixed = self.streams[index].fixed
         guard let values = self.streams[index].values else { return }
         let lengths = values.lengths
-        // Avoid reading `fixed`: that retains the blocks, whose reference counts other threads change, too.
+        // Read `fixed` only if it is needed: that retains blocks, whose reference counts other threads change, too.
         let sharedLimit = self.encoder.sharedCount(of: fixed) ?? self.fixed[fixed]?.byteLimit ?? 0
         let limit = sharedLimit + self.encoder.namesLimit + lengths.wideSum
         self.headersFrame.make(streamID: self.streams[index].streamID, flags: flags, limit: limit) {
@@ -430,7 +431,7 @@ package final class HTTP2Session {
                 values.start,
                 lengths,
                 entry: fixed,
-                { [self.fixed[fixed]?.shared, self.fixed[fixed]?.credential].compactMap { $0 } },
+                { self.fixed[fixed]?.blocks ?? [] },
                 to: $0
             )
         }

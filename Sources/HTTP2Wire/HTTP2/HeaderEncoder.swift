@@ -87,7 +87,7 @@ struct HeaderEncoder {
         guard index < self.names.count, self.names[index].name.count == name.count, let base = name.baseAddress else {
             return false
         }
-        return self.names[index].name.withUnsafeBufferPointer { memcmp($0.baseAddress ?? base, base, name.count) == 0 }
+        return memcmp(self.names[index].name, base, name.count) == 0
     }
 
     // MARK: Blocks

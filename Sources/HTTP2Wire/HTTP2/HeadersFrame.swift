@@ -75,7 +75,7 @@ struct HeadersFrame: ~Copyable {
     }
 
     /// Whether the bytes are one whole frame.
-    static func isOne(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    static func isOneFrame(_ bytes: UnsafeRawBufferPointer) -> Bool {
         bytes.count >= Self.headSize
             && bytes.count - Self.headSize == Int(bytes[0]) << 16 | Int(bytes[1]) << 8 | Int(bytes[2])
     }

@@ -8,8 +8,9 @@ import CAPNSNghttp2
     import Darwin
 #endif
 
-/// The memory allocator of one `nghttp2_session`. It keeps freed blocks by size and reuses them, without the locking
-/// and merging of a general allocator. nghttp2 requests six blocks per request, always in the same few sizes.
+/// The memory allocator of one `nghttp2_session` and of the values of its requests. It keeps freed blocks by size and
+/// reuses them, without the locking and merging of a general allocator. A request needs a handful of blocks, always in
+/// the same few sizes.
 ///
 /// Confined to the session's event loop. It keeps no further block of a size that has reached `keptBytes`, and frees
 /// everything with the session.

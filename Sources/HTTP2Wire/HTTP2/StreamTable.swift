@@ -18,7 +18,8 @@ final class StreamTable {
     struct Entry {
         /// 0 means that the entry is free.
         var streamID: Int32 = 0
-        /// The fields that the request shares with others, until HEADERS are written. An entry of the session's `fixed`.
+        /// The fields that the request shares with others, until HEADERS are written: an entry of the session's
+        /// `fixed`.
         var fixed: Int32 = -1
         /// The other fields, until HEADERS are written.
         var values: RequestValues?

@@ -14,7 +14,7 @@ struct FirstPushComparison {
 
     /// Of a process, in milliseconds.
     private struct Stages {
-        /// From the start of the process to `main`.
+        /// From the start of the process to `main`. Includes `taskset`, which pins the process (as that of curl).
         var load: Double
         /// From `main` until the connection is ready. Includes reading the key, TLS and the server's SETTINGS.
         var connect: Double
@@ -51,8 +51,8 @@ struct FirstPushComparison {
                 curls.append(curl)
             }
         }
-        let (total, curl) = (Self.median(ours.map(\.total)), Self.median(curls))
-        let parts = [Self.median(ours.map(\.load)), Self.median(ours.map(\.connect)), Self.median(ours.map(\.push))]
+        let (total, curl) = (median(ours.map(\.total)), median(curls))
+        let parts = [median(ours.map(\.load)), median(ours.map(\.connect)), median(ours.map(\.push))]
         return [
             GoalResult(
                 name: "a process that sends one push / the same by curl",
@@ -107,9 +107,5 @@ struct FirstPushComparison {
             throw ProcessError("curl ended with status \(status) and printed '\(line)'")
         }
         return Double(MonotonicTime.microseconds() - start) / 1000
-    }
-
-    private static func median(_ values: [Double]) -> Double {
-        values.isEmpty ? 0 : values.sorted()[values.count / 2]
     }
 }

@@ -36,8 +36,8 @@ struct SoakVerdict: Sendable {
         if let most = late.map(\.otherDescriptors).max(), most > descriptors + Self.descriptorGrowth {
             faults.append("descriptors other than those of connections grew from \(descriptors) to \(most)")
         }
-        let delay = Self.median(early.map(\.loopDelayP99))
-        let lateDelay = Self.median(late.map(\.loopDelayP99))
+        let delay = median(early.map(\.loopDelayP99))
+        let lateDelay = median(late.map(\.loopDelayP99))
         if lateDelay > 2 * delay + Self.delayGrowth {
             faults.append(
                 "the event loops' delay grew from \(decimal(delay, places: 2)) to \(decimal(lateDelay, places: 2)) ms"
@@ -77,15 +77,9 @@ struct SoakVerdict: Sendable {
         _ value: (SoakRow) -> Int,
         limit: Int
     ) {
-        let growth = Self.median(late.map { Double(value($0)) }) - Self.median(early.map { Double(value($0)) })
+        let growth = median(late.map { Double(value($0)) }) - median(early.map { Double(value($0)) })
         if growth > Double(limit) {
             faults.append("\(name) grew by \(Int(growth) / 1024) KiB; \(limit / 1024) KiB are allowed")
         }
-    }
-
-    private static func median(_ values: [Double]) -> Double {
-        let sorted = values.sorted()
-        guard let middle = sorted.indices.contains(sorted.count / 2) ? sorted[sorted.count / 2] : nil else { return 0 }
-        return middle
     }
 }

@@ -6,17 +6,17 @@ import ArgumentParser
     import Foundation
 #endif
 
-/// Many runs, one thing varied: a file of figures and a chart each.
+/// Sweeps: runs in which one thing varies. Each sweep writes a file of figures and its charts.
 struct Sweep: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Varies one thing and writes the figures (JSON) and a chart (SVG).",
+        abstract: "Varies one thing and writes the figures (JSON) and charts (SVG).",
         discussion: """
             pool-size: throughput by connections, for some numbers of pushes in flight. connections, apps, in-flight: \
-            CPU time of a push and memory by connections, by apps of a group, by pushes in flight. payload, rtt: the \
-            same and throughput by payload size and round-trip time. The server delays its responses; under \
-            .ci/network-namespaces, a router delays the packets instead. load: latency by offered load, up to what \
-            single sends get through. Each run is a process of its own, beside a simulator in \
-            another one, each on a core of its own where that is sensible.
+            CPU time per push and peak memory, by connections, by apps of a group, and by pushes in flight. payload, \
+            rtt: throughput, CPU time per push and peak memory, by payload size and by round-trip time. For rtt, the \
+            simulator delays its responses; under .ci/network-namespaces, a router delays each packet instead. load: \
+            latency by offered load, up to the rate that single sends reach. Each run is a process of its own, beside \
+            a simulator in another one, each on a core of its own where that is sensible.
             """
     )
 
@@ -26,7 +26,7 @@ struct Sweep: ParsableCommand {
     @Option(help: ArgumentHelp("About how long each run may take.", valueName: "SECONDS"))
     var seconds = 2.0
 
-    @Option(help: ArgumentHelp("Where to write NAME.json and NAME.svg.", valueName: "DIRECTORY"))
+    @Option(help: ArgumentHelp("Where to write NAME.json, NAME.svg, NAME-cost.svg and so on.", valueName: "DIRECTORY"))
     var output = "."
 
     func validate() throws {

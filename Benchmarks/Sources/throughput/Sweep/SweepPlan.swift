@@ -30,11 +30,16 @@ struct SweepPlan: Sendable {
         /// The values of a run that are drawn, each with the name of its series; the point's own name if that is empty.
         var values: @Sendable (RunFigures) -> [(series: String, y: Double)]
 
-        static func cost(by what: String) -> Drawing {
+        static func cost(
+            by what: String,
+            suffix: String = "-cost",
+            isYLogarithmic: Bool = false
+        ) -> Drawing {
             Drawing(
-                suffix: "-cost",
+                suffix: suffix,
                 title: "Cost of a push by \(what)",
-                yLabel: "µs of CPU per push"
+                yLabel: "µs of CPU per push",
+                isYLogarithmic: isYLogarithmic
             ) { [("", $0.cpuMicrosecondsPerPush)] }
         }
 
@@ -65,20 +70,26 @@ struct SweepPlan: Sendable {
     /// The bytes of the sample notification.
     private static let samplePayload = 148
 
-    /// Pushes that take about so long.
+    /// A run with as many pushes as take about so long.
     ///
-    /// - Parameter window: how many pushes the send window of a connection admits in each round trip.
-    private static func pushes(
-        _ seconds: Double,
-        inFlight: Int,
-        poolSize: Int = 1,
-        server: ServerBehaviour,
+    /// - Parameters:
+    ///   - run: the run; its `pushes` are replaced.
+    ///   - window: how many pushes the send window of a connection admits in each round trip.
+    private static func point(
+        _ series: String,
+        _ x: Double,
+        _ run: Run,
+        on server: ServerBehaviour,
+        seconds: Double,
         window: Double = .infinity
-    ) -> Int {
+    ) -> Point {
         // Bulk work leaves a fifth of the streams to others.
         let perConnection = min(Double(server.streamLimit) * 0.8, window)
-        let perSecond = min(Double(inFlight), Double(poolSize) * perConnection) / (server.rtt / 1000 + 0.0002)
-        return max(500, Int(min(perSecond, ceiling) * seconds))
+        let inFlight = min(Double(run.inFlight ?? 1), Double(run.poolSize) * perConnection)
+        let perSecond = inFlight / (server.rtt / 1000 + 0.0002)
+        var run = run
+        run.pushes = max(500, Int(min(perSecond, ceiling) * seconds))
+        return Point(series: series, x: x, server: server, run: run)
     }
 
     private static func server(rtt: Double = 0, streamLimit: Int = 1000) -> ServerBehaviour {
@@ -112,11 +123,7 @@ struct SweepPlan: Sendable {
     ) -> [Point] {
         let server = server()
         return modes.flatMap { mode in
-            values.map { value in
-                var run = run(mode, value)
-                run.pushes = pushes(seconds, inFlight: run.inFlight ?? 1, server: server)
-                return Point(series: mode.rawValue, x: Double(value), server: server, run: run)
-            }
+            values.map { point(mode.rawValue, Double($0), run(mode, $0), on: server, seconds: seconds) }
         }
     }
 
@@ -125,17 +132,11 @@ struct SweepPlan: Sendable {
         var points: [Point] = []
         for inFlight in [100, 500, 2000] {
             for size in [1, 2, 4, 8, 16] {
-                let pushes = pushes(seconds, inFlight: inFlight, poolSize: size, server: server)
-                let run = Run(pushes: pushes, inFlight: inFlight, poolSize: size)
-                points.append(
-                    Point(
-                        series: "\(Axis.label(Double(inFlight))) in flight",
-                        x: Double(size),
-                        server: server,
-                        run: run,
-                        isClientPinned: false
-                    )
-                )
+                let run = Run(pushes: 0, inFlight: inFlight, poolSize: size)
+                let name = "\(Axis.label(Double(inFlight))) in flight"
+                var point = point(name, Double(size), run, on: server, seconds: seconds)
+                point.isClientPinned = false
+                points.append(point)
             }
         }
         return SweepPlan(
@@ -193,11 +194,7 @@ struct SweepPlan: Sendable {
             xLabel: "pushes in flight",
             points: points,
             drawings: [
-                Drawing(title: "Cost of a push by pushes in flight", yLabel: "µs of CPU per push", isYLogarithmic: true)
-                {
-                    [("", $0.cpuMicrosecondsPerPush)]
-                },
-                .memory(by: "pushes in flight"),
+                .cost(by: "pushes in flight", suffix: "", isYLogarithmic: true), .memory(by: "pushes in flight"),
             ],
             note: """
                 One push alone pays for a write, a read and several wake-ups; from 100 on, many pushes share them. \
@@ -226,29 +223,25 @@ struct SweepPlan: Sendable {
     }
 
     private static func rtt(_ seconds: Double) -> SweepPlan {
+        let isRouted = RoutedNetwork.isAvailable
         var points: [Point] = []
         for size in [1, 4] {
             for rtt in [0.0, 2, 5, 10, 20, 50, 100, 200] {
-                var server = server(rtt: rtt)
-                let inFlight = 4000
-                // The server refills the window of a network in steps of 32 KiB. One that only delays its responses
-                // refills it before.
-                let window = RoutedNetwork.isAvailable && rtt > 0 ? 32_768 / Double(samplePayload) : .infinity
-                let pushes = pushes(seconds, inFlight: inFlight, poolSize: size, server: server, window: window)
-                if RoutedNetwork.isAvailable { server.rtt = 0 }
-                points.append(
-                    Point(
-                        series: size == 1 ? "1 connection" : "\(size) connections",
-                        x: rtt,
-                        server: server,
-                        run: Run(pushes: pushes, inFlight: inFlight, poolSize: size),
-                        isClientPinned: false,
-                        routedRoundTrip: RoutedNetwork.isAvailable ? rtt : nil
-                    )
-                )
+                // Behind a router, the server returns the window in steps of 32 KiB, one in each round trip. A server
+                // that only delays its responses returns it without that delay.
+                let window = isRouted && rtt > 0 ? 32_768 / Double(samplePayload) : .infinity
+                let run = Run(pushes: 0, inFlight: 4000, poolSize: size)
+                let name = size == 1 ? "1 connection" : "\(size) connections"
+                var point = point(name, rtt, run, on: server(rtt: rtt), seconds: seconds, window: window)
+                point.isClientPinned = false
+                if isRouted {
+                    point.server.rtt = 0
+                    point.routedRoundTrip = rtt
+                }
+                points.append(point)
             }
         }
-        let delay = RoutedNetwork.isAvailable ? "a router delays each packet" : "the server delays each response"
+        let delay = isRouted ? "a router delays each packet" : "the server delays each response"
         return SweepPlan(
             kind: .rtt,
             subtitle: "bulk, one prepared payload; 1,000 streams a connection, of which bulk uses 800; \(delay)",
@@ -257,7 +250,7 @@ struct SweepPlan: Sendable {
             drawings: [
                 .throughput(by: "round-trip time"), .cost(by: "round-trip time"), .memory(by: "round-trip time"),
             ],
-            note: RoutedNetwork.isAvailable
+            note: isRouted
                 ? """
                 At round trips above a few milliseconds, the send window limits a connection: the server returns about \
                 32 KiB of it in each round trip ([Tuning](Tuning.md)). So throughput falls as the round trip grows; \
