@@ -90,10 +90,10 @@ struct Page: ParsableCommand {
         Each goal is measured in processes of its own; peak memory is that of the whole process. Most of an idle \
         pool's resident set are pages of the program's and the libraries' files (Swift, Foundation, OpenSSL). \
         Processes share these pages, and the system maps sixteen pages when a process touches one. For the latency at \
-        half load, the run with the lowest p99 of seven counts. In the comparison with curl, the time until `main` is \
-        that in which the system loads Swift's libraries. About a third of the time from `main` until the client is \
-        connected goes into looking for the machine's trust roots. curl does not look for them, because `--cacert` \
-        names its only root.
+        half load, the run with the lowest p99 of seven counts (of up to 21 while the goal is missed). In the \
+        comparison with curl, the time until `main` is that in which the system loads Swift's libraries. About a \
+        third of the time from `main` until the client is connected goes into looking for the machine's trust roots. \
+        curl does not look for them, because `--cacert` names its only root.
         """
 
     private static let instructionsText = """
