@@ -53,12 +53,17 @@ public final class BulkControl: Sendable {
 
     /// The progress of the run.
     ///
-    /// `outcomes` is always exact: it counts every outcome that the consumer has received. The other values are updated
-    /// each time the consumer has taken all available outcomes, and are exact once the run has ended.
+    /// `outcomes` and `completedPrefix` are always exact: they count every outcome that the consumer has received, and
+    /// every element that it has moved past. The other values are updated each time the consumer has taken all
+    /// available outcomes, and are exact once the run has ended.
     public var progress: BulkProgress {
         self.state.withLock { state in
             var progress = state.progress
-            if let given = state.given { progress.outcomes = given.summary }
+            if let given = state.given {
+                // The prefix first: it never counts an element whose outcome is not counted yet.
+                progress.completedPrefix = given.completedPrefix
+                progress.outcomes = given.summary
+            }
             return progress
         }
     }

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Counts the outcomes that the consumer of a bulk call receives, for readers in other tasks.
+/// Counts the outcomes that the consumer of a bulk call receives, and the elements that it is done with, for readers in
+/// other tasks.
 ///
 /// Only the consumer counts, so a load and a store replace an atomic addition.
 package final class GivenOutcomes: Sendable {
@@ -9,6 +10,7 @@ package final class GivenOutcomes: Sendable {
     private let notProcessed = Atomic<Int>(0)
     private let notSent = Atomic<Int>(0)
     private let unknown = Atomic<Int>(0)
+    private let prefix = Atomic<Int>(0)
     /// The parts that change rarely: `stopped` and `rejections`.
     private let rest = Mutex(BulkSummary())
 
@@ -27,6 +29,11 @@ package final class GivenOutcomes: Sendable {
         case .unknown: Self.addOne(to: self.unknown)
         }
     }
+
+    /// Records that the consumer is done with this many elements at the start of the input.
+    package func complete(_ count: UInt64) { self.prefix.store(Int(clamping: count), ordering: .releasing) }
+
+    package var completedPrefix: Int { self.prefix.load(ordering: .acquiring) }
 
     private static func addOne(to counter: borrowing Atomic<Int>) {
         counter.store(counter.load(ordering: .relaxed) &+ 1, ordering: .relaxed)

@@ -17,8 +17,6 @@ package final class PlainBulkRun: BulkEngine {
     private var freeIndices: [Int] = []
     private var indexCount = 0
     private var inFlight = 0
-    private var ready: [Delivery] = []
-    private var readyPosition = 0
     private var isInputClosed = false
     private var isInputOver = false
     private var isCancellationHandled = false
@@ -26,13 +24,7 @@ package final class PlainBulkRun: BulkEngine {
     private var nextBegin = ContinuousClock.now
     private var rate: PushRate?
     private var isSenderShuttingDown = false
-    /// The number that the control gave this run; 0 before it starts.
-    private var run = 0
-    private var progress = BulkProgress()
-    private let given = GivenOutcomes()
-    private var prefix = CompletedPrefix()
-    /// The element whose outcome the consumer received last, until it requests the next one.
-    private var handedOut: UInt64?
+    private var consumer: BulkConsumer
 
     private struct Delivery: Sendable {
         var index: Int
@@ -46,6 +38,7 @@ package final class PlainBulkRun: BulkEngine {
         self.source = source
         self.options = options
         self.control = control
+        self.consumer = BulkConsumer(control)
     }
 
     deinit {
@@ -59,48 +52,36 @@ package final class PlainBulkRun: BulkEngine {
     }
 
     package func takeReady() -> (index: Int, outcome: PushOutcome)? {
-        if let done = self.handedOut {
-            self.handedOut = nil
-            self.prefix.complete(done)
-        }
-        guard self.readyPosition < self.ready.count else { return nil }
-        let delivery = self.ready[self.readyPosition]
-        self.readyPosition += 1
-        self.handedOut = delivery.sequence
+        guard let delivery = self.consumer.take() else { return nil }
         self.freeIndices.append(delivery.index)
-        self.given.count(delivery.outcome)
-        return (delivery.index, delivery.outcome)
+        return delivery
     }
 
     package func next() async -> (index: Int, outcome: PushOutcome)? {
-        if self.run == 0 {
-            self.run = self.control.begin(self.given)
+        if !self.consumer.hasBegun {
+            self.consumer.begin()
             self.control.listeners.add(self.results) { [results] in results.signal() }
         }
         while true {
             if let delivery = self.takeReady() { return delivery }
-            self.ready.removeAll(keepingCapacity: true)
-            self.readyPosition = 0
             self.takeResults()
             let wakeUp = self.pullElements()
             self.report()
-            guard self.ready.isEmpty else { continue }
+            guard self.consumer.isEmpty else { continue }
             if self.isInputOver, self.inFlight == 0 { return nil }
             await self.wait(until: wakeUp)
         }
     }
 
     private func report() {
-        self.progress.unfinished = self.inFlight
-        self.progress.outcomes = self.given.summary
-        self.progress.completedPrefix = Int(clamping: self.prefix.count)
-        self.control.report(self.progress, of: self.run)
+        self.consumer.progress.unfinished = self.inFlight
+        self.consumer.report()
     }
 
     private func takeResults() {
         let deliveries = self.results.take()
         self.inFlight -= deliveries.count
-        self.ready += deliveries
+        for delivery in deliveries { self.consumer.add(delivery.index, delivery.sequence, delivery.outcome) }
         if deliveries.contains(where: { $0.outcome.error?.code == .shuttingDown }) { self.isSenderShuttingDown = true }
     }
 
@@ -111,7 +92,7 @@ package final class PlainBulkRun: BulkEngine {
         while true {
             // An input may take a while: apply any changed order to the next element.
             let orders = self.readOrders()
-            if self.isInputOver || self.inFlight + self.ready.count >= self.options.maxInFlight { return nil }
+            if self.isInputOver || self.inFlight + self.consumer.count >= self.options.maxInFlight { return nil }
             // Elements that the input had read before it was closed are still pulled.
             if !self.isInputClosed {
                 if orders.isPaused { return nil }
@@ -142,7 +123,7 @@ package final class PlainBulkRun: BulkEngine {
     private func pullOne() -> Bool {
         let index = self.freeIndices.popLast() ?? self.indexCount
         if index == self.indexCount { self.indexCount += 1 }
-        let sequence = UInt64(self.progress.pulled)
+        let sequence = UInt64(self.consumer.progress.pulled)
         switch self.source.pull(index, 1) {
         case .later:
             self.freeIndices.append(index)
@@ -152,7 +133,7 @@ package final class PlainBulkRun: BulkEngine {
             self.isInputOver = true
             return false
         case .invalid(let error):
-            self.ready.append(Delivery(index: index, sequence: sequence, outcome: .failed(error)))
+            self.consumer.add(index, sequence, .failed(error))
         case .push(_, _, let id) where self.isCancellationHandled:
             let error = PushError(
                 code: .cancelled,
@@ -160,7 +141,7 @@ package final class PlainBulkRun: BulkEngine {
                 apnsID: id,
                 message: "the sending task was cancelled"
             )
-            self.ready.append(Delivery(index: index, sequence: sequence, outcome: .failed(error)))
+            self.consumer.add(index, sequence, .failed(error))
         case .push(let push, let token, let id):
             self.inFlight += 1
             let options = DeliveryOptions(deadline: self.options.deadline, apnsID: id, lane: self.options.lane)
@@ -169,7 +150,7 @@ package final class PlainBulkRun: BulkEngine {
                 results.put(Delivery(index: index, sequence: sequence, outcome: outcome))
             }
         }
-        self.progress.pulled += 1
+        self.consumer.progress.pulled += 1
         return true
     }
 

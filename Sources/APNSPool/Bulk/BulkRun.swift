@@ -56,8 +56,6 @@ final class BulkRun: BulkEngine {
     private var isShutdownHandled = false
     private var isOver = false
 
-    @exclusivity(unchecked) private var ready: [(index: Int, sequence: UInt64, outcome: PushOutcome)] = []
-    private var readyPosition = 0
     @exclusivity(unchecked) private var tally = AcceptedTally()
     /// Nil if tracing is off.
     private var span: BulkSpan?
@@ -67,19 +65,14 @@ final class BulkRun: BulkEngine {
     private var breaker: MassRejectionBreaker
     private var hasTrippedBreaker = false
     private let control: BulkControl
-    /// The number that `control.begin` gave this run; 0: not begun.
-    private var run = 0
     private var ordersVersion = -1
-    @exclusivity(unchecked) private var progress = BulkProgress()
-    private let given = GivenOutcomes()
-    @exclusivity(unchecked) private var prefix = CompletedPrefix()
-    /// The element whose outcome the consumer is processing, until it asks for the next one.
-    private var handedOut: UInt64?
+    @exclusivity(unchecked) private var consumer: BulkConsumer
 
     init(_ context: SendContext, _ source: BulkSource, _ options: BulkOptions, _ control: BulkControl) {
         self.context = context
         self.options = options
         self.control = control
+        self.consumer = BulkConsumer(control)
         self.source = source
         self.breaker = MassRejectionBreaker(limits: options.massRejection ?? context.configuration.massRejection)
         self.machine = BulkMachine(maxInFlight: options.maxInFlight)
@@ -105,17 +98,9 @@ final class BulkRun: BulkEngine {
     /// Returns an outcome that is already available, with the index of its element. The next call of `next()` may reuse
     /// the index.
     func takeReady() -> (index: Int, outcome: PushOutcome)? {
-        if let done = self.handedOut {
-            self.handedOut = nil
-            self.prefix.complete(done)
-        }
-        guard self.readyPosition < self.ready.count else { return nil }
-        let delivery = self.ready[self.readyPosition]
-        self.readyPosition += 1
-        self.handedOut = delivery.sequence
+        guard let delivery = self.consumer.take() else { return nil }
         self.pushes.release(delivery.index)
-        self.given.count(delivery.outcome)
-        return (delivery.index, delivery.outcome)
+        return delivery
     }
 
     /// Returns the next outcome; nil at the end.
@@ -129,8 +114,6 @@ final class BulkRun: BulkEngine {
                 self.pendingCheckout?.route.probe?.end()
                 return delivery
             }
-            self.ready.removeAll(keepingCapacity: true)
-            self.readyPosition = 0
             if self.isOver { return nil }
             if !self.hasEntered { self.enter() }
             if !self.isOver { await self.performRound() }
@@ -145,7 +128,7 @@ final class BulkRun: BulkEngine {
     private func enter() {
         self.hasEntered = true
         if self.context.lifecycle.enter(.bulk) {
-            self.run = self.control.begin(self.given)
+            self.consumer.begin()
             self.span = self.context.monitor.tracing.bulk()
             self.control.listeners.add(self.collector) { [collector] in collector.signal() }
             self.context.lifecycle.listeners.add(self.collector) { [collector] in collector.signal() }
@@ -157,12 +140,10 @@ final class BulkRun: BulkEngine {
     }
 
     private func reportProgress() {
-        self.progress.unfinished = self.machine.unfinished
-        self.progress.outcomes = self.given.summary
-        self.progress.completedPrefix = Int(clamping: self.prefix.count)
-        self.progress.hold = self.machine.hold?.error
-        self.control.report(self.progress, of: self.run)
-        self.span?.note(self.progress)
+        self.consumer.progress.unfinished = self.machine.unfinished
+        self.consumer.progress.hold = self.machine.hold?.error
+        self.consumer.report()
+        self.span?.note(self.consumer.progress)
         self.tally.flush(to: self.context.monitor.pushes)
     }
 
@@ -188,10 +169,10 @@ final class BulkRun: BulkEngine {
                 return await self.checkOut(count, deadline)
             case .wait(let instant):
                 // Outcomes are delivered first.
-                if self.ready.isEmpty { await self.wait(until: instant) }
+                if self.consumer.isEmpty { await self.wait(until: instant) }
                 return
             case .finish:
-                if self.ready.isEmpty { self.finish() }
+                if self.consumer.isEmpty { self.finish() }
                 return
             }
         }
@@ -424,7 +405,7 @@ final class BulkRun: BulkEngine {
     /// Pulls one element. Returns false if there was none.
     private func pullOne(room: Int) -> Bool {
         let index = self.pushes.takeIndex()
-        let sequence = UInt64(self.progress.pulled)
+        let sequence = UInt64(self.consumer.progress.pulled)
         switch self.source.pull(index, room) {
         case .later:
             self.pushes.release(index)
@@ -436,7 +417,7 @@ final class BulkRun: BulkEngine {
             return false
         case .invalid(let error):
             self.context.monitor.pushes.count(.failed(error), PushCounters.otherType)
-            self.ready.append((index, sequence, .failed(error)))
+            self.consumer.add(index, sequence, .failed(error))
             self.machine.pulledInvalid()
         case .push(let push, let token, let id):
             // The deadline starts after the input has returned the element, because an input may block.
@@ -449,7 +430,7 @@ final class BulkRun: BulkEngine {
             )
             self.machine.pulled(index, deadline: deadline)
         }
-        self.progress.pulled += 1
+        self.consumer.progress.pulled += 1
         return true
     }
 
@@ -479,7 +460,7 @@ final class BulkRun: BulkEngine {
         self.machine.receivedResponse()
         self.tokenWorks(pending.token)
         let receipt = item.result.receipt(id: pending.history.id, attempts: pending.history.attempts + 1)
-        self.ready.append((item.index, pending.sequence, .accepted(receipt)))
+        self.consumer.add(item.index, pending.sequence, .accepted(receipt))
     }
 
     private func learn(from end: AttemptEnd, _ index: Int) {
@@ -528,7 +509,7 @@ final class BulkRun: BulkEngine {
         case .finish(let outcome):
             self.context.monitor.reportOutcome(outcome, pending.push, pending.token)
             self.pushes[index] = nil
-            self.ready.append((index, pending.sequence, outcome))
+            self.consumer.add(index, pending.sequence, outcome)
         case .retry(let delay):
             self.pushes[index] = pending
             self.machine.resend(

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import APNSModel
+import APNSTesting
 import SupervisedPool
 import Synchronization
 import TestSupport
@@ -316,6 +317,44 @@ struct BulkControlTests {
             }
             #expect(deliveries.control.progress.completedPrefix == 200)
         }
+    }
+
+    @Test(
+        "The completed prefix counts every element that the caller has moved past, also while the call waits",
+        arguments: [false, true]
+    )
+    func prefixWhileTheCallWaits(isPaused: Bool) async throws {
+        try await withServer { client, _ in
+            try await expectPrefixOfTen(of: client, isPaused: isPaused)
+        }
+        // A sender without an engine of its own.
+        try await expectPrefixOfTen(of: RecordingPushSender(), isPaused: isPaused)
+    }
+
+    /// Receives ten outcomes and requests the next one, for which there is no element.
+    private func expectPrefixOfTen(of sender: some PushSender, isPaused: Bool) async throws {
+        let (rows, row) = AsyncStream<Int>.makeStream()
+        for number in 0..<10 { row.yield(number) }
+        let control = BulkControl()
+        let options = BulkOptions(control: control)
+        let consumer = Task { @Sendable in
+            var count = 0
+            for await _ in sender.deliveries(
+                of: samplePush(),
+                to: rows,
+                token: { DeviceToken.sample($0) },
+                options: options
+            ) {
+                count += 1
+                if count == 10, isPaused { control.pause() }
+            }
+            return count
+        }
+        await until { control.progress.completedPrefix == 10 }
+        #expect(control.progress.completedPrefix == 10 && control.progress.outcomes.accepted == 10)
+        row.finish()
+        control.resume()
+        #expect(await consumer.value == 10)
     }
 }
 
