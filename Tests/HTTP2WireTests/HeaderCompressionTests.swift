@@ -56,7 +56,7 @@ struct HeaderCompressionTests {
         #expect(self.blocks(script).map(\.last) == Array(repeating: .init(form: .literalNever, index: 23), count: 2))
     }
 
-    @Test func aRequestWithoutAPathIsAnInternalError() throws {
+    @Test func aRequestWithoutAPathIsRefused() throws {
         let script = try FrameScript()
         let request = HTTP2Request(
             shared: HTTP2Request.testFields,
@@ -65,10 +65,8 @@ struct HeaderCompressionTests {
             valueLengths: .zero,
             body: []
         )
-        let error = #expect(throws: WireError.self) {
-            try script.client.submit(request, tag: 1, deadline: .distantFuture, now: script.now)
-        }
-        #expect(error?.code == .invariantBroken)
+        let submission = try script.client.submit(request, tag: 1, deadline: .distantFuture, now: script.now)
+        #expect(submission == .refused(.faulty))
         #expect(script.client.openCount == 0 && script.client.streams.count == 0)
     }
 }

@@ -106,6 +106,7 @@ struct PathCheckTests {
         link.submit(1...1, within: .milliseconds(500))
         link.submit(2...3, within: .seconds(30))
         link.connection.cancel(tag: 2)
+        link.connection.flush()
         #expect(link.delegate.events.last == .finished([Ended(2, .notSent, .cancelled)]))
         link.loop.advanceTime(by: .milliseconds(500))
         #expect(link.delegate.events.last == .finished([Ended(1, .notSent, .deadline)]))

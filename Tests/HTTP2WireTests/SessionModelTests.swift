@@ -96,7 +96,7 @@ struct SessionModelTests {
                 deadline: .uptimeNanoseconds(UInt64(deadline)),
                 isBulk: world.number(0...1) == 0
             )
-            #expect(result == (!world.isGoingAway && open < world.limit ? .accepted : .noCapacity))
+            #expect(result == (!world.isGoingAway && open < world.limit ? .accepted : .refused(.noCapacity)))
             if result == .accepted { world.unwritten.append(Stream(tag: tag, deadline: deadline)) }
         case 7...9:
             world.write(world.number(1...6))

@@ -151,6 +151,25 @@ struct SessionStoryTests {
 
     // MARK: Resets
 
+    @Test("A request whose deadline has passed is not written", arguments: [false, true])
+    func lateRequests(isBatch: Bool) throws {
+        let script = try FrameScript()
+        if isBatch {
+            var batch = RequestBatch(shared: HTTP2Request.testFields, credential: nil, body: [], isBulk: true)
+            for deadline in [script.now, script.now + .seconds(1)] {
+                let request = HTTP2Request.test(path: "/3/device/00", id: "", body: "")
+                batch.values += request.values
+                batch.entries.append(.init(valueLengths: request.valueLengths, body: [], deadline: deadline))
+            }
+            _ = script.client.submit(batch, firstTag: 1, now: script.now)
+        } else {
+            #expect(try script.submit(1, deadline: script.now) == .refused(.deadline))
+            #expect(try script.submit(2, deadline: script.now + .seconds(1)) == .accepted)
+        }
+        #expect(script.write().filter { $0.kind == .headers }.count == 1)
+        #expect(script.take() == (isBatch ? [Ended(1, .notSent, .deadline)] : []))
+    }
+
     @Test func onlyRefusedStreamsCountAsNotProcessed() throws {
         let script = try FrameScript()
         for tag in 1...4 { try script.submit(UInt64(tag)) }
@@ -188,7 +207,7 @@ struct SessionStoryTests {
                 Ended(3, .notProcessed, .goAway), Ended(4, .notSent, .goAway), Ended(5, .notSent, .goAway),
             ]
         )
-        #expect(try script.submit(6) == .noCapacity)
+        #expect(try script.submit(6) == .refused(.noCapacity))
         #expect(!script.write().contains { $0.kind == .headers })
         try script.server(.headers(1, status: 200, end: true), .reset(3, .cancel))
         #expect(script.take() == [Ended(1, .response, .responded), Ended(2, .unknown, .reset(.cancel))])
@@ -217,7 +236,7 @@ struct SessionStoryTests {
         try script.server(.goAway(.max))
         #expect(script.take() == [Ended(2, .notSent, .goAway)])
         #expect(!script.client.hasCapacity)
-        #expect(try script.submit(3) == .noCapacity)
+        #expect(try script.submit(3) == .refused(.noCapacity))
         #expect(script.write().isEmpty)
         try script.server(.goAway(1), .headers(1, status: 200, end: true))
         #expect(script.take() == [Ended(1, .response, .responded)])
@@ -259,12 +278,12 @@ struct SessionStoryTests {
 
     @Test func nothingIsSubmittedBeforeSettingsOrAtTheLimit() throws {
         let script = try FrameScript(limit: nil)
-        #expect(try script.submit(1) == .noCapacity)
+        #expect(try script.submit(1) == .refused(.noCapacity))
         script.write()
         try script.server(.settings(maxConcurrentStreams: 1))
         #expect(script.client.events == [.settings(maxConcurrentStreams: 1)])
         #expect(try script.submit(2) == .accepted)
-        #expect(try script.submit(3) == .noCapacity)
+        #expect(try script.submit(3) == .refused(.noCapacity))
         #expect(script.write().filter { $0.kind == .headers }.count == 1)
     }
 
@@ -337,7 +356,7 @@ struct SessionStoryTests {
         try script.client.setNextStreamID(.max)
         #expect(script.client.isNearlyExhausted)
         #expect(try script.submit(1) == .accepted)
-        #expect(try script.submit(2) == .noCapacity)
+        #expect(try script.submit(2) == .refused(.noCapacity))
         #expect(script.write().filter { $0.kind == .headers }.map(\.streamID) == [.max])
         try script.server(.headers(.max, status: 200, end: true))
         #expect(script.take() == [Ended(1, .response, .responded)])

@@ -89,7 +89,7 @@ struct SocketTests {
 
     @Test func aPeerThatResumesReadingReceivesEverything() async throws {
         let server = try await EchoServer.start(session: { $0.maxConcurrentStreams = 10_000 })
-        let relay = try await StallingRelay.start(to: server.port)
+        let relay = try await TCPRelay.start(to: server.port)
         let probe = ConnectionProbe(server: server, port: relay.port)
         #expect(await probe.open() == .ready(maxConcurrentStreams: 10_000))
         try await relay.stall()
@@ -147,7 +147,7 @@ struct SocketTests {
 
     @Test func aSilentPeerCausesAPingTimeout() async throws {
         let server = try await EchoServer.start()
-        let relay = try await StallingRelay.start(to: server.port)
+        let relay = try await TCPRelay.start(to: server.port)
         let probe = ConnectionProbe(server: server, port: relay.port)
         _ = await probe.open {
             $0.pathCheck.busy = .milliseconds(100)

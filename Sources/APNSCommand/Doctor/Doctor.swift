@@ -64,6 +64,12 @@ struct Doctor {
             let status = await client.status.authentication
             var found = [status.name]
             if let file { found.insert(file, at: 0) }
+            if let team = status.teamID {
+                found.append(
+                    "APNs allows a new provider token every 20 minutes. Reports disagree whether it counts the tokens of a "
+                        + "key or of all keys of team \(team): do not change two of its keys' tokens in that time."
+                )
+            }
             if !status.certificateTopics.isEmpty {
                 found.append("topics \(status.certificateTopics.joined(separator: ", "))")
             }

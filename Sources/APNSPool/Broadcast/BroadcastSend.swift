@@ -3,7 +3,7 @@ import HTTP2Wire
 import SupervisedPool
 
 /// One broadcast to a channel. It has already been validated.
-final class BroadcastSend: SendLoop {
+final class BroadcastSend: SendLoop, RequestLoop {
     private let broadcast: PreparedPush
     private let channel: ChannelID
     private let spacing: Duration
@@ -54,7 +54,7 @@ final class BroadcastSend: SendLoop {
         CheckoutRequest(bytes: self.broadcast.payload.count, atFront: self.history.isResend)
     }
 
-    override func request(authorization: HeaderBlock?) -> HTTP2Request {
+    func request(authorization: HeaderBlock?) -> HTTP2Request {
         BroadcastRequests.broadcast(
             self.broadcast,
             to: self.channel,

@@ -3,7 +3,7 @@ import HTTP2Wire
 import SupervisedPool
 
 /// One call to manage the channels of an app.
-final class ChannelCall: SendLoop {
+final class ChannelCall: SendLoop, RequestLoop {
     private let operation: ChannelOperation
     private let bundleID: String
     /// The successful response (status 200 to 299).
@@ -49,7 +49,7 @@ final class ChannelCall: SendLoop {
 
     override var noun: String { "calls" }
 
-    override func request(authorization: HeaderBlock?) -> HTTP2Request {
+    func request(authorization: HeaderBlock?) -> HTTP2Request {
         BroadcastRequests.manage(
             self.operation,
             bundleID: self.bundleID,

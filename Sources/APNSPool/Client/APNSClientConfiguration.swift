@@ -215,6 +215,9 @@ public struct APNSClientConfiguration: Sendable {
     /// client. Without a tracer there are no spans.
     public var tracer: (any Tracer)?
     /// The event loops of the connections. Default: NIO's own group, with as many loops as the machine has cores.
+    ///
+    /// The group must outlive the client: shut down the client first. If the group is shut down while the client runs,
+    /// the client has no connections any more. Pushes in flight end as `unknown`, and all others as `notSent`.
     public var eventLoopGroup: (any EventLoopGroup)?
     /// The client's clock, replaceable in tests. The deadlines and timers of the connections use it, too.
     package var clock: any MonotonicClock = SystemMonotonicClock()
@@ -228,6 +231,8 @@ public struct APNSClientConfiguration: Sendable {
     package var wallClock: @Sendable () -> Int64 = { WallClock.secondsSince1970() }
     /// TLS contexts shared with other clients that have the same trust settings; nil: the client makes its own.
     var tlsContexts: TLSContexts?
+    /// Shared by the clients of a group.
+    var teamRenewals: TeamRenewals?
     /// The seed for the random part of connect backoffs, for tests that must be reproducible.
     var connectionSeed: UInt64?
     /// Adjusts the settings of each connection in tests, including connections to the management host.

@@ -103,22 +103,35 @@ final class ClientRuntime: Sendable {
     }
 
     private func runUntilEnd(_ metrics: MetricExporter?) async throws {
-        try await withThrowingTaskGroup(of: Void.self) { group in
+        // The result of a task: whether its end may end the run. Only the trees and the drain determine that.
+        try await withThrowingTaskGroup(of: Bool.self) { group in
             self.credentials.start()
             // The authentication was revoked before the run, so there is no pool start to wait for.
             if self.credentials.isRevoked { self.lifecycle.serving.open() }
-            group.addTask { try await self.runSessions() }
-            group.addTask { await self.stopAfterDrain() }
-            // Ends only by cancellation: the other tasks determine when the run is over.
+            group.addTask {
+                try await self.runSessions()
+                return true
+            }
+            group.addTask {
+                await self.stopAfterDrain()
+                return true
+            }
             group.addTask {
                 await self.monitor.run(credential: { self.sending.credentialName }, health: { await self.health() })
+                return false
             }
-            if let metrics { group.addTask { await self.exportMetrics(metrics) } }
+            if let metrics {
+                group.addTask {
+                    await self.exportMetrics(metrics)
+                    return false
+                }
+            }
             // The trees end by cancellation, by an escalation that is rethrown, or because the drain stopped them. In
-            // the last case the task of the drain ends first, and the second `next` waits for the trees.
+            // the last case the task of the drain ends first, and the second loop waits for the trees.
             defer { group.cancelAll() }
-            try await group.next()
-            if self.lifecycle.current == .draining { try await group.next() }
+            while try await group.next() == false {}
+            guard self.lifecycle.current == .draining else { return }
+            while try await group.next() == false {}
         }
     }
 
@@ -179,10 +192,10 @@ final class ClientRuntime: Sendable {
                 if self.credentials.giveUp(session, because: .refused("an internal fault: \(error)")) { return }
                 if self.configuration.onEscalation == .throw { throw error }
                 let until = self.clock.now.advanced(by: pause)
-                self.sending.router.pause(until: until)
+                self.sending.router.pause(session, until: until)
                 self.monitor.signal()
                 await self.pause(until: until, session)
-                self.sending.router.pause(until: nil)
+                self.sending.router.pause(session, until: nil)
                 self.monitor.signal()
                 if Task.isCancelled || self.lifecycle.current != .running || session.isStopped { return }
                 pause = min(pause * 2, .seconds(300))

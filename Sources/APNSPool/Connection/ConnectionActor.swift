@@ -7,6 +7,7 @@ import APNSBasics
 import HTTP2Wire
 import NIOCore
 import SupervisedPool
+import Synchronization
 
 /// A pool worker: an actor whose executor is its event loop. It opens one `Connection` after another; in this folder,
 /// a session is one of them, identified by a number. The worker owns the session that accepts new streams and the
@@ -27,15 +28,21 @@ actor ConnectionActor: PoolWorker {
 
     private var machine: ConnectionStateMachine
     private var generator: SplitMix64
-    private var connections: [Int: Connection] = [:]
+    private(set) var connections: [Int: Connection] = [:]
     // Unchecked: no access begins during another one. To resume a continuation only schedules its task.
-    @exclusivity(unchecked) private var pending = PendingPushes()
+    @exclusivity(unchecked) var pending = PendingPushes()
     @exclusivity(unchecked) private var batches = PendingBatches()
     /// The session with pushes of this tick that are not flushed yet; nil if there are none.
     private var unflushed: Int?
+    /// Whether pushes were cancelled in this tick.
+    private var hasCancelled = false
     private var messages: [ConnectionMailbox.Message] = []
-    private var ending: CheckedContinuation<Void, Never>?
-    private var failure: WireError?
+    /// Opens when the worker has stopped, and lets `run()` return. `run()` does not use the actor's executor, because
+    /// nothing runs there any more if the event loop was shut down first.
+    private let ended = Latch()
+    private let failure = Mutex<WireError?>(nil)
+    /// Fails when the event loop is shut down.
+    private var loopWatch: Scheduled<Void>?
     private var isStopping = false
     private var isDrained = false
     private var isDegraded = false
@@ -67,23 +74,52 @@ actor ConnectionActor: PoolWorker {
     // MARK: Lifecycle
 
     /// Runs until the supervisor stops it. Throws only when an invariant is broken.
-    func run(_ context: ChildContext) async throws {
+    nonisolated func run(_ context: ChildContext) async throws {
+        self.loop.execute { self.assumeIsolated { $0.begin() } }
         context.onShutdown { self.post(.stop) }
+        self.shared.pathLosses.add(self) { self.post(.pathLost) }
         self.pool.register(self, id: self.id, for: context)
         context.started()
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                if self.isDrained {
-                    continuation.resume()
-                } else {
-                    self.ending = continuation
-                }
-            }
+            // In a new task, because a cancellation must not end this wait.
+            _ = await Task { await self.ended.wait() }.value
         } onCancel: {
             self.post(.stop)
         }
+        self.shared.pathLosses.remove(ObjectIdentifier(self))
         self.pool.report(.gone, from: self.id)
-        if let failure { throw failure }
+        if let failure = self.failure.withLock({ $0 }) { throw failure }
+    }
+
+    /// Begins to read the mailbox, and to watch the event loop.
+    private func begin() {
+        guard self.mailbox.open() else { return }
+        let watch = self.loop.scheduleTask(deadline: .distantFuture) {}
+        self.loopWatch = watch
+        watch.futureResult.assumeIsolated().whenFailure { _ in
+            self.assumeIsolated { $0.loopEnded() }
+        }
+        self.readMailbox()
+    }
+
+    /// Ends everything on the event loop, which is being shut down although the client still uses it. The worker then
+    /// has no connection until it is stopped.
+    private func loopEnded() {
+        guard !self.isDrained else { return }
+        let wasStopping = self.isStopping
+        self.isStopping = true
+        self.isDrained = true
+        let unread = self.mailbox.orphan()
+        self.perform(self.machine.stop())
+        self.noteDegradation()
+        self.deliverLeftovers()
+        let fault = PoolFault(
+            description: "the client's event loop group was shut down: shut down the client first",
+            isConfiguration: true
+        )
+        self.pool.report(.backingOff(until: self.clock.now.advanced(by: .seconds(3600)), fault: fault), from: self.id)
+        for message in unread { self.refuse(message) }
+        if wasStopping { self.ended.open() }
     }
 
     nonisolated func connect(_ reason: PoolWorkerConnectReason) {
@@ -145,21 +181,25 @@ actor ConnectionActor: PoolWorker {
         case .wakeReader:
             self.loop.execute { self.assumeIsolated { $0.readMailbox() } }
         case .closed:
-            Self.refuse(message, pool: self.pool)
+            self.refuse(message)
+        case .orphaned:
+            for message in self.mailbox.orphan() { self.refuse(message) }
+            self.refuse(message)
+            if case .stop = message { self.ended.open() }
         }
     }
 
     /// Completes pushes that no connection will send.
-    nonisolated private static func refuse(_ message: ConnectionMailbox.Message, pool: Pool<ConnectionActor>) {
+    nonisolated private func refuse(_ message: ConnectionMailbox.Message) {
         let result = StreamResult.notSent(.closedLocally)
         switch message {
         case .submit(let submission):
             submission.continuation.resume(returning: result)
         case .submitAll(let batch):
             batch.probe?.end()
-            pool.checkin(batch.origin, count: batch.indices.count)
+            self.pool.checkin(batch.origin, count: batch.indices.count)
             batch.collector.deliver(batch.indices.map { BulkCollector.Item(index: Int($0), result: result) })
-        case .cancel, .connect, .disconnect, .replace, .stop:
+        case .cancel, .connect, .disconnect, .replace, .pathLost, .stop:
             break
         }
     }
@@ -195,6 +235,9 @@ actor ConnectionActor: PoolWorker {
             case .replace:
                 self.flush()
                 self.perform(self.machine.replace())
+            case .pathLost:
+                self.flush()
+                if let session = self.machine.readySession { self.connections[session]?.siblingLostPath() }
             case .stop:
                 self.flush()
                 self.stop()
@@ -243,6 +286,10 @@ actor ConnectionActor: PoolWorker {
 
     /// Writes everything that was submitted in this tick at once.
     private func flush() {
+        if self.hasCancelled {
+            self.hasCancelled = false
+            for connection in self.connections.values { connection.flush() }
+        }
         guard let session = self.unflushed else { return }
         self.unflushed = nil
         guard let connection = self.connections[session] else { return }
@@ -258,9 +305,10 @@ actor ConnectionActor: PoolWorker {
     }
 
     /// Cancels a push. A push that has not been written yet ends as not sent. Usually, a push is written at the end of
-    /// the tick in which it was submitted.
+    /// the tick in which it was submitted. The resets of all pushes that are cancelled in a tick are written together.
     private func cancel(_ ticket: UInt64) {
         guard let index = self.pending.index(ofTicket: ticket) else { return }
+        self.hasCancelled = true
         for connection in self.connections.values { connection.cancel(tag: UInt64(index)) }
     }
 
@@ -330,7 +378,7 @@ actor ConnectionActor: PoolWorker {
                     now: self.clock.now
                 )
             case .fail:
-                self.failure = self.failure ?? error
+                self.failure.withLock { $0 = $0 ?? error }
                 self.stop()
             }
         }
@@ -408,6 +456,7 @@ actor ConnectionActor: PoolWorker {
     private func sessionClosed(_ session: Int, _ error: WireError) {
         self.connections[session] = nil
         let fault = self.fault(error, of: session)
+        if fault == .lostPath { self.shared.pathLosses.signal() }
         let actions = self.machine.closed(session: session, fault: fault, now: self.clock.now, using: &self.generator)
         self.perform(actions, because: error)
         self.finishIfStopped()
@@ -422,7 +471,7 @@ actor ConnectionActor: PoolWorker {
         let late = self.mailbox.close()
         self.perform(self.machine.stop())
         self.noteDegradation()
-        for message in late { Self.refuse(message, pool: self.pool) }
+        for message in late { self.refuse(message) }
         self.finishIfStopped()
     }
 
@@ -430,10 +479,16 @@ actor ConnectionActor: PoolWorker {
     private func finishIfStopped() {
         guard self.isStopping, self.connections.isEmpty, !self.isDrained else { return }
         self.isDrained = true
-        let waiting = self.pending.waiting().map { UInt64($0) } + self.batches.waiting()
-        self.deliver(waiting.map { .notSent(.closedLocally, tag: $0) })
-        self.ending?.resume()
-        self.ending = nil
+        self.loopWatch?.cancel()
+        self.deliverLeftovers()
+        self.ended.open()
+    }
+
+    /// Gives a result to pushes that no connection has reported. There are none unless a connection has lost count of
+    /// them. They end as unknown, because they may have been written.
+    private func deliverLeftovers() {
+        let tags = self.pending.waiting().map { UInt64($0) } + self.batches.waiting()
+        self.deliver(tags.map { StreamResult(tag: $0, ending: .unknown, cause: .closedLocally) })
     }
 }
 

@@ -12,13 +12,24 @@ final class ConnectionMailbox: Sendable {
         case connect
         case disconnect
         case replace
+        /// Another worker's path was lost.
+        case pathLost
         case stop
+    }
+
+    private enum Phase {
+        /// The reader's event loop has not run anything for the reader yet. It may have been shut down long ago.
+        case unread
+        case open
+        case closed
+        /// The reader's event loop was shut down, or the reader was stopped before it ran there.
+        case orphaned
     }
 
     private struct State {
         var messages: [Message] = []
         var isWakeUpDue = false
-        var isClosed = false
+        var phase = Phase.unread
     }
 
     enum Delivery {
@@ -27,17 +38,49 @@ final class ConnectionMailbox: Sendable {
         case wakeReader
         /// The mailbox is closed and no longer read.
         case closed
+        /// Nothing runs on the reader's event loop any more, so nothing is read. ``orphan()`` returns earlier messages.
+        case orphaned
     }
 
     private let state = Mutex(State())
 
     func put(_ message: Message) -> Delivery {
         self.state.withLock { state in
-            if state.isClosed { return .closed }
+            switch state.phase {
+            case .closed: return .closed
+            case .orphaned: return .orphaned
+            case .unread:
+                guard case .stop = message else { break }
+                state.phase = .orphaned
+                return .orphaned
+            case .open: break
+            }
             state.messages.append(message)
             if state.isWakeUpDue { return .accepted }
             state.isWakeUpDue = true
             return .wakeReader
+        }
+    }
+
+    /// Called by the reader's event loop before it reads. Returns false if the reader was stopped before.
+    func open() -> Bool {
+        self.state.withLock { state in
+            guard case .unread = state.phase else { return false }
+            state.phase = .open
+            return true
+        }
+    }
+
+    /// Records that the reader's event loop was shut down. Returns the messages that were not read.
+    func orphan() -> [Message] {
+        self.end(.orphaned)
+    }
+
+    private func end(_ phase: Phase) -> [Message] {
+        self.state.withLock { state in
+            state.phase = phase
+            defer { state.messages = [] }
+            return state.messages
         }
     }
 
@@ -51,11 +94,6 @@ final class ConnectionMailbox: Sendable {
 
     /// Closes the mailbox and returns the remaining messages. Later messages are refused.
     func close() -> [Message] {
-        self.state.withLock { state in
-            state.isClosed = true
-            let messages = state.messages
-            state.messages = []
-            return messages
-        }
+        self.end(.closed)
     }
 }

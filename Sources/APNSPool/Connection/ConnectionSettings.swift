@@ -1,3 +1,4 @@
+import APNSModel
 import HTTP2Wire
 import NIOCore
 import Synchronization
@@ -13,6 +14,8 @@ final class ConnectionSettings: Sendable {
     let retries: RetryBudget
     let credentialBreaker: CredentialBreaker
     let events: ClientEvents
+    /// Called when a worker has found that its path to APNs is lost, so that its siblings do not wait for theirs.
+    let pathLosses = Listeners()
     /// The seed for the random part of connect backoffs; nil: random in each run.
     let seed: UInt64?
     private let ticket = Atomic<UInt64>(1)

@@ -14,7 +14,7 @@ public struct APNSAuthentication: Sendable {
         case keyFile(path: String, keyID: String?, teamID: String)
         case pem(text: String, keyID: String, teamID: String)
         case bytes([UInt8], keyID: String, teamID: String)
-        case signer(any APNSTokenSigner, keyID: String, teamID: String)
+        case signer(UserSigner, keyID: String, teamID: String)
         case certificate(CertificateInput)
         case withoutToken
     }
@@ -79,11 +79,11 @@ public struct APNSAuthentication: Sendable {
     /// A provider token signed elsewhere: in a hardware module or a cloud key store.
     ///
     /// - Parameters:
-    ///   - signer: Signs the token. It is first called when the first push is sent.
+    ///   - signer: Signs the token. It is first called when the client starts.
     ///   - keyID: The key's id, 10 characters.
     ///   - teamID: The id of the developer account's team, 10 characters.
     public static func token(signer: any APNSTokenSigner, keyID: String, teamID: String) -> APNSAuthentication {
-        APNSAuthentication(.signer(signer, keyID: keyID, teamID: teamID))
+        APNSAuthentication(.signer(UserSigner(signer), keyID: keyID, teamID: teamID))
     }
 
     // MARK: Certificates

@@ -55,7 +55,8 @@ extension APNSClient {
     /// Stops using the key or certificate immediately. Use it for a compromised key, and revoke that key in the
     /// developer portal too.
     ///
-    /// Every connection with it is closed, even with pushes in flight, and so is that of a credential being tried.
+    /// Every connection of this client is closed, even with pushes in flight: also that of a credential being tried, and
+    /// those of a credential that was replaced before and still drain.
     /// Pushes fail at once with the code `credential` until you call ``replaceAuthentication(_:within:)``. Waiting
     /// pushes are not sent; pushes that were already written end as `unknown`. When this method returns, these
     /// connections are closed.

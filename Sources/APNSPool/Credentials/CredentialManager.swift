@@ -89,7 +89,7 @@ final class CredentialManager: Sendable {
     func makeSession(_ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> CredentialSession {
         let (number, current) = self.state.withLock { state in
             state.lastNumber += 1
-            return (state.lastNumber, state.latest.resolved.signer?.key)
+            return (state.lastNumber, state.latest.resolved.signer)
         }
         return try self.factory.make(
             number,
@@ -212,11 +212,12 @@ final class CredentialManager: Sendable {
         return []
     }
 
-    /// - Returns: The sessions that were in use or on trial, and whether they have trees. The caller must stop those
-    ///   trees immediately.
+    /// - Returns: All sessions, including those that still drain after their credential was replaced, and whether they
+    ///   have trees. The caller must stop those trees immediately.
     func beginRevocation() -> (revoked: [CredentialSession], haveTrees: Bool) {
         let (revoked, haveTrees) = self.change { state in
-            let revoked = state.machine.revoke().compactMap { state.sessions[$0] }
+            _ = state.machine.revoke()
+            let revoked = Array(state.sessions.values)
             if !state.hasStarted { state.sessions = [:] }
             return (revoked, state.hasStarted)
         }

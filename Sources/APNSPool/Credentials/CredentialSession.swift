@@ -22,6 +22,8 @@ final class CredentialSession: Sendable {
     let ended = Latch()
     /// The events of a trial. Nothing reads them at other times.
     let trialEvents = TrialEvents()
+    /// The end of the pause after an internal fault of its tree; nil: it is not paused.
+    let pausedUntil = Mutex<MonotonicInstant?>(nil)
     private let retired = Atomic<Bool>(false)
     private let stopped = Atomic<Bool>(false)
 

@@ -27,12 +27,14 @@ final class CredentialSessionFactory: Sendable {
         self.retries = retries
         self.version = version
         self.contexts = configuration.tlsContexts ?? TLSContexts(trust: configuration.trust)
-        self.tokenCaches = Mutex(TokenCaches(version: version))
+        self.tokenCaches = Mutex(
+            TokenCaches(version: version, renewals: configuration.teamRenewals ?? TeamRenewals())
+        )
     }
 
     /// - Parameters:
     ///   - configuration: The configuration with the settings now in effect.
-    ///   - key: The active key, whose provider token is kept.
+    ///   - signer: The active signer, whose provider token is kept.
     ///   - onVerdict: Notified, on event loops, when APNs accepts or refuses a candidate. Nil: the session is not a
     ///     candidate.
     /// - Throws: OpenSSL's objection to the certificate or the trust roots.
@@ -40,7 +42,7 @@ final class CredentialSessionFactory: Sendable {
         _ number: CredentialRotation.Number,
         _ resolved: ResolvedAuthentication,
         _ configuration: APNSClientConfiguration,
-        keeping key: SigningKey? = nil,
+        keeping signer: ProviderTokenSigner? = nil,
         onVerdict: (@Sendable (CredentialStateMachine.Event) -> Void)? = nil
     ) throws(APNSConfigurationError) -> CredentialSession {
         let context = try self.contexts.context(for: resolved.certificate)
@@ -69,7 +71,7 @@ final class CredentialSessionFactory: Sendable {
             number: number,
             resolved: resolved,
             settings: settings,
-            tokens: self.tokenCaches.withLock { $0.cache(of: resolved, keeping: key) },
+            tokens: self.tokenCaches.withLock { $0.cache(of: resolved, keeping: signer) },
             currentPool: CurrentPool(
                 pool,
                 clock: configuration.clock,

@@ -50,11 +50,19 @@ final class ProviderTokenCache: Sendable {
 
     private let state: Mutex<State>
     private let version: SendRouteVersion
+    private let renewals: (team: TeamRenewals, key: TokenIdentifiers)?
 
-    /// - Parameter version: Advanced when routes with the previous token become outdated.
-    init(policy: TokenPolicy = .standard, version: SendRouteVersion = SendRouteVersion()) {
+    /// - Parameters:
+    ///   - version: Advanced when routes with the previous token become outdated.
+    ///   - renewals: Where new tokens of this key are recorded; nil: nowhere.
+    init(
+        policy: TokenPolicy = .standard,
+        version: SendRouteVersion = SendRouteVersion(),
+        renewals: (team: TeamRenewals, key: TokenIdentifiers)? = nil
+    ) {
         self.state = Mutex(State(machine: TokenStateMachine(policy: policy)))
         self.version = version
+        self.renewals = renewals
     }
 
     /// The current token if it may be used without further checks, and the end of that period: at most 30 s.
@@ -109,12 +117,20 @@ final class ProviderTokenCache: Sendable {
         defer { self.version.advance() }
         return self.state.withLock { state in
             if state.machine.signed(order, now: now, isUsed: isUsed, isShared: isShared) {
+                if let renewals, renewals.team.record(renewals.key, at: order.orderedAt) {
+                    state.machine.renewsEarly = true
+                }
                 state.fallback = state.token
                 state.token = token
                 state.lastFailure = nil
             }
             return state.handOut(now: now) ?? token
         }
+    }
+
+    /// Whether there has been no token yet, and no failure to get one.
+    var isWaitingForFirst: Bool {
+        self.state.withLock { $0.token == nil && $0.lastFailure == nil }
     }
 
     /// The consequence of a failed signature.
@@ -220,7 +236,7 @@ final class ProviderTokenCache: Sendable {
                 jwt: state.token?.jwt,
                 isUsable: state.machine.isUsable(now: now, wallNow: wallNow),
                 isRefused: state.machine.isRefused,
-                refreshInterval: state.machine.policy.refreshInterval
+                refreshInterval: state.machine.refreshInterval
             )
         }
     }

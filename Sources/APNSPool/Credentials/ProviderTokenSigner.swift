@@ -10,8 +10,11 @@ import HTTP2Wire
 ///     }
 /// }
 /// ```
-/// The client calls the signer about once in 50 minutes, in a separate task. Pushes that need the token wait for it
-/// within their deadlines, at most 10 s.
+/// The client calls the signer when it starts and then about once in 50 minutes while it sends pushes, in a separate
+/// task. Pushes that need the token wait for it within their deadlines, at most 10 s.
+///
+/// A client keeps its provider token if it is given the same signer with the same ids again. Two signers are the same if
+/// they are one object, or if they are equal and `Equatable`.
 ///
 /// If a call fails or takes longer than 10 s, the current token stays in use until it is 58 minutes old. Without a
 /// token, pushes fail with the code `credential`. A call is cancelled after 10 s, and the client does not wait for it
@@ -28,6 +31,31 @@ public protocol APNSTokenSigner: Sendable {
     func signature(for bytes: [UInt8]) async throws -> [UInt8]
 }
 
+/// A signer supplied by the user. Each value of `APNSAuthentication` keeps its own, so its copies have the same key.
+final class UserSigner: Sendable {
+    let signer: any APNSTokenSigner
+
+    init(_ signer: any APNSTokenSigner) {
+        self.signer = signer
+    }
+
+    /// Whether both sign with the same key, as far as can be known: they are the same object, or equal values.
+    func isSame(as other: UserSigner) -> Bool {
+        if self === other { return true }
+        if type(of: self.signer) is AnyClass, type(of: other.signer) is AnyClass,
+            self.signer as AnyObject === other.signer as AnyObject
+        {
+            return true
+        }
+        guard let value = self.signer as? any Equatable else { return false }
+        return Self.isEqual(value, other.signer)
+    }
+
+    private static func isEqual<Value: Equatable>(_ value: Value, _ other: any APNSTokenSigner) -> Bool {
+        other as? Value == value
+    }
+}
+
 /// Makes the provider tokens of one key from the identifiers and a signing function.
 struct ProviderTokenSigner: Sendable {
     /// Returns the ES256 signature of the bytes, 64 bytes r‖s. It may take a long time or never return: `TokenActor`
@@ -37,21 +65,36 @@ struct ProviderTokenSigner: Sendable {
     let identifiers: TokenIdentifiers
     /// The public key, which identifies the key pair; nil if only the signer knows it.
     let publicKey: [UInt8]?
+    private let userSigner: UserSigner?
     private let sign: Sign
 
     /// Nil if the public key is not known: then it cannot be determined whether another signer has the same key.
     var key: SigningKey? { self.publicKey.map { SigningKey(identifiers: self.identifiers, publicKey: $0) } }
 
-    init(identifiers: TokenIdentifiers, publicKey: [UInt8]? = nil, sign: @escaping Sign) {
+    init(
+        identifiers: TokenIdentifiers,
+        publicKey: [UInt8]? = nil,
+        userSigner: UserSigner? = nil,
+        sign: @escaping Sign
+    ) {
         self.identifiers = identifiers
         self.publicKey = publicKey
+        self.userSigner = userSigner
         self.sign = sign
     }
 
+    /// Whether both sign with the same key: the ids are equal, and so is the public key or the user's signer.
+    func hasSameKey(as other: ProviderTokenSigner) -> Bool {
+        guard self.identifiers == other.identifiers else { return false }
+        if let publicKey { return publicKey == other.publicKey }
+        guard let userSigner, let theirs = other.userSigner else { return false }
+        return userSigner.isSame(as: theirs)
+    }
+
     /// Wraps a signer supplied by the user, with signatures in either form.
-    init(signer: any APNSTokenSigner, identifiers: TokenIdentifiers) {
-        self.init(identifiers: identifiers) { bytes in
-            let signature = try await signer.signature(for: bytes)
+    init(signer: UserSigner, identifiers: TokenIdentifiers) {
+        self.init(identifiers: identifiers, userSigner: signer) { bytes in
+            let signature = try await signer.signer.signature(for: bytes)
             // A raw signature has 64 bytes. DER needs more for numbers of that size.
             let isDER = signature.count != ES256Signature.length && signature.first == DER.sequence
             return isDER ? try ES256Signature(der: signature).rawRepresentation : signature

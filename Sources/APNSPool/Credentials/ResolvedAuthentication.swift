@@ -28,10 +28,7 @@ struct ResolvedAuthentication: Sendable {
     /// Whether both are the same key or certificate, whichever files they came from.
     func isSame(as other: ResolvedAuthentication) -> Bool {
         if let certificate, let theirs = other.certificate { return certificate.fingerprint == theirs.fingerprint }
-        if let signer, let theirs = other.signer {
-            return signer.publicKey != nil && signer.publicKey == theirs.publicKey
-                && signer.identifiers == theirs.identifiers
-        }
-        return false
+        guard let signer, let theirs = other.signer else { return false }
+        return signer.hasSameKey(as: theirs)
     }
 }

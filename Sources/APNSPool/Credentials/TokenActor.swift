@@ -141,6 +141,8 @@ actor TokenActor {
         defer { self.end() }
         context.onShutdown { [event] in event.finish() }
         context.started()
+        // Before the first push, so that the client is ready only when it can send.
+        if self.cache.isWaitingForFirst { self.serve(self.clock.now) }
         for await event in self.events {
             if context.isShuttingDown { break }
             self.handle(event)

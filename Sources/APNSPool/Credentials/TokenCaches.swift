@@ -5,25 +5,39 @@ struct TokenCaches: Sendable {
     static let limit = 4
 
     private let version: SendRouteVersion
-    private var caches: [(key: SigningKey, cache: ProviderTokenCache)] = []
+    private let renewals: TeamRenewals
+    private var caches: [(signer: ProviderTokenSigner, cache: ProviderTokenCache)] = []
 
-    init(version: SendRouteVersion = SendRouteVersion()) {
+    init(version: SendRouteVersion = SendRouteVersion(), renewals: TeamRenewals = TeamRenewals()) {
         self.version = version
+        self.renewals = renewals
     }
 
-    /// Returns the cache of this key, or a new one for an unknown key. Keys with an unknown public half share nothing.
+    /// Returns the cache of this key, or a new one for an unknown key. Signers that may have different keys share
+    /// nothing.
     ///
-    /// - Parameter current: The key in use, which is kept however many others were tried since.
-    mutating func cache(of resolved: ResolvedAuthentication, keeping current: SigningKey? = nil) -> ProviderTokenCache {
-        let known = self.caches.firstIndex { $0.key == resolved.signer?.key }.map { self.caches.remove(at: $0).cache }
-        known?.setPolicy(resolved.policy)
-        let cache = known ?? ProviderTokenCache(policy: resolved.policy, version: self.version)
-        if let key = resolved.signer?.key {
-            if self.caches.count == Self.limit {
-                self.caches.remove(at: self.caches.firstIndex { $0.key != current } ?? 0)
-            }
-            self.caches.append((key, cache))
+    /// - Parameter current: The signer in use, which is kept however many others were tried since.
+    mutating func cache(
+        of resolved: ResolvedAuthentication,
+        keeping current: ProviderTokenSigner? = nil
+    ) -> ProviderTokenCache {
+        guard let signer = resolved.signer else {
+            return ProviderTokenCache(policy: resolved.policy, version: self.version)
         }
+        let known = self.caches.firstIndex { $0.signer.hasSameKey(as: signer) }.map { self.caches.remove(at: $0).cache }
+        known?.setPolicy(resolved.policy)
+        let cache =
+            known
+            ?? ProviderTokenCache(
+                policy: resolved.policy,
+                version: self.version,
+                renewals: (self.renewals, signer.identifiers)
+            )
+        if self.caches.count == Self.limit {
+            let unused = self.caches.firstIndex { current?.hasSameKey(as: $0.signer) != true }
+            self.caches.remove(at: unused ?? 0)
+        }
+        self.caches.append((signer, cache))
         return cache
     }
 }

@@ -96,6 +96,9 @@ struct TokenStateMachine: Sendable {
     }
 
     var policy: TokenPolicy
+    /// Whether the current token is replaced after half of the interval, because another key of the team got a token at
+    /// about the same time.
+    var renewsEarly = false
     private var token: Token?
     /// The previous token, unless APNs has refused it.
     private var fallback: Token?
@@ -113,6 +116,12 @@ struct TokenStateMachine: Sendable {
 
     init(policy: TokenPolicy) {
         self.policy = policy
+    }
+
+    /// How long the current token is used.
+    var refreshInterval: Duration {
+        self.renewsEarly
+            ? max(self.policy.refreshInterval / 2, TokenPolicy.shortestUse) : self.policy.refreshInterval
     }
 
     // MARK: - A request needs a token
@@ -158,7 +167,7 @@ struct TokenStateMachine: Sendable {
         }
         let use = firstUse.duration(to: now)
         let isDue =
-            use >= self.policy.refreshInterval || max(age, wallAge) >= TokenPolicy.refreshAge || isFromTheFuture
+            use >= self.refreshInterval || max(age, wallAge) >= TokenPolicy.refreshAge || isFromTheFuture
         return isDue && use >= TokenPolicy.shortestUse && !self.isHeldBack(now: now) && now >= (self.retryAt ?? now)
     }
 
@@ -201,6 +210,7 @@ struct TokenStateMachine: Sendable {
         self.silentUntil = nil
         self.retryDelay = TokenPolicy.firstRetry
         self.isClockSuspect = false
+        self.renewsEarly = false
         return true
     }
 
@@ -393,7 +403,7 @@ struct TokenStateMachine: Sendable {
             token.signedAt.advanced(by: TokenPolicy.usableAge)
         )
         let changes = [
-            firstUse.advanced(by: TokenPolicy.shortestUse), firstUse.advanced(by: self.policy.refreshInterval),
+            firstUse.advanced(by: TokenPolicy.shortestUse), firstUse.advanced(by: self.refreshInterval),
             token.signedAt.advanced(by: TokenPolicy.refreshAge),
         ]
         for change in changes + [self.retryAt, self.heldBackUntil].compactMap(\.self) where change > now {

@@ -1,4 +1,5 @@
 import APNSModel
+import HTTP2Wire
 import Logging
 import SupervisedPool
 import Synchronization
@@ -110,11 +111,11 @@ extension ClientGroupCore {
                     APNSClientGroup.AppStatus(
                         app: info.app.name,
                         environment: environment,
-                        credential: info.credentialName,
+                        credential: info.resolved.name,
                         isRunning: state.clients[clientID]?.client != nil,
                         connections: state.quota.connections(clientID),
                         inFlight: state.quota.users(clientID),
-                        certificateExpiry: info.certificateExpiry
+                        certificateExpiry: info.resolved.certificate?.notAfter
                     )
                 }
             }.sorted { ($0.app, $0.environment.description) < ($1.app, $1.environment.description) }

@@ -38,11 +38,7 @@ final class ClientGroupCore: Sendable {
 
     struct AppInfo {
         var app: APNSApp
-        var credentialName: String
-        /// Identifies the key or certificate; nil if its public key is not known.
-        var credentialID: String?
-        var tokenKey: SigningKey?
-        var certificateExpiry: Int64?
+        var resolved: ResolvedAuthentication
         var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID]
     }
 
@@ -77,6 +73,7 @@ final class ClientGroupCore: Sendable {
     /// The hub to which all clients report invalid device tokens.
     let invalidTokens = EventHub<InvalidToken>()
     private let contexts: TLSContexts
+    private let renewals = TeamRenewals()
     let state: Mutex<State>
     private let jobs: AsyncStream<Job>
     private let job: AsyncStream<Job>.Continuation
@@ -131,14 +128,11 @@ final class ClientGroupCore: Sendable {
         let owner = self.configuration.isolation == .perApp ? ownPool : resolved.credentialID ?? ownPool
         let isFree = self.state.withLock { state in
             guard mayReplace || state.apps[app.name] == nil else { return false }
-            let tokenKey = resolved.signer?.key
-            let tokens = state.tokenSources.retain(tokenKey, clock: self.clock)
+            let tokens = state.tokenSources.retain(resolved.signer?.key, clock: self.clock)
             // Release the old key after retaining the new one: an unchanged key then keeps its token.
-            if let old = state.apps[app.name] { state.tokenSources.release(old.tokenKey) }
+            if let old = state.apps[app.name] { state.tokenSources.release(old.resolved.signer?.key) }
             // A new key never uses the old key's pools, whatever the isolation.
-            if let old = state.apps[app.name], old.credentialID == nil || old.credentialID != resolved.credentialID {
-                self.release(app.name, &state)
-            }
+            if let old = state.apps[app.name], !old.resolved.isSame(as: resolved) { self.release(app.name, &state) }
             var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID] = [:]
             for environment in app.environments {
                 let key = ClientKey(environment: environment, owner: owner)
@@ -164,10 +158,7 @@ final class ClientGroupCore: Sendable {
             }
             state.apps[app.name] = AppInfo(
                 app: app,
-                credentialName: resolved.name,
-                credentialID: resolved.credentialID,
-                tokenKey: tokenKey,
-                certificateExpiry: resolved.certificate?.notAfter,
+                resolved: resolved,
                 clientIDs: clientIDs
             )
             return true
@@ -185,7 +176,7 @@ final class ClientGroupCore: Sendable {
         self.state.withLock { state in
             guard state.apps[name] != nil else { return false }
             self.release(name, &state)
-            state.tokenSources.release(state.apps[name]?.tokenKey)
+            state.tokenSources.release(state.apps[name]?.resolved.signer?.key)
             state.apps[name] = nil
             return true
         }
@@ -478,6 +469,8 @@ final class ClientGroupCore: Sendable {
         do {
             try await client.runtime.run()
         } catch is CancellationError {
+        } catch let error as APNSConfigurationError where error.code == .alreadyRunning {
+            // All its apps were removed while it was being made, so it was shut down before it could run.
         } catch {
             self.configuration.client.logger.error("an app's client ended", metadata: ["error": "\(error)"])
         }
@@ -497,6 +490,7 @@ final class ClientGroupCore: Sendable {
         if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = entry.tokens }
         configuration.environment = entry.environment
         configuration.tlsContexts = self.contexts
+        configuration.teamRenewals = self.renewals
         configuration.onWorkerTally = { [weak self] in self?.readTally(of: clientID) }
         let apps = entry.apps.sorted().joined(separator: ", ")
         configuration.logger[metadataKey: "apps"] = "\(apps)"

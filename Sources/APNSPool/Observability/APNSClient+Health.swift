@@ -41,6 +41,7 @@ extension ClientRuntime {
                 credentialFault: credentials.declaredRefusal.map { "\($0)" },
                 suspectedRefusal: credentials.suspectedRefusal.map { "\($0)" },
                 signingFailure: signing,
+                waitsForToken: session.resolved.signer != nil && session.tokens.isWaitingForFirst,
                 configurationFault: session.currentPool.monitor.configurationFault,
                 connections: self.connections(pool, lastFault: session.currentPool.monitor.lastFault),
                 hasConnected: self.monitor.hasConnected,

@@ -4,8 +4,8 @@
 /// pushes fail at once or wait in vain. Only `stopped` is final. In all other states the client keeps retrying, unless
 /// its authentication was revoked and must be replaced. You need not restart a process because its client is `failing`.
 public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
-    /// The client does not run yet, or it has waited for its first connection for less than `pool.unavailableAfter`:
-    /// pushes wait.
+    /// The client does not run yet, or waits for its first provider token, or it has waited for its first connection
+    /// for less than `pool.unavailableAfter`: pushes wait.
     case starting
     /// The client works normally.
     case serving
@@ -113,6 +113,8 @@ struct HealthInputs: Sendable, Equatable {
     var suspectedRefusal: String?
     /// The effect of the last failed signature of a provider token.
     var signingFailure: ProviderTokenCache.SigningFailure?
+    /// Whether the first provider token is being signed.
+    var waitsForToken = false
     /// The reason why no connection can be opened with this configuration.
     var configurationFault: String?
     var connections = Connections.available
@@ -148,6 +150,7 @@ extension APNSHealth {
         if case .noToken(let error) = inputs.signingFailure {
             return .failing(.init(code: .credential, message: "there is no provider token: \(error)"))
         }
+        if inputs.waitsForToken { return .starting }
         if inputs.connections != .available, let fault = inputs.configurationFault {
             return .failing(.init(code: .configuration, message: fault))
         }

@@ -57,10 +57,16 @@ extension AttemptEnd {
             case .cancelled:
                 self = .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
             case .faulty:
-                self = .notSent(.connectionFault, "this push broke the connection", isFinal: true)
+                self = .notSent(
+                    .connectionFault,
+                    "no connection can send this push: a bug in the library",
+                    isFinal: true
+                )
             case .closedLocally where isShuttingDown:
                 self = .notSent(.shuttingDown, "the client was shut down before it was sent", isFinal: true)
-            case .goAway, .connectionLost, .closedLocally, .noCapacity, .reset, .responded:
+            case .noCapacity:
+                self = .notSent(.connectionLost, "its connection accepted no further stream", isFinal: false)
+            case .goAway, .connectionLost, .closedLocally, .reset, .responded:
                 self = .notSent(.connectionLost, "the connection was lost before it was sent", isFinal: false)
             }
         case .notProcessed:

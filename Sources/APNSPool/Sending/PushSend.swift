@@ -4,7 +4,7 @@ import HTTP2Wire
 import SupervisedPool
 
 /// Sends one push to a device.
-final class PushSend: SendLoop {
+final class PushSend: SendLoop, RequestLoop {
     private let token: DeviceToken
     private let lane: PushLane
     private let key: SupersedeKey?
@@ -96,7 +96,7 @@ final class PushSend: SendLoop {
 
     override var isBulk: Bool { self.lane == .bulk }
 
-    override func request(authorization: HeaderBlock?) -> HTTP2Request {
+    func request(authorization: HeaderBlock?) -> HTTP2Request {
         let encoder = self.context.encoder
         return encoder.request(
             self.push,

@@ -11,7 +11,8 @@ import SupervisedPool
 /// The request first waits for its turn. Each attempt then takes a route, checks out a stream, sends the request and
 /// evaluates the response. Another attempt follows where that is safe.
 ///
-/// The subclasses `PushSend`, `BroadcastSend` and `ChannelCall` define the request.
+/// The subclasses `PushSend`, `BroadcastSend` and `ChannelCall` define the request. They conform to `RequestLoop`, which
+/// requires its encoding.
 ///
 /// The state is in an object because the locals of a suspended function stay in its task's memory. Two kilobytes for
 /// each of hundreds of tasks exceed a core's cache and would cost more than all the computation. The steps are not
@@ -58,14 +59,15 @@ class SendLoop {
         self.span = span
     }
 
-    final func run() async -> PushOutcome {
+    /// - Parameter encode: encodes the request with the `authorization` field of the attempt's route.
+    fileprivate final func run(_ encode: (HeaderBlock?) -> HTTP2Request) async -> PushOutcome {
         guard self.context.lifecycle.enter() else { return self.refused() }
         defer { self.leave() }
         if self.mustPrepare, let outcome = await self.prepare() { return outcome }
         while true {
             var step = self.beginAttempt()
             if step == .sign { step = await self.sign() }
-            if step == .checkout { await self.attempt() }
+            if step == .checkout { await self.attempt(encode) }
             switch self.conclude() {
             case .finish(let outcome):
                 return outcome
@@ -107,11 +109,6 @@ class SendLoop {
 
     /// Whether the request leaves the last part of the connection's send window to other requests.
     var isBulk: Bool { false }
-
-    /// The encoded request. Every subclass overrides it.
-    func request(authorization: HeaderBlock?) -> HTTP2Request {
-        HTTP2Request(shared: HeaderBlock([]), credential: nil, values: [], valueLengths: SIMD8(), body: [])
-    }
 
     /// Determines how the attempt ended.
     func evaluate(_ result: StreamResult, of route: SendRoute?) -> AttemptEnd {
@@ -170,7 +167,7 @@ class SendLoop {
         return .over
     }
 
-    private func attempt() async {
+    private func attempt(_ encode: (HeaderBlock?) -> HTTP2Request) async {
         guard let pool = self.route?.pool else { return }
         let request = self.checkoutRequest
         do {
@@ -181,7 +178,7 @@ class SendLoop {
                 atFront: request.atFront
             )
             guard self.mayWrite() else { return }
-            self.record(await lease.worker.send { self.submission($0, $1) })
+            self.record(await lease.worker.send { self.submission(encode, $0, $1) })
         } catch {
             self.end = self.route?.end(error) ?? AttemptEnd(error)
         }
@@ -217,9 +214,13 @@ class SendLoop {
 
     /// Creates the submission for the connection.
     @inline(never)
-    private func submission(_ ticket: UInt64, _ continuation: StreamContinuation) -> PushSubmission {
+    private func submission(
+        _ encode: (HeaderBlock?) -> HTTP2Request,
+        _ ticket: UInt64,
+        _ continuation: StreamContinuation
+    ) -> PushSubmission {
         PushSubmission(
-            request: self.request(authorization: self.route?.authorization),
+            request: encode(self.route?.authorization),
             deadline: self.history.deadline,
             responseLimit: self.context.live.responseLimit,
             ticket: ticket,
@@ -279,4 +280,19 @@ class SendLoop {
     }
 
     private func cancelled() -> PushOutcome { self.fail(.cancelled, "the sending task was cancelled") }
+}
+
+/// A `SendLoop` that can run, because it defines its request.
+protocol RequestLoop: SendLoop {
+    /// The encoded request.
+    ///
+    /// - Parameter authorization: the field with the provider token; nil if there is none.
+    func request(authorization: HeaderBlock?) -> HTTP2Request
+}
+
+extension RequestLoop {
+    /// Sends the request until it has an outcome.
+    func run() async -> PushOutcome {
+        await self.run { self.request(authorization: $0) }
+    }
 }

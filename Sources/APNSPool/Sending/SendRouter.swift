@@ -10,7 +10,6 @@ final class SendRouter: Sendable {
     private let clock: any MonotonicClock
     private let version: SendRouteVersion
     private let cached = Mutex<SendRoute?>(nil)
-    private let pausedUntil = Mutex<MonotonicInstant?>(nil)
 
     /// The first wait while the actor that signs provider tokens starts. It doubles up to `longestWait`.
     private static let firstWait = Duration.milliseconds(5)
@@ -64,10 +63,11 @@ final class SendRouter: Sendable {
     ) throws(AttemptEnd) -> SendRoute {
         // Read first, so that a later change makes the route outdated.
         let version = self.version.current
-        if let end = self.interruption(now: now) { throw end }
+        if let end = self.stopped { throw end }
         guard let (session, probe) = mayProbe ? self.credentials.route() : self.credentials.routeWithoutProbe() else {
             throw .credentialRevoked
         }
+        if let end = self.pause(of: session, now: now) { throw end }
         var route = SendRoute(session, destination, probe: probe, version: version)
         if session.resolved.signer != nil {
             guard let (token, validUntil) = session.tokens.current(now: now) else { return route }
@@ -97,21 +97,24 @@ final class SendRouter: Sendable {
 
     // MARK: Interruptions
 
-    /// Whether the client is paused after an internal fault.
-    var isPaused: Bool { self.pausedUntil.withLock { $0 != nil } }
+    /// Whether the active credential is paused after an internal fault.
+    var isPaused: Bool { self.credentials.latest.pausedUntil.withLock { $0 != nil } }
 
-    /// Pauses the client after an internal fault; nil: resumes it.
-    func pause(until instant: MonotonicInstant?) {
-        self.pausedUntil.withLock { $0 = instant }
+    /// Pauses a credential after an internal fault of its tree; nil: resumes it. Meanwhile another credential can be
+    /// tried, and used.
+    func pause(_ session: CredentialSession, until instant: MonotonicInstant?) {
+        session.pausedUntil.withLock { $0 = instant }
         self.version.advance()
     }
 
-    /// The reason why nothing at all is sent now; nil if sending is possible.
-    func interruption(now: MonotonicInstant) -> AttemptEnd? {
-        if self.lifecycle.current == .stopped {
-            return .notSent(.shuttingDown, "the client was shut down", isFinal: true)
-        }
-        guard let until = self.pausedUntil.withLock({ $0 }) else { return nil }
+    /// The end of an attempt if the client has stopped.
+    private var stopped: AttemptEnd? {
+        guard self.lifecycle.current == .stopped else { return nil }
+        return .notSent(.shuttingDown, "the client was shut down", isFinal: true)
+    }
+
+    private func pause(of session: CredentialSession, now: MonotonicInstant) -> AttemptEnd? {
+        guard let until = session.pausedUntil.withLock({ $0 }) else { return nil }
         return .notSent(
             .unavailable,
             "the client restarts after an internal fault",
@@ -149,7 +152,7 @@ final class SendRouter: Sendable {
             // The actor that signs is about to start or restart.
             if Task.isCancelled { throw .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
             let now = self.clock.now
-            if let end = self.interruption(now: now) { throw end }
+            if let end = self.stopped ?? self.pause(of: route.session, now: now) { throw end }
             if route.session.isRetired { throw .credentialReplaced }
             guard now < deadline else {
                 if route.isProbe { throw .credentialReplaced }

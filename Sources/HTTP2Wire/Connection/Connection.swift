@@ -42,6 +42,7 @@ package final class Connection {
     private var timer: LoopTimer?
     private var timerDeadline = NIODeadline.distantFuture
     private var goAway: WireError?
+    private var goAwayHasReason = false
     /// The error of a request or PING of this tick that could not be submitted. The connection ends at the next flush.
     private var broken: WireError?
     /// The first error explains the end; later ones are only its consequences.
@@ -187,6 +188,9 @@ package final class Connection {
         try channel.pipeline.syncOperations.addHandler(handler)
     }
 
+    /// For tests: ends the connection as a defect in this library would.
+    package func breakInvariant() { self.fail(WireError(.invariantBroken, "a test")) }
+
     private func makeHandler() throws(WireError) -> WireHandler {
         var configuration = HTTP2Session.Configuration()
         configuration.variableNames = self.configuration.variableNames
@@ -242,10 +246,9 @@ package final class Connection {
                 isBulk: submission.isBulk,
                 now: now
             )
-            if submitted == .noCapacity {
-                session.results.append(.notSent(.noCapacity, tag: submission.tag))
-            } else {
-                self.arm(min(submission.deadline, now + submission.responseLimit))
+            switch submitted {
+            case .accepted: self.arm(min(submission.deadline, now + submission.responseLimit))
+            case .refused(let cause): session.results.append(.notSent(cause, tag: submission.tag))
             }
         } catch {
             session.results.append(.notSent(.faulty, tag: submission.tag))
@@ -313,12 +316,10 @@ package final class Connection {
         }
     }
 
-    /// Resets the stream with this tag if it is still open, or withdraws the held request with this tag.
+    /// Resets the stream with this tag if it is still open, or withdraws the held request with this tag. The next
+    /// `flush()` sends the reset and delivers the result.
     package func cancel(tag: UInt64) {
-        guard let session else { return }
-        session.cancel(tag: tag)
-        self.handler?.flush()
-        self.deliverResults()
+        self.session?.cancel(tag: tag)
     }
 
     /// The number of streams and held requests without a result.
@@ -348,6 +349,14 @@ package final class Connection {
             self.handler?.drop(error)
             self.wireIsClosed(nil, error)
         }
+    }
+
+    /// Ends a connection that has been quiet for so long that its next request would wait for a check of the path,
+    /// because another connection to the same server failed such a check: a middlebox has probably forgotten both. A
+    /// connection with requests that wait for a check ends, too; one with requests under way does not.
+    package func siblingLostPath() {
+        guard self.state == .ready, self.pathCheck.isSuspect(self.now, openStreams: self.openStreams) else { return }
+        self.fail(WireError(.pingTimeout, "another connection's path to the server was lost, and this one was quiet"))
     }
 
     private func closeIfDrained() {
@@ -383,7 +392,8 @@ package final class Connection {
             // A second GOAWAY often lacks the reason that the first one gave.
             let reason = PeerText.printable(debugData)
             let isFirst = self.goAway == nil
-            if isFirst || (self.goAway?.message.contains("debug data") == false && !reason.isEmpty) {
+            if isFirst || (!self.goAwayHasReason && !reason.isEmpty) {
+                self.goAwayHasReason = !reason.isEmpty
                 let detail = reason.isEmpty ? "" : ", debug data: \(reason)"
                 let isCredential = reason.contains("BadCertificate")
                 self.goAway = WireError(
@@ -506,6 +516,12 @@ extension Connection: WireOwner {
     func wireIsOpen(_ session: HTTP2Session) {
         self.session = session
         if let id = self.configuration.firstStreamID { try? session.setNextStreamID(id) }
+    }
+
+    /// The deadlines of requests may have passed meanwhile, and their timer may fire later in this tick.
+    func wireResumesWriting(_ session: HTTP2Session) {
+        _ = session.expire(now: self.now)
+        self.deliverResults()
     }
 
     func wireDidRead(_ session: HTTP2Session) {

@@ -64,6 +64,11 @@ package struct PathCheck: Sendable {
         return .nothing
     }
 
+    /// Whether the path must be checked before the next request, or is being checked for the requests that wait.
+    func isSuspect(_ now: NIODeadline, openStreams: Int) -> Bool {
+        now - self.lastRead > self.limits.trust && (openStreams == 0 || self.isChecking)
+    }
+
     /// Bytes have arrived. They show that the path works, but only an acknowledgement ends a check.
     ///
     /// - Returns: Whether `deadline(openStreams:)` may be earlier than before.

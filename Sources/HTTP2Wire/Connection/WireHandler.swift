@@ -13,6 +13,8 @@ import NIOPosix
 protocol WireOwner: AnyObject {
     /// TLS is established. The HTTP/2 session exists, and its first frames are sent with the next flush.
     func wireIsOpen(_ session: HTTP2Session)
+    /// Frames that had to wait are about to be written.
+    func wireResumesWriting(_ session: HTTP2Session)
     /// All bytes of this tick have been processed. There may be results and events.
     func wireDidRead(_ session: HTTP2Session)
     /// The connection has ended. Called once. By then, every stream of the session has its result.
@@ -101,7 +103,7 @@ final class WireHandler: ChannelInboundHandler {
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        if context.channel.isWritable { self.flush() }
+        if context.channel.isWritable { self.resumeWriting() }
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -270,8 +272,13 @@ final class WireHandler: ChannelInboundHandler {
         self.isFlushScheduled = true
         context.eventLoop.assumeIsolated().execute {
             self.isFlushScheduled = false
-            self.flush()
+            self.resumeWriting()
         }
+    }
+
+    private func resumeWriting() {
+        if let session, self.state == .open { self.owner?.wireResumesWriting(session) }
+        self.flush()
     }
 
     private func end(_ error: WireError) {

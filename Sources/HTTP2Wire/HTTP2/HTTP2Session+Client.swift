@@ -4,8 +4,8 @@ package import NIOCore
 extension HTTP2Session {
     package enum Submission: Sendable, Hashable {
         case accepted
-        /// The peer allows no further stream at the moment, or none on this connection any more.
-        case noCapacity
+        /// The request is not sent. No byte of it was written.
+        case refused(StreamCause)
     }
 
     /// Whether another request may be submitted now.
@@ -13,7 +13,7 @@ extension HTTP2Session {
         self.hasPeerSettings && !self.hasGoAway && self.openCount < self.peerMaxConcurrentStreams
     }
 
-    /// Opens a stream for a request.
+    /// Opens a stream for a request, unless its deadline has passed or it is not valid.
     ///
     /// This method never lets nghttp2 queue a request: if the peer allows no further stream, nothing is submitted. A
     /// request is held while the path is checked, or while the send window does not admit its body. A held request
@@ -25,7 +25,7 @@ extension HTTP2Session {
     ///   - deadline: When the request ends, sent or not, if no response has arrived.
     ///   - responseLimit: How long the response may take once the stream is open.
     ///   - isBulk: Whether its body must leave `SendWindowRule.bulkReserve` of the send window to other streams.
-    /// - Throws: `invariantBroken` if the request is not valid; otherwise the error of nghttp2.
+    /// - Throws: the error of nghttp2.
     package func submit(
         _ request: HTTP2Request,
         tag: UInt64,
@@ -34,10 +34,10 @@ extension HTTP2Session {
         isBulk: Bool = false,
         now: NIODeadline
     ) throws(WireError) -> Submission {
-        guard self.hasCapacity else { return .noCapacity }
+        guard self.hasCapacity else { return .refused(.noCapacity) }
         let body = request.body.isEmpty ? RefCountTable<[UInt8]>.none : self.bodies.insert(request.body)
         defer { self.bodies.release(entry: body) }
-        guard let fixed = self.fixedEntry(request.shared, request.credential) else { throw Self.unfit }
+        guard let fixed = self.fixedEntry(request.shared, request.credential) else { return .refused(.faulty) }
         defer { self.releaseFixed(fixed) }
         let stream = NewStream(
             lengths: request.valueLengths,
@@ -50,20 +50,16 @@ extension HTTP2Session {
             isBulk: isBulk
         )
         let result: Result<Submission, WireError> = request.values.withUnsafeBufferPointer { values in
-            guard self.mustHold(bodyCount: stream.bodyCount, isBulk: isBulk) else {
-                return self.open(stream, values, now: now)
-            }
-            self.hold(stream, values)
-            return .success(.accepted)
+            self.begin(stream, values, now: now)
         }
         return try Self.rethrow(result)
     }
 
-    /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Entries for which there is no
-    /// capacity get their result immediately.
+    /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Entries that are not valid, too
+    /// late, or for which there is no capacity get their results immediately.
     ///
-    /// - Returns: The earliest deadline of the requests. If a request is not valid, or nghttp2 rejects it, `broken` is
-    ///   the error: that request's result is `faulty`, and the requests after it are not submitted.
+    /// - Returns: The earliest deadline of the requests. If nghttp2 rejects a request, `broken` is the error: that
+    ///   request's result is `faulty`, and the requests after it are not submitted.
     package func submit(
         _ batch: RequestBatch,
         firstTag: UInt64,
@@ -72,14 +68,16 @@ extension HTTP2Session {
         var earliest = NIODeadline.distantFuture
         guard !batch.entries.isEmpty else { return (earliest, nil) }
         var broken: WireError?
-        var fixed = RefCountTable<[UInt8]>.none
-        if let entry = self.fixedEntry(batch.shared, batch.credential) { fixed = entry } else { broken = Self.unfit }
-        if broken != nil { self.results.append(.notSent(.faulty, tag: firstTag)) }
+        guard let fixed = self.fixedEntry(batch.shared, batch.credential) else {
+            for number in batch.entries.indices {
+                self.results.append(.notSent(.faulty, tag: firstTag &+ UInt64(number)))
+            }
+            return (earliest, nil)
+        }
         let commonBody = batch.body.isEmpty ? RefCountTable<[UInt8]>.none : self.bodies.insert(batch.body)
-        let first = broken == nil ? 0 : 1
         batch.values.withUnsafeBufferPointer { values in
             var position = 0
-            for number in first..<batch.entries.count {
+            for number in batch.entries.indices {
                 let lengths = batch.entries[number].valueLengths
                 let end = min(position + batch.entries[number].valueCount, values.count)
                 let tag = firstTag &+ UInt64(number)
@@ -99,19 +97,14 @@ extension HTTP2Session {
                     responseLimit: batch.responseLimit,
                     isBulk: batch.isBulk
                 )
-                if self.mustHold(bodyCount: stream.bodyCount, isBulk: stream.isBulk) {
-                    self.hold(stream, UnsafeBufferPointer(rebasing: values[position..<end]))
-                    earliest = min(earliest, stream.deadline)
-                } else {
-                    switch self.open(stream, UnsafeBufferPointer(rebasing: values[position..<end]), now: now) {
-                    case .success(.accepted):
-                        earliest = min(earliest, stream.streamDeadline(now))
-                    case .success(.noCapacity):
-                        self.results.append(.notSent(.noCapacity, tag: tag))
-                    case .failure(let error):
-                        self.results.append(.notSent(.faulty, tag: tag))
-                        broken = error
-                    }
+                switch self.begin(stream, UnsafeBufferPointer(rebasing: values[position..<end]), now: now) {
+                case .success(.accepted):
+                    earliest = min(earliest, stream.streamDeadline(now))
+                case .success(.refused(let cause)):
+                    self.results.append(.notSent(cause, tag: tag))
+                case .failure(let error):
+                    self.results.append(.notSent(.faulty, tag: tag))
+                    broken = error
                 }
                 if !isCommon { self.bodies.release(entry: body) }
                 position = end
@@ -122,7 +115,18 @@ extension HTTP2Session {
         return (earliest, broken)
     }
 
-    static let unfit = WireError(.invariantBroken, "a request without a path, or with too many or too long fields")
+    /// Opens a stream for a new request, or holds the request.
+    private func begin(
+        _ stream: NewStream,
+        _ values: UnsafeBufferPointer<UInt8>,
+        now: NIODeadline
+    ) -> Result<Submission, WireError> {
+        guard self.mustHold(bodyCount: stream.bodyCount, isBulk: stream.isBulk) else {
+            return self.open(stream, values, now: now)
+        }
+        self.hold(stream, values)
+        return .success(.accepted)
+    }
 
     private static func rethrow(_ result: Result<Submission, WireError>) throws(WireError) -> Submission {
         try result.get()
@@ -134,10 +138,13 @@ extension HTTP2Session {
         _ values: UnsafeBufferPointer<UInt8>,
         now: NIODeadline
     ) -> Result<Submission, WireError> {
+        // A stalled event loop or a suspended process can make a request late. It would be written for nothing, and end
+        // as unknown.
+        guard now < stream.deadline else { return .success(.refused(.deadline)) }
         // The first variable field is `:path`, which every request needs.
         let count = stream.lengths.wideSum
         guard stream.lengths[0] > 0, count <= min(values.count, StreamTable.headerBlockLimit) else {
-            return .failure(Self.unfit)
+            return .success(.refused(.faulty))
         }
         guard let copy = RequestValues(values, stream.lengths, in: self.memory) else {
             return .failure(Self.error(NGHTTP2_ERR_NOMEM.rawValue))
@@ -154,7 +161,7 @@ extension HTTP2Session {
             self.streams.discard(index)
             copy.release(to: self.memory)
             // The stream ids are used up: this connection accepts no more streams (RFC 9113, section 5.1.1).
-            if submitted == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue { return .success(.noCapacity) }
+            if submitted == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue { return .success(.refused(.noCapacity)) }
             return .failure(submitted.map(Self.error) ?? WireError(.closedLocally, "the session is closed"))
         }
         self.streams[index].streamID = streamID

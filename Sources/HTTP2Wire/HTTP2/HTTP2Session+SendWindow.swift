@@ -77,8 +77,8 @@ extension HTTP2Session {
         switch result {
         case .success(.accepted):
             break
-        case .success(.noCapacity):
-            self.results.append(.notSent(.noCapacity, tag: stream.tag))
+        case .success(.refused(let cause)):
+            self.results.append(.notSent(cause, tag: stream.tag))
         case .failure(let error):
             self.results.append(.notSent(.faulty, tag: stream.tag))
             throw error

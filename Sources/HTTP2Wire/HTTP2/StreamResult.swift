@@ -27,7 +27,7 @@ package enum StreamCause: Sendable, Hashable {
     case cancelled
     /// The peer allows no further stream at the moment, or the connection accepts none any more.
     case noCapacity
-    /// The submission itself violated an invariant of ours. The connection ends with it.
+    /// The request has no path, or too many or too long fields; or nghttp2 rejected it, and the connection ends with it.
     case faulty
 }
 

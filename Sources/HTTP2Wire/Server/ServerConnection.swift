@@ -176,6 +176,9 @@ extension ServerConnection: WireOwner {
         self.delegate?.opened()
     }
 
+    /// Responses have no deadlines.
+    func wireResumesWriting(_ session: HTTP2Session) {}
+
     func wireDidRead(_ session: HTTP2Session) {
         session.events.removeAll(keepingCapacity: true)
         if !session.requests.isEmpty {

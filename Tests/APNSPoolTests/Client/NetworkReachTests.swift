@@ -4,7 +4,6 @@ import HTTP2Wire
 import Logging
 import NIOCore
 import NIOPosix
-import Synchronization
 import TestSupport
 import Testing
 
@@ -100,10 +99,10 @@ struct NetworkReachTests {
         /// One name has three addresses. The connections of a pool, and their replacements, are spread over them.
         @Test func connectionsSpreadOverTheAddressesOfTheName() async throws {
             let simulator = try await Simulator.start()
-            var relays: [Relay] = []
+            var relays: [TCPRelay] = []
             for number in 2...4 {
                 let port = relays.first?.port ?? 0
-                relays.append(try await Relay.start(host: "127.0.0.\(number)", port: port, to: simulator.port))
+                relays.append(try await TCPRelay.start(host: "127.0.0.\(number)", port: port, to: simulator.port))
             }
             let all = relays
             let addresses = try all.map { try SocketAddress(ipAddress: $0.host, port: $0.port) }
@@ -126,57 +125,46 @@ struct NetworkReachTests {
             await simulator.stop()
         }
     #endif
-}
 
-/// Relays TCP connections, and counts them.
-private final class Relay: Sendable {
-    private final class Pipe: ChannelInboundHandler {
-        typealias InboundIn = ByteBuffer
-        private let other: any Channel
-        init(_ other: any Channel) { self.other = other }
-        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            self.other.writeAndFlush(self.unwrapInboundIn(data), promise: nil)
-        }
-        func channelInactive(context: ChannelHandlerContext) { self.other.close(mode: .all, promise: nil) }
-    }
-
-    private final class Count: Sendable {
-        let value = Atomic<Int>(0)
-    }
-
-    let host: String
-    private let listener: any Channel
-    private let count: Count
-
-    /// Stored, because a closed channel has no port.
-    let port: Int
-    var connections: Int { self.count.value.load(ordering: .relaxed) }
-
-    static func start(host: String, port: Int, to destination: Int) async throws -> Relay {
-        let count = Count()
-        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelInitializer { child in
-                count.value.wrappingAdd(1, ordering: .relaxed)
-                return ClientBootstrap(group: child.eventLoop)
-                    .channelInitializer { upstream in
-                        upstream.eventLoop.makeCompletedFuture {
-                            try upstream.pipeline.syncOperations.addHandler(Pipe(child))
-                        }
-                    }
-                    .connect(host: "127.0.0.1", port: destination)
-                    .flatMapThrowing { try child.pipeline.syncOperations.addHandler(Pipe($0)) }
+    @Test(
+        "The first push over paths that a middlebox has forgotten waits for one check, with any number of connections",
+        arguments: [1, 4]
+    )
+    func forgottenPaths(count: Int) async throws {
+        let clock = ManualClock()
+        let server = try await ScriptedServer.start()
+        let relay = try await TCPRelay.start(to: server.port)
+        var configuration = APNSClientConfiguration.local(port: relay.port, caPEM: server.caPEM)
+        configuration.pool = .init(size: count, maxOverflow: 0, connectSpacing: .zero)
+        configuration.use(clock)
+        configuration.adjustConnection = { $0.pathCheck.busy = .hours(24) }
+        try await withAPNSClient(configuration: configuration) { client in
+            try await client.prewarm(count)
+            // Each connection has had a response.
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<count {
+                    group.addTask { _ = await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
+                }
             }
-            .bind(host: host, port: port).get()
-        return Relay(host: host, listener: listener, count: count)
+            clock.advance(by: .seconds(20))
+            relay.forget()
+            let isDone = Latch()
+            let push = Task {
+                defer { isDone.open() }
+                return await client.deliver(samplePush(), to: deviceToken)
+            }
+            // The end of the check of the one connection that the push was given to.
+            let checked = clock.now.advanced(by: .seconds(2))
+            try await clock.advance(toWakeUpAt: checked)
+            // The push pauses shortly if it was given to a sibling that did not know yet.
+            await until {
+                clock.advance(by: .milliseconds(1))
+                return isDone.isOpen || checked.duration(to: clock.now) > .seconds(30)
+            }
+            #expect(await push.value.certainty == .accepted)
+            #expect(checked.duration(to: clock.now) < .milliseconds(1900))
+        }
+        await relay.stop()
+        await server.stop()
     }
-
-    private init(host: String, listener: any Channel, count: Count) {
-        self.host = host
-        self.listener = listener
-        self.port = listener.localAddress?.port ?? 0
-        self.count = count
-    }
-
-    func stop() async { try? await self.listener.close().get() }
 }

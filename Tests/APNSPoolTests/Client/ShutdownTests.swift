@@ -1,3 +1,5 @@
+import NIOCore
+import NIOPosix
 import SupervisedPool
 import TestSupport
 import Testing
@@ -6,6 +8,43 @@ import Testing
 
 /// Shutdowns of a client while its supervision tree is starting.
 struct ShutdownTests {
+    @Test("A shutdown ends although the event loop group was shut down first, and each push has an outcome")
+    func loopGroupEndedFirst() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+        let server = try await ScriptedServer.start { $0.number == 1 ? [.respond(200)] : [.hold] }
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.pool = .init(size: 2, maxOverflow: 2, connectSpacing: .zero)
+        configuration.eventLoopGroup = group
+        let client = try APNSClient(configuration: configuration)
+        try await client.start()
+        #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        let held = Task { await client.deliver(samplePush(), to: deviceToken) }
+        await server.wait { $0.held == 1 }
+        try await group.shutdownGracefully()
+        #expect(await ends { _ = await held.value })
+        #expect(await held.value.certainty == .unknown)
+        let late = Task { await client.deliver(samplePush(), to: deviceToken, options: .init(deadline: .seconds(5))) }
+        #expect(await ends { _ = await late.value })
+        #expect(await late.value.certainty == .notSent)
+        #expect(await ends { await client.shutdown(within: .seconds(1)) })
+        #expect(client.runtime.lifecycle.current == .stopped)
+        await server.stop()
+    }
+
+    @Test("A client whose event loop group was shut down before its start can be shut down")
+    func loopGroupEndedBeforeTheStart() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        var configuration = APNSClientConfiguration.local(port: 1, caPEM: nil)
+        configuration.eventLoopGroup = group
+        let client = try APNSClient(configuration: configuration)
+        try await group.shutdownGracefully()
+        try await client.start()
+        let push = Task { await client.deliver(samplePush(), to: deviceToken, options: .init(deadline: .seconds(1))) }
+        #expect(await ends { _ = await push.value })
+        #expect(await push.value.certainty == .notSent)
+        #expect(await ends { await client.shutdown(within: .seconds(1)) })
+    }
+
     @Test("A credential session that is stopped before its tree has started never starts it")
     func stoppedBeforeItsTree() async throws {
         let client = try APNSClient.unstarted()

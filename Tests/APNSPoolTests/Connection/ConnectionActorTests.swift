@@ -1,3 +1,4 @@
+import APNSModel
 import NIOCore
 import NIOPosix
 import SupervisedPool
@@ -19,7 +20,7 @@ struct ConnectionActorTests {
     private func withWorker(
         port: Int,
         clock: any MonotonicClock,
-        _ body: (Journal<PoolEvent>) async throws -> Void
+        _ body: (Journal<PoolEvent>, ConnectionActor) async throws -> Void
     ) async throws -> WeakActor {
         let settings = ConnectionSettings(
             connection: Connection.Configuration(
@@ -52,7 +53,7 @@ struct ConnectionActorTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await pool.run(poolContext) }
             group.addTask { try await worker.run(context) }
-            try await body(events)
+            try await body(events, worker)
             context.requestShutdown()
             try await group.next()
             poolContext.requestShutdown()
@@ -67,13 +68,68 @@ struct ConnectionActorTests {
         }
     }
 
+    @Test("A push that reaches its connection after its deadline is not written")
+    func lateOnTheLoop() async throws {
+        try await withOwnLoop { client, server, loop in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let blocked = await BlockedLoop(loop)
+            let began = client.runtime.clock.now
+            let options = DeliveryOptions(deadline: .milliseconds(200))
+            let push = Task { await client.deliver(samplePush(), to: deviceToken, options: options) }
+            await until { began.duration(to: client.runtime.clock.now) > .milliseconds(300) }
+            blocked.release()
+            let outcome = await push.value
+            #expect(outcome.certainty == .notSent && outcome.error?.code == .deadlineExceeded)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(server.record.pushes.count == 2)
+        }
+    }
+
+    @Test("A push that no connection has reported ends as unknown when the worker stops")
+    func leftovers() async throws {
+        let (results, result) = AsyncStream<StreamResult>.makeStream()
+        _ = try await self.withWorker(port: 1, clock: ManualClock()) { _, worker in
+            // As if a connection had lost count of it.
+            Task { result.yield(await withCheckedContinuation { worker.forgetPush($0) }) }
+            await until { await worker.pending.waiting().count == 1 }
+        }
+        var iterator = results.makeAsyncIterator()
+        #expect(await iterator.next()?.ending == .unknown)
+    }
+
+    @Test("The resets of pushes that are cancelled at once leave in a few TLS records")
+    func cancellationsAtOnce() async throws {
+        let server = try await ScriptedServer.start { $0.number == 1 ? [.respond(200)] : [.hold] }
+        let relay = try await TCPRelay.start(to: server.port)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        var configuration = APNSClientConfiguration.local(port: relay.port, caPEM: server.caPEM)
+        configuration.eventLoopGroup = group
+        try await withAPNSClient(configuration: configuration) { client in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let pushes = (0..<500).map { number in
+                Task { await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
+            }
+            await server.wait { $0.held == 500 }
+            let blocked = await BlockedLoop(group.next())
+            let before = relay.clientRecords
+            for push in pushes { push.cancel() }
+            blocked.release()
+            await server.wait { $0.cancelled == 500 }
+            #expect(relay.clientRecords - before <= 3)
+            for push in pushes { #expect(await push.value.certainty == .unknown) }
+        }
+        await relay.stop()
+        await server.stop()
+        try await group.shutdownGracefully()
+    }
+
     @Test("The timer for the next connect does not retain a stopped worker")
     func stoppedWorkerIsReleased() async throws {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)
         try await listener.close()
-        let box = try await self.withWorker(port: port, clock: SystemMonotonicClock()) { events in
+        let box = try await self.withWorker(port: port, clock: SystemMonotonicClock()) { events, _ in
             await events.wait { !Self.backOffs($0).isEmpty }
         }
         await until { box.actor == nil }
@@ -93,7 +149,7 @@ struct ConnectionActorTests {
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)
         let clock = ManualClock()
-        let box = try await self.withWorker(port: port, clock: clock) { events in
+        let box = try await self.withWorker(port: port, clock: clock) { events, _ in
             let timeout = clock.now.advanced(by: .seconds(10))
             await taken.wait { $0.count == 1 }
             try await clock.advance(toWakeUpAt: timeout)

@@ -65,6 +65,21 @@ struct HangingSignerTests {
         }
     }
 
+    @Test("A client without its first provider token is not ready, even before its first push")
+    func notReadyWithoutAToken() async throws {
+        let signer = HangingSigner(hangingCalls: 1)
+        try await withServer(configure: { $0.authentication = signer.authentication }) { client, _ in
+            try await client.prewarm(1)
+            await until { signer.count == 1 }
+            #expect(await client.health == .starting)
+            #expect(await !client.health.isReady)
+            signer.release()
+            #expect(await ends { await until { await client.health == .serving } })
+            #expect(await client.deliver(samplePush(), to: deviceToken).status == 200)
+            #expect(signer.count == 1)
+        }
+    }
+
     @Test("A shutdown does not wait for a signer that hangs")
     func shutdownDoesNotWait() async throws {
         let server = try await ScriptedServer.start { _ in [.respond(200)] }

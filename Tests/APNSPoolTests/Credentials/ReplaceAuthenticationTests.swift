@@ -235,6 +235,78 @@ struct ReplaceAuthenticationTests {
         }
     }
 
+    @Test("A revocation also closes the connections of a credential that was replaced and still drains")
+    func revocationWhileTheOldCredentialDrains() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            simulator.inject(Fault(.stall(), when: .always))
+            let outcome = Task { await client.deliver(samplePush(), to: deviceToken) }
+            try await simulator.waitUntil { $0.requestsReceived == 2 }
+            simulator.removeFaults()
+            async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
+            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            try await replaced
+            #expect(client.runtime.credentials.all.count == 2)
+            #expect(await ends { await client.revokeAuthentication() })
+            #expect(await ends { _ = await outcome.value })
+            #expect(await outcome.value.certainty == .unknown)
+            #expect(client.runtime.credentials.all.isEmpty)
+            await until { simulator.openConnections == 0 }
+        }
+    }
+
+    /// A signer that is a value. Two of them are equal if they have the same key.
+    private struct ValueSigner: APNSTokenSigner, Equatable {
+        let key: SimulatedKey
+        static func == (one: ValueSigner, other: ValueSigner) -> Bool { one.key.keyID == other.key.keyID }
+        func signature(for bytes: [UInt8]) async throws -> [UInt8] { try self.key.signature(for: bytes) }
+    }
+
+    /// A signer that cannot be compared.
+    private struct PlainSigner: APNSTokenSigner {
+        let key: SimulatedKey
+        func signature(for bytes: [UInt8]) async throws -> [UInt8] { try self.key.signature(for: bytes) }
+    }
+
+    private final class ObjectSigner: APNSTokenSigner {
+        let key: SimulatedKey
+        init(_ key: SimulatedKey) { self.key = key }
+        func signature(for bytes: [UInt8]) async throws -> [UInt8] { try self.key.signature(for: bytes) }
+    }
+
+    @Test("Giving the signer in use again keeps its provider token", arguments: ["object", "equal", "copy"])
+    func sameSignerKeepsItsToken(_ kind: String) async throws {
+        let key = SimulatedKey()
+        let object = ObjectSigner(key)
+        func signer() -> any APNSTokenSigner {
+            switch kind {
+            case "object": object
+            case "equal": ValueSigner(key: key)
+            default: PlainSigner(key: key)
+            }
+        }
+        func make() -> APNSAuthentication { .token(signer: signer(), keyID: key.keyID, teamID: key.teamID) }
+        let first = make()
+        try await self.withKeys { client, simulator, _, _ in
+            simulator.addKey(key)
+            for _ in 0..<3 {
+                // Signers that cannot be compared are the same only in copies of one authentication.
+                let again = kind == "copy" ? first : make()
+                async let result = Self.result {
+                    try await client.replaceAuthentication(again, within: .seconds(30))
+                }
+                await until {
+                    client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false
+                }
+                #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+                #expect(await result == nil)
+            }
+            #expect(!simulator.record.pushes.contains { $0.status == 429 })
+            #expect(client.runtime.credentials.latest.tokens.status(now: client.runtime.clock.now).generation == 1)
+        }
+    }
+
     @Test func aNewKeyEndsTheFaultOfTheOldKey() async throws {
         try await self.withKeys { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)

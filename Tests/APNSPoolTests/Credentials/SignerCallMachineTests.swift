@@ -112,7 +112,7 @@ struct TokenCachesTests {
         // Other keys on trial do not evict the cache of the key in use.
         let used = try resolved(20)
         let current = caches.cache(of: used)
-        for number: UInt8 in 21...30 { _ = caches.cache(of: try resolved(number), keeping: used.signer?.key) }
+        for number: UInt8 in 21...30 { _ = caches.cache(of: try resolved(number), keeping: used.signer) }
         #expect(caches.cache(of: used) === current)
     }
 }

@@ -163,7 +163,7 @@ struct SignerTests {
         let latch = Latch()
         let cache = ProviderTokenCache()
         let remote = try RemoteKey(latch: latch)
-        let signer = ProviderTokenSigner(signer: remote, identifiers: try .sample)
+        let signer = ProviderTokenSigner(signer: UserSigner(remote), identifiers: try .sample)
         let actor = TokenActor(
             signer: signer,
             cache: cache,
@@ -178,7 +178,7 @@ struct SignerTests {
         // From now on the signer hangs.
         let stuck = try RemoteKey(latch: Latch())
         let second = TokenActor(
-            signer: ProviderTokenSigner(signer: stuck, identifiers: try .sample),
+            signer: ProviderTokenSigner(signer: UserSigner(stuck), identifiers: try .sample),
             cache: cache,
             clock: clock,
             wallClock: { 1_800_000_000 + clock.now.nanoseconds / 1_000_000_000 - 1_000 }

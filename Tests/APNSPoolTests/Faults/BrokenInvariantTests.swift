@@ -10,7 +10,7 @@ import Testing
 /// A defect in the library ends an actor: its supervisor restarts it, and the affected pushes have the right outcome.
 struct BrokenInvariantTests {
     /// A request with more fields than a session accepts.
-    private func poison() -> HTTP2Request {
+    private func invalidRequest() -> HTTP2Request {
         HTTP2Request(
             shared: HeaderBlock((0..<70).map { HeaderBlock.Field("x-\($0)", "y") }),
             credential: nil,
@@ -20,17 +20,6 @@ struct BrokenInvariantTests {
         )
     }
 
-    /// Sends the poison request like a push. Returns nil if it gets no stream.
-    private func sendPoison(_ client: APNSClient, time: Duration = .seconds(10)) async -> StreamResult? {
-        let core = client.runtime
-        do {
-            let lease = try await core.pool.checkout(deadline: core.clock.now.advanced(by: time))
-            return await lease.worker.send(poison(), deadline: core.clock.now.advanced(by: .seconds(10)))
-        } catch {
-            return nil
-        }
-    }
-
     @Test func theActorRestartsAndOtherPushesAreServed() async throws {
         let script: ScriptedServer.Script = { $0.connection == 1 && $0.number > 1 ? [.hold] : [.respond(200)] }
         try await withServer(limit: 20, script: script) { client, server in
@@ -38,16 +27,14 @@ struct BrokenInvariantTests {
             let pushes = Task { await ClientOutcomeTests.deliver(50, with: client) }
             await server.wait { $0.held == 20 }
             await until { await client.status.pool.queueDepth >= 30 }
-            // It gets the stream of a push that is held.
-            let poison = Task { await sendPoison(client) }
+            let crash = Task { await client.crashWorker() }
             await until { await client.status.pool.queueDepth >= 31 }
-            // Release streams until the poison request gets one.
+            // Release streams until the crash gets one.
             await until {
                 server.release()
                 return client.runtime.monitor.restarts.load(ordering: .relaxed) > 0
             }
-            let result = try #require(await poison.value)
-            #expect(result.ending == .notSent && result.cause == .faulty)
+            #expect(await crash.value)
             let outcomes = await pushes.value
             #expect(outcomes.allSatisfy { $0.certainty == .accepted || $0.certainty == .unknown })
             for outcome in outcomes where outcome.certainty == .unknown {
@@ -58,24 +45,32 @@ struct BrokenInvariantTests {
         }
     }
 
-    @Test func aPoisonPushFailsWithItsCodeAndIsNotResent() async throws {
-        try await withServer { client, _ in
+    @Test("An invalid request fails alone: it is not resent, and its neighbours on the connection get their responses")
+    func invalidRequestFailsAlone() async throws {
+        let script: ScriptedServer.Script = { $0.number > 1 ? [.hold] : [.respond(200)] }
+        try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let result = try #require(await sendPoison(client))
-            var history = PushHistory(id: APNSID.random(), deadline: client.runtime.sending.deadline(nil))
-            let end = client.runtime.sending.evaluate(result, of: nil, &history)
-            guard case .finish(let outcome) = client.runtime.sending.decide(end, &history) else {
+            let neighbours = Task { await ClientOutcomeTests.deliver(10, with: client) }
+            await server.wait { $0.held == 10 }
+            let core = client.runtime
+            let lease = try await core.pool.checkout(deadline: core.sending.deadline(nil))
+            let result = await lease.worker.send(self.invalidRequest(), deadline: core.sending.deadline(nil))
+            var history = PushHistory(id: APNSID.random(), deadline: core.sending.deadline(nil))
+            let end = core.sending.evaluate(result, of: nil, &history)
+            guard case .finish(let outcome) = core.sending.decide(end, &history) else {
                 Issue.record("the push would be resent")
                 return
             }
             #expect(outcome.error?.code == .connectionFault)
             #expect(outcome.certainty == .notSent)
-            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            #expect(await client.status.restarts == 1)
+            server.release()
+            #expect(await neighbours.value.allSatisfy { $0.certainty == .accepted })
+            #expect(await client.status.restarts == 0)
+            #expect(server.record.connections == 1)
         }
     }
 
-    @Test func aPoisonRequestInABulkBatchReturnsAllLeases() async throws {
+    @Test func anInvalidBulkBatchReturnsAllLeases() async throws {
         try await withServer { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let collector = BulkCollector()
@@ -85,13 +80,13 @@ struct BrokenInvariantTests {
                 let worker = lease.worker
                 let origin = lease.origin
                 let count = lease.take(10)
-                let poison = poison()
-                var requests = RequestBatch(shared: poison.shared, credential: nil, body: poison.body, isBulk: true)
+                let invalid = self.invalidRequest()
+                var requests = RequestBatch(shared: invalid.shared, credential: nil, body: invalid.body, isBulk: true)
                 let deadline = NIODeadline(core.clock.now.advanced(by: .seconds(10)))
                 for _ in 0..<count {
-                    requests.values += poison.values
+                    requests.values += invalid.values
                     requests.entries.append(
-                        .init(valueLengths: poison.valueLengths, body: [], deadline: deadline)
+                        .init(valueLengths: invalid.valueLengths, body: [], deadline: deadline)
                     )
                 }
                 worker.send(
@@ -107,12 +102,13 @@ struct BrokenInvariantTests {
                     await collector.wait()
                     let items = collector.take().joined()
                     seen += items.map(\.index)
-                    #expect(items.allSatisfy { $0.result.ending == .notSent })
+                    #expect(items.allSatisfy { $0.result.ending == .notSent && $0.result.cause == .faulty })
                 }
                 #expect(seen.sorted() == Array(0..<count))
             }
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             #expect(await client.status.pool.leased == 0)
+            #expect(await client.status.restarts == 0)
         }
     }
 
@@ -123,7 +119,7 @@ struct BrokenInvariantTests {
             // 4 ends of that supervisor end the tree.
             var crashes = 0
             await until {
-                if await sendPoison(client)?.cause == .faulty { crashes += 1 }
+                if await client.crashWorker() { crashes += 1 }
                 return client.runtime.monitor.escalations.load(ordering: .relaxed) > 0
             }
             #expect(crashes == 16)
@@ -173,7 +169,7 @@ struct BrokenInvariantTests {
         let clock = ManualClock()
         try await withServer(configure: { $0.use(clock) }) { client, _ in
             await until {
-                _ = await sendPoison(client)
+                _ = await client.crashWorker()
                 return client.runtime.sending.router.isPaused
             }
             await client.shutdown()
@@ -186,12 +182,31 @@ struct BrokenInvariantTests {
         let clock = ManualClock()
         try await withServer(configure: { $0.use(clock) }) { client, _ in
             await until {
-                _ = await sendPoison(client)
+                _ = await client.crashWorker()
                 return client.runtime.sending.router.isPaused
             }
             await client.revokeAuthentication()
             #expect(!client.runtime.sending.router.isPaused)
             #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .credential)
+        }
+    }
+
+    @Test("A credential that is given during the pause after an escalation is tried, and ends the pause")
+    func replacementDuringThePause() async throws {
+        let clock = ManualClock()
+        try await withServer(configure: { $0.use(clock) }) { client, _ in
+            await until {
+                _ = await client.crashWorker()
+                return client.runtime.sending.router.isPaused
+            }
+            let replacement = Task { try await client.replaceAuthentication(.withoutToken, within: .seconds(10)) }
+            await until {
+                client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false
+            }
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            try await replacement.value
+            #expect(!client.runtime.sending.router.isPaused)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         }
     }
 
@@ -204,7 +219,7 @@ struct BrokenInvariantTests {
         let client = try APNSClient(configuration: configuration)
         let run = Task { try await client.run() }
         await until {
-            _ = await sendPoison(client)
+            _ = await client.crashWorker()
             return client.runtime.lifecycle.current == .stopped
         }
         await #expect(throws: SupervisorError.self) { try await run.value }

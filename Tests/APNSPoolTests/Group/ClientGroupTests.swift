@@ -2,6 +2,7 @@ import APNSSimulator
 import Logging
 import Metrics
 import TestSupport
+import Synchronization
 import Testing
 
 @testable import APNSPool
@@ -49,6 +50,24 @@ struct ClientGroupTests: GroupOfClients {
             #expect(await self.deliver(group, 0, simulator).error?.code == .configuration)
             await until { simulator.openConnections == 0 }
         }
+    }
+
+    @Test("An app that is removed while its client is being made causes no error in the log")
+    func removedWhileItsClientIsMade() async throws {
+        let (logger, log) = RecordingLog.make()
+        try await self.withGroup(configure: { $0.client.logger = logger }) { group, simulator in
+            for round in 0..<TestScale.times(60) {
+                try group.add(self.app(0, simulator))
+                let push = Task { await self.deliver(group, 0, simulator) }
+                for _ in 0..<(round % 30) { await Task.yield() }
+                #expect(group.remove("app0"))
+                let outcome = await push.value
+                #expect(outcome.certainty == .accepted || outcome.certainty == .notSent, "\(outcome)")
+            }
+            await until { group.core.state.withLock { $0.clients.isEmpty } }
+        }
+        let errors = log.entries.filter { $0.level >= .error }
+        #expect(errors.isEmpty, "\(errors)")
     }
 
     @Test func aReplacedKeyGetsItsOwnConnections() async throws {

@@ -35,6 +35,7 @@ struct HealthTableTests {
         Line("failing", .credential) { $0.isRevoked = true },
         Line("failing", .credential) { $0.credentialFault = "InvalidProviderToken" },
         Line("failing", .credential) { $0.signingFailure = .noToken(.tooSlow) },
+        Line("starting") { $0.waitsForToken = true },
         Line("failing", .configuration) {
             $0.configurationFault = "no such host"
             $0.connections = .connecting

@@ -9,7 +9,8 @@ enum SettingsFields {
     /// Properties that a text cannot express or that are only for tests.
     static let codeOnly: Set<String> = [
         "eventLoopGroup", "tracer", "clock", "connectionSeed", "metricLabels", "wallClock",
-        "groupInvalidTokens", "onWorkerTally", "tlsContexts", "adjustConnection",
+        "groupInvalidTokens", "onWorkerTally", "teamRenewals", "tlsContexts",
+        "adjustConnection",
     ]
 
     static func of(_ configuration: APNSClientConfiguration) -> [String: String] {
