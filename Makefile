@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-examples test-relay test-fleet relay-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-h2spec test-examples test-relay test-fleet relay-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples Relay/Package.swift Relay/Sources Relay/Tests
 
@@ -83,6 +83,9 @@ test-page: $(TOOL) ## Test the simulator's page in headless Chromium, which is i
 test-openapi: $(TOOL) ## Test the simulator's control API against its OpenAPI document with Schemathesis (SECONDS=30)
 	@.ci/install-packages build
 	.ci/test-openapi $(or $(SECONDS),30)
+
+test-h2spec: $(TOOL) ## Test the simulator's HTTP/2 with h2spec, where it is installed
+	@.ci/test-h2spec
 
 test-examples: $(TOOL) ## Run Docs/Examples/OtherLanguages: curl, Python, Node, and Go where it is installed
 	@.ci/install-packages test

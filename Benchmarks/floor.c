@@ -137,7 +137,8 @@ static int on_header(
 static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, void *user) {
     client *c = user;
     push *p = nghttp2_session_get_stream_user_data(session, stream);
-    if (code != 0 || !p || !p->is_accepted || !p->is_same) die("a push was not accepted");
+    if (code != 0 || !p || !p->is_accepted) die("a push was not accepted: the server must respond to each one with 200");
+    if (!p->is_same) die("a response lacks its push's apns-id: the server must repeat the apns-id, as APNs does");
     c->accepted++;
     p->next = c->free;
     c->free = p;

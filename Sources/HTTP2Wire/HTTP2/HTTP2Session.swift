@@ -159,8 +159,9 @@ package final class HTTP2Session {
             throw Self.error(NGHTTP2_ERR_NOMEM.rawValue)
         }
         defer { nghttp2_option_del(option) }
-        // nghttp2 would keep closed streams for a priority tree, which APNs does not use.
-        nghttp2_option_set_no_closed_streams(option, 1)
+        // nghttp2 keeps closed streams for a priority tree, which APNs does not use, and recognises late frames on them by
+        // it (RFC 9113, section 5.1). A server must not forgive such frames. To a client they do no harm.
+        if role == .client { nghttp2_option_set_no_closed_streams(option, 1) }
         capns_option_disable_glitch_rate_limit(option)
         if role == .server {
             capns_option_set_stream_reset_rate_limit(option, configuration.resetBurst, configuration.resetRate)
