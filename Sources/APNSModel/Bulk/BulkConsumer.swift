@@ -44,7 +44,7 @@ package struct BulkConsumer {
     /// Adds the outcome of an element.
     ///
     /// - Parameter sequence: the number of elements pulled before this one.
-    package mutating func add(_ index: Int, _ sequence: UInt64, _ outcome: PushOutcome) {
+    package mutating func add(_ index: Int, _ sequence: UInt64, _ outcome: consuming PushOutcome) {
         self.ready.append(Delivery(index: index, sequence: sequence, outcome: outcome))
     }
 

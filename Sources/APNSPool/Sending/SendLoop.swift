@@ -18,7 +18,7 @@ import SupervisedPool
 /// each of hundreds of tasks exceed a core's cache and would cost more than all the computation. The steps are not
 /// inlined for the same reason.
 class SendLoop {
-    private enum Step {
+    fileprivate enum Step {
         case checkout
         /// A provider token must be signed first.
         case sign
@@ -39,13 +39,13 @@ class SendLoop {
     // Unchecked: one task owns the object, and no access begins during another one.
     @exclusivity(unchecked) final var history: PushHistory
     /// The route of the current attempt.
-    @exclusivity(unchecked) private var route: SendRoute?
+    @exclusivity(unchecked) fileprivate var route: SendRoute?
     /// When the attempt requested a stream; nil unless queue times are measured.
     @exclusivity(unchecked) private var askedAt: MonotonicInstant?
     /// The deadline for the checkout of the current attempt.
-    @exclusivity(unchecked) private var checkoutDeadline = MonotonicInstant(nanoseconds: 0)
+    @exclusivity(unchecked) fileprivate var checkoutDeadline = MonotonicInstant(nanoseconds: 0)
     /// How the last attempt ended.
-    @exclusivity(unchecked) private var end: AttemptEnd?
+    @exclusivity(unchecked) fileprivate var end: AttemptEnd?
 
     init(
         _ context: SendContext,
@@ -57,25 +57,6 @@ class SendLoop {
         self.destination = destination
         self.history = history
         self.span = span
-    }
-
-    /// - Parameter encode: encodes the request with the `authorization` field of the attempt's route.
-    fileprivate final func run(_ encode: (HeaderBlock?) -> HTTP2Request) async -> PushOutcome {
-        guard self.context.lifecycle.enter() else { return self.refused() }
-        defer { self.leave() }
-        if self.mustPrepare, let outcome = await self.prepare() { return outcome }
-        while true {
-            var step = self.beginAttempt()
-            if step == .sign { step = await self.sign() }
-            if step == .checkout { await self.attempt(encode) }
-            switch self.conclude() {
-            case .finish(let outcome):
-                return outcome
-            case .retry(let delay):
-                if delay > .zero { await self.pause(delay) }
-                if Task.isCancelled { return self.cancelled() }
-            }
-        }
     }
 
     // MARK: Overridden by subclasses
@@ -130,7 +111,7 @@ class SendLoop {
 
     /// Prepares the attempt before the checkout, because a slow signer must not hold a stream.
     @inline(never)
-    private func beginAttempt() -> Step {
+    fileprivate func beginAttempt() -> Step {
         if let end = self.expiry() { return self.over(end) }
         let now = self.context.clock.now
         do throws(AttemptEnd) {
@@ -145,7 +126,7 @@ class SendLoop {
 
     /// Waits for a provider token.
     @inline(never)
-    private func sign() async -> Step {
+    fileprivate func sign() async -> Step {
         guard let route = self.route else { return .over }
         do throws(AttemptEnd) {
             let signed = try await self.context.router.sign(route, until: self.history.deadline)
@@ -167,26 +148,9 @@ class SendLoop {
         return .over
     }
 
-    private func attempt(_ encode: (HeaderBlock?) -> HTTP2Request) async {
-        guard let pool = self.route?.pool else { return }
-        let request = self.checkoutRequest
-        do {
-            let lease = try await pool.checkout(
-                deadline: self.checkoutDeadline,
-                bytes: request.bytes,
-                lane: request.lane,
-                atFront: request.atFront
-            )
-            guard self.mayWrite() else { return }
-            self.record(await lease.worker.send { self.submission(encode, $0, $1) })
-        } catch {
-            self.end = self.route?.end(error) ?? AttemptEnd(error)
-        }
-    }
-
     /// Called with a stream checked out. Returns whether the request should still be sent.
     @inline(never)
-    private func mayWrite() -> Bool {
+    fileprivate func mayWrite() -> Bool {
         self.context.monitor.queueTimes.end(self.askedAt, self.context.clock)
         if let end = self.expiry() {
             self.end = end
@@ -212,31 +176,14 @@ class SendLoop {
             ? .notSent(.connectionLost, "its provider token was replaced before it was sent", isFinal: false) : nil
     }
 
-    /// Creates the submission for the connection.
     @inline(never)
-    private func submission(
-        _ encode: (HeaderBlock?) -> HTTP2Request,
-        _ ticket: UInt64,
-        _ continuation: StreamContinuation
-    ) -> PushSubmission {
-        PushSubmission(
-            request: encode(self.route?.authorization),
-            deadline: self.history.deadline,
-            responseLimit: self.context.live.responseLimit,
-            ticket: ticket,
-            continuation: continuation,
-            isBulk: self.isBulk
-        )
-    }
-
-    @inline(never)
-    private func record(_ result: StreamResult) {
+    fileprivate func record(_ result: StreamResult) {
         self.end = self.evaluate(result, of: self.route)
     }
 
     /// Decides what follows the attempt.
     @inline(never)
-    private func conclude() -> PushHistory.Decision {
+    fileprivate func conclude() -> PushHistory.Decision {
         // Also releases the right to probe a candidate credential.
         self.route = nil
         let end = self.end ?? .notSent(.internalFault, "the attempt ended without a result", isFinal: true)
@@ -255,7 +202,7 @@ class SendLoop {
     }
 
     @inline(never)
-    private func pause(_ time: Duration) async {
+    fileprivate func pause(_ time: Duration) async {
         let clock = self.context.clock
         _ = await self.context.lifecycle.ended.wait(until: clock.now.advanced(by: time), clock: clock)
     }
@@ -279,7 +226,7 @@ class SendLoop {
         return outcome
     }
 
-    private func cancelled() -> PushOutcome { self.fail(.cancelled, "the sending task was cancelled") }
+    fileprivate func cancelled() -> PushOutcome { self.fail(.cancelled, "the sending task was cancelled") }
 }
 
 /// A `SendLoop` that can run, because it defines its request.
@@ -293,6 +240,50 @@ protocol RequestLoop: SendLoop {
 extension RequestLoop {
     /// Sends the request until it has an outcome.
     func run() async -> PushOutcome {
-        await self.run { self.request(authorization: $0) }
+        guard self.context.lifecycle.enter() else { return self.refused() }
+        defer { self.leave() }
+        if self.mustPrepare, let outcome = await self.prepare() { return outcome }
+        while true {
+            var step = self.beginAttempt()
+            if step == .sign { step = await self.sign() }
+            if step == .checkout { await self.attempt() }
+            switch self.conclude() {
+            case .finish(let outcome):
+                return outcome
+            case .retry(let delay):
+                if delay > .zero { await self.pause(delay) }
+                if Task.isCancelled { return self.cancelled() }
+            }
+        }
+    }
+
+    private func attempt() async {
+        guard let pool = self.route?.pool else { return }
+        let request = self.checkoutRequest
+        do {
+            let lease = try await pool.checkout(
+                deadline: self.checkoutDeadline,
+                bytes: request.bytes,
+                lane: request.lane,
+                atFront: request.atFront
+            )
+            guard self.mayWrite() else { return }
+            self.record(await lease.worker.send { self.submission($0, $1) })
+        } catch {
+            self.end = self.route?.end(error) ?? AttemptEnd(error)
+        }
+    }
+
+    /// Creates the submission for the connection.
+    @inline(never)
+    private func submission(_ ticket: UInt64, _ continuation: StreamContinuation) -> PushSubmission {
+        PushSubmission(
+            request: self.request(authorization: self.route?.authorization),
+            deadline: self.history.deadline,
+            responseLimit: self.context.live.responseLimit,
+            ticket: ticket,
+            continuation: continuation,
+            isBulk: self.isBulk
+        )
     }
 }
