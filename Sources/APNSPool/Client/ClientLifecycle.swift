@@ -73,32 +73,26 @@ final class ClientLifecycle: Sendable {
 
     /// Starts the run. Returns true once; a client can be run only once.
     func beginRun() -> Bool {
-        let done = self.state.compareExchange(
-            expected: .notStarted,
-            desired: .running,
-            ordering: .acquiringAndReleasing
-        ).exchanged
-        if done { self.running.open() }
-        return done
+        guard self.change(.notStarted, to: .running) else { return false }
+        self.running.open()
+        return true
+    }
+
+    /// Returns whether the state was the expected one.
+    private func change(_ expected: State, to next: State) -> Bool {
+        self.state.compareExchange(expected: expected, desired: next, ordering: .sequentiallyConsistent).exchanged
     }
 
     /// Stops accepting work. The time limit of the first call applies.
     func beginDrain(within time: Duration) {
         self.drain.withLock { $0 = $0 ?? DrainRequest(within: time) }
-        let wasRunning = self.state.compareExchange(
-            expected: .running,
-            desired: .draining,
-            ordering: .sequentiallyConsistent
-        ).exchanged
-        if !wasRunning,
-            self.state.compareExchange(
-                expected: .notStarted,
-                desired: .stopped,
-                ordering: .sequentiallyConsistent
-            ).exchanged
-        {
-            self.end()
-            self.stopped.open()
+        // Again if the run begins at the same moment.
+        while !self.change(.running, to: .draining) {
+            if self.change(.notStarted, to: .stopped) {
+                self.end()
+                self.stopped.open()
+            }
+            if !self.current.takesPushes { break }
         }
         self.drainRequested.open()
         self.listeners.signal()

@@ -1,4 +1,5 @@
 import SupervisedPool
+import Synchronization
 import TestSupport
 import Testing
 
@@ -127,6 +128,31 @@ struct ClientLifecycleTests {
         lifecycle.beginDrain(within: .zero)
         #expect(lifecycle.current == .stopped && lifecycle.stopped.isOpen && lifecycle.running.isOpen)
         #expect(!lifecycle.beginRun())
+    }
+
+    /// Two tasks leave `meet()` at the same moment.
+    private final class Meeting: Sendable {
+        private let arrived = Atomic<Int>(0)
+
+        func meet() {
+            self.arrived.wrappingAdd(1, ordering: .sequentiallyConsistent)
+            while self.arrived.load(ordering: .sequentiallyConsistent) < 2 {}
+        }
+    }
+
+    @Test("A drain that is requested while the run begins is not lost")
+    func drainWhileTheRunBegins() async {
+        for _ in 0..<TestScale.size(5_000, thorough: 50_000) {
+            let (lifecycle, meeting) = (ClientLifecycle(), Meeting())
+            let run = Task { @concurrent in
+                meeting.meet()
+                return lifecycle.beginRun()
+            }
+            meeting.meet()
+            lifecycle.beginDrain(within: .zero)
+            let state = await run.value ? ClientLifecycle.State.draining : .stopped
+            #expect(lifecycle.current == state)
+        }
     }
 
     /// Work enters and leaves on several threads while the client drains. `idle` opens, but only after all have left.
