@@ -89,7 +89,10 @@ package struct Relay: Sendable {
             queue: self.queue,
             clock: self.clock,
             settings: self.settings.dispatch,
-            rules: RetryRules(maxAttempts: self.settings.dispatch.maxAttempts),
+            rules: RetryRules(
+                maxAttempts: self.settings.dispatch.maxAttempts,
+                retriesInternalServerError: self.settings.group.client.retry.retriesInternalServerError
+            ),
             window: InFlightWindow(limit: self.settings.dispatch.maxInFlight),
             outbox: Outbox(queue: self.queue, metrics: self.metrics, logger: self.logger) {
                 webhooks.signal()

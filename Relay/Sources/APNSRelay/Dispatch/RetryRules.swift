@@ -14,6 +14,8 @@ struct RetryRules: Sendable, Hashable {
 
     /// The number of attempts after which a push that is sent back again is parked.
     var maxAttempts: Int
+    /// Whether a push is sent again after a response with status 500.
+    var retriesInternalServerError = true
 
     /// The shortest and the longest time between two attempts of one push.
     static let firstDelay = Duration.seconds(1)
@@ -40,6 +42,7 @@ struct RetryRules: Sendable, Hashable {
         case .accepted: true
         case .unknown: !push.resendsUnknown
         // A wrong credential is not the push's fault: it waits for a better one.
+        case .rejected where error.rejection?.status == 500 && !self.retriesInternalServerError: true
         case .rejected: !error.canResend && error.advice != .fixCredential
         case .notProcessed, .notSent: !error.canResend
         }

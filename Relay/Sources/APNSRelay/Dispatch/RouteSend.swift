@@ -12,15 +12,8 @@ import Synchronization
 /// stopped when the route pauses, and when a push has waited for ``longestWait``. What it has not pulled returns to the
 /// queue: it was provably not sent.
 final class RouteSend: Sendable {
-    /// A push that is marked and has no outcome.
-    private struct Pending {
-        var push: ClaimedPush
-        var markedAt: QueueTime
-        var isPulled = false
-    }
-
     private struct State {
-        var pending: [APNSID: Pending] = [:]
+        var pending: [APNSID: PendingPush] = [:]
         /// Places of the window: claimed, marked, or waiting in the outbox.
         var held = 0
         var pause: RoutePause
@@ -98,7 +91,13 @@ final class RouteSend: Sendable {
             defer { state.pending = [:] }
             return state.pending.values
         }
-        for pending in left { self.takeBack(pending.push) }
+        for pending in left {
+            if let outcome = pending.outcomeWithoutDelivery {
+                self.store(outcome, of: pending.push)
+            } else {
+                self.takeBack(pending.push)
+            }
+        }
     }
 
     private func stop() {
@@ -247,10 +246,32 @@ final class RouteSend: Sendable {
                 lost += 1
                 continue
             }
-            self.state.withLock { $0.pending[push.claim.id] = Pending(push: push, markedAt: markedAt) }
+            self.state.withLock { $0.pending[push.claim.id] = PendingPush(push: push, markedAt: markedAt) }
             input.yield(push)
         }
         self.giveBack(lost)
+    }
+}
+
+/// A push that is marked and has no outcome.
+struct PendingPush: Sendable {
+    var push: ClaimedPush
+    var markedAt: QueueTime
+    /// Whether the bulk call has pulled it. It may have been written then.
+    var isPulled = false
+
+    /// The outcome if the bulk call ends without giving one; nil if the push was provably not sent.
+    var outcomeWithoutDelivery: PushOutcome? {
+        guard self.isPulled else { return nil }
+        return .unknown(
+            PushError(
+                code: .internalFault,
+                certainty: .unknown,
+                apnsID: self.push.claim.id,
+                attempts: 1,
+                message: "the bulk call ended without an outcome of this push"
+            )
+        )
     }
 }
 

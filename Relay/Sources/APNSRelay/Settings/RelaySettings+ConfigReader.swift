@@ -57,6 +57,13 @@ extension RelaySettings {
         } catch {
             settings.fail("client", "\(error)")
         }
+        if client.retry.resendsUnknown {
+            settings.fail(
+                "client.retry.resendsUnknown",
+                "it would send pushes again whose callers did not ask for it; remove it, and let callers set resendUnknown "
+                    + "of a push"
+            )
+        }
         return client
     }
 

@@ -60,6 +60,36 @@ struct RetryRulesTests {
         #expect((decision == .settle) == isFinal)
     }
 
+    @Test("A 5xx response of a proxy is unknown: final, unless the owner wants the push sent again")
+    func gateway() throws {
+        for status in [500, 502, 503, 504] {
+            let outcome = PushOutcome.failed(.rejected(Rejection(status: status, reason: nil), attempts: 1))
+            #expect(outcome.certainty == .unknown)
+            #expect(self.rules.decide(outcome, for: try self.push(), at: self.now) == .settle)
+            let later = self.rules.decide(outcome, for: try self.push(resendsUnknown: true), at: self.now)
+            #expect(later == .release(notBefore: self.now.advanced(by: .seconds(1)), countsAttempt: true))
+        }
+    }
+
+    @Test("A 500 is final if client.retry.retriesInternalServerError is false")
+    func internalServerError() throws {
+        let rules = RetryRules(maxAttempts: 3, retriesInternalServerError: false)
+        let error = self.rejected(500, .internalServerError)
+        #expect(rules.decide(error, for: try self.push(), at: self.now) == .settle)
+        let busy = self.rejected(503, .serviceUnavailable)
+        #expect(rules.decide(busy, for: try self.push(), at: self.now) != .settle)
+    }
+
+    @Test("A push that the bulk call has pulled may have been written: without an outcome it is unknown")
+    func withoutOutcome() throws {
+        var pending = PendingPush(push: try self.push(), markedAt: self.now)
+        #expect(pending.outcomeWithoutDelivery == nil)
+        pending.isPulled = true
+        let outcome = try #require(pending.outcomeWithoutDelivery)
+        #expect(outcome.certainty == .unknown && outcome.apnsID == pending.push.claim.id)
+        #expect(self.rules.decide(outcome, for: pending.push, at: self.now) == .settle)
+    }
+
     @Test("A push that APNs rejected because of the credential is retried, however many attempts it has had")
     func credential() throws {
         let outcome = self.rejected(403, .invalidProviderToken)
