@@ -41,7 +41,8 @@ public protocol PushQueue: Sendable {
     ///
     /// The pushes are stored in order, all or none of them. A push whose idempotency key or id is known is not stored
     /// again: it is a duplicate if the digest of the stored push's idempotency key is the same, and otherwise in
-    /// conflict. An id is known until the push is pruned; a key has a retention of its own.
+    /// conflict. An id is known until the push is pruned. A key is known until its push is settled, and for a retention
+    /// of its own after that.
     ///
     /// A push with a ``NewPush/supersedes`` key settles the older ones with that key, device token, app and environment
     /// that are not marked as written, including parked ones: they end as not sent, with the code `superseded`. An

@@ -151,6 +151,11 @@ package final class WriteTransaction {
         let delete = try self.db.prepared("DELETE FROM push WHERE position = ?")
         delete.bind(1, push.position)
         try delete.run()
+        // Its idempotency key, if it has one, is kept from now on for its retention.
+        let key = try self.db.prepared("UPDATE idempotency SET settled_at = ? WHERE position = ?")
+        key.bind(1, self.now.millisecondsSince1970)
+        key.bind(2, push.position)
+        try key.run()
         if push.hasAttempt {
             let delete = try self.db.prepared("DELETE FROM attempt WHERE position = ?")
             delete.bind(1, push.position)
