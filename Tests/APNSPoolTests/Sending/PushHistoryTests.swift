@@ -122,7 +122,7 @@ struct PushHistoryTests {
     @Test(arguments: [
         (429, RejectionReason.tooManyRequests), (429, .tooManyProviderTokenUpdates), (400, .badDeviceToken),
         (403, .invalidProviderToken), (404, .badPath), (410, .unregistered), (413, .payloadTooLarge), (405, nil),
-        (502, nil), (400, nil), (403, nil), (301, nil), (599, nil),
+        (400, nil), (403, nil), (301, nil),
     ])
     func otherRejectionsAreNotResent(_ status: Int, _ reason: RejectionReason?) {
         let outcome = finish(run().end(rejected(status, reason)))

@@ -76,6 +76,8 @@ final class RouteSend: Sendable {
                     maxInFlight: 100_000,
                     deadline: self.context.settings.attemptDeadline,
                     lane: self.route.lane,
+                    // Rejected tokens of one caller must not stop the pushes of the others.
+                    massRejection: .off,
                     control: self.control
                 ),
                 apnsID: { $0.claim.id },

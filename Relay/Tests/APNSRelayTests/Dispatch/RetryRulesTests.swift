@@ -144,7 +144,7 @@ struct RoutePauseTests {
     private let start = QueueTime(secondsSince1970: 1_000)
 
     private func fault() throws -> RouteFault {
-        try #require(RouteFault(PushError(code: .unavailable, certainty: .notSent, message: "no connection")))
+        try #require(RouteFault(PushError(code: .credential, certainty: .notSent, message: "no connection")))
     }
 
     @Test("Pauses double with each failure after a pause, up to a minute")
@@ -174,23 +174,41 @@ struct RoutePauseTests {
         #expect(!pause.isProbing && !pause.isPaused(at: self.start))
     }
 
-    @Test("Rejected device tokens do not pause a route, and do not end the pause of a suspected one")
-    func suspicion() throws {
+    @Test("A rejected device token proves that APNs responds: it ends a pause, and begins none")
+    func badTokens() throws {
         let rejected = PushOutcome.failed(.rejected(Rejection(status: 400, reason: .badDeviceToken), attempts: 1))
-        let gone = PushOutcome.failed(.rejected(Rejection(status: 410, reason: .unregistered), attempts: 1))
         var pause = RoutePause()
         pause.record(rejected, at: self.start)
         #expect(pause == RoutePause())
-        let stop = PushError(code: .suspectedMisconfiguration, certainty: .notSent, message: "a wrong environment?")
-        pause.record(.failed(stop), at: self.start)
-        pause.record(rejected, at: self.start)
-        #expect(pause.isPaused(at: self.start) && pause.isProbing)
-        // The first probe after the pause begins a longer one.
-        let later = self.start.advanced(by: .seconds(1))
-        #expect(!pause.isPaused(at: later))
-        pause.record(rejected, at: later)
-        #expect(pause.until == later.advanced(by: .seconds(2)))
-        pause.record(gone, at: later)
-        #expect(!pause.isProbing)
+        pause.fail(try self.fault(), retryAfter: nil, at: self.start)
+        pause.record(rejected, at: self.start.advanced(by: .seconds(1)))
+        #expect(pause == RoutePause())
+    }
+
+    @Test("Without a connection, a route is tested every two seconds, however long the outage lasts")
+    func unavailable() throws {
+        let error = PushError(
+            code: .unavailable,
+            certainty: .notSent,
+            message: "no connection",
+            retryAfter: .seconds(30)
+        )
+        var pause = RoutePause()
+        var now = self.start
+        for _ in 0..<20 {
+            pause.record(.failed(error), at: now)
+            #expect(pause.until == now.advanced(by: .seconds(2)))
+            now = now.advanced(by: .seconds(2))
+        }
+    }
+
+    @Test("A 5xx response of a proxy pauses the route, so that not every push ends as unknown")
+    func gateway() throws {
+        var pause = RoutePause()
+        pause.record(.failed(.rejected(Rejection(status: 502, reason: nil), attempts: 1)), at: self.start)
+        #expect(pause.isPaused(at: self.start))
+        var other = RoutePause()
+        other.record(.failed(.rejected(Rejection(status: 503, reason: .shutdown), attempts: 1)), at: self.start)
+        #expect(other == RoutePause())
     }
 }
