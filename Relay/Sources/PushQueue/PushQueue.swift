@@ -39,7 +39,8 @@ public protocol PushQueue: Sendable {
 
     /// Stores pushes.
     ///
-    /// The pushes are stored in order, all or none of them. A push whose idempotency key or id is known is not stored
+    /// The pushes are stored in order, all or none of them. Calls that concern pushes in flight do not wait for a large
+    /// call: not more than 200 ms. A push whose idempotency key or id is known is not stored
     /// again: it is a duplicate if the digest of the stored push's idempotency key is the same, and otherwise in
     /// conflict. An id is known until the push is pruned. A key is known until its push is settled, and for a retention
     /// of its own after that.

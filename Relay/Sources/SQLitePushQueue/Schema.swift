@@ -7,8 +7,8 @@ import GRDB
 /// - `queue`: the queued pushes of each route in the order in which they are due. A push that waits for another one with
 ///   the same supersede key has the time `held`.
 /// - `flight`: the claimed and the written pushes.
-/// - `parked`: the parked pushes. Their `push.expires` is NULL. Every row of `push` has a row in one of `queue`,
-///   `flight` and `parked`.
+/// - `parked`: the parked pushes. Their `push.expires` is NULL. Every row of `push` that is not hidden has a row in
+///   one of `queue`, `flight` and `parked`.
 /// - `attempt`: the outcome of the attempts of pushes that returned to the queue or were parked.
 /// - `outcome`: settled pushes in the order of the feed.
 /// - `payload`: the payloads of settled pushes, if they are kept.
@@ -16,7 +16,8 @@ import GRDB
 /// - `idempotency`: the idempotency keys by the position of their push. `stored_at` is not read any more; `settled_at`,
 ///   from which their retention counts, is NULL until the push has its outcome.
 /// - `counter`: numbers that must not be used twice, and do not follow from the rows: the next cursor after the last
-///   outcomes were deleted, and how often the file was opened or, in a copy of a shared queue, the next position.
+///   outcomes were deleted, and how often the file was opened or, in a copy of a shared queue, the next position. While a
+///   large call is stored in parts, the first position that is hidden.
 ///
 /// Rows are appended to every large table except `ident` and the index of `idempotency`, and are deleted from their
 /// beginnings, so that a transaction writes few pages.

@@ -71,6 +71,12 @@ package final class WriteTransaction {
     static let writtenState: Int64 = 2
 
     func push(at position: Int64) throws -> Push? {
+        if let staged = self.state.staged, position >= staged.first { return nil }
+        return try self.hiddenPush(at: position)
+    }
+
+    /// A push that may still be hidden, because the call that stores it is not complete.
+    func hiddenPush(at position: Int64) throws -> Push? {
         let sql = try self.db.prepared(
             """
             SELECT id, route, due, attempts, tried, resends, expires IS NULL, supersedes,
