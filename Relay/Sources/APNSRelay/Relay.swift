@@ -100,7 +100,8 @@ package struct Relay: Sendable {
             },
             metrics: self.metrics,
             logger: self.logger,
-            pausedApps: PausedApps(nil)
+            pausedApps: PausedApps(nil),
+            guardedClock: self.clock as? GuardedClock
         )
         let group = self.group
         let dispatcher = Dispatcher(
@@ -129,6 +130,8 @@ package struct Relay: Sendable {
             fleet: fleet,
             metrics: self.metrics,
             probe: ReadyProbe(self.queue),
+            queue: self.queue,
+            guardedClock: context.guardedClock,
             isStopping: context.isStopping
         )
         let page = MetricsPage(

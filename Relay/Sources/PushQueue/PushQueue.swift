@@ -27,6 +27,9 @@ public import APNSModel
 /// because a lost claim does no harm. Every function throws `QueueError`. After an error, nothing of the call has
 /// happened, unless its code is `undecided`.
 ///
+/// A push whose deadline or expiration has passed is never sent. Whether it ends, and what is pruned, follows from
+/// ``QueueClock/expiry``: a push that is overdue by `now` alone stays queued, and does not delay the pushes behind it.
+///
 /// Several processes may share a queue, if the engine allows it. What a process reads then contains all that its own
 /// calls have done; what the calls of other processes have done may be missing for a moment.
 ///

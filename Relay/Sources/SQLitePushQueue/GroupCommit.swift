@@ -210,6 +210,7 @@ final class GroupCommit: Sendable {
             db,
             now: self.clock.now,
             leaseNow: self.clock.lease,
+            expiryNow: self.clock.expiry,
             keepsPayloads: self.options.keepsPayloads,
             state: state
         )

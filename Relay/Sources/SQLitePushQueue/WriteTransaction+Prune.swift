@@ -18,7 +18,7 @@ extension WriteTransaction {
     }
 
     private func cutoff(_ retention: Duration) -> Int64 {
-        self.now.advanced(by: .zero - retention).millisecondsSince1970
+        self.expiryNow.advanced(by: .zero - retention).millisecondsSince1970
     }
 
     /// Deletes the idempotency keys of pushes that were settled long enough ago.

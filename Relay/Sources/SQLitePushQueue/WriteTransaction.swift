@@ -14,12 +14,15 @@ package final class WriteTransaction {
     let now: QueueTime
     /// The time for leases.
     let leaseNow: QueueTime
+    /// The time by which pushes expire and rows are pruned; not later than `now`.
+    let expiryNow: QueueTime
     package var state: WriterState
 
     package init(
         _ db: Database,
         now: QueueTime,
         leaseNow: QueueTime,
+        expiryNow: QueueTime? = nil,
         keepsPayloads: Bool = false,
         state: WriterState
     ) {
@@ -27,6 +30,7 @@ package final class WriteTransaction {
         self.keepsPayloads = keepsPayloads
         self.now = now
         self.leaseNow = leaseNow
+        self.expiryNow = min(expiryNow ?? now, now)
         self.state = state
     }
 

@@ -26,6 +26,7 @@ actor Dispatcher: Service {
     private var parking: Set<Route> = []
     private var lastExpiry: QueueTime?
     private var lastPrune: QueueTime?
+    private var lastClockCheck: QueueTime?
 
     /// - Parameters:
     ///   - context: what all routes share.
@@ -194,6 +195,7 @@ actor Dispatcher: Service {
     // MARK: Maintenance
 
     private func maintain() async {
+        await self.checkClock()
         let lease = self.context.clock.lease
         let queue = self.context.queue
         await self.attempt("settle overdue pushes") { () throws(QueueError) in
@@ -216,6 +218,23 @@ actor Dispatcher: Service {
                 if pruned < 5_000 { self.lastPrune = lease } else { self.wakeup.signal() }
             }
         }
+    }
+
+    /// Stores the time, so that the next process can compare its clock with it. Says every minute that a clock is
+    /// implausible.
+    private func checkClock() async {
+        guard let clock = self.context.guardedClock else { return }
+        let lease = self.context.clock.lease
+        guard Self.isDue(self.lastClockCheck, every: .seconds(60), at: lease) else { return }
+        self.lastClockCheck = lease
+        guard let jump = clock.jump else {
+            let queue = self.context.queue
+            return await self.attempt("store the time") { () throws(QueueError) in try await clock.store(in: queue) }
+        }
+        self.context.logger.critical(
+            "The clock has jumped ahead. Until it is back, no push expires and nothing is deleted. If it is right, confirm it: POST /v1/clock/confirm",
+            metadata: ["ahead": "\(jump)"]
+        )
     }
 
     private func attempt(_ purpose: String, _ call: () async throws(QueueError) -> Void) async {

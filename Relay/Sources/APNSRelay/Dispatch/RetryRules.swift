@@ -25,13 +25,22 @@ struct RetryRules: Sendable, Hashable {
     ///   - outcome: the outcome of the attempt.
     ///   - push: the push before the attempt.
     ///   - now: the time of day.
-    func decide(_ outcome: PushOutcome, for push: ClaimedPush, at now: QueueTime) -> Decision {
+    ///   - expiry: the time by which pushes expire; nil if it is `now`.
+    func decide(
+        _ outcome: PushOutcome,
+        for push: ClaimedPush,
+        at now: QueueTime,
+        expiry: QueueTime? = nil
+    ) -> Decision {
         guard let error = outcome.error else { return .settle }
         if self.isFinal(error, for: push) { return .settle }
-        let next = now.advanced(by: max(error.retryAfter ?? .zero, self.delay(after: push.attempts)))
+        let delay = max(error.retryAfter ?? .zero, self.delay(after: push.attempts))
+        let next = now.advanced(by: delay)
         // If the next attempt would be too late, the outcome is final now.
-        guard next < push.deadline, !push.push.isExpired(at: next) else { return .settle }
-        let isOwnFault = RouteFault(error) == nil
+        let earliest = (expiry ?? now).advanced(by: delay)
+        guard earliest < push.deadline, !push.push.isExpired(at: earliest) else { return .settle }
+        // A push that may have been processed is not sent again without a limit.
+        let isOwnFault = RouteFault(error) == nil || error.certainty == .unknown
         if isOwnFault, push.attempts + 1 >= self.maxAttempts { return .park }
         return .release(notBefore: next, countsAttempt: isOwnFault)
     }

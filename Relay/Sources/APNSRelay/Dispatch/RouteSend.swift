@@ -121,11 +121,8 @@ final class RouteSend: Sendable {
     private struct OverdueError: Error {}
 
     private func record(_ outcome: PushOutcome, of push: ClaimedPush) {
-        var outcome = outcome
         // The bulk call reports the error of `pulled` as one of validation.
-        if outcome.error?.code == .validation, let overdue = push.overdueOutcome(at: self.context.clock.now) {
-            outcome = overdue
-        }
+        let isOverdue = outcome.error?.code == .validation && push.overdueOutcome(at: self.context.clock.now) != nil
         let now = self.context.clock.lease
         let isPaused = self.state.withLock { state in
             state.pending[push.claim.id] = nil
@@ -133,11 +130,21 @@ final class RouteSend: Sendable {
             return state.pause.isPaused(at: now)
         }
         if isPaused, !self.control.isStopped { self.stop() }
-        self.store(outcome, of: push)
+        if isOverdue { self.end(overdue: push) } else { self.store(outcome, of: push) }
+    }
+
+    /// Ends a push that is too late for another attempt, or lets it wait until the clock is plausible.
+    private func end(overdue push: ClaimedPush) {
+        if let outcome = push.overdueOutcome(at: self.context.clock.expiry) {
+            self.store(outcome, of: push)
+        } else {
+            self.takeBack(push)
+        }
     }
 
     private func store(_ outcome: PushOutcome, of push: ClaimedPush) {
-        let decision = self.context.rules.decide(outcome, for: push, at: self.context.clock.now)
+        let clock = self.context.clock
+        let decision = self.context.rules.decide(outcome, for: push, at: clock.now, expiry: clock.expiry)
         self.add(push, outcome, decision)
     }
 
@@ -223,8 +230,8 @@ final class RouteSend: Sendable {
         let now = self.context.clock.now
         var sendable: [ClaimedPush] = []
         for push in claimed {
-            if let overdue = push.overdueOutcome(at: now) {
-                self.store(overdue, of: push)
+            if push.overdueOutcome(at: now) != nil {
+                self.end(overdue: push)
             } else if self.control.isStopped {
                 self.takeBack(push)
             } else {

@@ -147,6 +147,16 @@ enum APIDescription {
             errors: [400, 401, 403, 408, 412, 413, 415, 428, 500, 503]
         ),
         Operation(
+            method: "post",
+            path: "/v1/clock/confirm",
+            id: "confirmClock",
+            tag: "operators",
+            summary:
+                "Says that the clock of this relay is right after it has jumped ahead, so that pushes expire again.",
+            success: Self.json("Clock", "The time of day."),
+            errors: Self.common + [409]
+        ),
+        Operation(
             method: "get",
             path: "/v1/parked",
             id: "listParked",

@@ -1,5 +1,6 @@
 import APNSModel
 import Hummingbird
+import Logging
 import PushQueue
 
 /// The routes for operators: the overview, and retrying or dropping parked pushes and parked requests to webhooks.
@@ -12,6 +13,7 @@ struct OperatorRoutes: Sendable {
     var routes: [APIRoute] {
         [
             APIRoute(.get, "/v1/overview", .operators) { try await self.overview($0) },
+            APIRoute(.post, "/v1/clock/confirm", .operators) { try await self.confirmClock($0) },
             APIRoute(.get, "/v1/parked", .operators) { try await self.parked($0) },
             APIRoute(.post, "/v1/parked/{id}/retry", .operators) { request in
                 try await self.decide(request, .queued) { queue, id throws(QueueError) in
@@ -50,9 +52,28 @@ struct OperatorRoutes: Sendable {
                 routes: await self.status.routes(),
                 totals: self.status.totals,
                 webhooks: await self.status.webhooks(),
-                relays: self.status.members()
+                relays: self.status.members(),
+                clockJump: self.status.clockJump()
             )
         )
+    }
+
+    private func confirmClock(_ request: APIRequest) async throws(APIError) -> Response {
+        _ = try request.query()
+        guard let jump = self.status.clockJump() else {
+            throw APIError(.conflict, .conflict, "The clock has not jumped. There is nothing to confirm.")
+        }
+        do {
+            try await self.status.confirmClock()
+        } catch {
+            throw APIError(error)
+        }
+        request.logger.notice(
+            "An operator has confirmed the clock",
+            metadata: ["caller": "\(request.caller.name)", "ahead": "\(jump)"]
+        )
+        struct ClockJSON: Encodable { var now: Double }
+        return .json(ClockJSON(now: self.clock.now.seconds))
     }
 
     private struct ParkedJSON: Encodable {

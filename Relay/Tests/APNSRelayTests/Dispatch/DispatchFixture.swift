@@ -47,11 +47,13 @@ struct DispatchFixture {
     /// - Parameters:
     ///   - settings: the limits.
     ///   - pausedApps: the apps that an operator has paused.
+    ///   - clock: the clock of the queue and of the dispatcher.
     ///   - wrap: puts something around the queue that the dispatcher uses.
     ///   - sender: the sender of a route.
     init(
         settings: DispatchSettings = DispatchSettings(),
         pausedApps: PausedApps = PausedApps([]),
+        clock: any QueueClock = SystemQueueClock(),
         wrap: (any PushQueue) -> any PushQueue = { $0 },
         sender: @escaping Dispatcher.SenderOfRoute
     ) async throws {
@@ -60,18 +62,19 @@ struct DispatchFixture {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var storage = StorageSettings()
         storage.file = self.folder.appendingPathComponent("queue.sqlite").path
-        self.queue = try await storage.openFile(logger: logger)
+        self.queue = try await storage.openFile(clock: clock, logger: logger)
         let used = wrap(self.queue)
         self.context = DispatchContext(
             queue: used,
-            clock: SystemQueueClock(),
+            clock: clock,
             settings: settings,
             rules: RetryRules(maxAttempts: settings.maxAttempts),
             window: InFlightWindow(limit: settings.maxInFlight),
             outbox: Outbox(queue: used, metrics: self.metrics, logger: logger),
             metrics: self.metrics,
             logger: logger,
-            pausedApps: pausedApps
+            pausedApps: pausedApps,
+            guardedClock: clock as? GuardedClock
         )
         self.dispatcher = Dispatcher(
             context: self.context,

@@ -190,6 +190,33 @@ struct DispatcherTests {
         }
     }
 
+    @Test("After an implausible jump of the clock, no push expires, and others are sent", arguments: [false, true])
+    func implausibleClock(isConfirmed: Bool) async throws {
+        let manual = ManualQueueClock(QueueTime(secondsSince1970: 1_795_440_000))
+        let clock = GuardedClock(manual, longestJump: .seconds(3_600))
+        let apps = PausedApps(["fern"])
+        let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
+        let fixture = try await DispatchFixture(pausedApps: apps, clock: clock) { _ in sender }
+        try await fixture.running {
+            let waiting = try await fixture.store(10, deadline: .seconds(86_400))
+            manual.jump(by: .seconds(2 * 86_400))
+            apps.set([])
+            let others = try await fixture.store(5)
+            try await fixture.expect { _ in sender.delivered.count == 5 }
+            #expect(Set(sender.delivered) == Set(others))
+            let counts = try await fixture.queue.counts()
+            #expect(counts.queued == 10)
+            if isConfirmed { clock.confirm() } else { manual.jump(by: .seconds(-2 * 86_400)) }
+            fixture.dispatcher.signal()
+            try await fixture.expect { $0.unsettled == 0 }
+            let outcomes = try await fixture.outcomes()
+            for id in waiting {
+                #expect(outcomes[id]?.certainty == (isConfirmed ? .notSent : .accepted))
+                #expect(outcomes[id]?.error?.code == (isConfirmed ? .deadlineExceeded : nil))
+            }
+        }
+    }
+
     @Test(
         "While the disk is full, nothing is lost and nothing is sent twice",
         .timeLimit(.minutes(1)),

@@ -148,6 +148,21 @@ struct OperatorRouteTests {
         }
     }
 
+    @Test("A clock that has jumped is confirmed once")
+    func clock() async throws {
+        try await RelayServer.run { server in
+            server.status.state.withLock { $0.clockJump = .seconds(172_800) }
+            let overview = try await server.send(.GET, "/v1/overview", token: "ops-token")
+            #expect(overview.json["clockAhead"] as? Double == 172_800)
+            let refused = try await server.send(.POST, "/v1/clock/confirm")
+            #expect(refused.status == 403)
+            let confirmed = try await server.send(.POST, "/v1/clock/confirm", token: "ops-token")
+            #expect(confirmed.status == 200 && confirmed.json["now"] is Double)
+            let again = try await server.send(.POST, "/v1/clock/confirm", token: "ops-token")
+            #expect(again.status == 409 && again.code == "conflict")
+        }
+    }
+
     @Test("Parked requests to webhooks are sent again or dropped", arguments: [HTTPMethod.POST, .DELETE])
     func webhooks(_ method: HTTPMethod) async throws {
         try await RelayServer.run { server in
