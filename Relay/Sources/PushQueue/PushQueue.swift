@@ -155,15 +155,16 @@ public protocol PushQueue: Sendable {
     ///   - limit: the most pushes to return.
     func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus]
 
-    /// Queues a parked push again, due now, with its attempts counted from zero. Its deadline and expiration count again.
+    /// Queues parked pushes again, due now, with their attempts counted from zero. Their deadlines and expirations count
+    /// again.
     ///
-    /// - Returns: whether it was parked.
-    func retryParked(_ id: APNSID) async throws(QueueError) -> Bool
+    /// - Returns: for each, in order, whether it was parked.
+    func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool]
 
-    /// Settles a parked push with the outcome of its last attempt.
+    /// Settles parked pushes, each with the outcome of its last attempt.
     ///
-    /// - Returns: whether it was parked.
-    func dropParked(_ id: APNSID) async throws(QueueError) -> Bool
+    /// - Returns: for each, in order, whether it was parked.
+    func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool]
 
     // MARK: State
 
@@ -204,4 +205,20 @@ public protocol PushQueue: Sendable {
 
     /// Waits for running calls and closes the queue. Later calls throw `closed`.
     func close() async
+}
+
+extension PushQueue {
+    /// Queues a parked push again.
+    ///
+    /// - Returns: whether it was parked.
+    public func retryParked(_ id: APNSID) async throws(QueueError) -> Bool {
+        try await self.retryParked([id]).first ?? false
+    }
+
+    /// Settles a parked push with the outcome of its last attempt.
+    ///
+    /// - Returns: whether it was parked.
+    public func dropParked(_ id: APNSID) async throws(QueueError) -> Bool {
+        try await self.dropParked([id]).first ?? false
+    }
 }

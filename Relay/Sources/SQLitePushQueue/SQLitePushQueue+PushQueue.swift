@@ -88,12 +88,14 @@ extension SQLitePushQueue: PushQueue {
         }
     }
 
-    public func retryParked(_ id: APNSID) async throws(QueueError) -> Bool {
-        try await self.write { try $0.retryParked(id) }
+    public func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] {
+        guard !ids.isEmpty else { return [] }
+        return try await self.write { transaction in try ids.map { try transaction.retryParked($0) } }
     }
 
-    public func dropParked(_ id: APNSID) async throws(QueueError) -> Bool {
-        try await self.write { try $0.dropParked(id) }
+    public func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] {
+        guard !ids.isEmpty else { return [] }
+        return try await self.write { transaction in try ids.map { try transaction.dropParked($0) } }
     }
 
     public func counts() async throws(QueueError) -> QueueCounts {

@@ -81,6 +81,7 @@ actor Dispatcher: Service {
         let storing = Task { await context.outbox.run() }
         await withGracefulShutdownHandler {
             let slow = await withDiscardingTaskGroup { sends in
+                sends.addTask { await self.releaseParked() }
                 while !context.isStopping.isSet, !Task.isCancelled {
                     await self.startDueRoutes(&sends)
                     await self.maintain()
@@ -150,6 +151,32 @@ actor Dispatcher: Service {
         sends.addTask {
             await send.run()
             await self.end(send)
+        }
+    }
+
+    /// Queues the pushes again that were parked only because the settings did not have their app, if they have it now.
+    private func releaseParked() async {
+        var last: APNSID?
+        while true {
+            let after = last
+            let parked = await self.context.persistently("list parked pushes") { () throws(QueueError) in
+                try await self.context.queue.parked(after: after, limit: self.context.settings.batch)
+            }
+            guard let end = parked?.last, !self.context.isStopping.isSet else { return }
+            last = end.id
+            let known = (parked ?? []).filter { push in
+                UnknownRoute.isReason(of: push) && self.sender(push.route) != nil
+            }
+            guard !known.isEmpty else { continue }
+            let released = await self.context.persistently("queue parked pushes again") { () throws(QueueError) in
+                try await self.context.queue.retryParked(known.map(\.id))
+            }
+            guard let released else { return }
+            self.context.logger.notice(
+                "Pushes are queued again, because the settings have their app now",
+                metadata: ["pushes": "\(released.count { $0 })"]
+            )
+            self.wakeup.signal()
         }
     }
 
@@ -295,7 +322,17 @@ struct UnknownRoute {
             code: .configuration,
             certainty: .notSent,
             apnsID: push.claim.id,
-            message: "the settings have no app \(self.route.app) with the environment \(self.route.environment)"
+            message: Self.message(self.route)
         )
+    }
+
+    private static func message(_ route: Route) -> String {
+        "the settings have no app \(route.app) with the environment \(route.environment)"
+    }
+
+    /// Whether a push was parked because of this. The outcome of an earlier attempt keeps its code, and says this at the
+    /// end.
+    static func isReason(of push: PushStatus) -> Bool {
+        push.outcome?.error?.message.hasSuffix(Self.message(push.route)) ?? false
     }
 }

@@ -103,6 +103,8 @@ extension APIDescription {
           "next":{"type":["string","null"],"description":"Pass it as after to read on; null at the end."}}},
         "Decision":{"type":"object","required":["id","state"],"properties":{
           "id":{"$ref":"#/components/schemas/ID"},"state":{"enum":["queued","settled"]}}},
+        "Decisions":{"type":"object","required":["pushes","state"],"properties":{
+          "pushes":{"$ref":"#/components/schemas/Count"},"state":{"enum":["queued","settled"]}}},
         "Clock":{"type":"object","required":["now"],"properties":{"now":{"$ref":"#/components/schemas/Time"}}},
         "WebhookDecision":{"type":"object","required":["id"],"properties":{"id":{"type":"string"}}}
         """#

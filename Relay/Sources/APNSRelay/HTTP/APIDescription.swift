@@ -168,6 +168,27 @@ enum APIDescription {
         ),
         Operation(
             method: "post",
+            path: "/v1/parked/retry",
+            id: "retryAllParked",
+            tag: "operators",
+            summary: "Queues all parked pushes of an app, with a reason, or both, again.",
+            parameters: ["app", "reason"],
+            success: Self.json("Decisions", "The pushes are queued."),
+            errors: Self.common
+        ),
+        Operation(
+            method: "delete",
+            path: "/v1/parked",
+            id: "dropAllParked",
+            tag: "operators",
+            summary:
+                "Settles all parked pushes of an app, with a reason, or both, with the outcomes of their last attempts.",
+            parameters: ["app", "reason"],
+            success: Self.json("Decisions", "The pushes are settled."),
+            errors: Self.common
+        ),
+        Operation(
+            method: "post",
             path: "/v1/parked/{id}/retry",
             id: "retryParked",
             tag: "operators",

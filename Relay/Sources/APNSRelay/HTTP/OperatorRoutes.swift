@@ -15,6 +15,16 @@ struct OperatorRoutes: Sendable {
             APIRoute(.get, "/v1/overview", .operators) { try await self.overview($0) },
             APIRoute(.post, "/v1/clock/confirm", .operators) { try await self.confirmClock($0) },
             APIRoute(.get, "/v1/parked", .operators) { try await self.parked($0) },
+            APIRoute(.post, "/v1/parked/retry", .operators) { request in
+                try await self.decideAll(request, .queued) { queue, ids throws(QueueError) in
+                    try await queue.retryParked(ids)
+                }
+            },
+            APIRoute(.delete, "/v1/parked", .operators) { request in
+                try await self.decideAll(request, .settled) { queue, ids throws(QueueError) in
+                    try await queue.dropParked(ids)
+                }
+            },
             APIRoute(.post, "/v1/parked/{id}/retry", .operators) { request in
                 try await self.decide(request, .queued) { queue, id throws(QueueError) in
                     try await queue.retryParked(id)
@@ -116,6 +126,55 @@ struct OperatorRoutes: Sendable {
         return .json(DecisionJSON(id: id.description, state: state.rawValue))
     }
 
+    /// The most pushes that one call of the queue decides about.
+    private static let page = 500
+
+    /// Decides about all parked pushes of an app, with a reason, or both.
+    private func decideAll(
+        _ request: APIRequest,
+        _ state: PushStatus.State,
+        _ decide: (any PushQueue, [APNSID]) async throws(QueueError) -> [Bool]
+    ) async throws(APIError) -> Response {
+        let query = try request.query(["app", "reason"])
+        let (app, reason) = (query.text("app"), query.text("reason"))
+        guard app != nil || reason != nil else { throw APIQuery.error("expected app, reason, or both") }
+        var count = 0
+        var routes: Set<Route> = []
+        var last: APNSID?
+        do {
+            while true {
+                let parked = try await self.queue.parked(after: last, limit: Self.page)
+                guard let end = parked.last else { break }
+                last = end.id
+                let chosen = parked.filter { push in
+                    (app == nil || push.route.app == app)
+                        && (reason == nil || push.outcome?.error?.isNamed(reason) == true)
+                }
+                let results = try await decide(self.queue, chosen.map(\.id))
+                for (push, isDone) in zip(chosen, results) where isDone {
+                    count += 1
+                    routes.insert(push.route)
+                }
+            }
+        } catch {
+            self.status.countStorageError(error)
+            guard count > 0 else { throw APIError(error) }
+            throw APIError(
+                .serviceUnavailable,
+                .undecided,
+                "The queue failed after \(count) pushes. Repeat the request for the others.",
+                retryAfter: 5
+            )
+        }
+        if state == .queued, !routes.isEmpty { self.status.signal(routes) }
+        return .json(DecisionsJSON(pushes: count, state: state.rawValue))
+    }
+
+    private struct DecisionsJSON: Encodable {
+        var pushes: Int
+        var state: String
+    }
+
     private func decideWebhook(
         _ request: APIRequest,
         _ decide: (String, String) async throws(QueueError) -> Bool
@@ -135,4 +194,9 @@ struct OperatorRoutes: Sendable {
     }
 
     private static let unknownPush = APIError.notFound("There is no parked push with this id.")
+}
+
+extension PushError {
+    /// Whether this is APNs' reason or the code of the error.
+    fileprivate func isNamed(_ name: String?) -> Bool { self.reason?.rawValue == name || self.code.rawValue == name }
 }

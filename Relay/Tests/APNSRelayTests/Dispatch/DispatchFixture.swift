@@ -84,6 +84,20 @@ struct DispatchFixture {
         )
     }
 
+    /// What a new process has, with the same queue.
+    func restarted() -> DispatchContext {
+        DispatchContext(
+            queue: self.context.queue,
+            clock: self.context.clock,
+            settings: self.context.settings,
+            rules: self.context.rules,
+            window: InFlightWindow(limit: self.context.settings.maxInFlight),
+            outbox: Outbox(queue: self.context.queue, metrics: self.metrics, logger: self.context.logger),
+            metrics: self.metrics,
+            logger: self.context.logger
+        )
+    }
+
     /// Stores pushes that are due now.
     @discardableResult
     func store(

@@ -1,4 +1,5 @@
 import APNSModel
+import Foundation
 import PushQueue
 import Synchronization
 import Testing
@@ -176,6 +177,35 @@ struct DispatcherTests {
             #expect(status?.state == .parked)
             #expect(status?.outcome?.error?.code == .configuration)
         }
+    }
+
+    @Test("A start with the app in the settings queues its parked pushes again", .timeLimit(.minutes(1)))
+    func releases() async throws {
+        let fixture = try await DispatchFixture { _ in nil }
+        let first = Task { await fixture.dispatcher.run() }
+        let ids = try await fixture.store(700, resendsUnknown: true)
+        let other = try #require(
+            try await fixture.store(1, Route(app: "moss", environment: "production", lane: .bulk)).first
+        )
+        try await fixture.expect { $0.parked == 701 }
+        first.cancel()
+        await first.value
+        let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
+        let second = Dispatcher(
+            context: fixture.restarted(),
+            retention: Retention(),
+            stopSending: {},
+            sender: { $0.app == "fern" ? sender : nil }
+        )
+        let run = Task { await second.run() }
+        try await fixture.expect { $0.unsettled == 1 }
+        #expect(Set(sender.delivered) == Set(ids) && sender.delivered.count == 700)
+        let status = try await fixture.queue.status(of: other)
+        #expect(status?.state == .parked)
+        run.cancel()
+        await run.value
+        await fixture.queue.close()
+        try FileManager.default.removeItem(at: fixture.folder)
     }
 
     @Test("A push whose deadline passes in the queue ends as not sent", .timeLimit(.minutes(1)))
