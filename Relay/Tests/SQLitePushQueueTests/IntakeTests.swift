@@ -12,7 +12,7 @@ import Testing
         let fixture = try SQLiteFixture()
         let queue = try await fixture.openQueue()
         _ = try await queue.enqueue(fixture.pushes(200), isPartial: false)
-        let pushes = try fixture.pushes(100_000)
+        let pushes = try fixture.pushes(40_000)
         let stored = StoredCalls()
         let rounds = try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -34,9 +34,9 @@ import Testing
             try await group.waitForAll()
             return rounds
         }
-        #expect(rounds >= 5, "claims, marks and outcomes waited for the large call")
+        #expect(rounds >= 3, "claims, marks and outcomes waited for the large call")
         let counts = try await queue.counts()
-        #expect(counts.queued == 100_200 - rounds)
+        #expect(counts.queued == 40_200 - rounds)
         await queue.close()
     }
 
