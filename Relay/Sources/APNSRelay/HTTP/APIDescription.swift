@@ -171,8 +171,8 @@ enum APIDescription {
             path: "/v1/parked/retry",
             id: "retryAllParked",
             tag: "operators",
-            summary: "Queues all parked pushes of an app, with a reason, or both, again.",
-            parameters: ["app", "reason"],
+            summary: "Queues all parked pushes of an app, or those of them with a reason, again.",
+            parameters: ["appOfParked", "reason"],
             success: Self.json("Decisions", "The pushes are queued."),
             errors: Self.common
         ),
@@ -182,8 +182,8 @@ enum APIDescription {
             id: "dropAllParked",
             tag: "operators",
             summary:
-                "Settles all parked pushes of an app, with a reason, or both, with the outcomes of their last attempts.",
-            parameters: ["app", "reason"],
+                "Settles all parked pushes of an app, or those of them with a reason, with the outcome of the last attempt.",
+            parameters: ["appOfParked", "reason"],
             success: Self.json("Decisions", "The pushes are settled."),
             errors: Self.common
         ),

@@ -129,15 +129,15 @@ struct OperatorRoutes: Sendable {
     /// The most pushes that one call of the queue decides about.
     private static let page = 500
 
-    /// Decides about all parked pushes of an app, with a reason, or both.
+    /// Decides about all parked pushes of an app, or those of them with a reason.
     private func decideAll(
         _ request: APIRequest,
         _ state: PushStatus.State,
         _ decide: (any PushQueue, [APNSID]) async throws(QueueError) -> [Bool]
     ) async throws(APIError) -> Response {
         let query = try request.query(["app", "reason"])
-        let (app, reason) = (query.text("app"), query.text("reason"))
-        guard app != nil || reason != nil else { throw APIQuery.error("expected app, reason, or both") }
+        guard let app = query.text("app") else { throw APIQuery.error("app: expected the name of an app") }
+        let reason = query.text("reason")
         var count = 0
         var routes: Set<Route> = []
         var last: APNSID?
@@ -147,8 +147,7 @@ struct OperatorRoutes: Sendable {
                 guard let end = parked.last else { break }
                 last = end.id
                 let chosen = parked.filter { push in
-                    (app == nil || push.route.app == app)
-                        && (reason == nil || push.outcome?.error?.isNamed(reason) == true)
+                    push.route.app == app && (reason == nil || push.outcome?.error?.isNamed(reason) == true)
                 }
                 let results = try await decide(self.queue, chosen.map(\.id))
                 for (push, isDone) in zip(chosen, results) where isDone {
