@@ -7,10 +7,10 @@ struct StagedEnqueue: Sendable {
     static let part: Int64 = 500
 
     private enum Phase {
-        /// Ends what an earlier call has left, after a failure.
+        /// Cleans up after an earlier call that failed.
         case waiting
         case storing
-        /// Takes back what is stored, and then ends so.
+        /// Deletes the stored pushes, and then ends the call with this result.
         case undoing(Result<[EnqueueResult], QueueError>)
         case queueing
     }

@@ -93,7 +93,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Ends what a process that has died was storing in parts.
+    /// Undoes the large call that a dead process was storing, or queues its pushes if all of them are stored.
     func recoverStaged() throws {
         for isComplete in [false, true] {
             var staged = StagedPushes(first: 0, isComplete: isComplete)

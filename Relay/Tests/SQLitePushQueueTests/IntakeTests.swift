@@ -91,7 +91,7 @@ import Testing
         await again.close()
     }
 
-    @Test("What a dead process was storing in parts is undone, or queued if all of it was stored")
+    @Test("After a crash, a large call is undone, or queued if all of it was stored")
     func recovery() async throws {
         for isComplete in [false, true] {
             let fixture = try SQLiteFixture()
