@@ -88,7 +88,7 @@ struct RejectionReasonTests {
     @Test(arguments: [
         (400, false, Advice.fixRequest), (403, false, .fixCredential), (410, false, .fixRequest),
         (418, false, .fixRequest),
-        (429, true, .wait), (500, true, .wait), (502, true, .wait), (599, true, .wait), (302, false, .fixRequest),
+        (429, true, .wait), (500, false, .none), (502, false, .none), (599, false, .none), (302, false, .fixRequest),
     ])
     func unknownReasonsFollowTheStatus(status: Int, canResend: Bool, advice: Advice) {
         let error = PushError.rejected(

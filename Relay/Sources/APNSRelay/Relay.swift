@@ -89,7 +89,10 @@ package struct Relay: Sendable {
             queue: self.queue,
             clock: self.clock,
             settings: self.settings.dispatch,
-            rules: RetryRules(maxAttempts: self.settings.dispatch.maxAttempts),
+            rules: RetryRules(
+                maxAttempts: self.settings.dispatch.maxAttempts,
+                retriesInternalServerError: self.settings.group.client.retry.retriesInternalServerError
+            ),
             window: InFlightWindow(limit: self.settings.dispatch.maxInFlight),
             outbox: Outbox(queue: self.queue, metrics: self.metrics, logger: self.logger) {
                 webhooks.signal()
@@ -97,7 +100,8 @@ package struct Relay: Sendable {
             },
             metrics: self.metrics,
             logger: self.logger,
-            pausedApps: PausedApps(nil)
+            pausedApps: PausedApps(nil),
+            guardedClock: self.clock as? GuardedClock
         )
         let group = self.group
         let dispatcher = Dispatcher(
@@ -126,6 +130,8 @@ package struct Relay: Sendable {
             fleet: fleet,
             metrics: self.metrics,
             probe: ReadyProbe(self.queue),
+            queue: self.queue,
+            guardedClock: context.guardedClock,
             isStopping: context.isStopping
         )
         let page = MetricsPage(

@@ -8,6 +8,8 @@ struct RelayState: RelayStatus {
     let fleet: Fleet
     let metrics: RelayMetrics
     let probe: ReadyProbe
+    let queue: any PushQueue
+    let guardedClock: GuardedClock?
     let isStopping: StopFlag
 
     var totals: RelayTotals { self.metrics.totals }
@@ -28,6 +30,14 @@ struct RelayState: RelayStatus {
     func oldestUnpublished() -> QueueTime? { self.publisher?.oldest }
 
     func members() -> [FleetMember] { self.fleet.members }
+
+    func clockJump() -> Duration? { self.guardedClock?.jump }
+
+    func confirmClock() async throws(QueueError) {
+        self.guardedClock?.confirm()
+        try await self.guardedClock?.store(in: self.queue)
+        self.dispatcher.signal()
+    }
 
     func didStore(_ settings: [UInt8]) { self.fleet.didStore(settings) }
 

@@ -19,6 +19,10 @@ protocol RelayStatus: Sendable {
     func oldestUnpublished() -> QueueTime?
     /// The relays that share the queue, this one first.
     func members() -> [FleetMember]
+    /// How far the clock is ahead of what is plausible; nil if it is plausible. Nothing expires until then.
+    func clockJump() -> Duration?
+    /// An operator has checked the clock: it is right.
+    func confirmClock() async throws(QueueError)
     /// Settings of the fleet were stored: they apply to this relay at once.
     func didStore(_ settings: [UInt8])
     /// Why the relay is not ready to accept pushes; nil if it is.

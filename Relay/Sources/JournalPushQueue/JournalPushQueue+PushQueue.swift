@@ -124,12 +124,18 @@ extension JournalPushQueue: PushQueue {
         return try await self.copy.read { try $0.parked(after: id, limit: limit) }
     }
 
-    package func retryParked(_ id: APNSID) async throws(QueueError) -> Bool {
-        try await self.flag(.retryParked(id))
+    package func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] {
+        try self.checkOpen()
+        var results: [Bool] = []
+        for id in ids { results.append(try await self.flag(.retryParked(id))) }
+        return results
     }
 
-    package func dropParked(_ id: APNSID) async throws(QueueError) -> Bool {
-        try await self.flag(.dropParked(id))
+    package func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] {
+        try self.checkOpen()
+        var results: [Bool] = []
+        for id in ids { results.append(try await self.flag(.dropParked(id))) }
+        return results
     }
 
     package func counts() async throws(QueueError) -> QueueCounts {

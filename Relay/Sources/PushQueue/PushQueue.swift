@@ -27,6 +27,9 @@ public import APNSModel
 /// because a lost claim does no harm. Every function throws `QueueError`. After an error, nothing of the call has
 /// happened, unless its code is `undecided`.
 ///
+/// A push whose deadline or expiration has passed is never sent. Whether it ends, and what is pruned, follows from
+/// ``QueueClock/expiry``: a push that is overdue by `now` alone stays queued, and does not delay the pushes behind it.
+///
 /// Several processes may share a queue, if the engine allows it. What a process reads then contains all that its own
 /// calls have done; what the calls of other processes have done may be missing for a moment.
 ///
@@ -39,9 +42,11 @@ public protocol PushQueue: Sendable {
 
     /// Stores pushes.
     ///
-    /// The pushes are stored in order, all or none of them. A push whose idempotency key or id is known is not stored
+    /// The pushes are stored in order, all or none of them. Calls that concern pushes in flight do not wait for a large
+    /// call: not more than 200 ms. A push whose idempotency key or id is known is not stored
     /// again: it is a duplicate if the digest of the stored push's idempotency key is the same, and otherwise in
-    /// conflict. An id is known until the push is pruned; a key has a retention of its own.
+    /// conflict. An id is known until the push is pruned. A key is known until its push is settled, and for a retention
+    /// of its own after that.
     ///
     /// A push with a ``NewPush/supersedes`` key settles the older ones with that key, device token, app and environment
     /// that are not marked as written, including parked ones: they end as not sent, with the code `superseded`. An
@@ -150,15 +155,16 @@ public protocol PushQueue: Sendable {
     ///   - limit: the most pushes to return.
     func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus]
 
-    /// Queues a parked push again, due now, with its attempts counted from zero. Its deadline and expiration count again.
+    /// Queues parked pushes again, due now, with their attempts counted from zero. Their deadlines and expirations count
+    /// again.
     ///
-    /// - Returns: whether it was parked.
-    func retryParked(_ id: APNSID) async throws(QueueError) -> Bool
+    /// - Returns: for each, in order, whether it was parked.
+    func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool]
 
-    /// Settles a parked push with the outcome of its last attempt.
+    /// Settles parked pushes, each with the outcome of its last attempt.
     ///
-    /// - Returns: whether it was parked.
-    func dropParked(_ id: APNSID) async throws(QueueError) -> Bool
+    /// - Returns: for each, in order, whether it was parked.
+    func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool]
 
     // MARK: State
 
@@ -199,4 +205,20 @@ public protocol PushQueue: Sendable {
 
     /// Waits for running calls and closes the queue. Later calls throw `closed`.
     func close() async
+}
+
+extension PushQueue {
+    /// Queues a parked push again.
+    ///
+    /// - Returns: whether it was parked.
+    public func retryParked(_ id: APNSID) async throws(QueueError) -> Bool {
+        try await self.retryParked([id]).first ?? false
+    }
+
+    /// Settles a parked push with the outcome of its last attempt.
+    ///
+    /// - Returns: whether it was parked.
+    public func dropParked(_ id: APNSID) async throws(QueueError) -> Bool {
+        try await self.dropParked([id]).first ?? false
+    }
 }

@@ -6,12 +6,19 @@ import Synchronization
     import Foundation
 #endif
 
-/// The two clocks that a queue needs. Tests replace them.
+/// The clocks that a queue needs. Tests replace them.
 public protocol QueueClock: Sendable {
     /// The time of day, for `notBefore`, deadlines and expirations. It may jump.
     var now: QueueTime { get }
     /// A time that never jumps while the process runs, for leases.
     var lease: QueueTime { get }
+    /// The time of day by which a queue ends overdue pushes and deletes what it no longer keeps: `now`, or an earlier time
+    /// while `now` is implausible.
+    var expiry: QueueTime { get }
+}
+
+extension QueueClock {
+    public var expiry: QueueTime { self.now }
 }
 
 /// The clocks of the machine. The time for leases is the time of day at the start of the process plus the time that has
@@ -35,16 +42,23 @@ public struct SystemQueueClock: QueueClock {
 
 /// A clock that tests set.
 public final class ManualQueueClock: QueueClock {
-    private let state: Mutex<(now: QueueTime, lease: QueueTime)>
+    private struct State {
+        var now: QueueTime
+        var lease: QueueTime
+        var implausible = Duration.zero
+    }
+
+    private let state: Mutex<State>
 
     public init(_ start: QueueTime) {
-        self.state = Mutex((start, start))
+        self.state = Mutex(State(now: start, lease: start))
     }
 
     public var now: QueueTime { self.state.withLock { $0.now } }
     public var lease: QueueTime { self.state.withLock { $0.lease } }
+    public var expiry: QueueTime { self.state.withLock { $0.now.advanced(by: .zero - $0.implausible) } }
 
-    /// Lets time pass for both clocks.
+    /// Lets time pass for all clocks.
     public func advance(by duration: Duration) {
         self.state.withLock { state in
             state.now = state.now.advanced(by: duration)
@@ -56,4 +70,15 @@ public final class ManualQueueClock: QueueClock {
     public func jump(by duration: Duration) {
         self.state.withLock { $0.now = $0.now.advanced(by: duration) }
     }
+
+    /// Makes the time of day jump, but not the time by which pushes expire.
+    public func jumpImplausibly(by duration: Duration) {
+        self.state.withLock { state in
+            state.now = state.now.advanced(by: duration)
+            state.implausible += duration
+        }
+    }
+
+    /// Lets pushes expire by the time of day again.
+    public func confirm() { self.state.withLock { $0.implausible = .zero } }
 }

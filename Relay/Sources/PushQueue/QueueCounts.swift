@@ -53,7 +53,7 @@ public struct Retention: Sendable, Hashable {
     public var outcomes: Duration
     /// The payloads of settled pushes. Default zero: a payload is deleted when its push is settled.
     public var payloads: Duration
-    /// Idempotency keys, from the moment the push was stored. Default 1 day.
+    /// Idempotency keys, from the moment the push is settled; before that, a key is always kept. Default 1 day.
     public var idempotencyKeys: Duration
     /// Parked pushes. After this time, they are dropped. Default 7 days.
     public var parked: Duration

@@ -72,6 +72,8 @@ public enum QueueAbility: Sendable, Hashable, CaseIterable {
     case manualClock
     /// The time of day can jump: `QueueFixture.jump(by:)`.
     case clockJump
+    /// The time of day can jump implausibly: `QueueFixture.jumpImplausibly(by:)`.
+    case implausibleJump
     /// The queue has a capacity: `QueueFixture.open(capacity:)`.
     case capacity
     /// Several processes can share the queue: `QueueFixture.join()`.
@@ -108,9 +110,21 @@ public protocol QueueFixture: Sendable {
 
     /// Sets the time of day forward or back, as a correction by NTP does. Time for leases does not change.
     func jump(by duration: Duration) async
+
+    /// Sets the time of day forward, but not the time by which pushes expire (`QueueClock.expiry`).
+    func jumpImplausibly(by duration: Duration) async
+
+    /// Lets pushes expire by the time of day again.
+    func confirmJump() async
 }
 
 extension QueueFixture {
+    /// For engines whose clock cannot be guarded: not called if ``lacks`` contains `implausibleJump`.
+    public func jumpImplausibly(by duration: Duration) async {}
+
+    /// For engines whose clock cannot be guarded: not called if ``lacks`` contains `implausibleJump`.
+    public func confirmJump() async {}
+
     /// For engines whose queues only one process may use: not called if ``lacks`` contains `sharing`.
     public func join() async throws -> any PushQueue {
         throw QueueError(code: .inUse, message: "Only one process can use the queue.")

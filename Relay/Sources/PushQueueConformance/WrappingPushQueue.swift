@@ -85,12 +85,12 @@ extension WrappingPushQueue {
         }
     }
 
-    public func retryParked(_ id: APNSID) async throws(QueueError) -> Bool {
-        try await self.call("retryParked") { () async throws(QueueError) in try await self.base.retryParked(id) }
+    public func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] {
+        try await self.call("retryParked") { () async throws(QueueError) in try await self.base.retryParked(ids) }
     }
 
-    public func dropParked(_ id: APNSID) async throws(QueueError) -> Bool {
-        try await self.call("dropParked") { () async throws(QueueError) in try await self.base.dropParked(id) }
+    public func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] {
+        try await self.call("dropParked") { () async throws(QueueError) in try await self.base.dropParked(ids) }
     }
 
     public func counts() async throws(QueueError) -> QueueCounts {

@@ -6,24 +6,46 @@ import Synchronization
 /// Runs writing jobs of any number of tasks, many in one transaction: while one transaction commits, the next jobs
 /// gather. No job is finished before its transaction is committed.
 ///
+/// Jobs that store new pushes have a lane of their own and run after the others, so that marks and outcomes do not wait
+/// behind them. A large one runs in parts, with other jobs between two parts. No other job of its lane runs before it has
+/// ended.
+///
 /// A job that fails is rolled back alone. If the whole transaction fails, each of its jobs runs again in a separate
 /// transaction, so that only the jobs that cannot be stored fail.
 final class GroupCommit: Sendable {
     struct Job: Sendable {
         /// Whether the effect must survive a power failure.
         var isDurable: Bool
-        /// Runs the job and returns a function that finishes it successfully.
-        var run: @Sendable (WriteTransaction) throws -> @Sendable () -> Void
+        /// Whether the job stores new pushes.
+        var isIntake = false
+        /// Runs the job or a part of it.
+        var run: @Sendable (WriteTransaction) throws -> Progress
         var fail: @Sendable (any Error) -> Void
     }
 
+    enum Progress: Sendable {
+        /// The job is done; the function finishes it successfully.
+        case done(@Sendable () -> Void)
+        /// The rest of a job of the intake lane.
+        case rest(Job)
+    }
+
     private struct Waiting {
-        var jobs: [Job] = []
+        var jobs: ArraySlice<Job> = []
+        var intake: ArraySlice<Job> = []
         var isRunning = false
+
+        /// The first job of a lane, unless the transaction does not survive a power failure and the job must.
+        mutating func take(_ lane: WritableKeyPath<Waiting, ArraySlice<Job>>, isDurable: Bool) -> Job? {
+            guard let first = self[keyPath: lane].first, isDurable || !first.isDurable else { return nil }
+            return self[keyPath: lane].popFirst()
+        }
     }
 
     /// A transaction takes no more jobs after this time, so that the first ones do not wait too long.
     private static let longestTransaction = Duration.milliseconds(50)
+    /// The share of the intake, while other jobs are in the transaction or wait for the next one.
+    private static let shareOfIntake = Duration.milliseconds(10)
 
     private let pool: DatabasePool
     private let options: SQLitePushQueue.Options
@@ -59,7 +81,7 @@ final class GroupCommit: Sendable {
 
     func add(_ job: Job) {
         let mustStart = self.waiting.withLock { waiting in
-            waiting.jobs.append(job)
+            if job.isIntake { waiting.intake.append(job) } else { waiting.jobs.append(job) }
             defer { waiting.isRunning = true }
             return !waiting.isRunning
         }
@@ -71,93 +93,162 @@ final class GroupCommit: Sendable {
 
     private func runAll(_ db: Database, _ state: inout WriterState) {
         var isSynchronous: Bool?
-        while let jobs = self.next() {
-            var rest = jobs[...]
-            while !rest.isEmpty {
-                // Synchronising is the slowest part of a commit. Without it, only a power failure can undo a commit.
-                let isDurable = rest.contains(where: \.isDurable)
-                if isDurable != isSynchronous {
-                    do {
-                        try db.execute(sql: "PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
-                        isSynchronous = isDurable
-                    } catch {
-                        for job in rest { job.fail(error) }
-                        break
-                    }
+        // Synchronising is the slowest part of a commit. Without it, only a power failure can undo a commit.
+        while let isDurable = self.nextIsDurable() {
+            if isDurable != isSynchronous {
+                do {
+                    try db.execute(sql: "PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
+                    isSynchronous = isDurable
+                } catch {
+                    self.failAll(error)
+                    continue
                 }
-                self.run(&rest, db, &state)
             }
+            self.runWaiting(db, &state, isDurable: isDurable)
         }
     }
 
-    private func next() -> [Job]? {
+    /// Whether the next transaction must survive a power failure; nil if no job waits.
+    private func nextIsDurable() -> Bool? {
         self.waiting.withLock { waiting in
-            guard !waiting.jobs.isEmpty else {
+            guard !waiting.jobs.isEmpty || !waiting.intake.isEmpty else {
                 waiting.isRunning = false
                 return nil
             }
-            defer { waiting.jobs = [] }
-            return waiting.jobs
+            return waiting.jobs.contains(where: \.isDurable) || waiting.intake.first?.isDurable ?? false
         }
     }
 
-    /// Runs some of the jobs in one transaction and removes them from `rest`.
-    private func run(_ rest: inout ArraySlice<Job>, _ db: Database, _ state: inout WriterState) {
+    private func failAll(_ error: any Error) {
+        let jobs = self.waiting.withLock { waiting in
+            defer {
+                waiting.jobs = []
+                waiting.intake = []
+            }
+            return waiting.jobs + waiting.intake
+        }
+        for job in jobs { job.fail(error) }
+    }
+
+    /// Runs jobs that wait now in one transaction: at least one of each lane, and more until the time is over.
+    private func runWaiting(_ db: Database, _ state: inout WriterState, isDurable: Bool) {
         do {
             try db.execute(sql: "BEGIN IMMEDIATE")
         } catch {
-            // Each job would wait for the lock as long as this one has.
-            for job in rest { job.fail(error) }
-            rest = []
-            return
+            // Every further job would wait as long for the lock as this one did.
+            return self.failAll(error)
         }
+        let counts = self.waiting.withLock { (jobs: $0.jobs.count, intake: $0.intake.count) }
+        let isAlone = counts.jobs + counts.intake == 1
+        let begin = ContinuousClock.now
         var group: [Job] = []
-        var ends: [@Sendable () -> Void] = []
-        let transaction = WriteTransaction(
-            db,
-            now: self.clock.now,
-            leaseNow: self.clock.lease,
-            keepsPayloads: self.options.keepsPayloads,
-            state: state
-        )
+        var transaction = Running(self.transaction(db, state))
         do {
-            let begin = ContinuousClock.now
-            let isAlone = rest.count == 1
-            repeat {
-                guard let job = rest.popFirst() else { break }
+            for _ in 0..<counts.jobs where group.isEmpty || begin.duration(to: .now) < Self.longestTransaction {
+                guard let job = self.waiting.withLock({ $0.take(\.jobs, isDurable: isDurable) }) else { break }
                 group.append(job)
-                ends.append(try self.run(job, isAlone: isAlone, transaction))
-            } while begin.duration(to: .now) < Self.longestTransaction
+                try self.run(job, isAlone: isAlone, &transaction)
+            }
+            let hasJobs = !group.isEmpty
+            let beginOfIntake = ContinuousClock.now
+            for number in 0..<counts.intake {
+                guard number == 0 || self.mayTakeMore(hasJobs, begin, beginOfIntake) else { break }
+                guard let job = self.waiting.withLock({ $0.take(\.intake, isDurable: isDurable) }) else { break }
+                group.append(job)
+                try self.run(job, isAlone: isAlone, &transaction)
+                while let rest = transaction.rest, isDurable || !rest.isDurable,
+                    self.mayTakeMore(hasJobs, begin, beginOfIntake)
+                {
+                    transaction.rest = nil
+                    try self.run(rest, isAlone: isAlone, &transaction)
+                }
+                if transaction.rest != nil { break }
+            }
             try db.execute(sql: "COMMIT")
             self.whenCommitted(group.count, begin.duration(to: .now))
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
-            guard group.count > 1 else {
-                for job in group { job.fail(error) }
-                return
-            }
             for job in group {
-                var alone = [job][...]
-                self.run(&alone, db, &state)
+                // An only job has failed already.
+                if group.count > 1 { self.runAlone(job, db, &state) } else { job.fail(error) }
             }
             return
         }
-        state = transaction.state
-        self.published.withLock { [state] in $0 = state }
-        self.commits.add(1, ordering: .relaxed)
-        for end in ends { end() }
+        self.committed(transaction, &state)
     }
 
-    /// Returns the function that ends the job. Throws if the whole transaction has failed.
-    private func run(
-        _ job: Job,
-        isAlone: Bool,
-        _ transaction: WriteTransaction
-    ) throws -> @Sendable () -> Void {
-        if isAlone { return try job.run(transaction) }
+    /// Whether there is time for one more job of the intake, or for one more part.
+    private func mayTakeMore(
+        _ hasJobs: Bool,
+        _ begin: ContinuousClock.Instant,
+        _ beginOfIntake: ContinuousClock.Instant
+    ) -> Bool {
+        let now = ContinuousClock.now
+        guard begin.duration(to: now) < Self.longestTransaction else { return false }
+        guard hasJobs || self.waiting.withLock({ !$0.jobs.isEmpty }) else { return true }
+        return beginOfIntake.duration(to: now) < Self.shareOfIntake
+    }
+
+    /// Runs a job, or the next part of one, in a transaction of its own.
+    private func runAlone(_ job: Job, _ db: Database, _ state: inout WriterState) {
+        let begin = ContinuousClock.now
+        var transaction = Running(self.transaction(db, state))
+        do {
+            try db.execute(sql: "BEGIN IMMEDIATE")
+            try self.run(job, isAlone: true, &transaction)
+            try db.execute(sql: "COMMIT")
+            self.whenCommitted(1, begin.duration(to: .now))
+        } catch {
+            if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
+            return job.fail(error)
+        }
+        self.committed(transaction, &state)
+    }
+
+    private func transaction(_ db: Database, _ state: WriterState) -> WriteTransaction {
+        WriteTransaction(
+            db,
+            now: self.clock.now,
+            leaseNow: self.clock.lease,
+            expiryNow: self.clock.expiry,
+            keepsPayloads: self.options.keepsPayloads,
+            state: state
+        )
+    }
+
+    /// A transaction that jobs run in.
+    private struct Running {
+        let transaction: WriteTransaction
+        /// End the jobs, once the transaction is committed.
+        var ends: [@Sendable () -> Void] = []
+        /// The rest of the last job.
+        var rest: Job?
+
+        init(_ transaction: WriteTransaction) {
+            self.transaction = transaction
+        }
+    }
+
+    private func committed(_ running: Running, _ state: inout WriterState) {
+        state = running.transaction.state
+        self.published.withLock { [state] in $0 = state }
+        self.commits.add(1, ordering: .relaxed)
+        if let rest = running.rest { self.waiting.withLock { $0.intake.insert(rest, at: $0.intake.startIndex) } }
+        for end in running.ends { end() }
+    }
+
+    /// Throws if the whole transaction has failed.
+    private func run(_ job: Job, isAlone: Bool, _ running: inout Running) throws {
+        switch isAlone ? try job.run(running.transaction) : try self.runInSavepoint(job, running.transaction) {
+        case .done(let end): running.ends.append(end)
+        case .rest(let rest): running.rest = rest
+        }
+    }
+
+    private func runInSavepoint(_ job: Job, _ transaction: WriteTransaction) throws -> Progress {
         let before = transaction.state
         try transaction.db.execute(sql: "SAVEPOINT job")
-        let result: Result<@Sendable () -> Void, any Error>
+        let result: Result<Progress, any Error>
         do {
             result = .success(try job.run(transaction))
         } catch {
@@ -169,8 +260,8 @@ final class GroupCommit: Sendable {
         }
         try transaction.db.execute(sql: "RELEASE job")
         switch result {
-        case .success(let end): return end
-        case .failure(let error): return { job.fail(error) }
+        case .success(let progress): return progress
+        case .failure(let error): return .done { job.fail(error) }
         }
     }
 }

@@ -43,6 +43,7 @@ package struct QueueFormat: Sendable {
     /// - Parameter version: the version of the file; 0 for an empty file.
     func upgrade(_ db: Database, from version: Int) throws {
         if version < 1 { try db.execute(sql: Schema.version1 + self.furtherTables) }
+        if version < 2 { try db.execute(sql: Schema.version2) }
         try db.execute(sql: "PRAGMA user_version = \(Schema.version)")
     }
 }

@@ -29,6 +29,9 @@ package struct ReadTransaction {
             SELECT push.id, push.route, caller, token, queued_at, due, deadline, attempts, expires IS NULL,
             flight.state, tried, attempt.*
             FROM push LEFT JOIN flight USING (position) LEFT JOIN attempt USING (position) WHERE position = ?
+            AND NOT EXISTS (
+                SELECT 1 FROM counter WHERE name IN ('staging', 'publishing') AND value <= push.position
+            )
             """
         )
         sql.bind(1, position)

@@ -10,17 +10,7 @@ extension SQLitePushQueue: PushQueue {
 
     public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
         guard !pushes.isEmpty else { return [] }
-        let capacity = self.options.capacity
-        let result = try await self.attemptWrite {
-            try $0.enqueue(pushes, isPartial: isPartial, capacity: capacity)
-        }
-        do {
-            return try result.get()
-        } catch let conflict as EnqueueConflict {
-            return conflict.results
-        } catch {
-            throw QueueError(error, file: self.file)
-        }
+        return try await self.store(pushes, isPartial: isPartial)
     }
 
     public func claim(_ route: Route, limit: Int, lease: Duration) async throws(QueueError) -> [ClaimedPush] {
@@ -59,7 +49,13 @@ extension SQLitePushQueue: PushQueue {
     }
 
     public func settleOverdue(limit: Int) async throws(QueueError) -> Int {
-        try await self.write { try $0.settleOverdue(limit: limit) }
+        try await self.write { transaction in
+            // A failure may have interrupted a call after it was stored.
+            if transaction.state.staged?.isComplete ?? false {
+                _ = try transaction.finishStaged(limit: StagedEnqueue.part)
+            }
+            return try transaction.settleOverdue(limit: limit)
+        }
     }
 
     public func status(of id: APNSID) async throws(QueueError) -> PushStatus? {
@@ -92,12 +88,14 @@ extension SQLitePushQueue: PushQueue {
         }
     }
 
-    public func retryParked(_ id: APNSID) async throws(QueueError) -> Bool {
-        try await self.write { try $0.retryParked(id) }
+    public func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] {
+        guard !ids.isEmpty else { return [] }
+        return try await self.write { transaction in try ids.map { try transaction.retryParked($0) } }
     }
 
-    public func dropParked(_ id: APNSID) async throws(QueueError) -> Bool {
-        try await self.write { try $0.dropParked(id) }
+    public func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] {
+        guard !ids.isEmpty else { return [] }
+        return try await self.write { transaction in try ids.map { try transaction.dropParked($0) } }
     }
 
     public func counts() async throws(QueueError) -> QueueCounts {

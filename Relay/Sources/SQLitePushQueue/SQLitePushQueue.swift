@@ -170,7 +170,7 @@ public final class SQLitePushQueue: Sendable {
 
     // MARK: Calls
 
-    private func begin() throws(QueueError) {
+    func begin() throws(QueueError) {
         let isOpen = self.calls.withLock { calls in
             if !calls.isClosed { calls.running += 1 }
             return !calls.isClosed
@@ -178,7 +178,7 @@ public final class SQLitePushQueue: Sendable {
         if !isOpen { throw .closed }
     }
 
-    private func end() {
+    func end() {
         let waiters = self.calls.withLock { calls in
             calls.running -= 1
             guard calls.running == 0 else { return [CheckedContinuation<Void, Never>]() }
@@ -193,31 +193,24 @@ public final class SQLitePushQueue: Sendable {
         isDurable: Bool = true,
         _ body: @escaping @Sendable (WriteTransaction) throws -> Value
     ) async throws(QueueError) -> Value {
-        let result = try await self.attemptWrite(isDurable: isDurable, body)
-        do {
-            return try result.get()
-        } catch {
-            throw QueueError(error, file: self.file)
-        }
-    }
-
-    func attemptWrite<Value: Sendable>(
-        isDurable: Bool = true,
-        _ body: @escaping @Sendable (WriteTransaction) throws -> Value
-    ) async throws(QueueError) -> Result<Value, any Error> {
         try self.begin()
         defer { self.end() }
-        return await withCheckedContinuation { continuation in
+        let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
             self.group.add(
                 GroupCommit.Job(
                     isDurable: isDurable,
                     run: { transaction in
                         let value = try body(transaction)
-                        return { continuation.resume(returning: .success(value)) }
+                        return .done { continuation.resume(returning: .success(value)) }
                     },
                     fail: { continuation.resume(returning: .failure($0)) }
                 )
             )
+        }
+        do {
+            return try result.get()
+        } catch {
+            throw QueueError(error, file: self.file)
         }
     }
 

@@ -7,21 +7,23 @@ import GRDB
 /// - `queue`: the queued pushes of each route in the order in which they are due. A push that waits for another one with
 ///   the same supersede key has the time `held`.
 /// - `flight`: the claimed and the written pushes.
-/// - `parked`: the parked pushes. Their `push.expires` is NULL. Every row of `push` has a row in one of `queue`,
-///   `flight` and `parked`.
+/// - `parked`: the parked pushes. Their `push.expires` is NULL. Every row of `push` that is not hidden has a row in
+///   one of `queue`, `flight` and `parked`.
 /// - `attempt`: the outcome of the attempts of pushes that returned to the queue or were parked.
 /// - `outcome`: settled pushes in the order of the feed.
 /// - `payload`: the payloads of settled pushes, if they are kept.
 /// - `ident`: where the push with an id is: the position of its row in `push`, or of its row in `outcome`.
-/// - `idempotency`: the idempotency keys by the position of their push, so in the order of time.
+/// - `idempotency`: the idempotency keys by the position of their push. `stored_at` is not read any more; `settled_at`,
+///   from which their retention counts, is NULL until the push has its outcome.
 /// - `counter`: numbers that must not be used twice, and do not follow from the rows: the next cursor after the last
-///   outcomes were deleted, and how often the file was opened or, in a copy of a shared queue, the next position.
+///   outcomes were deleted, and how often the file was opened or, in a copy of a shared queue, the next position. While a
+///   large call is stored in parts, the first position that is hidden.
 ///
 /// Rows are appended to every large table except `ident` and the index of `idempotency`, and are deleted from their
 /// beginnings, so that a transaction writes few pages.
 enum Schema {
     /// `PRAGMA user_version`.
-    static let version = 1
+    static let version = 2
     /// The due time of a push that waits for another one with the same supersede key.
     static let held = Int64.max
 
@@ -78,5 +80,14 @@ enum Schema {
         CREATE UNIQUE INDEX idempotency_key ON idempotency (caller, key);
         CREATE TABLE value (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+        """
+
+    /// Version 2: the retention of an idempotency key begins when its push is settled.
+    static let version2 = """
+        ALTER TABLE idempotency ADD COLUMN settled_at INTEGER;
+        UPDATE idempotency SET settled_at = ifnull(
+            (SELECT settled_at FROM outcome WHERE outcome.position = idempotency.position), stored_at
+        ) WHERE NOT EXISTS (SELECT 1 FROM push WHERE push.position = idempotency.position);
+        CREATE INDEX idempotency_settled ON idempotency (settled_at) WHERE settled_at IS NOT NULL;
         """
 }

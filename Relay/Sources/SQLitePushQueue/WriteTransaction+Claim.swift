@@ -17,10 +17,7 @@ extension WriteTransaction {
         let epoch = self.state.nextEpoch
         self.state.nextEpoch &+= 1
         var last: (due: Int64, position: Int64)?
-        let select = try self.db.prepared(Self.dueSQL)
-        select.bind(1, routeID)
-        select.bind(2, self.now.millisecondsSince1970)
-        select.bind(3, limit)
+        let select = try self.selectDue(routeID, limit: limit)
         try select.forEach { row in
             guard row.int64(3) > self.now.millisecondsSince1970, let push = Self.claimedPush(row, epoch: epoch) else {
                 batch.isBlocked = true
@@ -36,6 +33,17 @@ extension WriteTransaction {
         return batch
     }
 
+    /// Selects the first due pushes of a route, without those that are overdue and must not be settled now.
+    private func selectDue(_ route: Int64, limit: Int) throws -> PreparedSQL {
+        let select = try self.db.prepared(Self.dueSQL)
+        select.bind(1, route)
+        select.bind(2, self.now.millisecondsSince1970)
+        select.bind(3, self.now.millisecondsSince1970)
+        select.bind(4, self.expiryNow.millisecondsSince1970)
+        select.bind(5, limit)
+        return select
+    }
+
     /// Moves the first queued pushes of a route to `flight`.
     private func move(
         _ positions: [Int64],
@@ -44,12 +52,23 @@ extension WriteTransaction {
         epoch: Int64,
         lease: Duration
     ) throws {
-        // Exactly the claimed ones: they are the first of the route.
-        let delete = try self.db.prepared("DELETE FROM queue WHERE route = ? AND (due, position) <= (?, ?)")
-        delete.bind(1, route)
-        delete.bind(2, last.due)
-        delete.bind(3, last.position)
-        try delete.run()
+        if self.expiryNow == self.now {
+            // Exactly the claimed ones: they are the first of the route.
+            let delete = try self.db.prepared("DELETE FROM queue WHERE route = ? AND (due, position) <= (?, ?)")
+            delete.bind(1, route)
+            delete.bind(2, last.due)
+            delete.bind(3, last.position)
+            try delete.run()
+        } else {
+            let delete = try self.db.prepared(
+                "DELETE FROM queue WHERE route = ?2 AND due = (SELECT due FROM push WHERE position = ?1) AND position = ?1"
+            )
+            for position in positions {
+                delete.bind(1, position)
+                delete.bind(2, route)
+                try delete.run()
+            }
+        }
         let insert = try self.db.prepared(
             "INSERT INTO flight (position, route, state, epoch, lease) VALUES (?, ?, ?, ?, ?)"
         )
@@ -146,10 +165,7 @@ extension WriteTransaction {
     func settleUnclaimable(of route: Route, limit: Int) throws {
         guard let routeID = try self.state.names.id(of: route, in: self.db) else { return }
         var found: [(position: Int64, isOverdue: Bool)] = []
-        let select = try self.db.prepared(Self.dueSQL)
-        select.bind(1, routeID)
-        select.bind(2, self.now.millisecondsSince1970)
-        select.bind(3, limit)
+        let select = try self.selectDue(routeID, limit: limit)
         try select.forEach { row in
             if row.int64(3) <= self.now.millisecondsSince1970 {
                 found.append((row.int64(1), true))
@@ -172,13 +188,14 @@ extension WriteTransaction {
     package func settleOverdue(limit: Int) throws -> Int {
         let select = try self.db.prepared(
             """
-            SELECT position FROM push WHERE expires <= ?
+            SELECT position FROM push WHERE expires <= ? AND position < ?
             AND NOT EXISTS (SELECT 1 FROM flight WHERE flight.position = push.position)
             ORDER BY expires, position LIMIT ?
             """
         )
-        select.bind(1, self.now.millisecondsSince1970)
-        select.bind(2, max(limit, 0))
+        select.bind(1, self.expiryNow.millisecondsSince1970)
+        select.bind(2, self.state.staged?.first ?? .max)
+        select.bind(3, max(limit, 0))
         var positions: [Int64] = []
         try select.forEach { row in
             positions.append(row.int64(0))
@@ -208,7 +225,8 @@ extension WriteTransaction {
     private static let dueSQL = """
         SELECT queue.due, queue.position, \(claimColumns)
         FROM queue CROSS JOIN push ON push.position = queue.position
-        WHERE queue.route = ? AND queue.due <= ? ORDER BY queue.due, queue.position LIMIT ?
+        WHERE queue.route = ? AND queue.due <= ? AND (push.expires > ? OR push.expires <= ?)
+        ORDER BY queue.due, queue.position LIMIT ?
         """
 
     private static let claimColumns = """

@@ -30,21 +30,15 @@ extension WriteTransaction {
 
     private func enqueue(_ push: NewPush, _ capacity: Int?) throws -> EnqueueResult {
         let caller = try self.state.names.idAddingIfNeeded(ofCaller: push.caller, in: self.db)
-        if let key = push.idempotency, let known = try self.known(key, of: caller) { return known }
+        if let known = try self.knownResult(of: push, caller) { return known }
         let position = self.state.nextPosition
-        guard try self.addIdent(push.id, position) else {
-            return try self.isStored(push) ? .duplicate(of: push.id) : .conflict(with: push.id)
-        }
         let route = try self.state.names.idAddingIfNeeded(of: push.route, in: self.db)
         var isHeld = false
         if let key = push.supersedes {
             isHeld = try self.supersede(key.rawValue, TokenBytes.bytes(of: push.token), push.route)
         }
         if let capacity, self.state.totals.unsettled >= capacity {
-            throw QueueError(
-                code: .full,
-                message: "The queue has reached its capacity of \(capacity) pushes. Try again later."
-            )
+            throw self.full(capacity)
         }
         self.state.nextPosition &+= 1
         try self.addPush(push, position, route, caller)
@@ -52,8 +46,21 @@ extension WriteTransaction {
         let due = min(push.notBefore.millisecondsSince1970, Schema.held - 1)
         try self.addQueued(position: position, route: route, due: isHeld ? Schema.held : due)
         self.state.totals.add(1, to: .queued, of: route)
-        if let key = push.idempotency { try self.addIdempotency(key, push.id, position, caller) }
         return .queued
+    }
+
+    func full(_ capacity: Int) -> QueueError {
+        QueueError(
+            code: .full,
+            message: "The queue has reached its capacity of \(capacity) pushes. Try again later."
+        )
+    }
+
+    /// The result if the push is known; nil if it is new, and then its id is taken for the next position.
+    func knownResult(of push: NewPush, _ caller: Int64) throws -> EnqueueResult? {
+        if let key = push.idempotency, let known = try self.known(key, of: caller) { return known }
+        if try self.addIdent(push.id, self.state.nextPosition) { return nil }
+        return try self.isStored(push) ? .duplicate(of: push.id) : .conflict(with: push.id)
     }
 
     private func known(_ key: IdempotencyKey, of caller: Int64) throws -> EnqueueResult? {
@@ -86,7 +93,8 @@ extension WriteTransaction {
         return try sql.first { $0.bytes(0) == digest } ?? false
     }
 
-    private func addPush(_ push: NewPush, _ position: Int64, _ route: Int64, _ caller: Int64) throws {
+    /// Adds the row of a push, and its idempotency key.
+    func addPush(_ push: NewPush, _ position: Int64, _ route: Int64, _ caller: Int64) throws {
         let sql = try self.db.prepared(
             """
             INSERT INTO push (position, id, route, caller, queued_at, due, deadline, expires, attempts, tried, resends,
@@ -112,6 +120,7 @@ extension WriteTransaction {
         sql.bind(16, push.push.collapseID?.rawValue)
         sql.bind(17, push.push.payload)
         try sql.run()
+        if let key = push.idempotency { try self.addIdempotency(key, push.id, position, caller) }
     }
 
     /// When a push is overdue: the earlier one of its deadline and its expiration.

@@ -9,8 +9,8 @@ extension WriteTransaction {
         let limit = max(limit, 0)
         let keys = self.cutoff(retention.idempotencyKeys)
         let payloads = self.cutoff(retention.payloads)
-        var deleted = try self.prune("idempotency", key: "position", time: "stored_at", keys, limit: limit)
-        deleted += try self.prune("payload", key: "cursor", time: "settled_at", payloads, limit: limit - deleted)
+        var deleted = try self.pruneKeys(keys, limit: limit)
+        deleted += try self.prunePayloads(payloads, limit: limit - deleted)
         deleted += try self.dropParked(since: self.cutoff(retention.parked), limit: limit - deleted)
         deleted += try self.pruneOutcomes(self.cutoff(retention.outcomes), limit: limit - deleted)
         if deleted < limit { try self.shrink() }
@@ -18,14 +18,32 @@ extension WriteTransaction {
     }
 
     private func cutoff(_ retention: Duration) -> Int64 {
-        self.now.advanced(by: .zero - retention).millisecondsSince1970
+        self.expiryNow.advanced(by: .zero - retention).millisecondsSince1970
     }
 
-    /// Deletes the first rows of a table, in the order of its key, whose time has passed.
-    private func prune(_ table: String, key: String, time: String, _ cutoff: Int64, limit: Int) throws -> Int {
-        let old = try self.oldest("SELECT \(key), \(time) FROM \(table) ORDER BY \(key) LIMIT ?", cutoff, limit: limit)
+    /// Deletes the idempotency keys of pushes that were settled long enough ago.
+    private func pruneKeys(_ cutoff: Int64, limit: Int) throws -> Int {
+        let old = try self.oldest(
+            "SELECT position, settled_at FROM idempotency WHERE settled_at IS NOT NULL ORDER BY settled_at LIMIT ?",
+            cutoff,
+            limit: limit
+        )
+        let delete = try self.db.prepared("DELETE FROM idempotency WHERE position = ?")
+        for position in old {
+            delete.bind(1, position)
+            try delete.run()
+        }
+        return old.count
+    }
+
+    private func prunePayloads(_ cutoff: Int64, limit: Int) throws -> Int {
+        let old = try self.oldest(
+            "SELECT cursor, settled_at FROM payload ORDER BY cursor LIMIT ?",
+            cutoff,
+            limit: limit
+        )
         guard let last = old.last else { return 0 }
-        let delete = try self.db.prepared("DELETE FROM \(table) WHERE \(key) <= ?")
+        let delete = try self.db.prepared("DELETE FROM payload WHERE cursor <= ?")
         delete.bind(1, last)
         try delete.run()
         return old.count

@@ -40,7 +40,7 @@ extension WriteTransaction {
         return try self.pushes(with: subject, of: route).filter { $0.position != push.position }
     }
 
-    private func pushes(with subject: Subject, of route: Route) throws -> [Push] {
+    func pushes(with subject: Subject, of route: Route) throws -> [Push] {
         let sql = try self.db.prepared("SELECT position FROM push WHERE supersedes = ? AND token = ? ORDER BY position")
         sql.bind(1, subject.key)
         sql.bind(2, subject.token)

@@ -14,12 +14,15 @@ package final class WriteTransaction {
     let now: QueueTime
     /// The time for leases.
     let leaseNow: QueueTime
+    /// The time by which pushes expire and rows are pruned; not later than `now`.
+    let expiryNow: QueueTime
     package var state: WriterState
 
     package init(
         _ db: Database,
         now: QueueTime,
         leaseNow: QueueTime,
+        expiryNow: QueueTime? = nil,
         keepsPayloads: Bool = false,
         state: WriterState
     ) {
@@ -27,6 +30,7 @@ package final class WriteTransaction {
         self.keepsPayloads = keepsPayloads
         self.now = now
         self.leaseNow = leaseNow
+        self.expiryNow = min(expiryNow ?? now, now)
         self.state = state
     }
 
@@ -71,6 +75,12 @@ package final class WriteTransaction {
     static let writtenState: Int64 = 2
 
     func push(at position: Int64) throws -> Push? {
+        if let staged = self.state.staged, position >= staged.first { return nil }
+        return try self.hiddenPush(at: position)
+    }
+
+    /// A push that may still be hidden, because the call that stores it is not complete.
+    func hiddenPush(at position: Int64) throws -> Push? {
         let sql = try self.db.prepared(
             """
             SELECT id, route, due, attempts, tried, resends, expires IS NULL, supersedes,
@@ -151,6 +161,11 @@ package final class WriteTransaction {
         let delete = try self.db.prepared("DELETE FROM push WHERE position = ?")
         delete.bind(1, push.position)
         try delete.run()
+        // Its idempotency key, if it has one, is kept from now on for its retention.
+        let key = try self.db.prepared("UPDATE idempotency SET settled_at = ? WHERE position = ?")
+        key.bind(1, self.now.millisecondsSince1970)
+        key.bind(2, push.position)
+        try key.run()
         if push.hasAttempt {
             let delete = try self.db.prepared("DELETE FROM attempt WHERE position = ?")
             delete.bind(1, push.position)

@@ -9,5 +9,23 @@ package struct WriterState: Sendable {
     /// The epoch of the next claims. Increases over all processes that have opened the file.
     package var nextEpoch: Int64 = 1
 
+    /// The call of `enqueue` that is being stored in parts; nil if there is none.
+    var staged: StagedPushes?
+
     package init() {}
+}
+
+/// The last rows of `push`, which nothing but the intake sees yet. Two rows of `counter` hold the same.
+struct StagedPushes: Sendable, Hashable {
+    /// The first hidden position.
+    var first: Int64
+    /// Whether all pushes of the call are stored. If so, they are queued one after the other, also after a crash;
+    /// otherwise a crash undoes them.
+    var isComplete = false
+
+    /// The row of `counter` with `first`.
+    var counter: String { self.isComplete ? Self.complete : Self.incomplete }
+
+    static let incomplete = "staging"
+    static let complete = "publishing"
 }

@@ -8,7 +8,7 @@ import Synchronization
 
 /// Opens queues on a journal in memory, each with a copy in a file of its own directory.
 final class JournalFixture: QueueFixture {
-    let lacks: Set<QueueAbility> = []
+    let lacks: Set<QueueAbility> = [.implausibleJump]
     let tick = Duration.seconds(1)
     let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
     let journal: MemoryJournal

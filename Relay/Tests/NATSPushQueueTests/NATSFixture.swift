@@ -14,7 +14,7 @@
         /// Shared by all cases. It ends with the process of the tests.
         static let server = Result { try NATSServer() }
 
-        let lacks: Set<QueueAbility> = []
+        let lacks: Set<QueueAbility> = [.implausibleJump]
         let tick = Duration.seconds(1)
         let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
         private let options: NATSOptions

@@ -82,7 +82,8 @@ package final class PushLoad: Sendable {
         return .acknowledged
     }
 
-    private static func token(_ number: Int) -> String {
+    /// The device token of the push with a number.
+    package static func token(_ number: Int) -> String {
         let digits = String(number, radix: 16)
         return String(repeating: "0", count: 64 - digits.count) + digits
     }

@@ -81,11 +81,11 @@ import Testing
         try await fixture.openQueue().close()
         let other = try fixture.otherConnection()
         // The connection stays open, so the new version stays in the log.
-        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 2") }
+        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 3") }
         let before = try Data(contentsOf: URL(fileURLWithPath: fixture.file))
-        #expect(before[63] == 1, "the version in the header of the file")
+        #expect(before[63] == 2, "the version in the header of the file")
         let error = try #require(await failure { try await fixture.openQueue() })
-        #expect(error.code == .unusable && error.message.contains("version 2"))
+        #expect(error.code == .unusable && error.message.contains("version 3"))
         #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.file)) == before)
         try other.close()
     }
@@ -150,7 +150,31 @@ import Testing
         await again.close()
     }
 
-    @Test("The tables are those of version 1; a change of them needs a new version")
+    @Test("A file of version 1 is upgraded: keys of pushes without an outcome are kept")
+    func upgrade() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue()
+        let settled = try fixture.push(key: "settled")
+        let waiting = try fixture.push(key: "waiting")
+        _ = try await queue.enqueue([settled, waiting], isPartial: false)
+        _ = try await queue.cancel(settled.id)
+        await queue.close()
+        try fixture.edit(
+            """
+            DROP INDEX idempotency_settled; ALTER TABLE idempotency DROP COLUMN settled_at; PRAGMA user_version = 1
+            """
+        )
+        let upgraded = try await fixture.openQueue()
+        fixture.clock.advance(by: .seconds(10))
+        let pruned = try await upgraded.prune(Retention(idempotencyKeys: .seconds(5)), limit: 100)
+        #expect(pruned == 1)
+        let again = [try fixture.push(key: "settled"), try fixture.push(key: "waiting")]
+        let results = try await upgraded.enqueue(again, isPartial: false)
+        #expect(results == [.queued, .duplicate(of: waiting.id)])
+        await upgraded.close()
+    }
+
+    @Test("The tables are those of version 2; a change of them needs a new version")
     func schema() async throws {
         let fixture = try SQLiteFixture()
         try await fixture.openQueue().close()
@@ -167,8 +191,8 @@ import Testing
         // FNV-1a.
         let text = tables.joined(separator: "\n").split(whereSeparator: \.isWhitespace).joined(separator: " ")
         let digest = text.utf8.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
-        #expect(String(digest, radix: 16) == "23effe7b23478466")
-        #expect(version == 1)
+        #expect(String(digest, radix: 16) == "f90ee4e8d394e0f0")
+        #expect(version == 2)
         #expect(application == 0x4150_4E52)
         #expect(vacuum == 2)
     }

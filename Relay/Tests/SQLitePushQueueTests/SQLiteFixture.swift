@@ -76,6 +76,10 @@ final class SQLiteFixture: QueueFixture {
     func advance(by duration: Duration) async { self.clock.advance(by: duration) }
 
     func jump(by duration: Duration) async { self.clock.jump(by: duration) }
+
+    func jumpImplausibly(by duration: Duration) async { self.clock.jumpImplausibly(by: duration) }
+
+    func confirmJump() async { self.clock.confirm() }
 }
 
 extension Logger {

@@ -13,7 +13,8 @@ public struct BulkOptions: Sendable {
     /// How many rejected device tokens indicate a wrong environment or topic. Nil: the client's limits.
     ///
     /// When the limits are reached, no further element is pulled, and elements that were pulled but not sent end with
-    /// the code `suspectedMisconfiguration`.
+    /// the code `suspectedMisconfiguration`. With ``MassRejectionLimits/off``, every push is sent, and its rejection counts
+    /// only for the client's log line and status, as that of a single push does.
     public var massRejection: MassRejectionLimits?
     /// The control of the call. If `rate` is set, it becomes the control's rate. Nil: the call creates a control, which
     /// is the `control` of its result.

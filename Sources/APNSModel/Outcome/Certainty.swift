@@ -13,7 +13,8 @@ public enum Certainty: String, Sendable, Hashable, Codable, CaseIterable, Compar
     case notProcessed = "not-processed"
     /// No byte of the push left this process.
     case notSent = "not-sent"
-    /// The push was written but got no response: it may have been delivered. A resend may show it twice.
+    /// The push was written but got no response, or a 5xx response without one of APNs' documented reasons: it may have
+    /// been delivered. A resend may show it twice.
     case unknown
 
     private var strength: Int {

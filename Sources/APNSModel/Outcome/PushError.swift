@@ -15,7 +15,7 @@ public struct PushError: Error, Sendable, Hashable {
 
         public var description: String { self.rawValue }
 
-        /// APNs responded that it rejects the push; see `rejection`.
+        /// The response was not 200; see `rejection`. With the certainty `unknown`, APNs itself may not have sent it.
         public static let rejected = Code(rawValue: "rejected")
         /// The push or the device token failed validation and was not sent; see `validation`.
         public static let validation = Code(rawValue: "validation")
@@ -109,7 +109,7 @@ public struct PushError: Error, Sendable, Hashable {
         get { self.storage.fields.retryAfter }
         set { self.fields.retryAfter = newValue }
     }
-    /// APNs' response, if there was one.
+    /// The response, if there was one other than 200.
     public var rejection: Rejection? {
         get { self.storage.fields.rejection }
         set { self.fields.rejection = newValue }
@@ -165,19 +165,24 @@ public struct PushError: Error, Sendable, Hashable {
         hasher.combine(self.storage.fields)
     }
 
-    /// The error of a push that APNs rejected.
+    /// The error of a push that got a response other than 200.
+    ///
+    /// Its certainty is `rejected`, but `unknown` for a 5xx response without one of APNs' documented reasons: a proxy or
+    /// gateway may have sent it after it had passed the push on.
     ///
     /// - Parameters:
     ///   - rejection: APNs' response.
     ///   - attempts: how many attempts were made.
     ///   - retryAfter: the delay from the response's header; nil for the delay that Apple's documentation advises.
     public static func rejected(_ rejection: Rejection, attempts: Int, retryAfter: Duration? = nil) -> PushError {
-        PushError(
+        let doubt = rejection.provesNoEffect ? "" : "; a server before APNs may have sent it after passing the push on"
+        return PushError(
             code: .rejected,
-            certainty: .rejected,
+            certainty: rejection.provesNoEffect ? .rejected : .unknown,
             apnsID: rejection.apnsID,
             attempts: attempts,
-            message: "\(rejection.status) \(rejection.reason?.rawValue ?? "without a reason"): \(rejection.meaning)",
+            message: "\(rejection.status) \(rejection.reason?.rawValue ?? "without a reason"): \(rejection.meaning)"
+                + doubt,
             retryAfter: retryAfter ?? rejection.delay,
             rejection: rejection
         )

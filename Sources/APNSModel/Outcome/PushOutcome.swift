@@ -62,7 +62,7 @@ public enum PushOutcome: Sendable, Hashable {
     indirect case notProcessed(PushError)
     /// No byte of the push left this process.
     indirect case notSent(PushError)
-    /// The push was written but got no response: it may have been delivered.
+    /// The push was written but got no response, or one that proves nothing: it may have been delivered.
     indirect case unknown(PushError)
 
     /// The outcome of a push that ended with an error, by the error's certainty. An error cannot report an accepted

@@ -4,7 +4,7 @@
     public import Foundation
 #endif
 
-/// APNs' response to a push that it rejected.
+/// APNs' response to a push that it rejected, or a 5xx response of a server before APNs.
 ///
 /// Coded form, stable; keys that are nil or empty are left out: `{"status", "reason", "timestamp", "rawBodyBase64",
 /// "apnsID", "apnsUniqueID"}`, the timestamp in milliseconds since 1970.
@@ -81,6 +81,10 @@ public struct Rejection: Sendable, Hashable {
         if let reason { return "APNs gave the reason \(ValidationError.shortened(reason.rawValue))" }
         return "the response named no reason"
     }
+
+    /// Whether the response proves that the push had no effect. A 5xx response without one of APNs' documented reasons
+    /// may come from a proxy or gateway that had already passed the push on.
+    package var provesNoEffect: Bool { self.status < 500 || self.reason?.entry != nil }
 
     /// Whether a resend may succeed without any correction.
     var mayBeResent: Bool {

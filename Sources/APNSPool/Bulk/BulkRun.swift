@@ -480,6 +480,14 @@ final class BulkRun: BulkEngine {
         guard let pending = self.pushes[index] else { return }
         if rejection.status == 410 { self.tokenWorks(pending.token) }
         guard MassRejectionBreaker.counts(rejection) else { return }
+        // A call that rejections do not stop counts for the client's alarm, as single pushes do.
+        guard self.breaker.limit < .max else {
+            return self.context.watchForMassRejection(
+                .rejected(rejection, retryAfter: nil),
+                pending.token,
+                topic: pending.push.topic
+            )
+        }
         self.breaker.widen(to: self.machine.inFlight)
         guard self.breaker.rejected(pending.token) else { return }
         if self.context.massRejection.raise(self.breaker) {

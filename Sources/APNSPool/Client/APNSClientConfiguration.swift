@@ -151,7 +151,8 @@ public struct APNSClientConfiguration: Sendable {
         /// The maximum share of retries after 503 and 500, in per cent of the responses of the last ten seconds. 100
         /// retries in ten seconds are always allowed. Default 20; 0 to 100.
         public var budgetPercent: Int
-        /// Whether a push that was written but got no response is resent with the same `apns-id`. Default false.
+        /// Whether a push that was written but got no response, or a 5xx response without one of APNs' documented
+        /// reasons, is resent with the same `apns-id`. Default false.
         ///
         /// The push may then arrive twice, because APNs does not promise to recognise the id. Unless a later attempt is
         /// accepted, the outcome stays `unknown`. A push is not resent after its deadline or after its task was

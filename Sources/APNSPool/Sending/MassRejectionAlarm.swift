@@ -1,7 +1,8 @@
 import APNSModel
 import Synchronization
 
-/// The client-wide mass-rejection alarm. It records the rejections of single sends. While its breaker has rejections in
+/// The client-wide mass-rejection alarm. It records the rejections of single sends, and those of bulk calls whose limits
+/// are off. While its breaker has rejections in
 /// its window (`isAttentive`), it also records the tokens that work, of single sends and bulk calls. It never stops
 /// sending: it only causes a log line and a flag in the status. Each bulk call has its own `MassRejectionBreaker`,
 /// which does stop the call.

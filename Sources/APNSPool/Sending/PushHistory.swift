@@ -61,8 +61,8 @@ struct PushHistory: Sendable {
     ///
     /// - Parameters:
     ///   - isDegraded: whether APNs is overloaded. If so, even the second attempt after 503 or 500 is delayed.
-    ///   - takeBudget: takes one retry from the budget. Called at most once: if the response was 503 or 500 and a
-    ///     retry is otherwise possible.
+    ///   - takeBudget: takes one retry from the budget. Called at most once: if the status was 500 or more and a retry
+    ///     is otherwise possible.
     mutating func decide(
         _ end: AttemptEnd,
         policy: APNSClientConfiguration.Retry,
@@ -86,7 +86,7 @@ struct PushHistory: Sendable {
             guard self.mayResend(rejection, policy), self.attempts < policy.maxAttempts else {
                 return self.finish()
             }
-            if rejection.status == 503 || rejection.status == 500 {
+            if rejection.status >= 500 {
                 wait = retryAfter ?? .zero
                 isOverloaded = isDegraded
                 needsBudget = true
@@ -131,8 +131,9 @@ struct PushHistory: Sendable {
 
     private mutating func mayResend(_ rejection: Rejection, _ policy: APNSClientConfiguration.Retry) -> Bool {
         switch (rejection.status, rejection.reason) {
-        case (503, _): return true
-        case (500, _): return policy.retriesInternalServerError
+        case (500, _) where !policy.retriesInternalServerError: return false
+        case (500..., _) where !rejection.provesNoEffect: return policy.resendsUnknown
+        case (500, _), (503, _): return true
         case (400, .idleTimeout): return true
         case (403, .invalidProviderToken) where !self.hasOtherToken:
             return false

@@ -1,7 +1,7 @@
 import APNSModel
 
 extension SendContext {
-    /// Checks the end of a single push for signs of a wrong environment or topic.
+    /// Checks the end of a push that no bulk call's breaker watches for signs of a wrong environment or topic.
     func watchForMassRejection(_ end: AttemptEnd, _ token: DeviceToken, topic: String) {
         switch end {
         case .accepted:

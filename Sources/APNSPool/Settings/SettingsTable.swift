@@ -194,7 +194,10 @@ package enum SettingsTable {
                     + "least 100 retries."
             ),
         .boolean("retry.resendsUnknown", \.retry.resendsUnknown)
-            .meaning("Whether a push that was written and got no response is sent again. It may then arrive twice."),
+            .meaning(
+                "Whether a push that was written and got no response, or a 5xx response without one of APNs' documented "
+                    + "reasons, is sent again. It may then arrive twice."
+            ),
     ]
 
     static let rest: [APNSSetting] = [

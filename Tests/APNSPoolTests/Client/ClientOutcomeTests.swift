@@ -78,7 +78,9 @@ struct ClientOutcomeTests {
     }
 
     @Test func anInternalServerErrorIsResentUnlessDisabled() async throws {
-        let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(500)] : [.respond(200)] }
+        let script: ScriptedServer.Script = {
+            $0.number == 1 ? [.respond(500, reason: "InternalServerError")] : [.respond(200)]
+        }
         try await withServer(script: script) { client, _ in
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .accepted)
@@ -90,6 +92,15 @@ struct ClientOutcomeTests {
             let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.status == 500)
             #expect(outcome.attempts == 1)
+        }
+    }
+
+    @Test("A push that got 502, 503 or 504 from a gateway is unknown and not resent", arguments: [502, 503, 504])
+    func gateway(_ status: Int) async throws {
+        try await withServer(script: { $0.number == 1 ? [.respond(status)] : [.respond(200)] }) { client, server in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .unknown && outcome.status == status && outcome.attempts == 1)
+            #expect(server.record.pushes.count == 1)
         }
     }
 
@@ -209,7 +220,9 @@ struct ClientOutcomeTests {
     }
 
     @Test func aHundredPushesDoNotStormAServerThatReturns503() async throws {
-        let script: ScriptedServer.Script = { $0.number == 1 ? [.respond(200)] : [.respond(503)] }
+        let script: ScriptedServer.Script = {
+            $0.number == 1 ? [.respond(200)] : [.respond(503, reason: "ServiceUnavailable")]
+        }
         try await withServer(script: script) {
             $0.timeouts.deadline = .seconds(5)
         } _: { client, server in

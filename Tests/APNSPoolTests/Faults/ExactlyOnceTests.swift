@@ -33,7 +33,7 @@ struct ExactlyOnceTests {
             case 38..<41: [.drop]
             case 41..<43: [.close]
             case 43..<60: [.respond(503, reason: "Shutdown")]
-            case 60..<70: [.respond(500)]
+            case 60..<70: [.respond(500, reason: "InternalServerError")]
             case 70..<90: [.hold]
             case 90..<110: [.respond(410, reason: "Unregistered")]
             case 110..<115: [.limit(10), .respond(200)]

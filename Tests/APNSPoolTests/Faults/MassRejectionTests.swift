@@ -93,6 +93,23 @@ struct MassRejectionTests {
         }
     }
 
+    @Test("A bulk call whose own limits are off is not stopped, and its rejections raise the client's alarm")
+    func offForTheCall() async throws {
+        let (logger, lines) = RecordingLog.make()
+        try await withSimulatedAPNS(configure: { $0.logger = logger }) { client, simulator in
+            simulator.inject(Fault(.respond(.badDeviceToken), when: .next(1500)))
+            let tokens = (0..<1500).map { DeviceToken.sample($0) }
+            let options = BulkOptions(massRejection: .off)
+            let summary = await client.sendAll(samplePush(), to: tokens, options: options)
+            #expect(summary.rejected == 1500 && summary.stopped == nil)
+            #expect(await client.status.suspectsMisconfiguration)
+            let others = (1500..<4000).map { DeviceToken.sample($0) }
+            #expect(await client.sendAll(samplePush(), to: others, options: options).accepted == 2500)
+            #expect(await !client.status.suspectsMisconfiguration)
+        }
+        #expect(lines.count(.critical, containing: "most device tokens are refused") == 1)
+    }
+
     @Test func rejectedSinglePushesAreLoggedAndSetTheStatusFlag() async throws {
         let (logger, lines) = RecordingLog.make()
         try await withSimulatedAPNS(configure: {

@@ -42,8 +42,15 @@ struct PushHistoryTests {
 
     private func run(deadline: Duration = .seconds(30)) -> Run { Run(self.id, deadline: deadline) }
 
+    /// A response of APNs: by default with the documented reason of 500 and 503.
     private func rejected(_ status: Int, _ reason: RejectionReason? = nil) -> AttemptEnd {
-        .rejected(Rejection(status: status, reason: reason), retryAfter: nil)
+        let documented: [Int: RejectionReason] = [500: .internalServerError, 503: .serviceUnavailable]
+        return .rejected(Rejection(status: status, reason: reason ?? documented[status]), retryAfter: nil)
+    }
+
+    /// A response of a proxy or gateway.
+    private func gateway(_ status: Int, _ reason: RejectionReason? = nil) -> AttemptEnd {
+        .rejected(Rejection(status: status, reason: reason), retryAfter: .seconds(1))
     }
 
     private let lost = AttemptEnd.notSent(.connectionLost, "lost", isFinal: false)
@@ -70,7 +77,32 @@ struct PushHistoryTests {
         #expect(error.apnsID == id)
     }
 
-    @Test(arguments: [(503, nil), (503, RejectionReason.shutdown), (500, .internalServerError), (400, .idleTimeout)])
+    @Test(
+        "A 5xx response without one of APNs' documented reasons proves nothing: the push is not resent, and is unknown",
+        arguments: [
+            (500, nil), (502, nil), (503, nil), (504, nil), (599, nil), (503, RejectionReason(rawValue: "Busy")),
+        ]
+    )
+    func gatewayResponse(_ status: Int, _ reason: RejectionReason?) {
+        let outcome = finish(run().end(gateway(status, reason)))
+        #expect(outcome.certainty == .unknown && !outcome.canResend && outcome.status == status)
+        #expect(outcome.error?.code == .rejected && outcome.error?.rejection?.reason == reason)
+
+        // With resendsUnknown it is resent, within the budget, and only a later acceptance settles it.
+        let resent = run()
+        resent.policy.resendsUnknown = true
+        #expect(resent.end(gateway(status, reason)) == .retry(after: .seconds(1)))
+        #expect(resent.asked == 1)
+        #expect(finish(resent.end(rejected(400, .badDeviceToken))).certainty == .unknown)
+        let accepted = run()
+        accepted.policy.resendsUnknown = true
+        _ = accepted.end(gateway(status, reason))
+        #expect(finish(accepted.end(.accepted(Receipt(apnsID: id)))).certainty == .accepted)
+    }
+
+    @Test(arguments: [
+        (503, RejectionReason.serviceUnavailable), (503, .shutdown), (500, .internalServerError), (400, .idleTimeout),
+    ])
     func theseRejectionsAreResent(_ status: Int, _ reason: RejectionReason?) {
         #expect(run().end(rejected(status, reason)) == .retry(after: .zero))
     }
@@ -90,7 +122,7 @@ struct PushHistoryTests {
     @Test(arguments: [
         (429, RejectionReason.tooManyRequests), (429, .tooManyProviderTokenUpdates), (400, .badDeviceToken),
         (403, .invalidProviderToken), (404, .badPath), (410, .unregistered), (413, .payloadTooLarge), (405, nil),
-        (502, nil), (400, nil), (403, nil), (301, nil), (599, nil),
+        (400, nil), (403, nil), (301, nil),
     ])
     func otherRejectionsAreNotResent(_ status: Int, _ reason: RejectionReason?) {
         let outcome = finish(run().end(rejected(status, reason)))

@@ -13,6 +13,8 @@ struct DispatchContext: Sendable {
     let metrics: RelayMetrics
     let logger: Logger
     var pausedApps = PausedApps([])
+    /// The clock, if jumps of it can be implausible.
+    var guardedClock: GuardedClock?
     /// Set once, when the shutdown begins.
     let isStopping = StopFlag()
 

@@ -26,6 +26,7 @@ actor Dispatcher: Service {
     private var parking: Set<Route> = []
     private var lastExpiry: QueueTime?
     private var lastPrune: QueueTime?
+    private var lastClockCheck: QueueTime?
 
     /// - Parameters:
     ///   - context: what all routes share.
@@ -80,6 +81,7 @@ actor Dispatcher: Service {
         let storing = Task { await context.outbox.run() }
         await withGracefulShutdownHandler {
             let slow = await withDiscardingTaskGroup { sends in
+                sends.addTask { await self.releaseParked() }
                 while !context.isStopping.isSet, !Task.isCancelled {
                     await self.startDueRoutes(&sends)
                     await self.maintain()
@@ -152,6 +154,32 @@ actor Dispatcher: Service {
         }
     }
 
+    /// Queues the pushes again that were parked only because the settings did not have their app, if they have it now.
+    private func releaseParked() async {
+        var last: APNSID?
+        while true {
+            let after = last
+            let parked = await self.context.persistently("list parked pushes") { () throws(QueueError) in
+                try await self.context.queue.parked(after: after, limit: self.context.settings.batch)
+            }
+            guard let end = parked?.last, !self.context.isStopping.isSet else { return }
+            last = end.id
+            let known = (parked ?? []).filter { push in
+                UnknownRoute.isReason(of: push) && self.sender(push.route) != nil
+            }
+            guard !known.isEmpty else { continue }
+            let released = await self.context.persistently("queue parked pushes again") { () throws(QueueError) in
+                try await self.context.queue.retryParked(known.map(\.id))
+            }
+            guard let released else { return }
+            self.context.logger.notice(
+                "Pushes are queued again, because the settings have their app now",
+                metadata: ["pushes": "\(released.count { $0 })"]
+            )
+            self.wakeup.signal()
+        }
+    }
+
     private func endParking(_ route: Route) { self.parking.remove(route) }
 
     private func end(_ send: RouteSend) {
@@ -194,6 +222,7 @@ actor Dispatcher: Service {
     // MARK: Maintenance
 
     private func maintain() async {
+        await self.checkClock()
         let lease = self.context.clock.lease
         let queue = self.context.queue
         await self.attempt("settle overdue pushes") { () throws(QueueError) in
@@ -216,6 +245,23 @@ actor Dispatcher: Service {
                 if pruned < 5_000 { self.lastPrune = lease } else { self.wakeup.signal() }
             }
         }
+    }
+
+    /// Stores the time, so that the next process can compare its clock with it. Says every minute that a clock is
+    /// implausible.
+    private func checkClock() async {
+        guard let clock = self.context.guardedClock else { return }
+        let lease = self.context.clock.lease
+        guard Self.isDue(self.lastClockCheck, every: .seconds(60), at: lease) else { return }
+        self.lastClockCheck = lease
+        guard let jump = clock.jump else {
+            let queue = self.context.queue
+            return await self.attempt("store the time") { () throws(QueueError) in try await clock.store(in: queue) }
+        }
+        self.context.logger.critical(
+            "The clock has jumped ahead. Until it is back, no push expires and nothing is deleted. If it is right, confirm it: POST /v1/clock/confirm",
+            metadata: ["ahead": "\(jump)"]
+        )
     }
 
     private func attempt(_ purpose: String, _ call: () async throws(QueueError) -> Void) async {
@@ -276,7 +322,17 @@ struct UnknownRoute {
             code: .configuration,
             certainty: .notSent,
             apnsID: push.claim.id,
-            message: "the settings have no app \(self.route.app) with the environment \(self.route.environment)"
+            message: Self.message(self.route)
         )
+    }
+
+    private static func message(_ route: Route) -> String {
+        "the settings have no app \(route.app) with the environment \(route.environment)"
+    }
+
+    /// Whether a push was parked because of this. The outcome of an earlier attempt keeps its code, and says this at the
+    /// end.
+    static func isReason(of push: PushStatus) -> Bool {
+        push.outcome?.error?.message.hasSuffix(Self.message(push.route)) ?? false
     }
 }

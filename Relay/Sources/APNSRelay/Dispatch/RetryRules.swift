@@ -14,6 +14,8 @@ struct RetryRules: Sendable, Hashable {
 
     /// The number of attempts after which a push that is sent back again is parked.
     var maxAttempts: Int
+    /// Whether a push is sent again after a response with status 500.
+    var retriesInternalServerError = true
 
     /// The shortest and the longest time between two attempts of one push.
     static let firstDelay = Duration.seconds(1)
@@ -23,13 +25,22 @@ struct RetryRules: Sendable, Hashable {
     ///   - outcome: the outcome of the attempt.
     ///   - push: the push before the attempt.
     ///   - now: the time of day.
-    func decide(_ outcome: PushOutcome, for push: ClaimedPush, at now: QueueTime) -> Decision {
+    ///   - expiry: the time by which pushes expire; nil if it is `now`.
+    func decide(
+        _ outcome: PushOutcome,
+        for push: ClaimedPush,
+        at now: QueueTime,
+        expiry: QueueTime? = nil
+    ) -> Decision {
         guard let error = outcome.error else { return .settle }
         if self.isFinal(error, for: push) { return .settle }
-        let next = now.advanced(by: max(error.retryAfter ?? .zero, self.delay(after: push.attempts)))
+        let delay = max(error.retryAfter ?? .zero, self.delay(after: push.attempts))
+        let next = now.advanced(by: delay)
         // If the next attempt would be too late, the outcome is final now.
-        guard next < push.deadline, !push.push.isExpired(at: next) else { return .settle }
-        let isOwnFault = RouteFault(error) == nil
+        let earliest = (expiry ?? now).advanced(by: delay)
+        guard earliest < push.deadline, !push.push.isExpired(at: earliest) else { return .settle }
+        // A push that may have been processed is not sent again without a limit.
+        let isOwnFault = RouteFault(error) == nil || error.certainty == .unknown
         if isOwnFault, push.attempts + 1 >= self.maxAttempts { return .park }
         return .release(notBefore: next, countsAttempt: isOwnFault)
     }
@@ -40,6 +51,7 @@ struct RetryRules: Sendable, Hashable {
         case .accepted: true
         case .unknown: !push.resendsUnknown
         // A wrong credential is not the push's fault: it waits for a better one.
+        case .rejected where error.rejection?.status == 500 && !self.retriesInternalServerError: true
         case .rejected: !error.canResend && error.advice != .fixCredential
         case .notProcessed, .notSent: !error.canResend
         }

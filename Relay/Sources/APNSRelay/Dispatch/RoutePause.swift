@@ -6,6 +6,8 @@ import PushQueue
 struct RoutePause: Sendable, Hashable {
     static let firstPause = Duration.seconds(1)
     static let longestPause = Duration.seconds(60)
+    /// While there is no connection to APNs.
+    static let longestPauseWithoutConnection = Duration.seconds(2)
     /// The most pushes in flight while it is not known whether the error is gone.
     static let probes = 10
 
@@ -26,9 +28,6 @@ struct RoutePause: Sendable, Hashable {
     mutating func record(_ outcome: PushOutcome, at now: QueueTime) {
         if let error = outcome.error, let fault = RouteFault(error) {
             self.fail(fault, retryAfter: error.retryAfter, at: now)
-        } else if outcome.certainty == .rejected, outcome.error?.suggestsMisconfiguration ?? false {
-            // Says nothing about a route that works. Of a route that is being tested, it confirms the suspicion.
-            if let reason, self.isProbing { self.fail(RouteFault(reason), retryAfter: nil, at: now) }
         } else if outcome.certainty == .accepted || outcome.certainty == .rejected {
             self = RoutePause()
         }
@@ -37,16 +36,18 @@ struct RoutePause: Sendable, Hashable {
     /// An attempt failed for a reason that would meet every push. Further failures within a pause change nothing.
     mutating func fail(_ fault: RouteFault, retryAfter: Duration?, at now: QueueTime) {
         guard !self.isPaused(at: now) else { return }
-        let pause = min(Self.firstPause * (1 << min(self.failures, 6)), Self.longestPause)
+        let pause = Self.firstPause * (1 << min(self.failures, 6))
         self.failures += 1
         self.reason = fault.message
-        self.until = now.advanced(by: max(pause, min(retryAfter ?? .zero, Self.longestPause)))
+        self.until = now.advanced(by: min(max(pause, retryAfter ?? .zero), fault.longestPause))
     }
 }
 
 /// An error that would meet every push of a route, so that the route pauses.
 struct RouteFault: Sendable, Hashable {
     var message: String
+    /// The longest pause after it.
+    var longestPause = RoutePause.longestPause
 
     init(_ message: String) {
         self.message = message
@@ -54,19 +55,18 @@ struct RouteFault: Sendable, Hashable {
 
     /// Nil for errors of a single push.
     init?(_ error: PushError) {
+        self.message = error.message
         switch error.code {
-        case .unavailable, .credential, .configuration, .suspectedMisconfiguration, .notRunning, .queueFull:
-            self.message = error.message
+        case .unavailable, .notRunning, .queueFull:
+            // The client itself spaces its attempts to connect, so the tests after a pause reach nobody.
+            self.longestPause = RoutePause.longestPauseWithoutConnection
+        case .credential, .configuration, .suspectedMisconfiguration:
+            break
+        case .rejected where error.certainty == .unknown:
+            // A proxy or gateway responds instead of APNs. Without a pause, the outcomes of all pushes would be unknown.
+            break
         default:
             guard error.advice == .fixCredential else { return nil }
-            self.message = error.message
         }
-    }
-}
-
-extension PushError {
-    /// Whether the rejection is of the kind that many pushes get if the environment or the topic is wrong.
-    fileprivate var suggestsMisconfiguration: Bool {
-        self.advice == .checkEnvironment || self.reason == .topicDisallowed
     }
 }

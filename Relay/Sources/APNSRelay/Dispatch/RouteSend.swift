@@ -12,15 +12,8 @@ import Synchronization
 /// stopped when the route pauses, and when a push has waited for ``longestWait``. What it has not pulled returns to the
 /// queue: it was provably not sent.
 final class RouteSend: Sendable {
-    /// A push that is marked and has no outcome.
-    private struct Pending {
-        var push: ClaimedPush
-        var markedAt: QueueTime
-        var isPulled = false
-    }
-
     private struct State {
-        var pending: [APNSID: Pending] = [:]
+        var pending: [APNSID: PendingPush] = [:]
         /// Places of the window: claimed, marked, or waiting in the outbox.
         var held = 0
         var pause: RoutePause
@@ -83,6 +76,8 @@ final class RouteSend: Sendable {
                     maxInFlight: 100_000,
                     deadline: self.context.settings.attemptDeadline,
                     lane: self.route.lane,
+                    // Rejected tokens of one caller must not stop the pushes of the others.
+                    massRejection: .off,
                     control: self.control
                 ),
                 apnsID: { $0.claim.id },
@@ -98,7 +93,13 @@ final class RouteSend: Sendable {
             defer { state.pending = [:] }
             return state.pending.values
         }
-        for pending in left { self.takeBack(pending.push) }
+        for pending in left {
+            if let outcome = pending.outcomeWithoutDelivery {
+                self.store(outcome, of: pending.push)
+            } else {
+                self.takeBack(pending.push)
+            }
+        }
     }
 
     private func stop() {
@@ -120,11 +121,8 @@ final class RouteSend: Sendable {
     private struct OverdueError: Error {}
 
     private func record(_ outcome: PushOutcome, of push: ClaimedPush) {
-        var outcome = outcome
         // The bulk call reports the error of `pulled` as one of validation.
-        if outcome.error?.code == .validation, let overdue = push.overdueOutcome(at: self.context.clock.now) {
-            outcome = overdue
-        }
+        let isOverdue = outcome.error?.code == .validation && push.overdueOutcome(at: self.context.clock.now) != nil
         let now = self.context.clock.lease
         let isPaused = self.state.withLock { state in
             state.pending[push.claim.id] = nil
@@ -132,11 +130,21 @@ final class RouteSend: Sendable {
             return state.pause.isPaused(at: now)
         }
         if isPaused, !self.control.isStopped { self.stop() }
-        self.store(outcome, of: push)
+        if isOverdue { self.end(overdue: push) } else { self.store(outcome, of: push) }
+    }
+
+    /// Ends a push that is too late for another attempt, or lets it wait until the clock is plausible.
+    private func end(overdue push: ClaimedPush) {
+        if let outcome = push.overdueOutcome(at: self.context.clock.expiry) {
+            self.store(outcome, of: push)
+        } else {
+            self.takeBack(push)
+        }
     }
 
     private func store(_ outcome: PushOutcome, of push: ClaimedPush) {
-        let decision = self.context.rules.decide(outcome, for: push, at: self.context.clock.now)
+        let clock = self.context.clock
+        let decision = self.context.rules.decide(outcome, for: push, at: clock.now, expiry: clock.expiry)
         self.add(push, outcome, decision)
     }
 
@@ -222,8 +230,8 @@ final class RouteSend: Sendable {
         let now = self.context.clock.now
         var sendable: [ClaimedPush] = []
         for push in claimed {
-            if let overdue = push.overdueOutcome(at: now) {
-                self.store(overdue, of: push)
+            if push.overdueOutcome(at: now) != nil {
+                self.end(overdue: push)
             } else if self.control.isStopped {
                 self.takeBack(push)
             } else {
@@ -247,10 +255,32 @@ final class RouteSend: Sendable {
                 lost += 1
                 continue
             }
-            self.state.withLock { $0.pending[push.claim.id] = Pending(push: push, markedAt: markedAt) }
+            self.state.withLock { $0.pending[push.claim.id] = PendingPush(push: push, markedAt: markedAt) }
             input.yield(push)
         }
         self.giveBack(lost)
+    }
+}
+
+/// A push that is marked and has no outcome.
+struct PendingPush: Sendable {
+    var push: ClaimedPush
+    var markedAt: QueueTime
+    /// Whether the bulk call has pulled it. It may have been written then.
+    var isPulled = false
+
+    /// The outcome if the bulk call ends without giving one; nil if the push was provably not sent.
+    var outcomeWithoutDelivery: PushOutcome? {
+        guard self.isPulled else { return nil }
+        return .unknown(
+            PushError(
+                code: .internalFault,
+                certainty: .unknown,
+                apnsID: self.push.claim.id,
+                attempts: 1,
+                message: "the bulk call ended without an outcome of this push"
+            )
+        )
     }
 }
 

@@ -27,6 +27,10 @@ extension APIDescription {
           "ifMatch":{"name":"if-match","in":"header","required":true,
             "description":"The ETag of the settings that the new ones replace, or * for any.","example":"*",
             "schema":{"type":"string","minLength":1}},
+          "appOfParked":{"name":"app","in":"query","required":true,
+            "description":"The name of an app, also one that the settings do not have any more.","schema":{"type":"string"}},
+          "reason":{"name":"reason","in":"query",
+            "description":"Only pushes whose outcome has this reason of APNs, or this code.","schema":{"type":"string"}},
           "app":{"name":"app","in":"query","description":"Only pushes of this app.","schema":{"type":"string"}}}
         """#
 

@@ -103,6 +103,9 @@ extension APIDescription {
           "next":{"type":["string","null"],"description":"Pass it as after to read on; null at the end."}}},
         "Decision":{"type":"object","required":["id","state"],"properties":{
           "id":{"$ref":"#/components/schemas/ID"},"state":{"enum":["queued","settled"]}}},
+        "Decisions":{"type":"object","required":["pushes","state"],"properties":{
+          "pushes":{"$ref":"#/components/schemas/Count"},"state":{"enum":["queued","settled"]}}},
+        "Clock":{"type":"object","required":["now"],"properties":{"now":{"$ref":"#/components/schemas/Time"}}},
         "WebhookDecision":{"type":"object","required":["id"],"properties":{"id":{"type":"string"}}}
         """#
 
@@ -111,10 +114,12 @@ extension APIDescription {
     private static let overview = #"""
         "Count":{"type":"integer","minimum":0},
         "Overview":{"type":"object",
-          "required":["now","version","ready","reason","queue","routes","totals","webhooks","relays"],
+          "required":["now","version","ready","reason","clockAhead","queue","routes","totals","webhooks","relays"],
           "properties":{
             "now":{"$ref":"#/components/schemas/Time"},"version":{"type":"string"},"ready":{"type":"boolean"},
             "reason":{"type":["string","null"],"description":"Why the relay is not ready."},
+            "clockAhead":{"type":["number","null"],
+              "description":"How many seconds the clock is ahead of what is plausible. Until it is confirmed, nothing expires."},
             "queue":{"type":"object","required":["queued","claimed","written","parked","capacity","oldestDue"],
               "properties":{\#(Self.counts),
                 "capacity":{"type":["integer","null"]},"oldestDue":{"$ref":"#/components/schemas/OptionalTime"}}},

@@ -147,6 +147,16 @@ enum APIDescription {
             errors: [400, 401, 403, 408, 412, 413, 415, 428, 500, 503]
         ),
         Operation(
+            method: "post",
+            path: "/v1/clock/confirm",
+            id: "confirmClock",
+            tag: "operators",
+            summary:
+                "Says that the clock of this relay is right after it has jumped ahead, so that pushes expire again.",
+            success: Self.json("Clock", "The time of day."),
+            errors: Self.common + [409]
+        ),
+        Operation(
             method: "get",
             path: "/v1/parked",
             id: "listParked",
@@ -154,6 +164,27 @@ enum APIDescription {
             summary: "Pushes that cannot be sent until somebody decides about them, the oldest first.",
             parameters: ["afterID", "limit"],
             success: Self.json("Parked", "A page."),
+            errors: Self.common
+        ),
+        Operation(
+            method: "post",
+            path: "/v1/parked/retry",
+            id: "retryAllParked",
+            tag: "operators",
+            summary: "Queues all parked pushes of an app, or those of them with a reason, again.",
+            parameters: ["appOfParked", "reason"],
+            success: Self.json("Decisions", "The pushes are queued."),
+            errors: Self.common
+        ),
+        Operation(
+            method: "delete",
+            path: "/v1/parked",
+            id: "dropAllParked",
+            tag: "operators",
+            summary:
+                "Settles all parked pushes of an app, or those of them with a reason, with the outcome of the last attempt.",
+            parameters: ["appOfParked", "reason"],
+            success: Self.json("Decisions", "The pushes are settled."),
             errors: Self.common
         ),
         Operation(

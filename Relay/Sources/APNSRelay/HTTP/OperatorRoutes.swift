@@ -1,5 +1,6 @@
 import APNSModel
 import Hummingbird
+import Logging
 import PushQueue
 
 /// The routes for operators: the overview, and retrying or dropping parked pushes and parked requests to webhooks.
@@ -12,7 +13,18 @@ struct OperatorRoutes: Sendable {
     var routes: [APIRoute] {
         [
             APIRoute(.get, "/v1/overview", .operators) { try await self.overview($0) },
+            APIRoute(.post, "/v1/clock/confirm", .operators) { try await self.confirmClock($0) },
             APIRoute(.get, "/v1/parked", .operators) { try await self.parked($0) },
+            APIRoute(.post, "/v1/parked/retry", .operators) { request in
+                try await self.decideAll(request, .queued) { queue, ids throws(QueueError) in
+                    try await queue.retryParked(ids)
+                }
+            },
+            APIRoute(.delete, "/v1/parked", .operators) { request in
+                try await self.decideAll(request, .settled) { queue, ids throws(QueueError) in
+                    try await queue.dropParked(ids)
+                }
+            },
             APIRoute(.post, "/v1/parked/{id}/retry", .operators) { request in
                 try await self.decide(request, .queued) { queue, id throws(QueueError) in
                     try await queue.retryParked(id)
@@ -50,9 +62,28 @@ struct OperatorRoutes: Sendable {
                 routes: await self.status.routes(),
                 totals: self.status.totals,
                 webhooks: await self.status.webhooks(),
-                relays: self.status.members()
+                relays: self.status.members(),
+                clockJump: self.status.clockJump()
             )
         )
+    }
+
+    private func confirmClock(_ request: APIRequest) async throws(APIError) -> Response {
+        _ = try request.query()
+        guard let jump = self.status.clockJump() else {
+            throw APIError(.conflict, .conflict, "The clock has not jumped. There is nothing to confirm.")
+        }
+        do {
+            try await self.status.confirmClock()
+        } catch {
+            throw APIError(error)
+        }
+        request.logger.notice(
+            "An operator has confirmed the clock",
+            metadata: ["caller": "\(request.caller.name)", "ahead": "\(jump)"]
+        )
+        struct ClockJSON: Encodable { var now: Double }
+        return .json(ClockJSON(now: self.clock.now.seconds))
     }
 
     private struct ParkedJSON: Encodable {
@@ -95,6 +126,54 @@ struct OperatorRoutes: Sendable {
         return .json(DecisionJSON(id: id.description, state: state.rawValue))
     }
 
+    /// The most pushes that one call of the queue decides about.
+    private static let page = 500
+
+    /// Decides about all parked pushes of an app, or those of them with a reason.
+    private func decideAll(
+        _ request: APIRequest,
+        _ state: PushStatus.State,
+        _ decide: (any PushQueue, [APNSID]) async throws(QueueError) -> [Bool]
+    ) async throws(APIError) -> Response {
+        let query = try request.query(["app", "reason"])
+        guard let app = query.text("app") else { throw APIQuery.error("app: expected the name of an app") }
+        let reason = query.text("reason")
+        var count = 0
+        var routes: Set<Route> = []
+        var last: APNSID?
+        do {
+            while true {
+                let parked = try await self.queue.parked(after: last, limit: Self.page)
+                guard let end = parked.last else { break }
+                last = end.id
+                let chosen = parked.filter { push in
+                    push.route.app == app && (reason == nil || push.outcome?.error?.isNamed(reason) == true)
+                }
+                let results = try await decide(self.queue, chosen.map(\.id))
+                for (push, isDone) in zip(chosen, results) where isDone {
+                    count += 1
+                    routes.insert(push.route)
+                }
+            }
+        } catch {
+            self.status.countStorageError(error)
+            guard count > 0 else { throw APIError(error) }
+            throw APIError(
+                .serviceUnavailable,
+                .undecided,
+                "The queue failed after \(count) pushes. Repeat the request for the others.",
+                retryAfter: 5
+            )
+        }
+        if state == .queued, !routes.isEmpty { self.status.signal(routes) }
+        return .json(DecisionsJSON(pushes: count, state: state.rawValue))
+    }
+
+    private struct DecisionsJSON: Encodable {
+        var pushes: Int
+        var state: String
+    }
+
     private func decideWebhook(
         _ request: APIRequest,
         _ decide: (String, String) async throws(QueueError) -> Bool
@@ -114,4 +193,9 @@ struct OperatorRoutes: Sendable {
     }
 
     private static let unknownPush = APIError.notFound("There is no parked push with this id.")
+}
+
+extension PushError {
+    /// Whether this is APNs' reason or the code of the error.
+    fileprivate func isNamed(_ name: String?) -> Bool { self.reason?.rawValue == name || self.code.rawValue == name }
 }

@@ -70,13 +70,17 @@ struct OverviewJSON: Encodable {
     var ready: Bool
     /// Why the relay is not ready.
     @OrNull var reason: String?
+    /// How many seconds the clock is ahead of what is plausible.
+    @OrNull var clockAhead: Double?
     var queue: Queue
     var routes: [RouteJSON]
     var totals: Totals
     var webhooks: [Webhook]
     var relays: [RelayJSON]
 
-    /// - Parameter relays: the relays of the fleet, this one first.
+    /// - Parameters:
+    ///   - relays: the relays of the fleet, this one first.
+    ///   - clockJump: how far the clock is ahead of what is plausible; nil if it is plausible.
     init(
         now: QueueTime,
         version: String,
@@ -86,9 +90,11 @@ struct OverviewJSON: Encodable {
         routes: [RouteStatus],
         totals: RelayTotals,
         webhooks: [WebhookStatus],
-        relays: [FleetMember]
+        relays: [FleetMember],
+        clockJump: Duration? = nil
     ) {
         self.now = now.seconds
+        self.clockAhead = clockJump.map { $0 / .seconds(1) }
         self.version = version
         self.ready = notReady == nil
         self.reason = notReady

@@ -48,6 +48,7 @@ final class MetricsPage: Sendable {
 
     private func setGauges() async {
         self.metrics.setReady(await self.status.notReady() == nil)
+        self.metrics.setClock(self.status.clockJump())
         self.metrics.setRoutes(await self.status.routes())
         self.metrics.setWebhooks(await self.status.webhooks(), now: self.clock.now)
         self.metrics.setFleet(self.status.members())

@@ -91,6 +91,14 @@ extension RelayMetrics {
         "1 while the relay accepts pushes, as /ready reports it."
     )
 
+    static let clockAhead = MetricDefinition(
+        "apns_relay_clock_ahead_seconds",
+        .gauge,
+        unit: "seconds",
+        "How far the clock is ahead of what is plausible, so that no push expires and nothing is deleted; 0 if it is "
+            + "plausible."
+    )
+
     // MARK: Storage
 
     static let commitTime = MetricDefinition(
@@ -212,7 +220,7 @@ extension RelayMetrics {
         RelayMetrics.queued, RelayMetrics.duplicates, RelayMetrics.outcomes, RelayMetrics.retries, RelayMetrics.parked,
         RelayMetrics.late, RelayMetrics.recovered,
         RelayMetrics.pushes, RelayMetrics.capacity, RelayMetrics.oldestDue, RelayMetrics.routePaused,
-        RelayMetrics.ready,
+        RelayMetrics.ready, RelayMetrics.clockAhead,
         RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
         RelayMetrics.webhookRequests, RelayMetrics.webhookLost, RelayMetrics.webhookLag, RelayMetrics.webhookFailures,
         RelayMetrics.webhookParked,

@@ -30,6 +30,7 @@ package final class RelayMetrics: Sendable {
     private let factory: any MetricsFactory
     private let state = Mutex(State())
     private let ready: Meter
+    private let clockAhead: Meter
     private let fleetMembers: Meter
     private let fleetDuties: [FleetDuty: Meter]
     private let outcomeStreamLag: Meter
@@ -44,6 +45,7 @@ package final class RelayMetrics: Sendable {
     init(factory: any MetricsFactory) {
         self.factory = factory
         self.ready = Meter(label: Self.ready.name, factory: factory)
+        self.clockAhead = Meter(label: Self.clockAhead.name, factory: factory)
         self.fleetMembers = Meter(label: Self.fleetMembers.name, factory: factory)
         self.fleetDuties = Dictionary(
             uniqueKeysWithValues: FleetDuty.allCases.map { duty in
@@ -233,6 +235,9 @@ package final class RelayMetrics: Sendable {
     func setOutcomeStream(_ oldest: QueueTime?, now: QueueTime) {
         self.outcomeStreamLag.set(oldest.map { max(0, $0.duration(to: now).inSeconds) } ?? 0)
     }
+
+    /// Sets how far the clock is ahead of what is plausible; nil if it is plausible.
+    func setClock(_ jump: Duration?) { self.clockAhead.set(jump.map(\.inSeconds) ?? 0) }
 
     /// Sets whether the relay accepts pushes.
     func setReady(_ isReady: Bool) { self.ready.set(isReady ? 1 : 0) }

@@ -57,6 +57,13 @@ extension RelaySettings {
         } catch {
             settings.fail("client", "\(error)")
         }
+        if client.retry.resendsUnknown {
+            settings.fail(
+                "client.retry.resendsUnknown",
+                "it would send pushes again whose callers did not ask for it; remove it, and let callers set resendUnknown "
+                    + "of a push"
+            )
+        }
         return client
     }
 
@@ -229,6 +236,7 @@ extension StorageSettings {
     fileprivate mutating func read(_ settings: inout SettingsReader) {
         self.file = settings.text("storage.file") ?? self.file
         settings.int("storage.capacity", 1...1_000_000_000, into: &self.capacity)
+        settings.duration("storage.maxClockJump", .seconds(60)...(.seconds(366 * 86_400)), into: &self.maxClockJump)
         let range = Duration.zero...(.seconds(366 * 86_400))
         settings.duration("retention.outcomes", range, into: &self.retention.outcomes)
         settings.duration("retention.payloads", range, into: &self.retention.payloads)

@@ -12,6 +12,9 @@ public struct StorageSettings: Sendable, Hashable {
     /// The most pushes without an outcome. At the limit, requests get 503. Default 10 million.
     public var capacity = 10_000_000
     public var retention = Retention()
+    /// The longest time by which the clock may jump ahead while the relay runs. After a longer jump, nothing expires and
+    /// nothing is deleted until the clock is back or an operator confirms it. Default 1 hour.
+    public var maxClockJump = Duration.seconds(3_600)
     /// The brokers with a queue that several relays share; nil for a queue in the file.
     package var brokers: NATSOptions?
     /// How long a call waits for the brokers. When one of three is lost, the others take up to nine seconds to elect a
@@ -55,8 +58,14 @@ extension StorageSettings {
                 waitForFailure: queue.waitForFailure
             )
         }
-        let clock = SystemQueueClock()
+        let clock = GuardedClock(longestJump: self.maxClockJump)
         let queue = try await self.openFile(clock: clock, logger: logger, whenCommitted: whenCommitted)
+        do {
+            try await clock.resume(queue)
+        } catch {
+            await queue.close()
+            throw error
+        }
         return OpenedQueue(queue: queue, clock: clock, expired: queue.expiredAtOpen)
     }
 

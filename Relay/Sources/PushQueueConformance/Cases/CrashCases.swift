@@ -166,6 +166,23 @@ enum CrashCases {
                 )
             }
         },
+        ConformanceCase("A crash during a call with thousands of pushes leaves all of them or none") { test in
+            for round in 0..<4 {
+                let pushes = try (0..<2_000).map { try test.push(key: "large-\(round)-\($0)") }
+                let before = try await test.queue.counts().queued
+                try await Self.crash(
+                    test,
+                    during: { [pushes] in try await $0.enqueue(pushes, isPartial: false) },
+                    round * 4
+                )
+                let stored = try await test.queue.counts().queued - before
+                try expect(stored == 0 || stored == 2_000, "\(stored) of 2,000 pushes are stored")
+                let first = try await test.queue.status(of: pushes[0].id)
+                try expectEqual(first?.state, stored == 0 ? nil : .queued, "state of the first push")
+                let results = try await test.queue.enqueue(pushes, isPartial: false)
+                try expectEqual(results.count { $0 == .queued }, 2_000 - stored, "pushes that were not stored")
+            }
+        },
         ConformanceCase("A crash during markWritten leaves each push queued or settled as unknown") { test in
             for round in 0..<8 {
                 var pushes: [NewPush] = []

@@ -131,5 +131,56 @@ enum EnqueueCases {
             try await test.store(try test.push(supersedes: "match"))
             try await expectError(.full) { try await test.queue.enqueue([test.push()], isPartial: false) }
         },
+        ConformanceCase("A call with thousands of pushes is stored in order, or not at all", needs: [.capacity]) {
+            test in
+            try await test.reopen(capacity: 2_600)
+            let known = try test.push(key: "known")
+            try await test.store(known)
+            var pushes: [NewPush] = []
+            for number in 0..<2_500 { pushes.append(try test.push(key: "order-\(number)")) }
+            // A conflict at the end keeps all of them out.
+            let bad = try test.push(key: "known", digest: [2])
+            var results = try await test.queue.enqueue(pushes + [bad], isPartial: false)
+            try expectEqual(results.last, .conflict(with: known.id), "last result")
+            try expectEqual(results.count { $0 == .queued }, 2_500, "pushes that could have been stored")
+            try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
+            for push in [pushes[0], pushes[2_499]] {
+                try expect(try await test.queue.status(of: push.id) == nil, "a push of a failed call is known")
+            }
+            // So do a hundred pushes too many.
+            let more = try (0..<100).map { _ in try test.push() }
+            for isPartial in [false, true] {
+                try await expectError(.full) { try await test.queue.enqueue(pushes + more, isPartial: isPartial) }
+            }
+            try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
+            // Their keys and ids are still free. Some are in the call twice.
+            results = try await test.queue.enqueue(pushes + pushes.prefix(10) + [bad], isPartial: true)
+            try expectEqual(results.count { $0 == .queued }, 2_500, "stored pushes")
+            try expectEqual(results[2_500], .duplicate(of: pushes[0].id), "result of a push that is in the call twice")
+            try expectEqual(try await test.queue.counts().queued, 2_501, "queued pushes")
+            var claimed: [APNSID] = []
+            while true {
+                let claims = try await test.claim(1_000)
+                guard !claims.isEmpty else { break }
+                claimed += claims.map(\.claim.id)
+            }
+            try expectEqual(claimed, [known.id] + pushes.map(\.id), "claimed pushes")
+        },
+        ConformanceCase("Pushes of a large call replace older ones, and one another") { test in
+            let old = try test.push(supersedes: "match")
+            let other = try test.push(supersedes: "other")
+            try await test.store(old, other)
+            _ = try await test.write(old)
+            var pushes = try (0..<1_500).map { _ in try test.push() }
+            for index in [100, 700, 1_499] { pushes[index].supersedes = "match" }
+            pushes[800].supersedes = "other"
+            try await test.store(pushes)
+            for push in [other, pushes[100], pushes[700]] { try await test.expectState(push, .settled) }
+            try await test.expectState(old, .written)
+            // The newest one is held while the first one is written.
+            let claims = try await test.claim(2_000)
+            try expectEqual(claims.count, 1_497, "claims")
+            try expect(!claims.contains { $0.claim.id == pushes[1_499].id }, "a held push was claimed")
+        },
     ]
 }

@@ -94,6 +94,55 @@ enum OverdueCases {
             try expectEqual(try await test.queue.settleOverdue(limit: 10), 1, "overdue pushes")
             try expectEqual(try await test.status(push).outcome?.certainty, .unknown, "certainty")
         },
+        ConformanceCase(
+            "After an implausible jump nothing expires or is pruned, and pushes that are not overdue are claimed",
+            needs: [.implausibleJump]
+        ) { test in
+            let old = try test.push(key: "order-1")
+            try await test.complete(old)
+            var pushes: [NewPush] = []
+            for number in 0..<20 {
+                // Every second push is overdue after the jump.
+                pushes.append(try test.push(deadline: test.inTicks(number.isMultiple(of: 2) ? 50 : 1_000_000)))
+            }
+            let over = try test.push(deadline: test.inTicks(1))
+            try await test.store(over)
+            try await test.store(pushes)
+            await test.advance(2)
+            let ticks = test.fixture.tick
+            await test.fixture.jumpImplausibly(by: ticks * 100)
+            let retention = Retention(outcomes: ticks * 50, idempotencyKeys: ticks * 50, parked: ticks * 50)
+            try expectEqual(try await test.queue.prune(retention, limit: 100), 0, "deleted")
+            try await test.expectState(old, .settled)
+            var claimed: [APNSID] = []
+            while true {
+                let claims = try await test.claim(3)
+                guard !claims.isEmpty else { break }
+                claimed += claims.map(\.claim.id)
+            }
+            let (waiting, sendable) = (
+                pushes.filter { $0.deadline <= test.now }, pushes.filter { $0.deadline > test.now }
+            )
+            try expectEqual(claimed, sendable.map(\.id), "claimed pushes")
+            _ = try await test.queue.settleOverdue(limit: 100)
+            for push in waiting { try await test.expectState(push, .queued) }
+            // This one was overdue before the jump.
+            try await test.expectState(over, .settled)
+            await test.fixture.confirmJump()
+            try expectEqual(try await test.queue.settleOverdue(limit: 100), 10, "overdue pushes")
+            try expect(try await test.queue.prune(retention, limit: 100) > 0, "nothing was deleted")
+        },
+        ConformanceCase(
+            "Pushes that an implausible jump made overdue are claimed once the clock is back",
+            needs: [.implausibleJump]
+        ) { test in
+            let push = try test.push(deadline: test.inTicks(50))
+            try await test.store(push)
+            await test.fixture.jumpImplausibly(by: test.fixture.tick * 100)
+            try expectEqual(try await test.claim().count, 0, "claims")
+            await test.fixture.jumpImplausibly(by: .zero - test.fixture.tick * 100)
+            _ = try await test.claim(push)
+        },
         ConformanceCase("Extreme times are stored and do no harm") { test in
             let far = QueueTime(millisecondsSince1970: .max)
             let past = QueueTime(millisecondsSince1970: .min)

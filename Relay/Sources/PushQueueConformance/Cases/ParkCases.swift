@@ -61,6 +61,25 @@ enum ParkCases {
             }
             try await test.expectState(push, .queued)
         },
+        ConformanceCase("Several parked pushes are retried or dropped in one call") { test in
+            var pushes: [NewPush] = []
+            for _ in 0..<4 {
+                pushes.append(try test.push())
+                try await Self.park(pushes[pushes.count - 1], test)
+            }
+            let queued = try test.push(due: test.inTicks(1_000))
+            try await test.store(queued)
+            let retried = try await test.queue.retryParked([
+                pushes[2].id, queued.id, .random(), pushes[0].id, pushes[2].id,
+            ])
+            try expectEqual(retried, [true, false, false, true, false], "retried")
+            let dropped = try await test.queue.dropParked([pushes[0].id, pushes[1].id, pushes[1].id])
+            try expectEqual(dropped, [false, true, false], "dropped")
+            try expectEqual(try await test.queue.retryParked([]), [], "results of an empty call")
+            try expectEqual(try await test.queue.dropParked([]), [], "results of an empty call")
+            let states = [PushStatus.State.queued, .settled, .queued, .parked]
+            for (push, state) in zip(pushes, states) { try await test.expectState(push, state) }
+        },
         ConformanceCase("A claim that has ended parks nothing") { test in
             let push = try test.push()
             try await test.store(push)

@@ -54,23 +54,42 @@ enum PruneCases {
             try expect(!(try await test.canMark(claim)), "a claim of a pruned push was marked")
             try await test.expectState(new, .claimed)
         },
-        ConformanceCase("Idempotency keys have a retention of their own") { test in
-            let push = try test.push(key: "order-1")
-            try await test.store(push)
-            await test.advance(10)
-            let keys = Retention(idempotencyKeys: test.fixture.tick * 5)
-            try expectEqual(try await test.queue.prune(keys, limit: 100), 1, "deleted")
-            try await test.expectState(push, .queued)
-            let again = try test.push(key: "order-1")
-            try await test.store(again)
-            try expectEqual(try await test.queue.prune(keys, limit: 100), 0, "deleted by a second call")
-            // The other way round: the key outlives its push.
-            _ = try await test.queue.cancel(again.id)
+        ConformanceCase("An idempotency key is kept until its push is settled, and for its retention after that") {
+            test in
+            let keys = Retention(outcomes: .zero, idempotencyKeys: test.fixture.tick * 5)
+            let scheduled = try test.push(due: test.inTicks(1_000), key: "order-1")
+            let parked = try test.push(key: "order-2")
+            try await test.store(scheduled)
+            try await ParkCases.park(parked, test)
+            await test.advance(20)
+            try await test.reopen()
+            try expectEqual(try await test.queue.prune(keys, limit: 100), 0, "deleted while the pushes wait")
+            for (first, key) in [(scheduled, "order-1"), (parked, "order-2")] {
+                let again = try test.push(key: key)
+                let results = try await test.queue.enqueue([again], isPartial: false)
+                try expectEqual(results, [.duplicate(of: first.id)], "results")
+            }
+            // The outcome goes first, and the key stays known.
+            _ = try await test.queue.cancel(scheduled.id)
             await test.advance(1)
-            _ = try await test.queue.prune(Retention(outcomes: .zero), limit: 100)
-            let third = try test.push(key: "order-1")
-            let results = try await test.queue.enqueue([third], isPartial: false)
-            try expectEqual(results, [.duplicate(of: again.id)], "results")
+            try expectEqual(try await test.queue.prune(keys, limit: 100), 1, "deleted outcomes")
+            let results = try await test.queue.enqueue([try test.push(key: "order-1")], isPartial: false)
+            try expectEqual(results, [.duplicate(of: scheduled.id)], "results")
+            await test.advance(5)
+            try expectEqual(try await test.queue.prune(keys, limit: 100), 1, "deleted keys")
+            try await test.store(try test.push(key: "order-1"))
+        },
+        ConformanceCase("The keys of pushes that wait do not delay the deletion of other keys") { test in
+            let keys = Retention(idempotencyKeys: .zero)
+            for number in 0..<20 {
+                try await test.store(try test.push(due: test.inTicks(1_000), key: "later-\(number)"))
+            }
+            let push = try test.push(key: "now")
+            try await test.complete(push)
+            await test.advance(1)
+            try expectEqual(try await test.queue.prune(keys, limit: 1), 1, "deleted")
+            try await test.store(try test.push(key: "now"))
+            try expectEqual(try await test.queue.prune(keys, limit: 100), 0, "deleted by a second call")
         },
         ConformanceCase("Parked pushes that are too old are dropped") { test in
             let old = try test.push()

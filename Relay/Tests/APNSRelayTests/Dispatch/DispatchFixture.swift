@@ -47,11 +47,13 @@ struct DispatchFixture {
     /// - Parameters:
     ///   - settings: the limits.
     ///   - pausedApps: the apps that an operator has paused.
+    ///   - clock: the clock of the queue and of the dispatcher.
     ///   - wrap: puts something around the queue that the dispatcher uses.
     ///   - sender: the sender of a route.
     init(
         settings: DispatchSettings = DispatchSettings(),
         pausedApps: PausedApps = PausedApps([]),
+        clock: any QueueClock = SystemQueueClock(),
         wrap: (any PushQueue) -> any PushQueue = { $0 },
         sender: @escaping Dispatcher.SenderOfRoute
     ) async throws {
@@ -60,24 +62,39 @@ struct DispatchFixture {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var storage = StorageSettings()
         storage.file = self.folder.appendingPathComponent("queue.sqlite").path
-        self.queue = try await storage.openFile(logger: logger)
+        self.queue = try await storage.openFile(clock: clock, logger: logger)
         let used = wrap(self.queue)
         self.context = DispatchContext(
             queue: used,
-            clock: SystemQueueClock(),
+            clock: clock,
             settings: settings,
             rules: RetryRules(maxAttempts: settings.maxAttempts),
             window: InFlightWindow(limit: settings.maxInFlight),
             outbox: Outbox(queue: used, metrics: self.metrics, logger: logger),
             metrics: self.metrics,
             logger: logger,
-            pausedApps: pausedApps
+            pausedApps: pausedApps,
+            guardedClock: clock as? GuardedClock
         )
         self.dispatcher = Dispatcher(
             context: self.context,
             retention: Retention(),
             stopSending: {},
             sender: sender
+        )
+    }
+
+    /// What a new process has, with the same queue.
+    func restarted() -> DispatchContext {
+        DispatchContext(
+            queue: self.context.queue,
+            clock: self.context.clock,
+            settings: self.context.settings,
+            rules: self.context.rules,
+            window: InFlightWindow(limit: self.context.settings.maxInFlight),
+            outbox: Outbox(queue: self.context.queue, metrics: self.metrics, logger: self.context.logger),
+            metrics: self.metrics,
+            logger: self.context.logger
         )
     }
 

@@ -1,4 +1,5 @@
 import APNSModel
+import Foundation
 import PushQueue
 import Synchronization
 import Testing
@@ -178,6 +179,35 @@ struct DispatcherTests {
         }
     }
 
+    @Test("A start with the app in the settings queues its parked pushes again", .timeLimit(.minutes(1)))
+    func releases() async throws {
+        let fixture = try await DispatchFixture { _ in nil }
+        let first = Task { await fixture.dispatcher.run() }
+        let ids = try await fixture.store(700, resendsUnknown: true)
+        let other = try #require(
+            try await fixture.store(1, Route(app: "moss", environment: "production", lane: .bulk)).first
+        )
+        try await fixture.expect { $0.parked == 701 }
+        first.cancel()
+        await first.value
+        let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
+        let second = Dispatcher(
+            context: fixture.restarted(),
+            retention: Retention(),
+            stopSending: {},
+            sender: { $0.app == "fern" ? sender : nil }
+        )
+        let run = Task { await second.run() }
+        try await fixture.expect { $0.unsettled == 1 }
+        #expect(Set(sender.delivered) == Set(ids) && sender.delivered.count == 700)
+        let status = try await fixture.queue.status(of: other)
+        #expect(status?.state == .parked)
+        run.cancel()
+        await run.value
+        await fixture.queue.close()
+        try FileManager.default.removeItem(at: fixture.folder)
+    }
+
     @Test("A push whose deadline passes in the queue ends as not sent", .timeLimit(.minutes(1)))
     func overdue() async throws {
         let sender = ScriptedSender { id, _ in ScriptedSender.fail(.unavailable, .notSent, id) }
@@ -187,6 +217,33 @@ struct DispatcherTests {
             try await fixture.expect { $0.unsettled == 0 }
             let outcomes = try await fixture.outcomes()
             #expect(ids.allSatisfy { outcomes[$0]?.certainty == .notSent })
+        }
+    }
+
+    @Test("After an implausible jump of the clock, no push expires, and others are sent", arguments: [false, true])
+    func implausibleClock(isConfirmed: Bool) async throws {
+        let manual = ManualQueueClock(QueueTime(secondsSince1970: 1_795_440_000))
+        let clock = GuardedClock(manual, longestJump: .seconds(3_600))
+        let apps = PausedApps(["fern"])
+        let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
+        let fixture = try await DispatchFixture(pausedApps: apps, clock: clock) { _ in sender }
+        try await fixture.running {
+            let waiting = try await fixture.store(10, deadline: .seconds(86_400))
+            manual.jump(by: .seconds(2 * 86_400))
+            apps.set([])
+            let others = try await fixture.store(5)
+            try await fixture.expect { _ in sender.delivered.count == 5 }
+            #expect(Set(sender.delivered) == Set(others))
+            let counts = try await fixture.queue.counts()
+            #expect(counts.queued == 10)
+            if isConfirmed { clock.confirm() } else { manual.jump(by: .seconds(-2 * 86_400)) }
+            fixture.dispatcher.signal()
+            try await fixture.expect { $0.unsettled == 0 }
+            let outcomes = try await fixture.outcomes()
+            for id in waiting {
+                #expect(outcomes[id]?.certainty == (isConfirmed ? .notSent : .accepted))
+                #expect(outcomes[id]?.error?.code == (isConfirmed ? .deadlineExceeded : nil))
+            }
         }
     }
 

@@ -60,6 +60,36 @@ struct RetryRulesTests {
         #expect((decision == .settle) == isFinal)
     }
 
+    @Test("A 5xx response of a proxy is unknown: final, unless the owner wants the push sent again")
+    func gateway() throws {
+        for status in [500, 502, 503, 504] {
+            let outcome = PushOutcome.failed(.rejected(Rejection(status: status, reason: nil), attempts: 1))
+            #expect(outcome.certainty == .unknown)
+            #expect(self.rules.decide(outcome, for: try self.push(), at: self.now) == .settle)
+            let later = self.rules.decide(outcome, for: try self.push(resendsUnknown: true), at: self.now)
+            #expect(later == .release(notBefore: self.now.advanced(by: .seconds(1)), countsAttempt: true))
+        }
+    }
+
+    @Test("A 500 is final if client.retry.retriesInternalServerError is false")
+    func internalServerError() throws {
+        let rules = RetryRules(maxAttempts: 3, retriesInternalServerError: false)
+        let error = self.rejected(500, .internalServerError)
+        #expect(rules.decide(error, for: try self.push(), at: self.now) == .settle)
+        let busy = self.rejected(503, .serviceUnavailable)
+        #expect(rules.decide(busy, for: try self.push(), at: self.now) != .settle)
+    }
+
+    @Test("A push that the bulk call has pulled may have been written: without an outcome it is unknown")
+    func withoutOutcome() throws {
+        var pending = PendingPush(push: try self.push(), markedAt: self.now)
+        #expect(pending.outcomeWithoutDelivery == nil)
+        pending.isPulled = true
+        let outcome = try #require(pending.outcomeWithoutDelivery)
+        #expect(outcome.certainty == .unknown && outcome.apnsID == pending.push.claim.id)
+        #expect(self.rules.decide(outcome, for: pending.push, at: self.now) == .settle)
+    }
+
     @Test("A push that APNs rejected because of the credential is retried, however many attempts it has had")
     func credential() throws {
         let outcome = self.rejected(403, .invalidProviderToken)
@@ -114,7 +144,7 @@ struct RoutePauseTests {
     private let start = QueueTime(secondsSince1970: 1_000)
 
     private func fault() throws -> RouteFault {
-        try #require(RouteFault(PushError(code: .unavailable, certainty: .notSent, message: "no connection")))
+        try #require(RouteFault(PushError(code: .credential, certainty: .notSent, message: "no connection")))
     }
 
     @Test("Pauses double with each failure after a pause, up to a minute")
@@ -144,23 +174,41 @@ struct RoutePauseTests {
         #expect(!pause.isProbing && !pause.isPaused(at: self.start))
     }
 
-    @Test("Rejected device tokens do not pause a route, and do not end the pause of a suspected one")
-    func suspicion() throws {
+    @Test("A rejected device token proves that APNs responds: it ends a pause, and begins none")
+    func badTokens() throws {
         let rejected = PushOutcome.failed(.rejected(Rejection(status: 400, reason: .badDeviceToken), attempts: 1))
-        let gone = PushOutcome.failed(.rejected(Rejection(status: 410, reason: .unregistered), attempts: 1))
         var pause = RoutePause()
         pause.record(rejected, at: self.start)
         #expect(pause == RoutePause())
-        let stop = PushError(code: .suspectedMisconfiguration, certainty: .notSent, message: "a wrong environment?")
-        pause.record(.failed(stop), at: self.start)
-        pause.record(rejected, at: self.start)
-        #expect(pause.isPaused(at: self.start) && pause.isProbing)
-        // The first probe after the pause begins a longer one.
-        let later = self.start.advanced(by: .seconds(1))
-        #expect(!pause.isPaused(at: later))
-        pause.record(rejected, at: later)
-        #expect(pause.until == later.advanced(by: .seconds(2)))
-        pause.record(gone, at: later)
-        #expect(!pause.isProbing)
+        pause.fail(try self.fault(), retryAfter: nil, at: self.start)
+        pause.record(rejected, at: self.start.advanced(by: .seconds(1)))
+        #expect(pause == RoutePause())
+    }
+
+    @Test("Without a connection, a route is tested every two seconds, however long the outage lasts")
+    func unavailable() throws {
+        let error = PushError(
+            code: .unavailable,
+            certainty: .notSent,
+            message: "no connection",
+            retryAfter: .seconds(30)
+        )
+        var pause = RoutePause()
+        var now = self.start
+        for _ in 0..<20 {
+            pause.record(.failed(error), at: now)
+            #expect(pause.until == now.advanced(by: .seconds(2)))
+            now = now.advanced(by: .seconds(2))
+        }
+    }
+
+    @Test("A 5xx response of a proxy pauses the route, so that not every push ends as unknown")
+    func gateway() throws {
+        var pause = RoutePause()
+        pause.record(.failed(.rejected(Rejection(status: 502, reason: nil), attempts: 1)), at: self.start)
+        #expect(pause.isPaused(at: self.start))
+        var other = RoutePause()
+        other.record(.failed(.rejected(Rejection(status: 503, reason: .shutdown), attempts: 1)), at: self.start)
+        #expect(other == RoutePause())
     }
 }

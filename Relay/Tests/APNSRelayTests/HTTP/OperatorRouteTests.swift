@@ -1,6 +1,7 @@
 import APNSModel
 import NIOHTTP1
 import PushQueue
+import PushQueueConformance
 import Synchronization
 import Testing
 
@@ -145,6 +146,47 @@ struct OperatorRouteTests {
                 let again = try await server.send(.POST, "/v1/parked/\(path)", token: "ops-token")
                 #expect(again.status == 404)
             }
+        }
+    }
+
+    @Test("All parked pushes of an app, or those with a reason, are queued again or dropped in one request")
+    func allParked() async throws {
+        try await RelayServer.run { server in
+            try await server.queue.park(try await server.accepted())
+            let dropped = try await server.send(.DELETE, "/v1/parked?app=fern", token: "ops-token")
+            #expect(dropped.text == #"{"pushes":1,"state":"settled"}"#)
+            for _ in 0..<600 { try await server.queue.park(try await server.accepted()) }
+            for path in ["/v1/parked", "/v1/parked?reason=refused", "/v1/parked?app=fern&id=1"] {
+                let received = try await server.send(.DELETE, path, token: "ops-token")
+                #expect(received.status == 400 && received.code == "badQuery")
+            }
+            let refused = try await server.send(.POST, "/v1/parked/retry?app=fern")
+            #expect(refused.status == 403)
+            for query in ["app=moss", "app=", "app=fern&reason=BadTopic", "app=moss&reason=refused"] {
+                let received = try await server.send(.POST, "/v1/parked/retry?\(query)", token: "ops-token")
+                #expect(received.text == #"{"pushes":0,"state":"queued"}"#)
+            }
+            server.status.state.withLock { $0.signalled = [] }
+            let retried = try await server.send(.POST, "/v1/parked/retry?app=fern&reason=refused", token: "ops-token")
+            #expect(retried.text == #"{"pushes":600,"state":"queued"}"#)
+            #expect(server.status.state.withLock { $0.signalled.count } == 1)
+            let counts = try await server.queue.counts()
+            #expect(counts.queued == 600 && counts.parked == 0)
+        }
+    }
+
+    @Test("A clock that has jumped is confirmed once")
+    func clock() async throws {
+        try await RelayServer.run { server in
+            server.status.state.withLock { $0.clockJump = .seconds(172_800) }
+            let overview = try await server.send(.GET, "/v1/overview", token: "ops-token")
+            #expect(overview.json["clockAhead"] as? Double == 172_800)
+            let refused = try await server.send(.POST, "/v1/clock/confirm")
+            #expect(refused.status == 403)
+            let confirmed = try await server.send(.POST, "/v1/clock/confirm", token: "ops-token")
+            #expect(confirmed.status == 200 && confirmed.json["now"] is Double)
+            let again = try await server.send(.POST, "/v1/clock/confirm", token: "ops-token")
+            #expect(again.status == 409 && again.code == "conflict")
         }
     }
 

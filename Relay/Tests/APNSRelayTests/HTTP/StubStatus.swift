@@ -15,6 +15,7 @@ final class StubStatus: RelayStatus {
         var members: [FleetMember] = []
         var settings: [[UInt8]] = []
         var storageErrors: [QueueError] = []
+        var clockJump: Duration?
     }
 
     let state = Mutex(State())
@@ -28,6 +29,9 @@ final class StubStatus: RelayStatus {
     func webhookRefusal() -> String? { self.state.withLock { $0.webhookRefusal } }
     func oldestUnpublished() -> QueueTime? { nil }
     func members() -> [FleetMember] { self.state.withLock { $0.members } }
+
+    func clockJump() -> Duration? { self.state.withLock { $0.clockJump } }
+    func confirmClock() async throws(QueueError) { self.state.withLock { $0.clockJump = nil } }
 
     func didStore(_ settings: [UInt8]) { self.state.withLock { $0.settings.append(settings) } }
 

@@ -20,6 +20,8 @@ struct MetricsPageTests {
         func webhookRefusal() -> String? { nil }
         func oldestUnpublished() -> QueueTime? { nil }
         func members() -> [FleetMember] { [] }
+        func clockJump() -> Duration? { nil }
+        func confirmClock() async throws(QueueError) {}
         func didStore(_ settings: [UInt8]) {}
         func countStorageError(_ error: QueueError) {}
         func count(queued: [Route: Int], duplicates: [Route: Int]) {}

@@ -69,7 +69,7 @@ struct RelaySettingsTests {
             "dispatch.defaultDeadline": "1h",
             "storage.file": "/tmp/q.sqlite", "storage.capacity": "5", "retention.payloads": "1d",
             "fleet.maxConnections": "40", "group.maxConnections": "7", "group.isolation": "perApp",
-            "client.pool.size": "3",
+            "client.pool.size": "3", "client.retry.retriesInternalServerError": "false",
         ]
         let settings = try self.read(self.small.merging(more) { $1 })
         #expect(settings.apps.first?.environments == ["development": .custom(host: "localhost", port: 2198)])
@@ -91,6 +91,7 @@ struct RelaySettingsTests {
         #expect(settings.fleet.maxConnections == 40)
         #expect(settings.group.maxConnections == 7 && settings.group.isolation == .perApp)
         #expect(settings.group.client.pool.size == 3)
+        #expect(!settings.group.client.retry.retriesInternalServerError)
     }
 
     @Test("A JSON file has numbers, booleans and arrays as such")
@@ -150,12 +151,14 @@ struct RelaySettingsTests {
             "webhooks": "w", "webhook.w.url": "ftp://x", "http.port": "70000", "dispatch.maxInFlight": "many",
             "dispatch.attemptDeadline": "1y", "group.isolation": "none", "http.clientAuthoritiesFile": "/x",
             "server.production": "a:b:c", "storage.capacity": "0", "fleet.maxConnections": "0",
+            "client.retry.resendsUnknown": "true",
         ])
         // One of them is the missing key of the app.
         let keys = problems.map { String($0.prefix { $0 != ":" }) }
         #expect(
             keys.sorted() == [
                 "app.fern", "app.fern.environments", "apps", "apps", "caller.x.apps", "caller.x.token",
+                "client.retry.resendsUnknown",
                 "dispatch.attemptDeadline",
                 "dispatch.maxInFlight", "fleet.maxConnections", "group.isolation", "http.clientAuthoritiesFile",
                 "http.port",

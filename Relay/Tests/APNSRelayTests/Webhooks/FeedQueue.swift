@@ -111,8 +111,8 @@ final class FeedQueue: PushQueue {
     func status(of id: APNSID) async throws(QueueError) -> PushStatus? { throw Self.dead }
     func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult { throw Self.dead }
     func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus] { throw Self.dead }
-    func retryParked(_ id: APNSID) async throws(QueueError) -> Bool { throw Self.dead }
-    func dropParked(_ id: APNSID) async throws(QueueError) -> Bool { throw Self.dead }
+    func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] { throw Self.dead }
+    func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] { throw Self.dead }
     func counts() async throws(QueueError) -> QueueCounts { throw Self.dead }
     func queuedRoutes() async throws(QueueError) -> [QueuedRoute] { throw Self.dead }
     func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int { throw Self.dead }

@@ -1,0 +1,125 @@
+import APNSModel
+import Foundation
+import PushQueue
+import SQLitePushQueue
+import Synchronization
+import Testing
+
+/// Calls that store many pushes, beside calls that concern pushes in flight.
+@Suite struct IntakeTests {
+    @Test("Marks and outcomes are stored between the parts of a large call", .timeLimit(.minutes(2)))
+    func largeCall() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue()
+        _ = try await queue.enqueue(fixture.pushes(200), isPartial: false)
+        let pushes = try fixture.pushes(40_000)
+        let stored = StoredCalls()
+        let rounds = try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                _ = try await queue.enqueue(pushes, isPartial: false)
+                stored.add()
+            }
+            // The large call has begun.
+            while queue.runningCalls == 0 { await Task.yield() }
+            var rounds = 0
+            while stored.count == 0, rounds < 200 {
+                let claims = try await queue.claim(1)
+                let marks = try await queue.markWritten(claims, lease: .seconds(60))
+                #expect(marks == [true])
+                let settlements = claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) }
+                let results = try await queue.settle(settlements)
+                #expect(results == [.settled])
+                rounds += 1
+            }
+            try await group.waitForAll()
+            return rounds
+        }
+        #expect(rounds >= 3, "claims, marks and outcomes waited for the large call")
+        let counts = try await queue.counts()
+        #expect(counts.queued == 40_200 - rounds)
+        await queue.close()
+    }
+
+    @Test("A mark does not wait behind calls that store pushes", .timeLimit(.minutes(2)))
+    func manyCalls() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue()
+        _ = try await queue.enqueue(fixture.pushes(1), isPartial: false)
+        let claims = try await queue.claim(1)
+        let stored = StoredCalls()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<40 {
+                let pushes = try fixture.pushes(1_000)
+                group.addTask {
+                    _ = try await queue.enqueue(pushes, isPartial: false)
+                    stored.add()
+                }
+            }
+            while queue.runningCalls < 30, stored.count == 0 { await Task.yield() }
+            let marks = try await queue.markWritten(claims, lease: .seconds(60))
+            #expect(marks == [true])
+            #expect(stored.count < 30)
+            try await group.waitForAll()
+        }
+        await queue.close()
+    }
+
+    @Test("A large call that does not fit on the disk stores nothing", .timeLimit(.minutes(2)))
+    func fullDisk() async throws {
+        let fixture = try SQLiteFixture()
+        var options = SQLitePushQueue.Options()
+        options.maxPageCount = 700
+        let queue = try await fixture.openQueue(options)
+        let pushes = try (0..<8_000).map { try fixture.push(key: "order-\($0)") }
+        for _ in 0..<2 {
+            let error = await failure { try await queue.enqueue(pushes, isPartial: false) }
+            #expect(error?.code == .unavailable)
+        }
+        let counts = try await queue.counts()
+        #expect(counts.unsettled == 0)
+        let status = try await queue.status(of: pushes[0].id)
+        #expect(status == nil)
+        let cancelled = try await queue.cancel(pushes[0].id)
+        #expect(cancelled == .notFound)
+        // Their keys, their ids and the space are free again.
+        let results = try await queue.enqueue(Array(pushes.prefix(1_200)), isPartial: false)
+        #expect(results.allSatisfy { $0 == .queued })
+        await queue.close()
+        let again = try await fixture.openQueue()
+        let claims = try await again.claim(2_000)
+        #expect(claims.map(\.id) == pushes.prefix(1_200).map(\.id))
+        await again.close()
+    }
+
+    @Test("After a crash, a large call is undone, or queued if all of it was stored")
+    func recovery() async throws {
+        for isComplete in [false, true] {
+            let fixture = try SQLiteFixture()
+            let queue = try await fixture.openQueue()
+            var pushes = try (0..<10).map { try fixture.push(key: "order-\($0)") }
+            pushes[9].supersedes = "match"
+            _ = try await queue.enqueue(pushes, isPartial: false)
+            await queue.close()
+            try fixture.edit(
+                """
+                DELETE FROM queue WHERE position >= 4;
+                INSERT INTO counter (name, value) VALUES ('\(isComplete ? "publishing" : "staging")', 4);
+                """
+            )
+            let again = try await fixture.openQueue()
+            let counts = try await again.counts()
+            #expect(counts.queued == (isComplete ? 10 : 3))
+            let results = try await again.enqueue(pushes, isPartial: false)
+            #expect(results.count { $0 == .queued } == (isComplete ? 0 : 7))
+            let claims = try await again.claim(20)
+            #expect(claims.map(\.id) == pushes.map(\.id))
+            await again.close()
+        }
+    }
+
+    private final class StoredCalls: Sendable {
+        private let state = Mutex(0)
+        var count: Int { self.state.withLock { $0 } }
+        func add() { self.state.withLock { $0 += 1 } }
+    }
+}
