@@ -54,9 +54,13 @@ struct ClientGroupTests: GroupOfClients {
 
     /// A function that runs once, from within the next reading of the group's wall clock.
     private final class Interruption: Sendable {
-        private let body = Mutex<(@Sendable () -> Void)?>(nil)
-        func set(_ body: @escaping @Sendable () -> Void) { self.body.withLock { $0 = body } }
-        func run() { self.body.withLock { $0.take() }?() }
+        private struct Body: Sendable {
+            var call: (@Sendable () -> Void)?
+        }
+
+        private let body = Mutex(Body())
+        func set(_ body: @escaping @Sendable () -> Void) { self.body.withLock { $0.call = body } }
+        func run() { self.body.withLock { $0.call.take() }?() }
     }
 
     @Test("An app that is removed while its client is being made causes no error in the log")
