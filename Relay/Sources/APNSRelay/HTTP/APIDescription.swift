@@ -206,7 +206,7 @@ enum APIDescription {
             tag: "probes",
             summary: "Whether the process runs.",
             success: Self.plain("Always."),
-            errors: [403, 500],
+            errors: [400, 403, 500],
             needsToken: false
         ),
         Operation(
@@ -216,7 +216,7 @@ enum APIDescription {
             tag: "probes",
             summary: "Whether the relay accepts pushes.",
             success: Self.plain("It does.") + "," + Self.plain("It does not; the text is the reason.", status: 503),
-            errors: [403, 500],
+            errors: [400, 403, 500],
             needsToken: false
         ),
         Operation(
@@ -226,7 +226,7 @@ enum APIDescription {
             tag: "probes",
             summary: "Metrics in Prometheus' text format.",
             success: Self.plain("The metrics."),
-            errors: [403, 500],
+            errors: [400, 403, 500],
             needsToken: false
         ),
         Operation(
@@ -237,7 +237,7 @@ enum APIDescription {
             summary: "This document.",
             success:
                 #""200":{"description":"The document.","content":{"application/json":{"schema":{"type":"object"}}}}"#,
-            errors: [403, 500],
+            errors: [400, 403, 500],
             needsToken: false
         ),
     ]

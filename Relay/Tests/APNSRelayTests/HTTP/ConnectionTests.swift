@@ -137,6 +137,27 @@ struct ConnectionTests {
         }
     }
 
+    @Test(
+        "A request without the header host, or with two, gets 400",
+        arguments: ["", "Host: localhost\r\nHost: localhost\r\n", "Host: localhost\r\nhost: example.com\r\n"],
+        [true, false]
+    )
+    func host(_ headers: String, hasCallers: Bool) async throws {
+        let settings = RelayServer.settings { if !hasCallers { $0.callers = [] } }
+        try await RelayServer.run(settings) { server in
+            for path in ["/live", "/v1/outcomes", "/nothing"] {
+                let received = try await RawConnection.open(server) { connection in
+                    try await connection.write(
+                        "GET \(path) HTTP/1.1\r\n\(headers)Authorization: Bearer shop-token\r\nConnection: close\r\n\r\n"
+                    )
+                    return await connection.readToEnd()
+                }
+                #expect(received.hasPrefix("HTTP/1.1 400"), "\(path)")
+                #expect(received.contains(#""code":"badRequest""#), "\(path)")
+            }
+        }
+    }
+
     @Test("Requests on one connection get their responses in order")
     func pipelining() async throws {
         try await RelayServer.run { server in
