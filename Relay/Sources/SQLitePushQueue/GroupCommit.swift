@@ -7,7 +7,8 @@ import Synchronization
 /// gather. No job is finished before its transaction is committed.
 ///
 /// A job that fails is rolled back alone. If the whole transaction fails, each of its jobs runs again in a separate
-/// transaction, so that only the jobs that cannot be stored fail.
+/// transaction, so that only the jobs that cannot be stored fail. After a failed `fsync`, nothing runs again: a later one
+/// may succeed without the data.
 final class GroupCommit: Sendable {
     struct Job: Sendable {
         /// Whether the effect must survive a power failure.
@@ -34,6 +35,7 @@ final class GroupCommit: Sendable {
     private let published: Mutex<WriterState>
     private let commits = Atomic<Int>(0)
 
+    private let failure: QueueFailure
     private let whenCommitted: SQLitePushQueue.WhenCommitted
 
     init(
@@ -41,9 +43,11 @@ final class GroupCommit: Sendable {
         _ options: SQLitePushQueue.Options,
         _ clock: any QueueClock,
         _ state: WriterState,
+        _ failure: QueueFailure,
         whenCommitted: @escaping SQLitePushQueue.WhenCommitted
     ) {
         self.whenCommitted = whenCommitted
+        self.failure = failure
         self.pool = pool
         self.options = options
         self.clock = clock
@@ -74,6 +78,10 @@ final class GroupCommit: Sendable {
         while let jobs = self.next() {
             var rest = jobs[...]
             while !rest.isEmpty {
+                if let error = self.failure.syncError {
+                    for job in rest { job.fail(error) }
+                    break
+                }
                 // Synchronising is the slowest part of a commit. Without it, only a power failure can undo a commit.
                 let isDurable = rest.contains(where: \.isDurable)
                 if isDurable != isSynchronous {
@@ -132,7 +140,8 @@ final class GroupCommit: Sendable {
             self.whenCommitted(group.count, begin.duration(to: .now))
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
-            guard group.count > 1 else {
+            let isSyncFailure = self.failIfNotSynchronised(error)
+            guard group.count > 1, !isSyncFailure else {
                 for job in group { job.fail(error) }
                 return
             }
@@ -146,6 +155,12 @@ final class GroupCommit: Sendable {
         self.published.withLock { [state] in $0 = state }
         self.commits.add(1, ordering: .relaxed)
         for end in ends { end() }
+    }
+
+    private func failIfNotSynchronised(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError, error.isSyncFailure else { return false }
+        self.failure.syncFailed(.syncFailed(self.pool.path, "\(error)", code: .unusable))
+        return true
     }
 
     /// Returns the function that ends the job. Throws if the whole transaction has failed.

@@ -19,7 +19,7 @@ extension SQLitePushQueue: PushQueue {
         } catch let conflict as EnqueueConflict {
             return conflict.results
         } catch {
-            throw QueueError(error, file: self.file)
+            throw self.queueError(error)
         }
     }
 

@@ -57,7 +57,12 @@ extension StorageSettings {
         }
         let clock = SystemQueueClock()
         let queue = try await self.openFile(clock: clock, logger: logger, whenCommitted: whenCommitted)
-        return OpenedQueue(queue: queue, clock: clock, expired: queue.expiredAtOpen)
+        return OpenedQueue(
+            queue: queue,
+            clock: clock,
+            expired: queue.expiredAtOpen,
+            waitForFailure: queue.waitForFailure
+        )
     }
 
     /// Opens a queue in the file, whether there are brokers or not.
