@@ -125,7 +125,7 @@ package struct Relay: Sendable {
             publisher: publisher,
             fleet: fleet,
             metrics: self.metrics,
-            probe: ReadyProbe(self.queue),
+            probe: ReadyProbe(self.queue, logger: self.logger),
             isStopping: context.isStopping
         )
         let page = MetricsPage(

@@ -21,7 +21,7 @@ protocol RelayStatus: Sendable {
     func members() -> [FleetMember]
     /// Settings of the fleet were stored: they apply to this relay at once.
     func didStore(_ settings: [UInt8])
-    /// Why the relay is not ready to accept pushes; nil if it is.
+    /// Why the relay is not ready to accept pushes; nil if it is. For operators only: it may name files.
     func notReady() async -> String?
     /// Counts the pushes of a request that were stored, and those that were duplicates.
     func count(queued: [Route: Int], duplicates: [Route: Int])

@@ -169,6 +169,13 @@ public protocol PushQueue: Sendable {
     /// another one with the same supersede key does not count.
     func queuedRoutes() async throws(QueueError) -> [QueuedRoute]
 
+    /// Tests whether the queue can be used, for probes: whether pushes can be stored durably, and whether there is room for
+    /// more. It must not read the whole storage.
+    ///
+    /// - Throws: `QueueError`: what is wrong and what to do about it. A queue that was found to be damaged throws
+    ///   `unusable`.
+    func checkStorage() async throws(QueueError)
+
     /// A small durable value, for the positions of webhooks and for what processes that share the queue agree on.
     func value(forKey key: String) async throws(QueueError) -> [UInt8]?
 

@@ -54,6 +54,15 @@ extension QueueError {
         )
     }
 
+    static func noRoom(_ file: String, _ room: DiskRoom) -> QueueError {
+        QueueError(
+            code: .unavailable,
+            message: "\(file): its disk has \(room.free >> 20) MiB of free space, and a relay needs "
+                + "\(room.required >> 20) MiB to be ready. Free some space or enlarge the disk; the relay is then ready by "
+                + "itself."
+        )
+    }
+
     /// The disk has not confirmed a write.
     ///
     /// - Parameter code: `undecided` for the calls that were being stored, `unusable` for all later ones.

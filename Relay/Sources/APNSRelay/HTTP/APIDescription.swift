@@ -215,7 +215,7 @@ enum APIDescription {
             id: "ready",
             tag: "probes",
             summary: "Whether the relay accepts pushes.",
-            success: Self.plain("It does.") + "," + Self.plain("It does not; the text is the reason.", status: 503),
+            success: Self.plain("It does.") + "," + Self.plain("It does not. The log and the overview have the reason.", status: 503),
             errors: [400, 403, 500],
             needsToken: false
         ),

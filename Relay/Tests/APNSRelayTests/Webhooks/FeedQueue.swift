@@ -114,6 +114,7 @@ final class FeedQueue: PushQueue {
     func retryParked(_ id: APNSID) async throws(QueueError) -> Bool { throw Self.dead }
     func dropParked(_ id: APNSID) async throws(QueueError) -> Bool { throw Self.dead }
     func counts() async throws(QueueError) -> QueueCounts { throw Self.dead }
+    func checkStorage() async throws(QueueError) { throw Self.dead }
     func queuedRoutes() async throws(QueueError) -> [QueuedRoute] { throw Self.dead }
     func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int { throw Self.dead }
     func close() async {}
