@@ -12,8 +12,6 @@ protocol RelayStatus: Sendable {
     func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
     /// Forgets a parked request to a webhook. Returns whether there was one.
     func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
-    /// Why this relay cannot decide about parked requests to webhooks; nil if it can.
-    func webhookRefusal() -> String?
     /// When the oldest outcome that is not in the stream for other programs was settled; nil if there is none, or if this
     /// relay does not publish.
     func oldestUnpublished() -> QueueTime?

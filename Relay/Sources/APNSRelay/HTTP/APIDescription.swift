@@ -184,7 +184,7 @@ enum APIDescription {
             summary: "Sends a request to a webhook that was given up again.",
             parameters: ["webhook", "requestID"],
             success: Self.json("WebhookDecision", "The request is sent again."),
-            errors: Self.common + [404, 409]
+            errors: Self.common + [404]
         ),
         Operation(
             method: "delete",
@@ -194,7 +194,7 @@ enum APIDescription {
             summary: "Forgets a request to a webhook that was given up.",
             parameters: ["webhook", "requestID"],
             success: Self.json("WebhookDecision", "The request is forgotten."),
-            errors: Self.common + [404, 409]
+            errors: Self.common + [404]
         ),
     ]
 

@@ -160,19 +160,4 @@ struct OperatorRouteTests {
             #expect(again.status == 404)
         }
     }
-
-    @Test("A relay that does not post to the webhooks names the one that does", arguments: [HTTPMethod.POST, .DELETE])
-    func otherRelay(_ method: HTTPMethod) async throws {
-        try await RelayServer.run { server in
-            server.status.state.withLock { state in
-                state.webhooks = [Self.webhook]
-                state.webhookRefusal = "The relay b posts."
-            }
-            let path = "/v1/webhooks/audit%20log/parked/w-1" + (method == .POST ? "/retry" : "")
-            let received = try await server.send(method, path, token: "ops-token")
-            #expect(received.status == 409 && received.code == "conflict")
-            #expect(received.error["message"] as? String == "The relay b posts.")
-            #expect(server.status.state.withLock { $0.webhooks == [Self.webhook] })
-        }
-    }
 }

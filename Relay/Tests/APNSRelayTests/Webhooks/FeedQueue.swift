@@ -75,6 +75,10 @@ final class FeedQueue: PushQueue {
         return self.disk.content.withLock { $0.values[key] }
     }
 
+    func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] {
+        self.disk.content.withLock { content in content.values.filter { $0.key.hasPrefix(prefix) } }
+    }
+
     func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError) {
         try self.spend()
         self.disk.content.withLock { $0.values[key] = value }
@@ -94,7 +98,6 @@ final class FeedQueue: PushQueue {
     // MARK: What webhooks do not use
 
     var isShared: Bool { false }
-    func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] { throw Self.dead }
 
     func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] { throw Self.dead }
     func claim(
