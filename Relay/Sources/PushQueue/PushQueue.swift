@@ -133,7 +133,9 @@ public protocol PushQueue: Sendable {
     ///   - kind: all outcomes, or only those that invalidate a device token.
     ///   - limit: the most outcomes to return.
     /// - Returns: a page. A page may have fewer entries than `limit`, even none, although outcomes follow it: the end of
-    ///   the feed is reached when its cursor is the one that was passed.
+    ///   the feed is reached when its position is the one that was passed. If outcomes after the cursor were deleted, or
+    ///   if the engine finds that the cursor belongs to another history of the queue, the page says so and begins where
+    ///   a reader can go on (``FeedPage/gap``).
     func outcomes(
         after cursor: FeedCursor?,
         apps: Set<String>?,

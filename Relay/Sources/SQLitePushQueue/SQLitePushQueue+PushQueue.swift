@@ -83,9 +83,16 @@ extension SQLitePushQueue: PushQueue {
         kind: FeedKind,
         limit: Int
     ) async throws(QueueError) -> FeedPage {
-        try await self.read { db in
+        let generations = self.generations
+        return try await self.read { db in
             var transaction = ReadTransaction(db)
-            return try transaction.outcomes(after: cursor, apps: apps, kind: kind, limit: limit)
+            return try transaction.outcomes(
+                after: cursor,
+                apps: apps,
+                kind: kind,
+                limit: limit,
+                generations: generations
+            )
         }
     }
 

@@ -42,6 +42,7 @@ public final class SQLitePushQueue: Sendable {
 
     let options: Options
     let group: GroupCommit
+    let generations: FeedGenerations
     private let pool: DatabasePool
     private let lock: Mutex<FileLock?>
     let failure = QueueFailure()
@@ -99,7 +100,7 @@ public final class SQLitePushQueue: Sendable {
         try queueFile.createIfMissing()
         try lock.lockDatabase()
         let pool = try queueFile.open()
-        let (state, expired) = try pool.write { db in
+        let (state, expired, generations) = try pool.write { db in
             let transaction = WriteTransaction(
                 db,
                 now: clock.now,
@@ -108,11 +109,13 @@ public final class SQLitePushQueue: Sendable {
                 state: WriterState()
             )
             let expired = try transaction.recover()
-            return (transaction.state, expired)
+            let generations = try transaction.beginGeneration(.random(in: 1...UInt32.max))
+            return (transaction.state, expired, generations)
         }
         self.file = path
         self.options = options
         self.pool = pool
+        self.generations = generations
         self.lock = Mutex(lock)
         self.group = GroupCommit(pool, options, clock, state, self.failure, whenCommitted: whenCommitted)
         self.expiredAtOpen = expired

@@ -99,9 +99,9 @@ enum APIDescription {
             id: "listOutcomes",
             tag: "feeds",
             summary: "Settled pushes in the order in which they were settled. Pass the cursor as after to read on.",
-            parameters: ["after", "limit", "app"],
+            parameters: ["after", "limit", "app", "skipMissing"],
             success: Self.json("Outcomes", "A page."),
-            errors: Self.common
+            errors: Self.common + [410]
         ),
         Operation(
             method: "get",
@@ -110,9 +110,9 @@ enum APIDescription {
             tag: "feeds",
             summary:
                 "Device tokens that APNs declared invalid. Delete those that were not registered again since then.",
-            parameters: ["after", "limit", "app"],
+            parameters: ["after", "limit", "app", "skipMissing"],
             success: Self.json("DeadTokens", "A page."),
-            errors: Self.common
+            errors: Self.common + [410]
         ),
     ]
 
@@ -215,7 +215,8 @@ enum APIDescription {
             id: "ready",
             tag: "probes",
             summary: "Whether the relay accepts pushes.",
-            success: Self.plain("It does.") + "," + Self.plain("It does not. The log and the overview have the reason.", status: 503),
+            success: Self.plain("It does.") + ","
+                + Self.plain("It does not. The log and the overview have the reason.", status: 503),
             errors: [400, 403, 500],
             needsToken: false
         ),

@@ -23,6 +23,8 @@ final class WebhookSender: Sendable {
     private struct Loop {
         var machine: WebhookMachine
         var store: WebhookStore
+        /// The end of the last gap in the feed that was counted.
+        var countedGap = Int64.min
         /// What is being sent.
         var sending: WebhookExtent?
         /// The body of the current request.
@@ -246,6 +248,7 @@ final class WebhookSender: Sendable {
                 kind: self.settings.onlyInvalidTokens ? .invalidTokens : .outcomes,
                 limit: min(max(limit ?? self.settings.batch, 1), 1_000)
             )
+            self.count(page.gap, &loop)
             var summary = WebhookMachine.Page(count: page.entries.count, end: page.cursor?.position)
             if let first = page.entries.first, let last = page.entries.last, first.cursor <= last.cursor {
                 summary.outcomes = first.cursor.position...last.cursor.position
@@ -256,6 +259,19 @@ final class WebhookSender: Sendable {
         } catch {
             self.failed(error, &loop.machine)
         }
+    }
+
+    /// Counts what the webhook has missed, once.
+    private func count(_ gap: FeedGap?, _ loop: inout Loop) {
+        guard let gap, gap.reason == .deleted, gap.last > loop.countedGap else { return }
+        let first = max(gap.first, loop.countedGap &+ 1)
+        loop.countedGap = gap.last
+        let lost = Int(clamping: gap.last &- first &+ 1)
+        self.metrics.webhookLost(self.name, lost)
+        self.logger.error(
+            "Outcomes were deleted before they were posted to the webhook. Some may be of other apps",
+            metadata: ["outcomes": "\(lost)", "first": "\(first)", "last": "\(gap.last)"]
+        )
     }
 
     private func store(_ writes: [WebhookMachine.Write], _ loop: inout Loop) async {
