@@ -9,7 +9,7 @@ SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples Relay/Package.sw
 TOOL := .build/debug/apns
 
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
 demo: $(TOOL) ## Build the tool and let it push to a simulated APNs
 	@$(TOOL) demo

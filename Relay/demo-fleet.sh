@@ -202,7 +202,7 @@ read_feed() { # the number of the relay
             cut -d'"' -f4 "$folder/fields" | paste -d' ' - - >> "$folder/feed-$1"
         fi
         # The feed ends where its cursor does not change.
-        next=$(grep -o '"cursor":"[0-9]*"' "$folder/page.json" | cut -d'"' -f4 | sort -n | tail -1)
+        next=$(grep -o '"cursor":"[0-9a-f-]*"' "$folder/page.json" | cut -d'"' -f4 | sort -n | tail -1)
         if [ -z "$next" ] || [ "$next" = "$cursor" ]; then return; fi
         cursor=$next
     done

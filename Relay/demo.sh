@@ -96,7 +96,7 @@ while true; do
         cut -d'"' -f4 "$folder/fields" | paste -d' ' - - >> "$folder/outcomes"
     fi
     # The feed ends where its cursor does not change.
-    next=$(grep -o '"cursor":"[0-9]*"' "$folder/page.json" | cut -d'"' -f4 | sort -n | tail -1)
+    next=$(grep -o '"cursor":"[0-9a-f-]*"' "$folder/page.json" | cut -d'"' -f4 | sort -n | tail -1)
     if [ -z "$next" ] || [ "$next" = "$cursor" ]; then break; fi
     cursor=$next
 done

@@ -1,35 +1,56 @@
+import Logging
 import PushQueue
 import Synchronization
 
-/// Tests whether the queue can store pushes, by storing a value.
+/// Tests whether the queue can be used.
 final class ReadyProbe: Sendable {
+    private struct State {
+        var last: (task: Task<QueueError?, Never>, started: ContinuousClock.Instant)?
+        var isReady = true
+    }
+
     /// Requests within this time share a result, so that they cannot load the disk.
     private static let lifetime = Duration.seconds(1)
 
     private let queue: any PushQueue
-    private let last = Mutex<(task: Task<String?, Never>, started: ContinuousClock.Instant)?>(nil)
+    private let logger: Logger
+    private let state = Mutex(State())
 
-    init(_ queue: any PushQueue) {
+    /// - Parameter logger: gets a line when the queue ceases to be ready, with the reason, and when it is ready again.
+    init(_ queue: any PushQueue, logger: Logger) {
         self.queue = queue
+        self.logger = logger
     }
 
-    /// Why pushes cannot be stored; nil if they can.
+    /// Why the queue cannot be used, and what to do about it; nil if it can. For operators: it may name files.
     func problem() async -> String? {
         let now = ContinuousClock.now
-        let task = self.last.withLock { last in
-            if let last, last.started.duration(to: now) < Self.lifetime { return last.task }
-            let queue = self.queue
-            let task = Task { () -> String? in
-                do throws(QueueError) {
-                    try await queue.setValue([], forKey: "ready")
-                    return nil
-                } catch {
-                    return error.message
-                }
-            }
-            last = (task, now)
+        let task = self.state.withLock { state in
+            if let last = state.last, last.started.duration(to: now) < Self.lifetime { return last.task }
+            let task = Task { await self.test() }
+            state.last = (task, now)
             return task
         }
-        return await task.value
+        return await task.value?.message
+    }
+
+    private func test() async -> QueueError? {
+        var problem: QueueError?
+        do throws(QueueError) {
+            try await self.queue.checkStorage()
+        } catch {
+            problem = error
+        }
+        let isReady = problem == nil
+        let wasReady = self.state.withLock { state in
+            defer { state.isReady = isReady }
+            return state.isReady
+        }
+        if let problem, wasReady {
+            self.logger.error("The relay is not ready", metadata: ["error": "\(problem)"])
+        } else if isReady, !wasReady {
+            self.logger.notice("The relay is ready again")
+        }
+        return problem
     }
 }

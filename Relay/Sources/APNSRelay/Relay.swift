@@ -129,7 +129,7 @@ package struct Relay: Sendable {
             publisher: publisher,
             fleet: fleet,
             metrics: self.metrics,
-            probe: ReadyProbe(self.queue),
+            probe: ReadyProbe(self.queue, logger: self.logger),
             queue: self.queue,
             guardedClock: context.guardedClock,
             isStopping: context.isStopping

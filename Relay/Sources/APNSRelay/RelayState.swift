@@ -20,13 +20,6 @@ struct RelayState: RelayStatus {
         self.sendWebhooks.isRunning ? self.sendWebhooks.statuses() : await self.sendWebhooks.storedStatuses()
     }
 
-    func webhookRefusal() -> String? {
-        guard !self.sendWebhooks.isEmpty, !self.sendWebhooks.isRunning else { return nil }
-        let holder = self.fleet.members.first { $0.duties.contains(FleetDuty.webhooks.rawValue) }
-        return holder.map { "The relay \($0.id) at \($0.host) posts to the webhooks. Send this request to it." }
-            ?? "No relay posts to the webhooks at this moment. Try again in some seconds."
-    }
-
     func oldestUnpublished() -> QueueTime? { self.publisher?.oldest }
 
     func members() -> [FleetMember] { self.fleet.members }

@@ -12,8 +12,6 @@ protocol RelayStatus: Sendable {
     func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
     /// Forgets a parked request to a webhook. Returns whether there was one.
     func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
-    /// Why this relay cannot decide about parked requests to webhooks; nil if it can.
-    func webhookRefusal() -> String?
     /// When the oldest outcome that is not in the stream for other programs was settled; nil if there is none, or if this
     /// relay does not publish.
     func oldestUnpublished() -> QueueTime?
@@ -25,7 +23,7 @@ protocol RelayStatus: Sendable {
     func confirmClock() async throws(QueueError)
     /// Settings of the fleet were stored: they apply to this relay at once.
     func didStore(_ settings: [UInt8])
-    /// Why the relay is not ready to accept pushes; nil if it is.
+    /// Why the relay is not ready to accept pushes; nil if it is. For operators only: it may name files.
     func notReady() async -> String?
     /// Counts the pushes of a request that were stored, and those that were duplicates.
     func count(queued: [Route: Int], duplicates: [Route: Int])

@@ -151,6 +151,8 @@ extension JournalPushQueue: PushQueue {
         return try await self.copy.read { try $0.queuedRoutes(totals) }
     }
 
+    package func checkStorage() async throws(QueueError) { try await self.setValue([], forKey: "ready") }
+
     package func value(forKey key: String) async throws(QueueError) -> [UInt8]? {
         try self.checkOpen()
         return try await self.copy.read { try $0.value(forKey: key) }

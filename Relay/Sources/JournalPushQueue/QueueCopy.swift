@@ -61,7 +61,7 @@ final class QueueCopy: Sendable {
     static func open(file: String, maxPageCount: Int?, logger: Logger) async throws(QueueError) -> QueueCopy {
         try await Self.perform(file) {
             let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
-            let lock = try FileLock(path + ".lock", for: path)
+            let lock = try FileLock(for: path)
             do {
                 if FileManager.default.fileExists(atPath: Self.mark(path)) {
                     throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "Damage was found before.")

@@ -1,9 +1,13 @@
 /// A position in the feed of outcomes. Larger is later. Positions may have gaps.
 public struct FeedCursor: Sendable, Hashable, Comparable {
     public var position: Int64
+    /// Which history of the queue the cursor belongs to, as the engine numbers them; 0 if that is not known. After a
+    /// restore from a backup, the same positions belong to other outcomes.
+    public var generation: UInt32
 
-    public init(position: Int64) {
+    public init(position: Int64, generation: UInt32 = 0) {
         self.position = position
+        self.generation = generation
     }
 
     public static func < (left: FeedCursor, right: FeedCursor) -> Bool { left.position < right.position }
@@ -29,14 +33,42 @@ public struct FeedEntry: Sendable {
     }
 }
 
+/// What a reader of a feed has missed.
+public struct FeedGap: Sendable, Hashable {
+    public enum Reason: Sendable, Hashable {
+        /// Outcomes after the cursor were deleted, because their retention was over.
+        case deleted
+        /// The queue was restored from a backup or replaced: it does not have outcomes that the reader has read, and
+        /// their positions belong to other outcomes, or will.
+        case restored
+    }
+
+    public var reason: Reason
+    /// The first and the last position that is missing. Some of them may belong to other apps or kinds of outcomes.
+    public var first: Int64
+    public var last: Int64
+    /// Where the page begins, and where a reader can go on.
+    public var resume: FeedCursor
+
+    public init(reason: Reason, first: Int64, last: Int64, resume: FeedCursor) {
+        self.reason = reason
+        self.first = first
+        self.last = last
+        self.resume = resume
+    }
+}
+
 /// A page of a feed.
 public struct FeedPage: Sendable {
     public var entries: [FeedEntry]
     /// The end of the page: pass it to read the next one. Nil if the feed is empty and none was passed.
     public var cursor: FeedCursor?
+    /// What is missing between the cursor that was passed and the page; nil if nothing is.
+    public var gap: FeedGap?
 
-    public init(entries: [FeedEntry], cursor: FeedCursor?) {
+    public init(entries: [FeedEntry], cursor: FeedCursor?, gap: FeedGap? = nil) {
         self.entries = entries
         self.cursor = cursor
+        self.gap = gap
     }
 }

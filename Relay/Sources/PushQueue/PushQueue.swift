@@ -138,7 +138,9 @@ public protocol PushQueue: Sendable {
     ///   - kind: all outcomes, or only those that invalidate a device token.
     ///   - limit: the most outcomes to return.
     /// - Returns: a page. A page may have fewer entries than `limit`, even none, although outcomes follow it: the end of
-    ///   the feed is reached when its cursor is the one that was passed.
+    ///   the feed is reached when its position is the one that was passed. If outcomes after the cursor were deleted, or
+    ///   if the engine finds that the cursor belongs to another history of the queue, the page says so and begins where
+    ///   a reader can go on (``FeedPage/gap``).
     func outcomes(
         after cursor: FeedCursor?,
         apps: Set<String>?,
@@ -174,6 +176,13 @@ public protocol PushQueue: Sendable {
     /// The routes that have queued pushes, each with the time at which its first push is due. A push that waits for
     /// another one with the same supersede key does not count.
     func queuedRoutes() async throws(QueueError) -> [QueuedRoute]
+
+    /// Tests whether the queue can be used, for probes: whether pushes can be stored durably, and whether there is room for
+    /// more. It must not read the whole storage.
+    ///
+    /// - Throws: `QueueError`: what is wrong and what to do about it. A queue that was found to be damaged throws
+    ///   `unusable`.
+    func checkStorage() async throws(QueueError)
 
     /// A small durable value, for the positions of webhooks and for what processes that share the queue agree on.
     func value(forKey key: String) async throws(QueueError) -> [UInt8]?

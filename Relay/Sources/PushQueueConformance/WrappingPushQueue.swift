@@ -101,6 +101,10 @@ extension WrappingPushQueue {
         try await self.call("queuedRoutes") { () async throws(QueueError) in try await self.base.queuedRoutes() }
     }
 
+    public func checkStorage() async throws(QueueError) {
+        try await self.call("checkStorage") { () async throws(QueueError) in try await self.base.checkStorage() }
+    }
+
     public func value(forKey key: String) async throws(QueueError) -> [UInt8]? {
         try await self.call("value") { () async throws(QueueError) in try await self.base.value(forKey: key) }
     }

@@ -1,4 +1,5 @@
 package import PushQueue
+import Synchronization
 
 #if canImport(Glibc)
     import Glibc
@@ -8,41 +9,91 @@ package import PushQueue
     import Darwin
 #endif
 
-/// An exclusive lock on a file, for as long as this object exists or until the process ends.
+/// The exclusive right to use a database file, for as long as this object exists or until the process ends.
 ///
-/// The file is not deleted, because another process may be about to lock it.
+/// It consists of two locks. That of the lock file is there before the database is. That of the database itself finds a
+/// process that uses it although the lock file was deleted, or by another name of the file.
 package final class FileLock: Sendable {
-    private let descriptor: Int32
+    /// Larger than every offset that SQLite locks (2^30 to 2^30 + 511).
+    private static let lockedByte: off_t = 1 << 30 + 4_096
+    #if canImport(Darwin)
+        private static let setLock: CInt = 90  // F_OFD_SETLK
+    #else
+        private static let setLock: CInt = 37  // F_OFD_SETLK, for programs that define _GNU_SOURCE
+    #endif
 
+    private let database: String
+    private let descriptors = Mutex<[CInt]>([])
+
+    /// Locks the lock file `DATABASE.lock`. It is not deleted later, because another process may be about to lock it.
+    ///
     /// - Throws: `QueueError`: `inUse` if another owner has the lock, in this process or another one; `unavailable` if
     ///   the file cannot be opened.
-    package init(_ file: String, for database: String) throws(QueueError) {
-        let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            throw QueueError(
-                code: .unavailable,
-                message: "\(file): the lock file cannot be opened: \(String(cString: strerror(errno))). Check that the "
-                    + "directory exists and is writable."
-            )
-        }
+    package init(for database: String) throws(QueueError) {
+        self.database = database
+        let descriptor = try self.open(database + ".lock", O_CREAT)
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let code = errno
-            close(descriptor)
-            guard code == EWOULDBLOCK else {
-                throw QueueError(
-                    code: .unavailable,
-                    message: "\(file): the file cannot be locked: \(String(cString: strerror(code)))"
-                )
-            }
+            throw errno == EWOULDBLOCK ? self.inUse : self.failure(database + ".lock", "locked")
+        }
+    }
+
+    /// Locks the database itself, which must exist.
+    ///
+    /// - Throws: `QueueError`: `inUse` if another owner has the lock; `unusable` if the file has several names, because
+    ///   SQLite looks for the write-ahead log beside the name that it is given; `unavailable` if it cannot be locked.
+    package func lockDatabase() throws(QueueError) {
+        let descriptor = try self.open(self.database, 0)
+        var lock = flock()
+        lock.l_type = CShort(F_WRLCK)
+        lock.l_whence = CShort(SEEK_SET)
+        lock.l_start = Self.lockedByte
+        lock.l_len = 1
+        // The lock belongs to the descriptor. Other locks of a file end when the process closes any descriptor of it, as
+        // SQLite does.
+        if fcntl(descriptor, Self.setLock, &lock) != 0 {
+            if errno == EAGAIN || errno == EACCES { throw self.inUse }
+            // Systems without such locks have the lock file.
+            if errno != EINVAL { throw self.failure(self.database, "locked") }
+        }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw self.failure(self.database, "read") }
+        guard status.st_nlink <= 1 else {
             throw QueueError(
-                code: .inUse,
-                message: "\(database) is used by another apns-relay. Stop that one, or give this one a file of its own."
+                code: .unusable,
+                message:
+                    "\(self.database): the file has \(status.st_nlink) names (hard links), and the newest pushes may "
+                    + "be in the write-ahead log beside another one. Nothing was written to it. Keep the name that has a "
+                    + "file NAME-wal beside it, or any if none has, remove the others, and start the relay with that name."
             )
         }
-        self.descriptor = descriptor
     }
 
     deinit {
-        close(self.descriptor)
+        for descriptor in self.descriptors.withLock({ $0 }) { close(descriptor) }
+    }
+
+    private func open(_ file: String, _ flags: CInt) throws(QueueError) -> CInt {
+        let descriptor = systemOpen(file, O_RDWR | O_CLOEXEC | flags, 0o600)
+        guard descriptor >= 0 else { throw self.failure(file, "opened") }
+        self.descriptors.withLock { $0.append(descriptor) }
+        return descriptor
+    }
+
+    private var inUse: QueueError {
+        QueueError(
+            code: .inUse,
+            message:
+                "\(self.database) is used by another apns-relay. Stop that one, or give this one a file of its own."
+        )
+    }
+
+    private func failure(_ file: String, _ action: String) -> QueueError {
+        QueueError(
+            code: .unavailable,
+            message: "\(file): the file cannot be \(action): \(String(cString: strerror(errno))). Check that its "
+                + "directory exists, and that the relay may read and write both."
+        )
     }
 }
+
+private func systemOpen(_ file: String, _ flags: CInt, _ mode: mode_t) -> CInt { open(file, flags, mode) }

@@ -11,7 +11,8 @@ import Synchronization
 /// ended.
 ///
 /// A job that fails is rolled back alone. If the whole transaction fails, each of its jobs runs again in a separate
-/// transaction, so that only the jobs that cannot be stored fail.
+/// transaction, so that only the jobs that cannot be stored fail. After a failed `fsync`, nothing runs again: a later one
+/// may succeed without the data.
 final class GroupCommit: Sendable {
     struct Job: Sendable {
         /// Whether the effect must survive a power failure.
@@ -56,6 +57,7 @@ final class GroupCommit: Sendable {
     private let published: Mutex<WriterState>
     private let commits = Atomic<Int>(0)
 
+    private let failure: QueueFailure
     private let whenCommitted: SQLitePushQueue.WhenCommitted
 
     init(
@@ -63,9 +65,11 @@ final class GroupCommit: Sendable {
         _ options: SQLitePushQueue.Options,
         _ clock: any QueueClock,
         _ state: WriterState,
+        _ failure: QueueFailure,
         whenCommitted: @escaping SQLitePushQueue.WhenCommitted
     ) {
         self.whenCommitted = whenCommitted
+        self.failure = failure
         self.pool = pool
         self.options = options
         self.clock = clock
@@ -95,6 +99,10 @@ final class GroupCommit: Sendable {
         var isSynchronous: Bool?
         // Synchronising is the slowest part of a commit. Without it, only a power failure can undo a commit.
         while let isDurable = self.nextIsDurable() {
+            if let error = self.failure.syncError {
+                self.failAll(error)
+                continue
+            }
             if isDurable != isSynchronous {
                 do {
                     try db.execute(sql: "PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL")")
@@ -168,9 +176,10 @@ final class GroupCommit: Sendable {
             self.whenCommitted(group.count, begin.duration(to: .now))
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
+            // An only job has failed already.
+            let mayRunAgain = !self.isSyncFailure(error) && group.count > 1
             for job in group {
-                // An only job has failed already.
-                if group.count > 1 { self.runAlone(job, db, &state) } else { job.fail(error) }
+                if mayRunAgain { self.runAlone(job, db, &state) } else { job.fail(error) }
             }
             return
         }
@@ -191,6 +200,7 @@ final class GroupCommit: Sendable {
 
     /// Runs a job, or the next part of one, in a transaction of its own.
     private func runAlone(_ job: Job, _ db: Database, _ state: inout WriterState) {
+        if let error = self.failure.syncError { return job.fail(error) }
         let begin = ContinuousClock.now
         var transaction = Running(self.transaction(db, state))
         do {
@@ -200,9 +210,17 @@ final class GroupCommit: Sendable {
             self.whenCommitted(1, begin.duration(to: .now))
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
+            _ = self.isSyncFailure(error)
             return job.fail(error)
         }
         self.committed(transaction, &state)
+    }
+
+    /// Whether the disk did not confirm a write. If so, the queue has failed.
+    private func isSyncFailure(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError, error.isSyncFailure else { return false }
+        self.failure.syncFailed(.syncFailed(self.pool.path, "\(error)", code: .unusable))
+        return true
     }
 
     private func transaction(_ db: Database, _ state: WriterState) -> WriteTransaction {

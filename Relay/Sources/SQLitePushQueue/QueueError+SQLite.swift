@@ -15,6 +15,10 @@ extension QueueError {
 
     private init(_ error: DatabaseError, file: String) {
         let detail = "SQLite error \(error.extendedResultCode.rawValue): \(error.message ?? "no message")"
+        if error.isSyncFailure {
+            self = .syncFailed(file, detail, code: .undecided)
+            return
+        }
         switch error.resultCode {
         case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_FORMAT:
             self = .damaged(file, detail)
@@ -50,5 +54,35 @@ extension QueueError {
         )
     }
 
+    static func noRoom(_ file: String, _ room: DiskRoom) -> QueueError {
+        QueueError(
+            code: .unavailable,
+            message: "\(file): its disk has \(room.free >> 20) MiB of free space, and a relay needs "
+                + "\(room.required >> 20) MiB to be ready. Free some space or enlarge the disk; the relay is then ready by "
+                + "itself."
+        )
+    }
+
+    /// The disk has not confirmed a write.
+    ///
+    /// - Parameter code: `undecided` for the calls that were being stored, `unusable` for all later ones.
+    static func syncFailed(_ file: String, _ detail: String, code: Code) -> QueueError {
+        QueueError(
+            code: code,
+            message: "\(file): the disk did not confirm a write (fsync), so the newest changes may be lost. The relay "
+                + "ends, because a second fsync can succeed without them. Check the disk and the log of the kernel, "
+                + "then start the relay again. \(detail)"
+        )
+    }
+
     package static let closed = QueueError(code: .closed, message: "The queue is closed.")
+}
+
+extension DatabaseError {
+    /// Whether `fsync` has failed. On Linux, the next one may then succeed although the data is not on the disk.
+    var isSyncFailure: Bool { Self.isSyncFailure(self.extendedResultCode.rawValue) }
+
+    static func isSyncFailure(_ code: CInt) -> Bool {
+        [ResultCode.SQLITE_IOERR_FSYNC, .SQLITE_IOERR_DIR_FSYNC].contains { $0.rawValue == code }
+    }
 }

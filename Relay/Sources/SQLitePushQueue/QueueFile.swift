@@ -10,30 +10,50 @@ package struct QueueFile {
     let busyTimeout: Duration
     /// The most pages of the file; a full disk for tests.
     let maxPageCount: Int?
+    /// Learns when the disk does not confirm a copy of the log into the database.
+    let failure: QueueFailure?
 
     package init(path: String, format: QueueFormat, busyTimeout: Duration = .seconds(5), maxPageCount: Int? = nil) {
+        self.init(path: path, format: format, busyTimeout: busyTimeout, maxPageCount: maxPageCount, failure: nil)
+    }
+
+    init(path: String, format: QueueFormat, busyTimeout: Duration, maxPageCount: Int?, failure: QueueFailure?) {
+        self.failure = failure
         self.path = path
         self.format = format
         self.busyTimeout = busyTimeout
         self.maxPageCount = maxPageCount
     }
 
-    /// Opens the file and upgrades it if an older version wrote it. Creates it if it does not exist.
+    /// Creates the file if it does not exist.
     ///
     /// - Throws: `DatabaseError` or `QueueError`.
-    package func open() throws -> DatabasePool {
-        if self.size(of: self.path) != nil {
-            try self.check()
-        } else if let log = self.size(of: self.path + "-wal"), log > 0 {
+    func createIfMissing() throws {
+        guard self.size(of: self.path) == nil else { return }
+        if let log = self.size(of: self.path + "-wal"), log > 0 {
             // SQLite would delete the log.
             throw DatabaseError(
                 resultCode: .SQLITE_CORRUPT,
                 message: "The file is missing, but its write-ahead log is not."
             )
-        } else {
-            try self.create()
         }
+        try self.create()
+    }
+
+    /// Opens the file and upgrades it if an older version wrote it. Creates it if it does not exist.
+    ///
+    /// - Throws: `DatabaseError` or `QueueError`.
+    package func open() throws -> DatabasePool {
+        try self.createIfMissing()
+        try self.check()
         let pool = try DatabasePool(path: self.path, configuration: self.configuration())
+        do {
+            // After a failed fsync and a restart, the log may be in memory only, and whatever is appended to it would be
+            // lost with it.
+            _ = try pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            // Another process copies the log.
+        }
         try pool.write { db in
             let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
             if version < Schema.version { try self.format.upgrade(db, from: version) }
@@ -155,6 +175,7 @@ package struct QueueFile {
         configuration.maximumReaderCount = 4
         configuration.persistentReadOnlyConnections = true
         let maxPageCount = self.maxPageCount
+        let checkpoints = Checkpoints(every: 8_192, path: self.path, failure: self.failure)
         configuration.prepareDatabase { db in
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
             guard !db.configuration.readonly else {
@@ -164,7 +185,7 @@ package struct QueueFile {
             // 64 MiB: most pages that change at random belong to the index of ids.
             try db.execute(sql: "PRAGMA cache_size = -65536")
             // 32 MiB: each page that changes often is then written to the file only once in many transactions.
-            try db.execute(sql: "PRAGMA wal_autocheckpoint = 8192")
+            checkpoints.install(db)
             try db.execute(sql: "PRAGMA journal_size_limit = 67108864")
             if let maxPageCount { try db.execute(sql: "PRAGMA max_page_count = \(maxPageCount)") }
         }

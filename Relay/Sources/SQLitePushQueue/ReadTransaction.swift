@@ -91,25 +91,48 @@ package struct ReadTransaction {
         after cursor: FeedCursor?,
         apps: Set<String>?,
         kind: FeedKind,
-        limit: Int
+        limit: Int,
+        generations: FeedGenerations = FeedGenerations([])
     ) throws -> FeedPage {
         var page = FeedPage(entries: [], cursor: cursor)
         guard limit > 0 else { return page }
+        if let cursor {
+            page.gap = generations.gap(
+                after: cursor,
+                deleted: try self.counter("pruned") ?? 0,
+                next: try self.nextCursor()
+            )
+            if let gap = page.gap { page.cursor = gap.resume }
+        }
         let sql = try self.db.prepared(
             """
             SELECT \(Self.outcomeColumns) FROM outcome
             WHERE cursor > ? \(kind == .invalidTokens ? "AND invalidates = 1" : "") ORDER BY cursor LIMIT ?
             """
         )
-        sql.bind(1, cursor?.position ?? Int64.min)
+        sql.bind(1, page.cursor?.position ?? Int64.min)
         sql.bind(2, max(limit, Self.longestScan))
         try sql.forEach { row in
-            page.cursor = FeedCursor(position: row.int64(0))
+            page.cursor = generations.cursor(at: row.int64(0))
             if let apps, !apps.contains(try self.names.route(row.int64(2), in: self.db).app) { return true }
-            if let entry = try self.settled(row) { page.entries.append(entry) }
+            if var entry = try self.settled(row) {
+                entry.cursor = generations.cursor(at: entry.cursor.position)
+                page.entries.append(entry)
+            }
             return page.entries.count < limit
         }
         return page
+    }
+
+    package func counter(_ name: String) throws -> Int64? {
+        let sql = try self.db.prepared("SELECT value FROM counter WHERE name = ?")
+        sql.bind(1, name)
+        return try sql.first { $0.int64(0) }
+    }
+
+    private func nextCursor() throws -> Int64 {
+        let last = try self.db.prepared("SELECT max(cursor) FROM outcome").first { $0.optionalInt64(0) } ?? nil
+        return max((last ?? 0) &+ 1, try self.counter("cursor") ?? 1)
     }
 
     // MARK: Parked pushes and routes

@@ -1,5 +1,9 @@
 public import APNSModel
+import Dispatch
+import GRDB
 public import PushQueue
+
+import Foundation
 
 extension SQLitePushQueue: PushQueue {
     /// False: one process at a time can use the file.
@@ -75,9 +79,16 @@ extension SQLitePushQueue: PushQueue {
         kind: FeedKind,
         limit: Int
     ) async throws(QueueError) -> FeedPage {
-        try await self.read { db in
+        let generations = self.generations
+        return try await self.read { db in
             var transaction = ReadTransaction(db)
-            return try transaction.outcomes(after: cursor, apps: apps, kind: kind, limit: limit)
+            return try transaction.outcomes(
+                after: cursor,
+                apps: apps,
+                kind: kind,
+                limit: limit,
+                generations: generations
+            )
         }
     }
 
@@ -112,6 +123,34 @@ extension SQLitePushQueue: PushQueue {
         return try await self.read { db in
             var transaction = ReadTransaction(db)
             return try transaction.queuedRoutes(totals)
+        }
+    }
+
+    public func checkStorage() async throws(QueueError) {
+        if let error = self.failure.first { throw error }
+        try await self.setValue([], forKey: "ready")
+        let room = try await self.room()
+        guard room.isEnough else { throw .noRoom(self.file, room) }
+    }
+
+    private func room() async throws(QueueError) -> DiskRoom {
+        if let pages = self.options.maxPageCount {
+            return try await self.read { db in
+                let used = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+                let free = try Int.fetchOne(db, sql: "PRAGMA freelist_count") ?? 0
+                return DiskRoom(free: (pages - used + free) * 4_096, size: pages * 4_096)
+            }
+        }
+        let file = self.file
+        do {
+            return try await DispatchQueue.global().perform {
+                let disk = try FileManager.default.attributesOfFileSystem(forPath: file)
+                let free = (disk[.systemFreeSize] as? NSNumber)?.uint64Value ?? .max
+                let size = (disk[.systemSize] as? NSNumber)?.uint64Value ?? .max
+                return DiskRoom(free: Int(clamping: free), size: Int(clamping: size))
+            }
+        } catch {
+            throw QueueError(error, file: file)
         }
     }
 

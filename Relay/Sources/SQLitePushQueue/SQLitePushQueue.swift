@@ -8,8 +8,8 @@ import Foundation
 
 /// A queue in one SQLite file.
 ///
-/// One process at a time uses a file: the queue holds an exclusive lock on `FILE.lock` until it is closed. The claims
-/// that `open` finds in the file therefore belong to a process that has ended, and `open` ends them.
+/// One process at a time uses a file: the queue holds exclusive locks on the file and on `FILE.lock` until it is closed.
+/// The claims that `open` finds in the file therefore belong to a process that has ended, and `open` ends them.
 ///
 /// Writing calls of all tasks are committed in groups. A commit is synchronised with the disk, so the effect of a call
 /// also survives a power failure. Reading calls never wait for writing ones.
@@ -42,8 +42,10 @@ public final class SQLitePushQueue: Sendable {
 
     let options: Options
     let group: GroupCommit
+    let generations: FeedGenerations
     private let pool: DatabasePool
     private let lock: Mutex<FileLock?>
+    let failure = QueueFailure()
     private let calls = Mutex(Calls())
     private let logger: Logger
 
@@ -87,15 +89,18 @@ public final class SQLitePushQueue: Sendable {
         _ whenCommitted: @escaping WhenCommitted
     ) throws {
         let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
-        let lock = try FileLock(path + ".lock", for: path)
-        let pool = try QueueFile(
+        let lock = try FileLock(for: path)
+        let queueFile = QueueFile(
             path: path,
             format: .queue,
             busyTimeout: options.busyTimeout,
-            maxPageCount: options.maxPageCount
+            maxPageCount: options.maxPageCount,
+            failure: self.failure
         )
-        .open()
-        let (state, expired) = try pool.write { db in
+        try queueFile.createIfMissing()
+        try lock.lockDatabase()
+        let pool = try queueFile.open()
+        let (state, expired, generations) = try pool.write { db in
             let transaction = WriteTransaction(
                 db,
                 now: clock.now,
@@ -104,13 +109,15 @@ public final class SQLitePushQueue: Sendable {
                 state: WriterState()
             )
             let expired = try transaction.recover()
-            return (transaction.state, expired)
+            let generations = try transaction.beginGeneration(.random(in: 1...UInt32.max))
+            return (transaction.state, expired, generations)
         }
         self.file = path
         self.options = options
         self.pool = pool
+        self.generations = generations
         self.lock = Mutex(lock)
-        self.group = GroupCommit(pool, options, clock, state, whenCommitted: whenCommitted)
+        self.group = GroupCommit(pool, options, clock, state, self.failure, whenCommitted: whenCommitted)
         self.expiredAtOpen = expired
         self.logger = logger
         logger.info(
@@ -152,15 +159,28 @@ public final class SQLitePushQueue: Sendable {
             // Two calls may close at the same time; the second one waits here.
             self.lock.withLock { lock in
                 guard lock != nil else { return }
-                do {
-                    try self.pool.close()
-                } catch {
-                    self.logger.error("The database was not closed properly: \(error)")
+                if self.failure.syncError == nil {
+                    do {
+                        try self.pool.close()
+                    } catch {
+                        self.logger.error("The database was not closed properly: \(error)")
+                    }
+                } else {
+                    // Closing copies the log into the database, but the log may not be what was written. The next start
+                    // reads it again and checks it. So the connections stay open until the process ends.
+                    _ = Unmanaged.passRetained(self.pool)
                 }
+                self.failure.finish()
                 lock = nil
             }
         }
     }
+
+    /// Waits until the queue cannot be used any more: the disk did not confirm a write, or the file is damaged. Its process
+    /// must end then. Only one task may wait.
+    ///
+    /// - Returns: what happened and what to do about it; nil if the queue was closed or the task was cancelled.
+    package func waitForFailure() async -> QueueError? { await self.failure.wait() }
 
     /// The number of calls that have begun and not returned, for tests.
     package var runningCalls: Int { self.calls.withLock { $0.running } }
@@ -210,8 +230,15 @@ public final class SQLitePushQueue: Sendable {
         do {
             return try result.get()
         } catch {
-            throw QueueError(error, file: self.file)
+            throw self.queueError(error)
         }
+    }
+
+    /// What a failure means for the caller. If it means that the file is damaged, the queue has failed.
+    func queueError(_ error: any Error) -> QueueError {
+        let error = QueueError(error, file: self.file)
+        if error.code == .unusable { self.failure.damaged(error) }
+        return error
     }
 
     /// Reads from a snapshot.
@@ -228,7 +255,7 @@ public final class SQLitePushQueue: Sendable {
         do {
             return try result.get()
         } catch {
-            throw QueueError(error, file: self.file)
+            throw self.queueError(error)
         }
     }
 }

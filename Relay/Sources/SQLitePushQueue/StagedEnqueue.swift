@@ -91,7 +91,11 @@ extension SQLitePushQueue {
                 }
             )
         }
-        return try result.get()
+        do {
+            return try result.get()
+        } catch {
+            throw self.queueError(error)
+        }
     }
 }
 

@@ -77,6 +77,7 @@ extension WriteTransaction {
         }
         // The next cursor no longer follows from the rows if the last one is deleted.
         try self.setCounter("cursor", self.state.nextCursor)
+        try self.setCounter("pruned", last)
         return old.count
     }
 
@@ -101,11 +102,7 @@ extension WriteTransaction {
         try sql.run()
     }
 
-    package func counter(_ name: String) throws -> Int64? {
-        let sql = try self.db.prepared("SELECT value FROM counter WHERE name = ?")
-        sql.bind(1, name)
-        return try sql.first { $0.int64(0) }
-    }
+    package func counter(_ name: String) throws -> Int64? { try ReadTransaction(self.db).counter(name) }
 
     /// Returns up to 1,024 free pages to the file system if more than a quarter of the file, and more than 4,096 pages,
     /// are free.

@@ -12,6 +12,39 @@ extension WriteTransaction {
         return try self.expireLeases(all: true)
     }
 
+    /// The most generations that are remembered. A cursor of an older one is refused.
+    private static let maxGenerations = 1_000
+
+    /// Begins a generation of the feed, after ``recover()``. They are counters with the name
+    /// `feed/ORDINAL/ID` and their first position as value.
+    ///
+    /// - Parameter id: a random number other than 0.
+    func beginGeneration(_ id: UInt32) throws -> FeedGenerations {
+        let ordinal = try self.counter("generation") ?? 0
+        let name = "feed/\(Self.hex(UInt64(bitPattern: ordinal), 16))/\(Self.hex(UInt64(id), 8))"
+        try self.setCounter(name, self.state.nextCursor)
+        var generations: [(name: String, value: FeedGenerations.Generation)] = []
+        let select = "SELECT name, value FROM counter WHERE name >= 'feed/' AND name < 'feed0' ORDER BY name"
+        try self.db.prepared(select).forEach { row in
+            let name = row.text(0)
+            let id = name.split(separator: "/").last.flatMap { UInt32($0, radix: 16) }
+            generations.append((name, .init(id: id ?? 0, start: row.int64(1))))
+            return true
+        }
+        let kept = FeedGenerations.kept(generations.map(\.value), limit: Self.maxGenerations)
+        let delete = try self.db.prepared("DELETE FROM counter WHERE name = ?")
+        for generation in generations where !kept.contains(generation.value) {
+            delete.bind(1, generation.name)
+            try delete.run()
+        }
+        return FeedGenerations(kept)
+    }
+
+    private static func hex(_ number: UInt64, _ digits: Int) -> String {
+        let text = String(number, radix: 16)
+        return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
+    }
+
     /// Reads what the writer must remember, except for the next epoch.
     package func loadState() throws {
         try self.db.prepared("SELECT route, count(*) FROM queue GROUP BY route").forEach { row in

@@ -235,11 +235,11 @@ class MockRelay:
                 return self.cancel(self.known(id))
             case ("GET", "v1", "outcomes"):
                 entries, cursor = self.page(parameters, lambda push: True)
-                return {"outcomes": [{**push, "cursor": str(position)} for position, push in entries], "cursor": cursor}
+                return {"outcomes": [{**push, "cursor": f"{position}-9f2c41aa"} for position, push in entries], "cursor": cursor}
             case ("GET", "v1", "dead-tokens"):
                 entries, cursor = self.page(parameters, lambda push: push["outcome"]["tokenInvalidSince"] is not None)
                 return {"tokens": [
-                    {"cursor": str(position), "app": push["app"], "environment": push["environment"],
+                    {"cursor": f"{position}-9f2c41aa", "app": push["app"], "environment": push["environment"],
                      "token": push["token"], "since": push["outcome"]["tokenInvalidSince"], "pushID": push["id"],
                      "settledAt": push["settledAt"]} for position, push in entries], "cursor": cursor}
             case ("GET", "v1", "parked"):
@@ -287,11 +287,11 @@ class MockRelay:
         raise APIFailure(404, "notFound", "No such request is parked.")
 
     def page(self, parameters, matches):
-        after, limit = int(parameters.get("after", 0)), int(parameters.get("limit", 100))
+        after, limit = int(parameters.get("after", "0").split("-")[0]), int(parameters.get("limit", 100))
         app = parameters.get("app")
         entries = [(position, self.pushes[id]) for position, id in self.feed if position > after]
         entries = [entry for entry in entries if matches(entry[1]) and app in (None, entry[1]["app"])][:limit]
-        cursor = str(entries[-1][0]) if entries else parameters.get("after")
+        cursor = f"{entries[-1][0]}-9f2c41aa" if entries else parameters.get("after")
         return entries, cursor
 
     def overview(self):

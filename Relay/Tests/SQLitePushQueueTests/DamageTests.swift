@@ -52,6 +52,7 @@ import Testing
             { _ = try await queue.queuedRoutes() },
             { _ = try await queue.value(forKey: "webhook") },
             { try await queue.setValue([2], forKey: "webhook") },
+            { try await queue.checkStorage() },
             { _ = try await queue.prune(Retention(outcomes: .zero), limit: 100) },
         ]
         var errors: [QueueError] = []
@@ -89,6 +90,32 @@ import Testing
         }
         // Some pages are free or hold only payload.
         #expect(found > pages / 2)
+    }
+
+    @Test("A queue that has found damage is not ready, and its process must end")
+    func endsAfterDamage() async throws {
+        let original = try await self.makeFile()
+        let content = try Data(contentsOf: URL(fileURLWithPath: original.file))
+        var found = 0
+        for page in 1..<content.count / 4_096 {
+            let fixture = try SQLiteFixture()
+            var damaged = content
+            for offset in page * 4_096..<page * 4_096 + 200 {
+                damaged[offset] = UInt8(truncatingIfNeeded: offset &* 31)
+            }
+            try damaged.write(to: URL(fileURLWithPath: fixture.file))
+            guard let queue = try? await fixture.openQueue() else { continue }
+            let errors = try await self.useAll(queue, fixture)
+            if errors.contains(where: { $0.code == .unusable }) {
+                found += 1
+                let error = await failure { try await queue.checkStorage() }
+                #expect(error?.code == .unusable)
+                let reason = await queue.waitForFailure()
+                #expect(reason?.message.contains("restore a backup") == true)
+            }
+            await queue.close()
+        }
+        #expect(found > 3)
     }
 
     @Test("A truncated file is not opened, and nothing is overwritten")

@@ -40,6 +40,34 @@ import Testing
         await again.close()
     }
 
+    @Test("A file whose lock file was deleted is still not opened a second time")
+    func lockFileDeleted() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue()
+        try FileManager.default.removeItem(atPath: fixture.file + ".lock")
+        let error = await failure { try await fixture.openQueue() }
+        #expect(error?.code == .inUse)
+        await queue.close()
+        try await fixture.openQueue().close()
+    }
+
+    @Test("A file that is in use is not opened by another name of it, and one with two names is never opened")
+    func hardLink() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue()
+        let link = fixture.directory.appending(path: "link.sqlite").path
+        try FileManager.default.linkItem(atPath: fixture.file, toPath: link)
+        let error = await failure { try await SQLitePushQueue.open(file: link, logger: .quiet) }
+        #expect(error?.code == .inUse)
+        await queue.close()
+        for file in [fixture.file, link] {
+            let error = await failure { try await SQLitePushQueue.open(file: file, logger: .quiet) }
+            #expect(error?.code == .unusable && error?.message.contains("2 names") == true)
+        }
+        try FileManager.default.removeItem(atPath: link)
+        try await fixture.openQueue().close()
+    }
+
     @Test("A file that another process holds is not opened")
     func otherProcess() async throws {
         let fixture = try SQLiteFixture()

@@ -18,8 +18,10 @@ extension APIDescription {
             "schema":{"type":"string","minLength":1}},
           "requestID":{"name":"id","in":"path","required":true,"description":"The id of a request that was given up.",
             "schema":{"type":"string","minLength":1}},
-          "after":{"name":"after","in":"query","description":"The cursor of the previous page.",
-            "schema":{"type":"integer","minimum":0,"maximum":9223372036854775807}},
+          "after":{"name":"after","in":"query","description":"The cursor of the previous page, or a position.",
+            "schema":{"type":"string","pattern":"^[0-9]{1,18}(-[0-9a-f]{1,8})?$"}},
+          "skipMissing":{"name":"skipMissing","in":"query","schema":{"type":"boolean","default":false},
+            "description":"Whether to continue if outcomes after the cursor are missing, instead of 410."},
           "afterID":{"name":"after","in":"query","description":"The member next of the previous page.",
             "schema":{"$ref":"#/components/schemas/ID"}},
           "limit":{"name":"limit","in":"query","description":"The most elements of the page.",
@@ -43,8 +45,13 @@ extension APIDescription {
         (408, "The body did not arrive in time: timeout. The connection is closed.", ""),
         (
             409,
-            "conflict (another push has this idempotency key or id, or another relay has this duty), written (it is being "
+            "conflict (another push has this idempotency key or id), written (it is being "
                 + "sent) or settled.", ""
+        ),
+        (
+            410,
+            "Outcomes after the cursor were deleted, or the queue was restored from a backup: outcomesMissing. The member "
+                + "missing names their positions, and the cursor to continue with.", ""
         ),
         (412, "Others have changed the settings since you read them: preconditionFailed. Nothing was stored.", ""),
         (413, "bodyTooLarge or tooManyPushes. Nothing was stored.", ""),

@@ -43,7 +43,10 @@ extension APIDescription {
         "Error":{"type":"object","additionalProperties":false,"required":["error"],"properties":{
           "error":{"type":"object","additionalProperties":false,"required":["code","message"],"properties":{
             "code":{"$ref":"#/components/schemas/ErrorCode"},"message":{"type":"string"},
-            "line":{"type":"integer","minimum":1},"field":{"type":"string"}}}},
+            "line":{"type":"integer","minimum":1},"field":{"type":"string"},
+            "missing":{"type":"object","required":["first","last","cursor"],
+              "description":"The positions of the outcomes that are missing, and the cursor to continue with.",
+              "properties":{"first":{"type":"integer"},"last":{"type":"integer"},"cursor":{"type":"string"}}}}}},
           "examples":[{"error":{"code":"invalidPush","message":"expected a JSON object","line":3,"field":"payload"}}]},
         "ErrorCode":{"type":"string","description":"Later versions may add codes.","examples":["\#(Self.codes)"]},
         "Enqueued":{"type":"object","required":["queued","duplicates","pushes","errors"],"properties":{

@@ -99,9 +99,9 @@ enum APIDescription {
             id: "listOutcomes",
             tag: "feeds",
             summary: "Settled pushes in the order in which they were settled. Pass the cursor as after to read on.",
-            parameters: ["after", "limit", "app"],
+            parameters: ["after", "limit", "app", "skipMissing"],
             success: Self.json("Outcomes", "A page."),
-            errors: Self.common
+            errors: Self.common + [410]
         ),
         Operation(
             method: "get",
@@ -110,9 +110,9 @@ enum APIDescription {
             tag: "feeds",
             summary:
                 "Device tokens that APNs declared invalid. Delete those that were not registered again since then.",
-            parameters: ["after", "limit", "app"],
+            parameters: ["after", "limit", "app", "skipMissing"],
             success: Self.json("DeadTokens", "A page."),
-            errors: Self.common
+            errors: Self.common + [410]
         ),
     ]
 
@@ -215,7 +215,7 @@ enum APIDescription {
             summary: "Sends a request to a webhook that was given up again.",
             parameters: ["webhook", "requestID"],
             success: Self.json("WebhookDecision", "The request is sent again."),
-            errors: Self.common + [404, 409]
+            errors: Self.common + [404]
         ),
         Operation(
             method: "delete",
@@ -225,7 +225,7 @@ enum APIDescription {
             summary: "Forgets a request to a webhook that was given up.",
             parameters: ["webhook", "requestID"],
             success: Self.json("WebhookDecision", "The request is forgotten."),
-            errors: Self.common + [404, 409]
+            errors: Self.common + [404]
         ),
     ]
 
@@ -237,7 +237,7 @@ enum APIDescription {
             tag: "probes",
             summary: "Whether the process runs.",
             success: Self.plain("Always."),
-            errors: [403, 500],
+            errors: [400, 403, 500],
             needsToken: false
         ),
         Operation(
@@ -246,8 +246,9 @@ enum APIDescription {
             id: "ready",
             tag: "probes",
             summary: "Whether the relay accepts pushes.",
-            success: Self.plain("It does.") + "," + Self.plain("It does not; the text is the reason.", status: 503),
-            errors: [403, 500],
+            success: Self.plain("It does.") + ","
+                + Self.plain("It does not. The log and the overview have the reason.", status: 503),
+            errors: [400, 403, 500],
             needsToken: false
         ),
         Operation(
@@ -257,7 +258,7 @@ enum APIDescription {
             tag: "probes",
             summary: "Metrics in Prometheus' text format.",
             success: Self.plain("The metrics."),
-            errors: [403, 500],
+            errors: [400, 403, 500],
             needsToken: false
         ),
         Operation(
@@ -268,7 +269,7 @@ enum APIDescription {
             summary: "This document.",
             success:
                 #""200":{"description":"The document.","content":{"application/json":{"schema":{"type":"object"}}}}"#,
-            errors: [403, 500],
+            errors: [400, 403, 500],
             needsToken: false
         ),
     ]

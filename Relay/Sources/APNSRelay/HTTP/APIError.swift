@@ -7,7 +7,7 @@ struct APIError: Error, Hashable {
     enum Code: String, Sendable, CaseIterable {
         case badJSON, badQuery, badRequest, invalidPush, unauthorized, forbidden, notFound, methodNotAllowed, timeout
         case conflict, written, settled, bodyTooLarge, tooManyPushes, unsupportedMediaType, rateLimited
-        case invalidSettings, preconditionFailed, preconditionRequired
+        case outcomesMissing, invalidSettings, preconditionFailed, preconditionRequired
         case queueFull, unavailable, undecided, shuttingDown, internalError
     }
 
@@ -21,6 +21,8 @@ struct APIError: Error, Hashable {
     var field: String?
     /// The seconds after which the request may succeed.
     var retryAfter: Int?
+    /// What a reader of a feed has missed.
+    var gap: FeedGap?
 
     init(
         _ status: HTTPResponse.Status,
@@ -53,6 +55,29 @@ struct APIError: Error, Hashable {
     /// Settings that cannot be used.
     init(_ fault: FleetSettings.Fault) {
         self.init(.badRequest, .invalidSettings, fault.message, field: fault.member)
+    }
+
+    /// A cursor after which outcomes are missing.
+    init(_ gap: FeedGap) {
+        let range = "\(gap.first) to \(gap.last)"
+        let next = "Continue with after=\(gap.resume.text)."
+        switch gap.reason {
+        case .deleted:
+            self.init(
+                .gone,
+                .outcomesMissing,
+                "The outcomes \(range) were deleted before they were read, because they are older than "
+                    + "retention.outcomes. \(next)"
+            )
+        case .restored:
+            self.init(
+                .gone,
+                .outcomesMissing,
+                "The queue was restored from a backup or replaced: it does not have the outcomes \(range) that were "
+                    + "read, and later outcomes get the same positions. \(next)"
+            )
+        }
+        self.gap = gap
     }
 
     /// A call of the queue that failed. The queue's own message may name files, so only the log has it.
@@ -100,7 +125,13 @@ struct APIError: Error, Hashable {
         if self.status == .unauthorized { headers[.wwwAuthenticate] = "Bearer" }
         return .json(
             ErrorJSON(
-                error: .init(code: self.code.rawValue, message: self.message, line: self.line, field: self.field)
+                error: .init(
+                    code: self.code.rawValue,
+                    message: self.message,
+                    line: self.line,
+                    field: self.field,
+                    missing: self.gap.map { .init(first: $0.first, last: $0.last, cursor: $0.resume.text) }
+                )
             ),
             status: self.status,
             headers: headers
@@ -115,6 +146,15 @@ struct ErrorJSON: Encodable {
         var message: String
         var line: Int?
         var field: String?
+        var missing: Missing?
+    }
+
+    struct Missing: Encodable {
+        /// The first and the last position that is missing.
+        var first: Int64
+        var last: Int64
+        /// Where to continue.
+        var cursor: String
     }
 
     var error: Content

@@ -2,7 +2,8 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Enforces the time limits of a connection of the API, as ``ConnectionMachine`` decides.
+/// Enforces the time limits of a connection of the API, as ``ConnectionMachine`` decides, and the limits of all
+/// connections (``OpenConnections``).
 ///
 /// Belongs between the HTTP codec and the handler that passes requests on.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
@@ -11,13 +12,15 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
+    private let connections: OpenConnections
     private var machine: ConnectionMachine
     private var timer: Scheduled<Void>?
     private var timerDeadline = NIODeadline.distantFuture
     /// Whether the response that is being written ends the connection.
     private var ends = false
 
-    init(_ limits: ConnectionMachine.Limits) {
+    init(_ limits: ConnectionMachine.Limits, _ connections: OpenConnections) {
+        self.connections = connections
         self.machine = ConnectionMachine(limits, now: .now())
     }
 
@@ -25,8 +28,14 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) { self.timer?.cancel() }
 
+    func channelActive(context: ChannelHandlerContext) {
+        if !self.connections.open(context.channel) { context.close(promise: nil) }
+        context.fireChannelActive()
+    }
+
     func channelInactive(context: ChannelHandlerContext) {
         self.timer?.cancel()
+        self.connections.close(context.channel)
         context.fireChannelInactive()
     }
 
@@ -48,6 +57,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is MakeRoom {
+            if self.machine.isIdle { context.close(promise: nil) }
+            return
+        }
         if event is ChannelShouldQuiesceEvent, self.machine.shutDown(.now()) {
             context.fireErrorCaught(RequestFault.shuttingDown)
             self.schedule(context)

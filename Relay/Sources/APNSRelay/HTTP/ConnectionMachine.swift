@@ -53,6 +53,9 @@ struct ConnectionMachine {
     /// Whether the connection only waits for the caller to close it. What arrives is discarded.
     var isLingering: Bool { self.lingersSince != nil }
 
+    /// Whether no request is arriving or in progress. Bytes of an incomplete head do not count.
+    var isIdle: Bool { self.unanswered == 0 }
+
     /// When to call ``timerFired(_:)``; nil if nothing limits the time now.
     var deadline: NIODeadline? {
         if let since = self.lingersSince { return since + self.limits.linger }

@@ -26,8 +26,9 @@ struct FeedRoutes: Sendable {
     }
 
     private func page(_ request: APIRequest, _ kind: FeedKind) async throws(APIError) -> FeedPage {
-        let query = try request.query(["after", "limit", "app"])
-        let after = try query.integer("after", in: 0...Int64.max).map { FeedCursor(position: $0) }
+        let query = try request.query(["after", "limit", "app", "skipMissing"])
+        let after = try query.text("after").map { text throws(APIError) in try Self.cursor(text) }
+        let skipsMissing = try query.bool("skipMissing")
         let limit = try query.limit()
         var apps = request.caller.apps
         if let app = query.text("app") {
@@ -36,9 +37,18 @@ struct FeedRoutes: Sendable {
             }
             apps = [app]
         }
-        return try await self.queue.calling { [apps] queue throws(QueueError) in
+        let page = try await self.queue.calling { [apps] queue throws(QueueError) in
             try await queue.outcomes(after: after, apps: apps, kind: kind, limit: limit)
         }
+        if let gap = page.gap, !skipsMissing { throw APIError(gap) }
+        return page
+    }
+
+    private static func cursor(_ text: String) throws(APIError) -> FeedCursor {
+        guard let cursor = FeedCursor(text) else {
+            throw APIQuery.error("after: expected the cursor of a page, or a position from 0 to \(Int64.max)")
+        }
+        return cursor
     }
 }
 

@@ -180,7 +180,6 @@ struct OperatorRoutes: Sendable {
     ) async throws(APIError) -> Response {
         _ = try request.query()
         let (name, id) = (request.pathPart("name"), request.pathPart("id"))
-        if let refusal = self.status.webhookRefusal() { throw APIError(.conflict, .conflict, refusal) }
         let isDone: Bool
         do {
             isDone = try await decide(name, id)

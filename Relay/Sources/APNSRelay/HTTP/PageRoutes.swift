@@ -26,7 +26,8 @@ struct PageRoutes: Sendable {
 
     private func ready() async -> Response {
         if Task.isShuttingDownGracefully { return .text("shutting down", status: .serviceUnavailable) }
-        guard let reason = await self.status.notReady() else { return .text("ready") }
-        return .text(reason, status: .serviceUnavailable)
+        guard await self.status.notReady() != nil else { return .text("ready") }
+        // The reason may name files, and everybody may ask.
+        return .text("not ready; the relay's log and /v1/overview say why", status: .serviceUnavailable)
     }
 }

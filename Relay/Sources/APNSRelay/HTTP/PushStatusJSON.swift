@@ -72,6 +72,20 @@ extension PushLane {
 }
 
 extension FeedCursor {
-    /// The form that requests and responses use.
-    var text: String { String(self.position) }
+    /// The form that requests and responses use: the position and the generation, for example `17-9f2c41aa`.
+    var text: String {
+        self.generation == 0 ? "\(self.position)" : "\(self.position)-\(String(self.generation, radix: 16))"
+    }
+
+    /// Reads ``text``; nil if it is not a cursor.
+    init?(_ text: String) {
+        let parts = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let first = parts.first, first.utf8.first != UInt8(ascii: "+"), let position = Int64(first) else {
+            return nil
+        }
+        self.init(position: position)
+        guard parts.count == 2 else { return }
+        guard parts[1].utf8.first != UInt8(ascii: "+"), let generation = UInt32(parts[1], radix: 16) else { return nil }
+        self.generation = generation
+    }
 }

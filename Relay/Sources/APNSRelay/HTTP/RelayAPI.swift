@@ -18,6 +18,7 @@ struct RelayAPI: Sendable {
     private let authentication: CallerAuthentication
     private let logger: Logger
     private let metrics: HTTPMetrics
+    private let connections: OpenConnections
     /// All routes. Exposed for tests.
     let routes: [APIRoute]
     /// The bytes of bodies that are being read. Exposed for tests.
@@ -48,6 +49,7 @@ struct RelayAPI: Sendable {
         self.authentication = CallerAuthentication(settings.callers)
         self.logger = logger
         self.metrics = HTTPMetrics(factory: factory)
+        self.connections = OpenConnections(settings.http, logger: logger)
         self.budget = BufferBudget(limit: settings.http.maxBufferedBytes)
         let pushes = PushRoutes(
             apps: Dictionary(settings.apps.map { ($0.name, $0) }) { first, _ in first },
@@ -122,6 +124,7 @@ struct RelayAPI: Sendable {
         if route.access != .open {
             if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
             caller = try self.authentication.caller(request.headers)
+            self.connections.prove(context.channel)
             if route.access == .operators, !caller.isOperator {
                 throw APIError(.forbidden, .forbidden, "The caller \(caller.name) is not an operator.")
             }
@@ -134,9 +137,10 @@ struct RelayAPI: Sendable {
             request: TimeAmount(self.settings.requestTimeout),
             idle: TimeAmount(self.settings.idleTimeout)
         )
+        let connections = self.connections
         let http = HTTPServerBuilder.http1(
             configuration: HTTP1Channel.Configuration(
-                additionalChannelHandlers: [ConnectionHandler(limits)],
+                additionalChannelHandlers: [ConnectionHandler(limits, connections)],
                 httpDecoderConfiguration: .init(
                     maxHeaderFieldSize: 16_384,
                     maxHeaderListSize: 32_768,

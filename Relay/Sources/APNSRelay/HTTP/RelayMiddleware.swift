@@ -20,6 +20,7 @@ struct RelayMiddleware: RouterMiddleware {
         let start = ContinuousClock.now
         var response: Response
         do {
+            try Self.checkHost(request)
             if self.isOpen { try OriginGuard.check(request) }
             response = try await next(request, context)
         } catch let error as HTTPParserError {
@@ -38,6 +39,16 @@ struct RelayMiddleware: RouterMiddleware {
             duration: start.duration(to: .now)
         )
         return response
+    }
+
+    /// Checks that the request has one header `Host` (RFC 9112 §3.2). A proxy in front of the relay may read another one
+    /// than the relay does.
+    private static func checkHost(_ request: Request) throws(APIError) {
+        // The first one is the request's authority.
+        let isRepeated = request.headers.contains { $0.name.canonicalName == "host" }
+        guard request.head.authority != nil, !isRepeated else {
+            throw APIError(.badRequest, .badRequest, "expected one header host")
+        }
     }
 
     /// The method and the template of the path. Both are from a fixed set, so that metrics stay few.

@@ -10,7 +10,7 @@ enum PageScriptFeed {
         const PAGE_SIZE = 50;
         const WINDOW = 200;
 
-        const position = (value) => (value === null || value === undefined ? 0 : Number(value));
+        const position = (value) => (value === null || value === undefined ? 0 : Number.parseInt(value, 10));
 
         export class Feed {
             #path;
@@ -88,7 +88,7 @@ enum PageScriptFeed {
             }
 
             async #read(after, limit, app) {
-                const response = await get(this.#path + query({ after: after > 0 ? after : null, limit, app }));
+                const response = await get(this.#path + query({ after: after > 0 ? after : null, limit, app, skipMissing: true }));
                 return { entries: response[this.#field], cursor: response.cursor };
             }
         }

@@ -212,6 +212,9 @@ extension HTTPSettings {
         settings.duration("http.requestTimeout", .seconds(1)...(.seconds(3_600)), into: &self.requestTimeout)
         settings.duration("http.idleTimeout", .seconds(1)...(.seconds(3_600)), into: &self.idleTimeout)
         settings.int("http.maxConnections", 1...100_000, into: &self.maxConnections)
+        var perAddress = 0
+        settings.int("http.maxConnectionsPerAddress", 1...100_000, into: &perAddress)
+        if perAddress > 0 { self.maxConnectionsPerAddress = perAddress }
     }
 }
 

@@ -112,8 +112,13 @@ public struct HTTPSettings: Sendable, Hashable {
     public var requestTimeout = Duration.seconds(60)
     /// How long a connection may be idle, between requests or within one. Default 15 s.
     public var idleTimeout = Duration.seconds(15)
-    /// The most connections. Default 1,000.
+    /// The most connections. While there are as many, those are closed that have sent no request with a caller's token
+    /// within a second. Default 1,000.
     public var maxConnections = 1_000
+    /// The most connections of one IPv4 address or IPv6 network (64 bits); nil for half of ``maxConnections``.
+    public var maxConnectionsPerAddress: Int?
+    /// How long a connection has for its first request while there are too many. Default 1 s; not a setting of operators.
+    package var grace = Duration.seconds(1)
 
     public init() {}
 }

@@ -66,7 +66,12 @@ extension StorageSettings {
             await queue.close()
             throw error
         }
-        return OpenedQueue(queue: queue, clock: clock, expired: queue.expiredAtOpen)
+        return OpenedQueue(
+            queue: queue,
+            clock: clock,
+            expired: queue.expiredAtOpen,
+            waitForFailure: queue.waitForFailure
+        )
     }
 
     /// Opens a queue in the file, whether there are brokers or not.

@@ -8,6 +8,11 @@ import PushQueue
 /// restart. The new position is stored with the next request's extent, or at the end of the feed, so a crash repeats at
 /// most one request.
 ///
+/// If the receiver refuses a request (4xx), the next one has half as many outcomes, until the refused outcome is alone.
+/// That one is parked, and the feed goes on. A status that may concern the receiver rather than the request, such as 404,
+/// is first retried like any other failure. After `maxRefused` refused outcomes without an acknowledgement between them,
+/// the receiver seems to refuse everything, and a refusal counts as any other failure.
+///
 /// A request that fails for too long is parked. If `maxParked` requests are already parked, it is retried with the
 /// longest delay until it is acknowledged or an operator drops a parked one, so that no outcome is skipped.
 struct WebhookMachine: Sendable {
@@ -23,6 +28,10 @@ struct WebhookMachine: Sendable {
         var maxRetryAfter = Duration.seconds(3_600)
         /// How long a failed request is retried before it is parked.
         var giveUpAfter = Duration.seconds(86_400)
+        /// The most refused outcomes that are parked without an acknowledgement between them.
+        var maxRefused = 10
+        /// How often a request is sent again, with delays, before a refusal that may concern the receiver counts.
+        var doubtfulAttempts = 3
         /// The most parked requests.
         var maxParked = 1_000
         /// The delay after an error of the storage.
@@ -35,8 +44,9 @@ struct WebhookMachine: Sendable {
     enum Action: Sendable, Hashable {
         /// Read the stored state, then call `didRestore`.
         case restore
-        /// Read the feed after a position, then call `didRead`.
-        case read(after: Int64?)
+        /// Read the feed after a position, at most as many outcomes as the limit says (nil: as the settings say), then
+        /// call `didRead`.
+        case read(after: Int64?, limit: Int?)
         /// Store the values in this order, then call `didStore`.
         case store([Write])
         /// Begin to send a request; the call of `didSend` may come later.
@@ -66,6 +76,8 @@ struct WebhookMachine: Sendable {
         case acknowledged
         /// With the error, and how long the receiver asks to wait.
         case failed(String, retryAfter: Duration?)
+        /// With the error. The receiver will not take the same request later either, unless that is in doubt.
+        case refused(String, isInDoubt: Bool)
         /// None of the outcomes is kept any more.
         case nothingLeft
         /// The outcomes could not be read.
@@ -99,7 +111,13 @@ struct WebhookMachine: Sendable {
     private(set) var nextAttempt: QueueTime?
     private(set) var parked: [ParkedWebhook] = []
 
-    private var isRestored = false
+    /// The most outcomes of the next request while a refused one is looked for; nil for as many as the settings say.
+    private var limit: Int?
+    /// The last outcome of the request that was refused first.
+    private var refusedEnd = Int64.min
+    /// The refused outcomes that were parked since the last acknowledgement.
+    private var refused = 0
+    private(set) var isRestored = false
     /// Why the stored state cannot be used.
     private var fault: String?
     private var pending: Pending?
@@ -156,7 +174,7 @@ struct WebhookMachine: Sendable {
             return .send(current)
         }
         if let idleUntil = self.idleUntil, now < idleUntil { return .wait(until: idleUntil) }
-        return .read(after: self.position)
+        return .read(after: self.position, limit: self.limit)
     }
 
     private func writes(of pending: Pending) -> [Write] {
@@ -288,25 +306,55 @@ struct WebhookMachine: Sendable {
         guard let current = self.current else { return }
         switch result {
         case .acknowledged, .nothingLeft:
+            if result == .acknowledged { self.refused = 0 }
+            if current.last >= self.refusedEnd { self.limit = nil }
             self.finishCurrent()
             self.isPositionDirty = true
+        case .refused(let error, let isInDoubt):
+            let isTried = !isInDoubt || self.limit != nil || self.failures >= self.retry.doubtfulAttempts
+            if self.refused >= self.retry.maxRefused || !isTried {
+                self.currentFailed(current, error, retryAfter: nil, now: now, random: random)
+            } else if current.count > 1 {
+                if self.limit == nil { self.refusedEnd = current.last }
+                self.limit = current.count / 2
+                self.current = nil
+                self.failures = 0
+                self.nextAttempt = nil
+                self.lastError = error
+            } else if self.parked.count < self.retry.maxParked {
+                self.refused += 1
+                self.limit = nil
+                self.pending = .park(ParkedWebhook(extent: current, since: now, error: error))
+            } else {
+                self.currentFailed(current, error, retryAfter: nil, now: now, random: random)
+            }
         case .storage(let error): self.storageFailed(error, now: now)
         case .failed(let error, let retryAfter):
-            self.failures += 1
-            self.lastError = error
-            let end = current.formed.advanced(by: self.retry.giveUpAfter)
-            if now >= end {
-                if self.parked.count < self.retry.maxParked {
-                    self.pending = .park(ParkedWebhook(extent: current, since: now, error: error))
-                    return
-                }
-                self.lastError =
-                    "\(error) (not given up, because \(self.parked.count) requests are parked: "
-                    + "retry or drop them)"
-            }
-            let next = now.advanced(by: self.delay(retryAfter: retryAfter, random: random))
-            self.nextAttempt = now < end ? min(next, end) : next
+            self.currentFailed(current, error, retryAfter: retryAfter, now: now, random: random)
         }
+    }
+
+    private mutating func currentFailed(
+        _ current: WebhookExtent,
+        _ error: String,
+        retryAfter: Duration?,
+        now: QueueTime,
+        random: Double
+    ) {
+        self.failures += 1
+        self.lastError = error
+        let end = current.formed.advanced(by: self.retry.giveUpAfter)
+        if now >= end {
+            if self.parked.count < self.retry.maxParked {
+                self.pending = .park(ParkedWebhook(extent: current, since: now, error: error))
+                return
+            }
+            self.lastError =
+                "\(error) (not given up, because \(self.parked.count) requests are parked: "
+                + "retry or drop them)"
+        }
+        let next = now.advanced(by: self.delay(retryAfter: retryAfter, random: random))
+        self.nextAttempt = now < end ? min(next, end) : next
     }
 
     private mutating func finishCurrent() {
@@ -321,8 +369,10 @@ struct WebhookMachine: Sendable {
     private mutating func didSendParked(_ id: String, _ result: Result) {
         guard let index = self.parked.firstIndex(where: { self.id(of: $0.extent) == id }) else { return }
         switch result {
-        case .acknowledged: self.pending = .unpark(id)
-        case .failed(let error, _): self.parked[index].error = error
+        case .acknowledged:
+            self.refused = 0
+            self.pending = .unpark(id)
+        case .failed(let error, _), .refused(let error, _): self.parked[index].error = error
         case .nothingLeft: self.parked[index].error = "its outcomes are not kept any more: drop the request"
         case .storage(let error): self.parked[index].error = error.message
         }

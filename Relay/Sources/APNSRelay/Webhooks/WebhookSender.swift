@@ -15,12 +15,16 @@ final class WebhookSender: Sendable {
         case sent(WebhookMachine.Result, WebhookExtent, WebhookRequest?)
         case retry(String, Reply)
         case drop(String, Reply)
+        /// Other relays may have stored decisions of operators.
+        case decisions
     }
 
     /// The loop's own state.
     private struct Loop {
         var machine: WebhookMachine
         var store: WebhookStore
+        /// The end of the last gap in the feed that was counted.
+        var countedGap = Int64.min
         /// What is being sent.
         var sending: WebhookExtent?
         /// The body of the current request.
@@ -102,6 +106,7 @@ final class WebhookSender: Sendable {
     func run() async {
         await withDiscardingTaskGroup { group in
             var loop = Loop(machine: self.machine, store: WebhookStore(self.queue, name: self.name))
+            group.addTask { await self.lookForDecisions() }
             await self.perform(&loop, in: &group)
             for await event in self.events {
                 await self.handle(event, &loop)
@@ -136,19 +141,45 @@ final class WebhookSender: Sendable {
         case .sent(let result, let extent, let request): self.didSend(result, extent, request, &loop)
         case .retry(let id, let reply): reply.resume(returning: .success(loop.machine.retryParked(id)))
         case .drop(let id, let reply):
-            guard let rest = loop.machine.parkedWithout(id) else {
-                reply.resume(returning: .success(false))
-                return
-            }
-            do {
-                try await self.write([.parked(rest)], &loop)
-                loop.machine.didDropParked(id)
-                self.publish(loop.machine)
-                reply.resume(returning: .success(true))
+            do throws(QueueError) {
+                reply.resume(returning: .success(try await self.drop(id, &loop)))
             } catch {
                 self.metrics.storageFailed(error)
                 reply.resume(returning: .failure(error))
             }
+        case .decisions: await self.perform(decisions: &loop)
+        }
+    }
+
+    private func drop(_ id: String, _ loop: inout Loop) async throws(QueueError) -> Bool {
+        guard let rest = loop.machine.parkedWithout(id) else { return false }
+        try await self.write([.parked(rest)], &loop)
+        loop.machine.didDropParked(id)
+        self.publish(loop.machine)
+        return true
+    }
+
+    /// Looks once, and then again and again if other relays may post decisions.
+    private func lookForDecisions() async {
+        repeat {
+            self.continuation.yield(.decisions)
+            try? await Task.sleep(for: self.retry.poll)
+        } while self.queue.isShared && !Task.isCancelled
+    }
+
+    private func perform(decisions loop: inout Loop) async {
+        // Before that, the machine does not know its parked requests.
+        guard loop.machine.isRestored else { return }
+        do throws(QueueError) {
+            for (id, decision) in try await WebhookStore.decisions(self.queue, name: self.name) {
+                switch decision {
+                case .retry: _ = loop.machine.retryParked(id)
+                case .drop: _ = try await self.drop(id, &loop)
+                }
+                try await WebhookStore.decide(nil, id, self.queue, name: self.name)
+            }
+        } catch {
+            self.metrics.storageFailed(error)
         }
     }
 
@@ -157,7 +188,7 @@ final class WebhookSender: Sendable {
         while !Task.isCancelled {
             switch loop.machine.next(now: self.clock.lease) {
             case .restore: await self.restore(&loop)
-            case .read(let position): await self.read(after: position, &loop)
+            case .read(let position, let limit): await self.read(after: position, limit: limit, &loop)
             case .store(let writes): await self.store(writes, &loop)
             case .send(let extent):
                 let request = loop.body.flatMap { $0.first == extent.first ? $0.request : nil }
@@ -208,15 +239,16 @@ final class WebhookSender: Sendable {
         }
     }
 
-    private func read(after position: Int64?, _ loop: inout Loop) async {
+    private func read(after position: Int64?, limit: Int?, _ loop: inout Loop) async {
         loop.body = nil
         do {
             let page = try await self.queue.outcomes(
                 after: position.map { FeedCursor(position: $0) },
                 apps: self.settings.apps,
                 kind: self.settings.onlyInvalidTokens ? .invalidTokens : .outcomes,
-                limit: min(max(self.settings.batch, 1), 1_000)
+                limit: min(max(limit ?? self.settings.batch, 1), 1_000)
             )
+            self.count(page.gap, &loop)
             var summary = WebhookMachine.Page(count: page.entries.count, end: page.cursor?.position)
             if let first = page.entries.first, let last = page.entries.last, first.cursor <= last.cursor {
                 summary.outcomes = first.cursor.position...last.cursor.position
@@ -229,6 +261,19 @@ final class WebhookSender: Sendable {
         }
     }
 
+    /// Counts what the webhook has missed, once.
+    private func count(_ gap: FeedGap?, _ loop: inout Loop) {
+        guard let gap, gap.reason == .deleted, gap.last > loop.countedGap else { return }
+        let first = max(gap.first, loop.countedGap &+ 1)
+        loop.countedGap = gap.last
+        let lost = Int(clamping: gap.last &- first &+ 1)
+        self.metrics.webhookLost(self.name, lost)
+        self.logger.error(
+            "Outcomes were deleted before they were posted to the webhook. Some may be of other apps",
+            metadata: ["outcomes": "\(lost)", "first": "\(first)", "last": "\(gap.last)"]
+        )
+    }
+
     private func store(_ writes: [WebhookMachine.Write], _ loop: inout Loop) async {
         do {
             try await self.write(writes, &loop)
@@ -236,7 +281,7 @@ final class WebhookSender: Sendable {
             loop.machine.didStore()
             if loop.machine.parked.count > parked, let request = loop.machine.parked.last {
                 self.logger.error(
-                    "A request to the webhook failed for too long, and is parked",
+                    "A request to the webhook was refused or failed for too long, and is parked",
                     metadata: [
                         "id": "\(loop.machine.id(of: request.extent))", "outcomes": "\(request.extent.count)",
                         "error": "\(request.error)",
@@ -312,6 +357,10 @@ final class WebhookSender: Sendable {
         case .status(200..<300, _):
             self.metrics.webhookRequest(self.name, .acknowledged)
             return .acknowledged
+        case .status(let status, nil) where (400..<500).contains(status) && ![408, 425, 429].contains(status):
+            self.metrics.webhookRequest(self.name, .refused)
+            let isInDoubt = ![400, 409, 413, 415, 422].contains(status)
+            return .refused("the receiver responded with status \(status)", isInDoubt: isInDoubt)
         case .status(let status, let retryAfter):
             self.metrics.webhookRequest(self.name, .refused)
             return .failed("the receiver responded with status \(status)", retryAfter: retryAfter)

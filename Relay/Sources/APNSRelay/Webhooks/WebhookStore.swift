@@ -70,4 +70,39 @@ struct WebhookStore: Sendable {
         self.known[key] = bytes
         return true
     }
+
+    // MARK: Decisions of operators
+
+    /// What an operator wants of a parked request. The relay that posts to the webhook finds it in the queue.
+    enum Decision: String, Sendable {
+        case retry, drop
+    }
+
+    /// Stores or removes a decision.
+    ///
+    /// - Parameters:
+    ///   - decision: the decision; nil to remove it.
+    ///   - id: the id of the parked request.
+    ///   - queue: where to.
+    ///   - name: the webhook's name.
+    static func decide(
+        _ decision: Decision?,
+        _ id: String,
+        _ queue: any PushQueue,
+        name: String
+    ) async throws(QueueError) {
+        try await queue.setValue(decision.map { Array($0.rawValue.utf8) }, forKey: Self.decisionPrefix(name) + id)
+    }
+
+    /// The decisions that nobody has carried out yet, by the ids of the requests.
+    static func decisions(_ queue: any PushQueue, name: String) async throws(QueueError) -> [String: Decision] {
+        let prefix = Self.decisionPrefix(name)
+        var decisions: [String: Decision] = [:]
+        for (key, value) in try await queue.values(withPrefix: prefix) {
+            decisions[String(key.dropFirst(prefix.count))] = Decision(rawValue: String(decoding: value, as: UTF8.self))
+        }
+        return decisions
+    }
+
+    private static func decisionPrefix(_ name: String) -> String { "webhook-decision/\(name)/" }
 }

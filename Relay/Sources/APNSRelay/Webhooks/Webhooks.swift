@@ -76,8 +76,6 @@ final class Webhooks: Sendable {
 
     private var senders: [WebhookSender] { self.state.withLock { $0.senders } }
 
-    private func sender(_ name: String) -> WebhookSender? { self.senders.first { $0.name == name } }
-
     /// What each webhook is doing, in the order of the settings.
     func statuses() -> [WebhookStatus] { self.senders.map(\.status) }
 
@@ -106,14 +104,14 @@ final class Webhooks: Sendable {
     }
 
     /// Sends a parked request once more, as soon as the webhook's request in flight has ended. If the attempt fails,
-    /// the request stays parked with the new error. A restart of the relay forgets the retry.
+    /// the request stays parked with the new error. A restart of the relay that posts forgets the retry.
     ///
     /// - Parameters:
     ///   - webhook: the webhook's name.
     ///   - id: the request's id, as its status has it.
     /// - Returns: whether there is such a request.
     func retry(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
-        guard let sender = self.sender(webhook) else { return false }
+        guard let sender = self.runningSender(webhook) else { return try await self.decide(.retry, webhook, id) }
         return try await sender.retryParked(id)
     }
 
@@ -122,9 +120,28 @@ final class Webhooks: Sendable {
     /// - Parameters:
     ///   - webhook: the webhook's name.
     ///   - id: the request's id, as its status has it.
-    /// - Returns: whether there was such a request. If so, it is durably forgotten.
+    /// - Returns: whether there was such a request. If so, that it is to be forgotten is durable.
     func drop(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
-        guard let sender = self.sender(webhook) else { return false }
+        guard let sender = self.runningSender(webhook) else { return try await self.decide(.drop, webhook, id) }
         return try await sender.dropParked(id)
+    }
+
+    private func runningSender(_ name: String) -> WebhookSender? {
+        self.state.withLock { $0.isRunning ? $0.senders.first { $0.name == name } : nil }
+    }
+
+    /// Leaves a decision to the relay that posts to the webhook.
+    private func decide(
+        _ decision: WebhookStore.Decision,
+        _ name: String,
+        _ id: String
+    ) async throws(QueueError) -> Bool {
+        guard self.settings.contains(where: { $0.name == name }) else { return false }
+        var store = WebhookStore(self.queue, name: name)
+        let parked = try await store.read()?.parked ?? []
+        let machine = WebhookMachine(name: name)
+        guard parked.contains(where: { machine.id(of: $0.extent) == id }) else { return false }
+        try await WebhookStore.decide(decision, id, self.queue, name: name)
+        return true
     }
 }

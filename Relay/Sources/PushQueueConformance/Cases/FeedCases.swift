@@ -9,7 +9,10 @@ enum FeedCases {
                 try expect(page.entries.isEmpty && page.cursor == nil, "the feed is not empty")
                 let cursor = FeedCursor(position: 17)
                 page = try await test.queue.outcomes(after: cursor, apps: nil, kind: kind, limit: 10)
-                try expect(page.entries.isEmpty && page.cursor == cursor, "the cursor was not kept")
+                try expect(
+                    page.entries.isEmpty && page.cursor == page.gap.map(\.resume) ?? cursor,
+                    "the cursor was not kept"
+                )
             }
         },
         ConformanceCase("Outcomes are listed once, in the order in which they were settled") { test in
@@ -105,6 +108,31 @@ enum FeedCases {
             // The cursors are those of the other feed.
             let cursor = try unwrap(entries.first, "entry").cursor
             try expectEqual(try await test.feed(after: cursor).count, 8, "outcomes after the first invalid token")
+        },
+        ConformanceCase("A cursor before deleted outcomes has a gap, and the page begins after it") { test in
+            var cursors: [FeedCursor] = []
+            for _ in 0..<4 {
+                try await test.complete(try test.push())
+                cursors.append(try unwrap(try await test.feed().last, "entry").cursor)
+                await test.advance(10)
+            }
+            let retention = Retention(outcomes: test.fixture.tick * 15)
+            _ = try await test.queue.prune(retention, limit: 100)
+            for kind in [FeedKind.outcomes, .invalidTokens] {
+                let page = try await test.queue.outcomes(after: cursors[0], apps: nil, kind: kind, limit: 10)
+                let gap = try unwrap(page.gap, "gap")
+                try expectEqual(gap.reason, .deleted, "reason")
+                try expect(gap.first > cursors[0].position && gap.last < cursors[3].position, "other positions")
+                try expectEqual(gap.resume.position, gap.last, "where to continue")
+                if kind == .outcomes { try expectEqual(page.entries.last?.cursor, cursors[3], "last entry") }
+                let rest = try await test.queue.outcomes(after: gap.resume, apps: nil, kind: kind, limit: 10)
+                try expect(rest.gap == nil, "a second gap")
+                try expectEqual(rest.entries.map(\.cursor), page.entries.map(\.cursor), "the rest of the feed")
+            }
+            for cursor in [nil, cursors[3]] {
+                let page = try await test.queue.outcomes(after: cursor, apps: nil, kind: .outcomes, limit: 10)
+                try expect(page.gap == nil, "a gap where nothing is missing")
+            }
         },
         ConformanceCase("A limit of zero or less lists nothing and keeps the cursor") { test in
             try await test.complete(try test.push())

@@ -86,6 +86,14 @@ enum StateCases {
             try await test.crash()
             try expectEqual(try await test.queue.exchangeValue([6], forKey: "b", expecting: [5]), true, "later process")
         },
+        ConformanceCase("A queue that can be used passes the check of its storage, which changes nothing") { test in
+            let push = try test.push()
+            try await test.store(push)
+            let counts = try await test.queue.counts()
+            for _ in 0..<2 { try await test.queue.checkStorage() }
+            try expectEqual(try await test.queue.counts(), counts, "counts")
+            try await test.expectState(push, .queued)
+        },
         ConformanceCase("A closed queue throws closed for every call") { test in
             let push = try test.push()
             try await test.store(push)
@@ -102,6 +110,7 @@ enum StateCases {
             try await expectError(.closed) { try await queue.park([settlement]) }
             try await expectError(.closed) { try await queue.expireLeases() }
             try await expectError(.closed) { try await queue.settleOverdue(limit: 1) }
+            try await expectError(.closed) { try await queue.checkStorage() }
             try await expectError(.closed) { try await queue.status(of: push.id) }
             try await expectError(.closed) { try await queue.cancel(push.id) }
             try await expectError(.closed) {

@@ -146,6 +146,42 @@ struct FleetWebhooksTests {
         }
     }
 
+    @Test("A relay that does not post takes decisions about parked requests", arguments: [true, false])
+    func decisions(retries: Bool) async throws {
+        try await FleetFixture.run { fixture in
+            try await WebhookReceiver.run { receiver in
+                receiver.respond { _, delivery in .status(delivery.cursors.contains(3) ? 422 : 200) }
+                let (a, b) = (fixture.relay("a"), fixture.relay("b"))
+                let (first, second) = (Self.webhooks(receiver, a.queue), Self.webhooks(receiver, b.queue))
+                let tasks = [try await Self.start(a, first), try await Self.start(b, second)]
+                await fixture.pass(10, a, b)
+                try await Self.settle(10, fixture)
+                let isParked = try await eventually { first.statuses().first?.parked.map(\.id) == ["crm-3"] }
+                #expect(isParked && !second.isRunning)
+                receiver.respond { _, _ in .status(200) }
+                let unknown = try await second.retry("crm", "crm-4")
+                #expect(!unknown)
+                let isTaken = try await retries ? second.retry("crm", "crm-3") : second.drop("crm", "crm-3")
+                #expect(isTaken)
+                let isDone = try await eventually { first.statuses().first?.parked.isEmpty == true }
+                #expect(isDone)
+                #expect(receiver.deliveries.contains { $0.cursors == [3] && $0.id == "crm-3" })
+                let taken = receiver.deliveries.filter { $0.cursors == [3] }.count
+                #expect(taken == (retries ? 2 : 1))
+                var decisions = try await fixture.base.values(withPrefix: "webhook-decision/")
+                for _ in 0..<4_000 where !decisions.isEmpty {
+                    try await Task.sleep(for: .milliseconds(5))
+                    decisions = try await fixture.base.values(withPrefix: "webhook-decision/")
+                }
+                #expect(decisions.isEmpty)
+                for task in tasks {
+                    task.cancel()
+                    await task.value
+                }
+            }
+        }
+    }
+
     private static func isStored(_ fixture: FleetFixture, _ position: String) async throws -> Bool {
         for _ in 0..<4_000 {
             let value = try await fixture.base.value(forKey: "webhook/crm")

@@ -1,6 +1,7 @@
 import APNSModel
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 import PushQueue
 import Synchronization
 import PushQueueConformance
@@ -137,6 +138,27 @@ struct ConnectionTests {
         }
     }
 
+    @Test(
+        "A request without the header host, or with two, gets 400",
+        arguments: ["", "Host: localhost\r\nHost: localhost\r\n", "Host: localhost\r\nhost: example.com\r\n"],
+        [true, false]
+    )
+    func host(_ headers: String, hasCallers: Bool) async throws {
+        let settings = RelayServer.settings { if !hasCallers { $0.callers = [] } }
+        try await RelayServer.run(settings) { server in
+            for path in ["/live", "/v1/outcomes", "/nothing"] {
+                let received = try await RawConnection.open(server) { connection in
+                    try await connection.write(
+                        "GET \(path) HTTP/1.1\r\n\(headers)Authorization: Bearer shop-token\r\nConnection: close\r\n\r\n"
+                    )
+                    return await connection.readToEnd()
+                }
+                #expect(received.hasPrefix("HTTP/1.1 400"), "\(path)")
+                #expect(received.contains(#""code":"badRequest""#), "\(path)")
+            }
+        }
+    }
+
     @Test("Requests on one connection get their responses in order")
     func pipelining() async throws {
         try await RelayServer.run { server in
@@ -169,23 +191,66 @@ struct ConnectionTests {
         }
     }
 
-    @Test("Connections above the limit wait until another one ends")
-    func maxConnections() async throws {
-        let settings = Self.settings { $0.maxConnections = 1 }
+    @Test("Connections without a token make room at a limit", arguments: [false, true])
+    func idleConnections(perAddress: Bool) async throws {
+        // The test ends before the idle connections do by themselves.
+        let settings = Self.settings {
+            $0.idleTimeout = .seconds(600)
+            $0.maxConnections = perAddress ? 1_000 : 20
+            $0.maxConnectionsPerAddress = perAddress ? 20 : 1_000
+            $0.grace = .milliseconds(500)
+        }
         try await RelayServer.run(settings) { server in
-            let request = "GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            let request = "GET /v1/outcomes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer shop-token\r\n\r\n"
+            try await RawConnection.open(server) { first in
+                try await first.write(request)
+                _ = try await first.read(until: "[]}")
+                var idle: [any Channel] = []
+                for _ in 0..<40 {
+                    idle.append(
+                        try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                            .connect(host: "127.0.0.1", port: server.port).get()
+                    )
+                }
+                // Above the limit of its address, a new connection is closed until there is room.
+                var status: Int?
+                for _ in 0..<4_000 where status == nil {
+                    status = try? await server.send(.GET, "/v1/outcomes").status
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+                #expect(status == 200)
+                let isClosed = try await eventually { idle.prefix(19).allSatisfy { !$0.isActive } }
+                #expect(isClosed, "\(idle.map { $0.isActive ? "open" : "closed" })")
+                // The connection with a token is still there.
+                try await first.write(request)
+                let again = try await first.read(until: "[]}")
+                #expect(again.hasPrefix("HTTP/1.1 200"))
+                for channel in idle { channel.close(promise: nil) }
+            }
+        }
+    }
+
+    @Test("Connections above the limit wait if all others have sent a token")
+    func maxConnections() async throws {
+        let settings = Self.settings {
+            $0.maxConnections = 1
+            $0.maxConnectionsPerAddress = 2
+            $0.grace = .seconds(600)
+        }
+        try await RelayServer.run(settings) { server in
+            let request = "GET /v1/outcomes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer shop-token\r\n\r\n"
             let finished = Flag()
             let (sent, sentContinuation) = AsyncStream.makeStream(of: Void.self)
             try await RawConnection.open(server) { first in
                 try await first.write(request)
-                _ = try await first.read(until: "live")
+                _ = try await first.read(until: "[]}")
                 try await withThrowingTaskGroup(of: Void.self) { tasks in
                     tasks.addTask {
                         try await RawConnection.open(server) { second in
                             try await second.write(request)
                             sentContinuation.yield()
-                            let received = try await second.read(until: "live")
-                            #expect(received.hasSuffix("live"))
+                            let received = try await second.read(until: "[]}")
+                            #expect(received.hasSuffix("[]}"))
                             finished.value.withLock { $0 = true }
                         }
                     }
@@ -193,8 +258,8 @@ struct ConnectionTests {
                     // Time enough for the second request, if it were not held back.
                     for _ in 0..<100 {
                         try await first.write(request)
-                        let received = try await first.read(until: "\r\n\r\nlive")
-                        #expect(received.hasSuffix("live"))
+                        let received = try await first.read(until: "[]}")
+                        #expect(received.hasSuffix("[]}"))
                     }
                     let isFinished = finished.value.withLock { $0 }
                     #expect(!isFinished)

@@ -26,13 +26,15 @@ struct PageRouteTests {
         }
     }
 
-    @Test("The relay says why it is not ready")
+    @Test("A relay that is not ready says so to everybody, and the reason to operators only")
     func notReady() async throws {
         try await RelayServer.run { server in
-            server.status.state.withLock { $0.notReady = "the disk is full" }
+            server.status.state.withLock { $0.notReady = "/var/lib/apns-relay/queue.sqlite: the disk is full" }
             let ready = try await server.send(.GET, "/ready", token: nil)
             #expect(ready.status == 503)
-            #expect(ready.text == "the disk is full")
+            #expect(ready.text == "not ready; the relay's log and /v1/overview say why")
+            let overview = try await server.send(.GET, "/v1/overview", token: "ops-token")
+            #expect(overview.json["reason"] as? String == "/var/lib/apns-relay/queue.sqlite: the disk is full")
             let live = try await server.send(.GET, "/live", token: nil)
             #expect(live.status == 200)
         }

@@ -11,7 +11,6 @@ final class StubStatus: RelayStatus {
         var webhooks: [WebhookStatus] = []
         var notReady: String?
         var signalled: Set<Route> = []
-        var webhookRefusal: String?
         var members: [FleetMember] = []
         var settings: [[UInt8]] = []
         var storageErrors: [QueueError] = []
@@ -26,7 +25,6 @@ final class StubStatus: RelayStatus {
     func notReady() async -> String? { self.state.withLock { $0.notReady } }
     func signal(_ routes: Set<Route>) { self.state.withLock { $0.signalled.formUnion(routes) } }
 
-    func webhookRefusal() -> String? { self.state.withLock { $0.webhookRefusal } }
     func oldestUnpublished() -> QueueTime? { nil }
     func members() -> [FleetMember] { self.state.withLock { $0.members } }
 

@@ -75,6 +75,10 @@ final class FeedQueue: PushQueue {
         return self.disk.content.withLock { $0.values[key] }
     }
 
+    func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] {
+        self.disk.content.withLock { content in content.values.filter { $0.key.hasPrefix(prefix) } }
+    }
+
     func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError) {
         try self.spend()
         self.disk.content.withLock { $0.values[key] = value }
@@ -94,7 +98,6 @@ final class FeedQueue: PushQueue {
     // MARK: What webhooks do not use
 
     var isShared: Bool { false }
-    func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] { throw Self.dead }
 
     func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] { throw Self.dead }
     func claim(
@@ -114,6 +117,7 @@ final class FeedQueue: PushQueue {
     func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] { throw Self.dead }
     func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] { throw Self.dead }
     func counts() async throws(QueueError) -> QueueCounts { throw Self.dead }
+    func checkStorage() async throws(QueueError) { throw Self.dead }
     func queuedRoutes() async throws(QueueError) -> [QueuedRoute] { throw Self.dead }
     func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int { throw Self.dead }
     func close() async {}

@@ -46,7 +46,7 @@ struct WebhookMachineTests {
     @Test("A request's extent is stored before the request is sent")
     func storesFirst() {
         var machine = Self.machine()
-        #expect(Self.next(&machine, Self.start) == .read(after: nil))
+        #expect(Self.next(&machine, Self.start) == .read(after: nil, limit: nil))
         machine.didRead(Self.page(5...7), now: Self.start)
         guard case .store(let writes) = machine.next(now: Self.start), case .position(let stored)? = writes.first else {
             Issue.record("it does not store")
@@ -65,13 +65,13 @@ struct WebhookMachineTests {
     func storesPosition() {
         var machine = Self.sending()
         machine.didSend(.acknowledged, now: Self.start, random: 0)
-        #expect(Self.next(&machine, Self.start) == .read(after: 7))
+        #expect(Self.next(&machine, Self.start) == .read(after: 7, limit: nil))
         machine.didRead(WebhookMachine.Page(count: 0, end: 7), now: Self.start)
         #expect(Self.next(&machine, Self.start) == .store([.position(WebhookPosition(position: 7, extent: nil))]))
         machine.didStore()
         #expect(Self.next(&machine, Self.start) == .wait(until: Self.after(.seconds(10))))
         machine.signal()
-        #expect(Self.next(&machine, Self.start) == .read(after: 7))
+        #expect(Self.next(&machine, Self.start) == .read(after: 7, limit: nil))
     }
 
     @Test("The delays are those of the contract, with up to a fifth more")
@@ -126,7 +126,101 @@ struct WebhookMachineTests {
         machine.didStore()
         #expect(machine.status(url: "").parked.map(\.id) == ["crm-5"])
         #expect(machine.failures == 0)
-        #expect(Self.next(&machine, Self.after(.seconds(3))) == .read(after: 7))
+        #expect(Self.next(&machine, Self.after(.seconds(3))) == .read(after: 7, limit: nil))
+    }
+
+    /// Runs the machine against a receiver that refuses some of 100 outcomes, until it waits.
+    private static func run(
+        _ machine: inout WebhookMachine,
+        refusing isRefused: (Int64) -> Bool
+    ) -> (acknowledged: [Int64], requests: Int, action: WebhookMachine.Action) {
+        var (acknowledged, requests): ([Int64], Int) = ([], 0)
+        while true {
+            let action = machine.next(now: Self.start)
+            switch action {
+            case .read(let after, let limit):
+                let first = (after ?? 0) + 1
+                let last = min(first + Int64(limit ?? 50) - 1, 100)
+                var page = WebhookMachine.Page(count: 0, end: after)
+                if first <= last { page = Self.page(first...last, count: Int(last - first) + 1) }
+                machine.didRead(page, now: Self.start)
+            case .store: machine.didStore()
+            case .send(let extent):
+                requests += 1
+                if (extent.first...extent.last).contains(where: isRefused) {
+                    machine.didSend(.refused("422", isInDoubt: false), now: Self.start, random: 0)
+                } else {
+                    acknowledged += Array(extent.first...extent.last)
+                    machine.didSend(.acknowledged, now: Self.start, random: 0)
+                }
+            case .restore: machine.didRestore(nil, parked: [], now: Self.start)
+            case .wait: return (acknowledged, requests, action)
+            }
+        }
+    }
+
+    @Test(
+        "Of a refused request, only the refused outcomes are parked, and all others are acknowledged in order",
+        arguments: [[1], [50], [51], [100], [7, 8], [1, 2, 3, 60, 99], Array(30...39)] as [[Int64]]
+    )
+    func splits(_ refused: [Int64]) {
+        var machine = Self.machine()
+        let run = Self.run(&machine) { refused.contains($0) }
+        #expect(run.acknowledged == (1...100).filter { !refused.contains($0) })
+        #expect(machine.parked.map(\.extent.first) == refused)
+        #expect(machine.parked.allSatisfy { $0.extent.count == 1 && $0.error == "422" })
+        #expect(run.requests < 3 + 16 * refused.count)
+        #expect(machine.failures == 0)
+    }
+
+    @Test("A receiver that refuses everything costs ten parked outcomes, and is then retried after delays")
+    func refusesEverything() {
+        var machine = Self.machine()
+        let run = Self.run(&machine) { _ in true }
+        #expect(machine.parked.map(\.extent.first) == Array(1...10))
+        #expect(run.action == .wait(until: Self.after(.seconds(1))))
+        #expect(machine.failures == 1)
+        // It works again.
+        _ = machine.next(now: Self.after(.seconds(1)))
+        machine.didSend(.acknowledged, now: Self.after(.seconds(1)), random: 0)
+        let rest = Self.run(&machine) { $0 == 90 }
+        #expect(rest.acknowledged == (61...100).filter { $0 != 90 })
+        #expect(machine.parked.count == 11)
+    }
+
+    @Test("A refusal that may concern the receiver is retried with delays before the request is halved")
+    func doubtfulRefusal() {
+        var machine = Self.sending()
+        var now = Self.start
+        for seconds in [1, 5, 30] {
+            machine.didSend(.refused("404", isInDoubt: true), now: now, random: 0)
+            let until = now.advanced(by: .seconds(seconds))
+            #expect(Self.next(&machine, now) == .wait(until: until))
+            now = until
+            _ = machine.next(now: now)
+        }
+        machine.didSend(.refused("404", isInDoubt: true), now: now, random: 0)
+        #expect(Self.next(&machine, now) == .read(after: nil, limit: 1))
+        machine.didRead(Self.page(5...5, count: 1), now: now)
+        _ = machine.next(now: now)
+        machine.didStore()
+        _ = machine.next(now: now)
+        machine.didSend(.refused("404", isInDoubt: true), now: now, random: 0)
+        _ = machine.next(now: now)
+        machine.didStore()
+        #expect(machine.parked.map(\.extent.first) == [5])
+        #expect(Self.next(&machine, now) == .read(after: 5, limit: nil))
+    }
+
+    @Test("With as many parked requests as allowed, a refused outcome is not skipped")
+    func refusedAndFull() {
+        var retry = WebhookMachine.Retry()
+        retry.maxParked = 1
+        var machine = Self.machine(retry)
+        let run = Self.run(&machine) { [3, 5].contains($0) }
+        #expect(run.acknowledged == [1, 2, 4])
+        #expect(machine.parked.map(\.extent.first) == [3])
+        #expect(machine.current?.first == 5 && machine.failures == 1)
     }
 
     @Test("With as many parked requests as allowed, the current one is retried until it is acknowledged")
@@ -150,7 +244,7 @@ struct WebhookMachineTests {
         }
         #expect(machine.lastError?.contains("retry or drop") == true)
         machine.didSend(.acknowledged, now: now, random: 0)
-        #expect(Self.next(&machine, now) == .read(after: 7))
+        #expect(Self.next(&machine, now) == .read(after: 7, limit: nil))
     }
 
     @Test("A request that was parked just before a crash is not sent again as the current one")
@@ -160,7 +254,7 @@ struct WebhookMachineTests {
         sending.didSend(.acknowledged, now: Self.start, random: 0)
         let parked = extent.map { [ParkedWebhook(extent: $0, since: Self.start, error: "500")] } ?? []
         var machine = Self.machine(position: WebhookPosition(position: nil, extent: extent), parked: parked)
-        #expect(Self.next(&machine, Self.start) == .read(after: 7))
+        #expect(Self.next(&machine, Self.start) == .read(after: 7, limit: nil))
     }
 
     @Test("A parked request is sent once for each retry, stays parked if that fails, and goes if it is acknowledged")
@@ -173,7 +267,7 @@ struct WebhookMachineTests {
         #expect(Self.next(&machine, Self.start) == extent.map { .send($0) })
         machine.didSend(.failed("502", retryAfter: nil), now: Self.start, random: 0)
         #expect(machine.parked.map(\.error) == ["502"])
-        #expect(Self.next(&machine, Self.start) == .read(after: 7))
+        #expect(Self.next(&machine, Self.start) == .read(after: 7, limit: nil))
         #expect(Self.retry(&machine, "crm-5"))
         _ = machine.next(now: Self.start)
         machine.didSend(.acknowledged, now: Self.start, random: 0)
@@ -204,7 +298,7 @@ struct WebhookMachineTests {
         machine.storageFailed(error, now: Self.start)
         #expect(Self.next(&machine, Self.start) == .wait(until: Self.after(.seconds(1))))
         #expect(machine.lastError == "the disk is full")
-        #expect(Self.next(&machine, Self.after(.seconds(1))) == .read(after: nil))
+        #expect(Self.next(&machine, Self.after(.seconds(1))) == .read(after: nil, limit: nil))
         machine.didRead(Self.page(5...7), now: Self.after(.seconds(1)))
         let store = machine.next(now: Self.after(.seconds(1)))
         machine.storageFailed(error, now: Self.after(.seconds(1)))
@@ -245,6 +339,6 @@ struct WebhookMachineTests {
             }
         }
         #expect(stores == 3)
-        #expect(Self.next(&machine, Self.start) == .read(after: 30_000))
+        #expect(Self.next(&machine, Self.start) == .read(after: 30_000, limit: nil))
     }
 }

@@ -47,6 +47,8 @@ private struct WebhookWorld {
 
     /// The extent of each request that was ever sent.
     private var extents: [String: WebhookExtent] = [:]
+    /// Requests that the receiver has refused: smaller ones may follow, with the same first outcome.
+    private var refused: Set<String> = []
     private var acknowledgedSinceCrash: Set<String> = []
     /// Requests that the receiver had acknowledged before the last crash, and got again afterwards.
     private var repeatedSinceCrash: Set<String> = []
@@ -95,9 +97,10 @@ private struct WebhookWorld {
         case .restore:
             if self.storageFails() { return }
             self.machine.didRestore(self.storedPosition, parked: self.storedParked, now: self.now)
-        case .read(let after):
+        case .read(let after, let limit):
             if self.storageFails() { return }
-            let rest = self.feed.filter { $0 > after ?? 0 }.prefix(Int.random(in: 1...5, using: &self.random))
+            let size = Int.random(in: 1...5, using: &self.random)
+            let rest = self.feed.filter { $0 > after ?? 0 }.prefix(min(size, limit ?? size))
             var page = WebhookMachine.Page(count: rest.count, end: rest.last ?? after)
             if let first = rest.first, let last = rest.last { page.outcomes = first...last }
             self.machine.didRead(page, now: self.now)
@@ -128,7 +131,8 @@ private struct WebhookWorld {
     private mutating func store(_ parked: [ParkedWebhook]) {
         for request in parked where self.parkedEver.insert(self.machine.id(of: request.extent)).inserted {
             let age = request.extent.formed.duration(to: self.now)
-            if age < self.retry.giveUpAfter { self.faults.append("parked after \(age)") }
+            let isRefused = request.extent.count == 1 && request.error == "422"
+            if age < self.retry.giveUpAfter, !isRefused { self.faults.append("parked after \(age)") }
         }
         if parked.count > self.retry.maxParked { self.faults.append("\(parked.count) are parked") }
         self.storedParked = parked
@@ -138,7 +142,8 @@ private struct WebhookWorld {
         let id = self.machine.id(of: extent)
         if self.inFlight != nil { self.faults.append("two requests at once") }
         if let earlier = self.extents[id],
-            (earlier.after, earlier.last, earlier.count) != (extent.after, extent.last, extent.count)
+            (earlier.after, earlier.last, earlier.count) != (extent.after, extent.last, extent.count),
+            !self.refused.contains(id)
         {
             self.faults.append("\(id) changed")
         }
@@ -163,6 +168,12 @@ private struct WebhookWorld {
         let id = self.machine.id(of: extent)
         if self.chance(40) {
             self.machine.didSend(.failed("500", retryAfter: nil), now: self.now, random: 0.5)
+            return
+        }
+        if !self.acknowledged.contains(id), self.chance(10) {
+            self.refused.insert(id)
+            let isInDoubt = self.chance(30)
+            self.machine.didSend(.refused("422", isInDoubt: isInDoubt), now: self.now, random: 0.5)
             return
         }
         if !self.acknowledged.contains(id) { self.acknowledged.append(id) }

@@ -117,7 +117,8 @@ final class WebhookReceiver: Sendable {
             body: body
         )
         let decoded = try? JSONDecoder().decode(Body.self, from: Data(body))
-        delivery.cursors = decoded?.outcomes.compactMap { Int($0.cursor) } ?? []
+        delivery.cursors =
+            decoded?.outcomes.compactMap { $0.cursor.split(separator: "-").first.flatMap { Int($0) } } ?? []
         delivery.pushIDs = decoded?.outcomes.map(\.id) ?? []
         let reply = self.state.withLock { [delivery] state in
             state.deliveries.append(delivery)

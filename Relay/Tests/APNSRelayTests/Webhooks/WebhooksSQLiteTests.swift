@@ -44,6 +44,47 @@ struct WebhooksSQLiteTests {
         )
     }
 
+    @Test("Outcomes that were deleted before they were posted are counted, and the webhook goes on behind them")
+    func countsMissing() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let queue = try await SQLitePushQueue.open(
+            file: folder.appendingPathComponent("queue.sqlite").path,
+            logger: Self.logger
+        )
+        try await WebhookReceiver.run { receiver in
+            let prometheus = PrometheusMetrics()
+            let webhooks = Webhooks(
+                [WebhookSettings(name: "crm", url: receiver.url, secret: WebhookReceiver.secret)],
+                queue: queue,
+                metrics: RelayMetrics(factory: prometheus),
+                clock: SystemQueueClock(),
+                logger: Self.logger
+            )
+            for round in 0..<2 {
+                try await Self.settle(10, queue)
+                if round == 1 {
+                    _ = try await queue.prune(Retention(outcomes: .zero), limit: 100)
+                    try await Self.settle(5, queue)
+                }
+                let task = Task { await webhooks.run() }
+                let position: Int64 = round == 0 ? 10 : 25
+                var stored = await webhooks.storedStatuses().first
+                for _ in 0..<4_000 where stored?.position != position {
+                    try await Task.sleep(for: .milliseconds(5))
+                    stored = await webhooks.storedStatuses().first
+                }
+                #expect(stored?.position == position)
+                task.cancel()
+                await task.value
+            }
+            #expect(receiver.deliveries.flatMap(\.cursors) == Array(1...10) + Array(21...25))
+            #expect(prometheus.text().contains(#"apns_relay_webhook_lost_outcomes_total{webhook="crm"} 10"#))
+        }
+        await queue.close()
+    }
+
     @Test("Every outcome arrives once, in order, also across a closed and opened queue")
     func realQueue() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)")

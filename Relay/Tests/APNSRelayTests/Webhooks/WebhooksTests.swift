@@ -142,7 +142,7 @@ struct WebhooksTests {
             case 0: .status(500)
             case 1: .status(301, ["location": "/elsewhere"])
             case 2: .status(307, ["location": "/elsewhere"])
-            case 3: .status(404)
+            case 3: .status(429)
             case 4: .endless(503, fast: true)
             default: .status(200)
             }
@@ -167,6 +167,28 @@ struct WebhooksTests {
             #expect(
                 metrics.text().contains(#"apns_relay_webhook_requests_total{result="acknowledged",webhook="crm"} 2"#)
             )
+        }
+    }
+
+    @Test("A receiver that refuses one outcome gets all others, and the refused one is parked alone")
+    func refusesOne() async throws {
+        try await WebhookReceiver.run({ _, delivery in .status(delivery.cursors.contains(6) ? 422 : 200) }) {
+            receiver in
+            let disk = FeedQueue.Disk()
+            try Self.settle(disk, 1...20)
+            let webhooks = Self.webhooks([Self.settings(receiver.url, batch: 8)], FeedQueue(disk))
+            try await Self.run(webhooks) {
+                try await Self.until { webhooks.statuses().first?.position == 20 }
+                let parked = try #require(webhooks.statuses().first?.parked)
+                #expect(parked.map(\.id) == ["crm-6"])
+                #expect(parked.first?.error == "the receiver responded with status 422")
+                // It accepts it later.
+                receiver.respond { _, _ in .status(200) }
+                #expect(try await webhooks.retry("crm", "crm-6"))
+                try await Self.until { webhooks.statuses().first?.parked.isEmpty == true }
+            }
+            let taken = receiver.deliveries.filter { !$0.cursors.contains(6) }.flatMap(\.cursors)
+            #expect(taken == (1...20).filter { $0 != 6 })
         }
     }
 
@@ -501,8 +523,10 @@ struct WebhooksTests {
 
     @Test("After the end, decisions of operators fail instead of waiting")
     func decisionsAfterEnd() async throws {
-        let webhooks = Self.webhooks([Self.settings("http://127.0.0.1:1/")], FeedQueue())
+        let queue = FeedQueue()
+        let webhooks = Self.webhooks([Self.settings("http://127.0.0.1:1/")], queue)
         try await Self.run(webhooks) {}
+        queue.kill()
         await #expect(throws: QueueError.self) { _ = try await webhooks.retry("crm", "crm-1") }
         await #expect(throws: QueueError.self) { _ = try await webhooks.drop("crm", "crm-1") }
         webhooks.signal()

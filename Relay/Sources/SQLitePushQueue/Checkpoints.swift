@@ -1,0 +1,45 @@
+import GRDB
+import GRDBSQLite
+import PushQueue
+
+/// Copies the write-ahead log into the database whenever it has many pages, as `PRAGMA wal_autocheckpoint` does. That one
+/// ignores an `fsync` that fails.
+///
+/// Must exist for as long as the connections that use it.
+final class Checkpoints: Sendable {
+    private let pages: CInt
+    private let path: String
+    private let failure: QueueFailure?
+
+    /// - Parameters:
+    ///   - pages: the pages of the log at which it is copied.
+    ///   - path: the database, for the message.
+    ///   - failure: learns of an `fsync` that fails; nil to ignore it.
+    init(every pages: CInt, path: String, failure: QueueFailure?) {
+        self.pages = pages
+        self.path = path
+        self.failure = failure
+    }
+
+    /// Replaces SQLite's own checkpoints of a writing connection.
+    func install(_ db: Database) {
+        sqlite3_wal_hook(
+            db.sqliteConnection,
+            { context, connection, name, pages in
+                guard let context else { return SQLITE_OK }
+                let checkpoints = Unmanaged<Checkpoints>.fromOpaque(context).takeUnretainedValue()
+                if pages >= checkpoints.pages { checkpoints.run(connection, name) }
+                // The commit has succeeded in any case.
+                return SQLITE_OK
+            },
+            Unmanaged.passUnretained(self).toOpaque()
+        )
+    }
+
+    private func run(_ connection: OpaquePointer?, _ name: UnsafePointer<CChar>?) {
+        let result = sqlite3_wal_checkpoint_v2(connection, name, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+        // After any other failure, the next commit tries again.
+        guard DatabaseError.isSyncFailure(result) else { return }
+        self.failure?.syncFailed(.syncFailed(self.path, "SQLite error \(result)", code: .unusable))
+    }
+}

@@ -1,0 +1,77 @@
+package import PushQueue
+
+/// The openings of a file, the oldest first. They tell whether a cursor of the feed belongs to the file's history.
+///
+/// Each opening is a generation with a random number, and a cursor has the number of the generation that has assigned its
+/// position. So its position lies before the first one of the next generation. After a restore from a backup, a cursor of a later opening is unknown, and one of the opening during
+/// which the backup was made may lie behind the first position of the opening after the restore.
+package struct FeedGenerations: Sendable, Hashable {
+    package struct Generation: Sendable, Hashable {
+        package var id: UInt32
+        /// The first position that it may assign.
+        package var start: Int64
+
+        package init(id: UInt32, start: Int64) {
+            self.id = id
+            self.start = start
+        }
+    }
+
+    private let generations: [Generation]
+
+    /// - Parameter generations: the known ones, the present one last. If there is none, all cursors are accepted.
+    package init(_ generations: [Generation]) {
+        self.generations = generations
+    }
+
+    /// The cursor of a position, with the generation that has assigned it. It is the same after each opening.
+    package func cursor(at position: Int64) -> FeedCursor {
+        let owner = self.generations.last { $0.start <= position }
+        return FeedCursor(position: position, generation: owner?.id ?? 0)
+    }
+
+    /// The generations to remember: above the limit, first those go that have assigned no position, as after a series of
+    /// crashes, and then the oldest.
+    package static func kept(_ generations: [Generation], limit: Int) -> [Generation] {
+        guard generations.count > limit else { return generations }
+        let next = generations.dropFirst().map(\.start) + [nil]
+        return Array(zip(generations, next).filter { $0.start != $1 }.map(\.0).suffix(limit))
+    }
+
+    /// What a reader with a cursor has missed.
+    ///
+    /// - Parameters:
+    ///   - cursor: where it has read to.
+    ///   - deleted: the last position that was deleted; 0 if none was.
+    ///   - next: the next position.
+    package func gap(after cursor: FeedCursor, deleted: Int64, next: Int64) -> FeedGap? {
+        // The beginning.
+        if cursor.position <= 0, cursor.generation == 0 { return nil }
+        // The history of the cursor is that of the file up to here.
+        let shared = self.end(of: cursor.generation, next: next)
+        if cursor.position > shared {
+            return FeedGap(
+                reason: .restored,
+                first: max(shared, 0) &+ 1,
+                last: cursor.position,
+                resume: self.cursor(at: max(shared, deleted, 0))
+            )
+        }
+        guard cursor.position < deleted else { return nil }
+        return FeedGap(
+            reason: .deleted,
+            first: cursor.position &+ 1,
+            last: deleted,
+            resume: self.cursor(at: deleted)
+        )
+    }
+
+    /// The last position that a cursor of a generation can have; -1 if the file does not know it.
+    private func end(of id: UInt32, next: Int64) -> Int64 {
+        if self.generations.isEmpty { return .max }
+        if id == 0 { return next &- 1 }
+        guard let index = self.generations.lastIndex(where: { $0.id == id }) else { return -1 }
+        let following = self.generations.dropFirst(index + 1).first
+        return (following?.start ?? next) &- 1
+    }
+}

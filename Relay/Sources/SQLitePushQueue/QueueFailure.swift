@@ -1,0 +1,48 @@
+import PushQueue
+import Synchronization
+
+/// Why a queue cannot be used any more.
+final class QueueFailure: Sendable {
+    private struct State {
+        var first: QueueError?
+        var syncError: QueueError?
+    }
+
+    private let state = Mutex(State())
+    private let errors: AsyncStream<QueueError>
+    private let continuation: AsyncStream<QueueError>.Continuation
+
+    init() {
+        (self.errors, self.continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
+    }
+
+    /// The first failure; nil if the queue can be used.
+    var first: QueueError? { self.state.withLock { $0.first } }
+
+    /// What every writing call throws; nil as long as the disk has confirmed all writes.
+    var syncError: QueueError? { self.state.withLock { $0.syncError } }
+
+    /// The disk did not confirm a write. Nothing more may be written.
+    func syncFailed(_ error: QueueError) {
+        self.state.withLock { state in
+            state.first = state.first ?? error
+            state.syncError = error
+        }
+        self.continuation.yield(error)
+    }
+
+    /// The storage is damaged. Other calls may still succeed.
+    func damaged(_ error: QueueError) {
+        self.state.withLock { $0.first = $0.first ?? error }
+        self.continuation.yield(error)
+    }
+
+    /// The queue was closed.
+    func finish() { self.continuation.finish() }
+
+    /// Waits for the first failure; nil if the queue was closed or the task was cancelled. Only one task may wait.
+    func wait() async -> QueueError? {
+        for await error in self.errors { return error }
+        return nil
+    }
+}

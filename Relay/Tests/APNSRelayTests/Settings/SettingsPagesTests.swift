@@ -1,0 +1,127 @@
+import Configuration
+import Foundation
+import Synchronization
+import Testing
+
+@testable import APNSRelay
+
+/// Compares the settings that pages name with those that the relay reads.
+struct SettingsPagesTests {
+    /// Records the keys that are read.
+    private final class Recorder: AccessReporter {
+        let keys = Mutex<Set<String>>([])
+
+        func report(_ event: AccessEvent) {
+            self.keys.withLock { _ = $0.insert(event.metadata.key.components.joined(separator: ".")) }
+        }
+    }
+
+    /// Every setting, with NAME for the name of an app, a caller or a webhook.
+    private static func known() throws -> Set<String> {
+        let values = [
+            "apps": "NAME", "app.NAME.topic": "com.grasscove.Fern", "server.production": "localhost:2197",
+            "server.development": "localhost:2198", "callers": "NAME", "caller.NAME.token": "a token that is long",
+            "webhooks": "NAME", "webhook.NAME.url": "https://example.com",
+            "webhook.NAME.secret": "a secret of at least 24 bytes", "nats.servers": "nats://localhost:4222",
+        ]
+        let provider = InMemoryProvider(
+            values: Dictionary(
+                uniqueKeysWithValues: values.map { key, value in
+                    (AbsoluteConfigKey(ConfigKey(key)), ConfigValue(.string(value), isSecret: false))
+                }
+            )
+        )
+        let recorder = Recorder()
+        let reader = ConfigReader(provider: provider, accessReporter: recorder)
+        _ = try RelaySettings(reader)
+        // `RelayProcess` reads these, which only works once in a process.
+        return recorder.keys.withLock { $0 }.union(["log.level", "log.format"])
+    }
+
+    private static let pages = [
+        "Relay/README.md", "Relay/Fleet.md", "Relay/Engines.md", "Relay/Deploy/README.md", "Relay/Monitoring/README.md",
+    ]
+
+    /// The settings in the first column of the tables of settings.
+    private static func table() throws -> Set<String> {
+        var settings: Set<String> = []
+        for page in ["Relay/README.md", "Relay/Fleet.md"] {
+            var isTable = false
+            for line in try Repository.text(page).split(separator: "\n", omittingEmptySubsequences: false) {
+                if line == "| setting | default | meaning |" { isTable = true }
+                if !line.hasPrefix("|") { isTable = false }
+                guard isTable, let cell = line.dropFirst().split(separator: "|").first else { continue }
+                var prefix = ""
+                for name in cell.matches(of: /`([A-Za-z.*]+)`/).map({ String($0.1) }) {
+                    let full = name.hasPrefix(".") ? prefix + name : name
+                    prefix = full.split(separator: ".").dropLast().joined(separator: ".")
+                    settings.insert(full)
+                }
+            }
+        }
+        return settings
+    }
+
+    /// Whether a name, possibly with `*` at its end, is that of a setting.
+    private static func exists(_ name: String, in known: Set<String>) -> Bool {
+        var parts = name.split(separator: ".").map(String.init)
+        if parts.count > 2, ["app", "caller", "webhook"].contains(parts[0]) { parts[1] = "NAME" }
+        guard parts.last != "*" else {
+            let prefix = parts.dropLast().joined(separator: ".") + "."
+            return known.contains { $0.hasPrefix(prefix) }
+        }
+        return known.contains(parts.joined(separator: "."))
+    }
+
+    @Test("The tables have every setting, and no other one")
+    func tables() throws {
+        let (known, table) = (try Self.known(), try Self.table())
+        #expect(table.filter { !Self.exists($0, in: known) } == [])
+        // Those of the library are in Docs/Configuration.md.
+        let own = known.filter { key in
+            !key.hasPrefix("client.")
+                && (!key.hasPrefix("app.") || ["topic", "environments"].contains { key.hasSuffix($0) })
+        }
+        #expect(own.subtracting(table) == [])
+        #expect(own.count > 50)
+    }
+
+    @Test("Every setting that a page names exists", arguments: Self.pages)
+    func named(_ page: String) throws {
+        let known = try Self.known()
+        let groups = Set(
+            known.compactMap { key in key.contains(".") ? key.split(separator: ".").first.map(String.init) : nil }
+        )
+        let names = try Repository.text(page).matches(of: /`([a-z]+)\.([A-Za-z.*_]+)`/)
+            .filter { groups.contains(String($0.1)) && !["conf", "yaml"].contains($0.2) }
+            .map { "\($0.1).\($0.2)" }
+        #expect(names.filter { !Self.exists($0, in: known) } == [])
+    }
+
+    @Test(
+        "Every environment variable that a page or a file names is that of a setting",
+        arguments: Self.pages + [
+            "Relay/demo.sh", "Relay/demo-fleet.sh", "Relay/Deploy/compose.yaml", "Relay/Deploy/Dockerfile",
+            "Relay/Deploy/apns-relay.service", "Relay/Deploy/kubernetes/relay.yaml",
+        ]
+    )
+    func variables(_ file: String) throws {
+        let variables = try Self.known().map { key -> String in
+            // teamID is TEAM_ID.
+            let words = key.replacing("NAME", with: "*").replacing(/([a-z])([A-Z])/) { "\($0.1)_\($0.2)" }
+            return "APNS_RELAY_" + words.replacing(".", with: "_").uppercased()
+        }
+        let named = Set(
+            try Repository.text(file).matches(of: /\bAPNS_RELAY_[A-Z][A-Z0-9_]*[A-Z0-9]\b/).map { String($0.output) }
+        )
+        let unknown = named.filter { name in
+            !variables.contains { variable in
+                let parts = variable.split(separator: "*", omittingEmptySubsequences: false)
+                return parts.count == 1
+                    ? name == variable
+                    : name.hasPrefix(parts[0]) && name.hasSuffix(parts[1]) && name.utf8.count > variable.utf8.count - 1
+            }
+        }
+        #expect(unknown == [])
+    }
+}
