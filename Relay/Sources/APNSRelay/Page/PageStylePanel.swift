@@ -16,7 +16,7 @@ enum PageStylePanel {
             gap: 2px;
             padding: 0 10px;
             border-bottom: 1px solid var(--line);
-            overflow-x: auto;
+            flex-wrap: wrap;
         }
         [role="tab"] {
             min-height: 44px;
@@ -165,7 +165,7 @@ enum PageStylePanel {
             .routes :is(th, td):is(:nth-child(3), :nth-child(4)) { display: none; }
             .section-head { flex-wrap: wrap; }
             .state { min-height: 40px; }
-            .tabs { padding: 0 6px; flex-wrap: wrap; }
+            .tabs { padding: 0 6px; }
             [role="tab"] { padding: 0 8px; font-size: 13px; }
             .bar { flex-wrap: wrap; }
             .bar label, .bar > p { flex-basis: 100%; }
