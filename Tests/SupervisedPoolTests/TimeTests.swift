@@ -41,11 +41,32 @@ struct TimeTests {
         #expect(backoff.next(using: &random) <= .milliseconds(300), "\(random)")
     }
 
+    @Test("Waits double from the minimum to the maximum", arguments: [0, 50, 100, -7, 1000])
+    func doublingBackoff(randomPercent: Int) {
+        var random = SeededRandom()
+        var backoff = Backoff(.doubling(randomPercent: randomPercent), minimum: .seconds(5), maximum: .seconds(60))
+        let part = min(max(randomPercent, 0), 100)
+        for _ in 0..<2 {
+            for (number, whole) in [5, 10, 20, 40, 60, 60].enumerated() {
+                let range = Duration.seconds(whole) * (100 - part) / 100...(.seconds(whole))
+                let waits = [backoff.next(using: &random), backoff.wait(after: number + 1, using: &random)]
+                #expect(waits.allSatisfy { range.contains($0) }, "\(waits) \(random)")
+            }
+            backoff.reset()
+        }
+        #expect(backoff.wait(after: .min, using: &random) <= .seconds(5))
+        #expect(backoff.wait(after: .max, using: &random) <= .seconds(60))
+    }
+
     @Test func backoffAcceptsInvalidLimits() {
         var random = SeededRandom()
         var zero = Backoff(minimum: .seconds(-1), maximum: .seconds(-2))
         #expect(zero.next(using: &random) == .zero)
         var huge = Backoff(minimum: .seconds(Int64.max), maximum: .seconds(1))
         #expect(huge.next(using: &random) == .nanoseconds(Int64.max))
+        var doubling = Backoff(.doubling(), minimum: .seconds(Int64.max), maximum: .seconds(Int64.max))
+        for _ in 0..<3 { #expect(doubling.next() == .nanoseconds(Int64.max)) }
+        var zeroDoubling = Backoff(.doubling(randomPercent: 100), minimum: .zero, maximum: .zero)
+        #expect(zeroDoubling.next() == .zero)
     }
 }

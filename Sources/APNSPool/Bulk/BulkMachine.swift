@@ -67,9 +67,8 @@ struct BulkMachine {
     /// The maximum number of pushes in flight until the first accepted push, or the first 410, shows that the
     /// environment and topic are right.
     static let firstInFlight = 500
-    /// The first pause of a hold. It doubles up to `longestPause`.
-    static let shortestPause = Duration.milliseconds(50)
-    static let longestPause = Duration.seconds(1)
+    /// The pauses of a hold.
+    static let pauses = Backoff(.doubling(randomPercent: 50), minimum: .milliseconds(50), maximum: .seconds(1))
 
     private static let expired = AttemptEnd.notSent(
         .deadlineExceeded,
@@ -85,8 +84,8 @@ struct BulkMachine {
     private let maxInFlight: Int
     private var limit: Int
     private var flow = Flow.open
-    /// The number of holds since the last response.
-    private var holds = 0
+    /// The pauses of the holds since the last response.
+    private var pauses = Self.pauses
     private var input = Input.open
     /// Whether the input had no element when it was last asked.
     private var isInputEmpty = false
@@ -345,10 +344,7 @@ struct BulkMachine {
         _ now: MonotonicInstant,
         _ random: inout some RandomNumberGenerator
     ) {
-        let longest = min(Self.shortestPause * (1 << min(self.holds, 10)), Self.longestPause)
-        self.holds += 1
-        let pause = longest * Int.random(in: 50...100, using: &random) / 100
-        self.flow = .held(because: end, until: now.advanced(by: pause))
+        self.flow = .held(because: end, until: now.advanced(by: self.pauses.next(using: &random)))
     }
 
     // MARK: Results
@@ -366,7 +362,7 @@ struct BulkMachine {
     mutating func receivedResponse() {
         guard case .open = self.flow else {
             self.flow = .open
-            self.holds = 0
+            self.pauses.reset()
             return
         }
     }

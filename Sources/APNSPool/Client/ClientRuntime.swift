@@ -21,7 +21,10 @@ final class ClientRuntime: Sendable {
     /// The report of how the pushes ended; nil while the client runs.
     let finalReport = Mutex<DrainReport?>(nil)
 
-    private static let firstPause = Duration.seconds(30)
+    /// The pauses of a tree after an escalation.
+    private static let pauses = Backoff(.doubling(), minimum: .seconds(30), maximum: .seconds(300))
+    /// A tree that has run for so long begins with the first pause again.
+    private static let provenTime = Duration.seconds(600)
 
     var clock: any MonotonicClock { self.configuration.clock }
     var logger: Logger { self.configuration.logger }
@@ -174,7 +177,7 @@ final class ClientRuntime: Sendable {
     }
 
     private func runTrees(_ session: CredentialSession) async throws {
-        var pause = Self.firstPause
+        var pauses = Self.pauses
         while true {
             let began = self.clock.now
             let supervisor = ClientTree.make(self, session)
@@ -186,7 +189,8 @@ final class ClientRuntime: Sendable {
                 return
             } catch {
                 if Task.isCancelled || self.lifecycle.current != .running || session.isRetired { return }
-                if began.duration(to: self.clock.now) > .seconds(600) { pause = Self.firstPause }
+                if began.duration(to: self.clock.now) > Self.provenTime { pauses.reset() }
+                let pause = pauses.next()
                 self.monitor.reportEscalation(error, pause: pause)
                 // The failure of a candidate credential must not stop the active one.
                 if self.credentials.giveUp(session, because: .refused("an internal fault: \(error)")) { return }
@@ -198,7 +202,6 @@ final class ClientRuntime: Sendable {
                 self.sending.router.pause(session, until: nil)
                 self.monitor.signal()
                 if Task.isCancelled || self.lifecycle.current != .running || session.isStopped { return }
-                pause = min(pause * 2, .seconds(300))
             }
         }
     }

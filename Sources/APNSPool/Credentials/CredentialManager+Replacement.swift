@@ -6,9 +6,8 @@ import SupervisedPool
 
 /// Replacing one credential with another while pushes continue.
 extension CredentialManager {
-    /// The pause before retrying a candidate without a verdict. It doubles up to `longestTrialPause`.
-    private static let firstTrialPause = Duration.seconds(1)
-    private static let longestTrialPause = Duration.seconds(30)
+    /// The pauses before another try of a candidate without a verdict.
+    private static let trialPauses = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(30))
     /// How long the trial waits each time for the candidate's connection to open.
     private static let trialConnectTime = Duration.seconds(30)
 
@@ -107,7 +106,7 @@ extension CredentialManager {
     /// Prepares the candidate's connection and token, then lets one push try it. Repeats until there is a verdict.
     private func runTrial(_ session: CredentialSession) async -> TrialEnd {
         var events = session.trialEvents.stream.makeAsyncIterator()
-        var pause = Self.firstTrialPause
+        var pauses = Self.trialPauses
         while true {
             switch await self.prepare(session) {
             case .ready: break
@@ -116,17 +115,15 @@ extension CredentialManager {
                 if Task.isCancelled { return .timeOver }
                 // Leaves the switch: the next event below says why the session was retired.
                 if session.isRetired { break }
-                try? await self.clock.sleep(until: self.clock.now.advanced(by: pause))
-                pause = min(pause * 2, Self.longestTrialPause)
+                try? await self.clock.sleep(until: self.clock.now.advanced(by: pauses.next()))
                 continue
             }
             _ = self.arm(session)
             guard let event = await events.next() else { return .timeOver }
             guard event == .inconclusive else { return .event(event) }
             // Pause first: the push that has just failed with the candidate must be resent with the active credential.
-            try? await self.clock.sleep(until: self.clock.now.advanced(by: pause))
+            try? await self.clock.sleep(until: self.clock.now.advanced(by: pauses.next()))
             if Task.isCancelled { return .timeOver }
-            pause = min(pause * 2, Self.longestTrialPause)
         }
     }
 

@@ -49,9 +49,9 @@ struct CredentialStateMachine: Sendable {
         case trusted
         case suspected(Refusal, by: Source)
         /// No push is sent before `until`.
-        case declared(Refusal, until: MonotonicInstant, holdOff: Duration)
+        case declared(Refusal, until: MonotonicInstant, next: Backoff)
         /// One push is under way. If it gets no response, the next one may be sent at `until`.
-        case probing(Refusal, until: MonotonicInstant, holdOff: Duration)
+        case probing(Refusal, until: MonotonicInstant, next: Backoff)
     }
 
     enum Event: Equatable, Sendable {
@@ -68,8 +68,8 @@ struct CredentialStateMachine: Sendable {
         case refuse(Refusal, retryAfter: Duration)
     }
 
-    static let firstHoldOff = Duration.seconds(5)
-    static let longestHoldOff = Duration.seconds(300)
+    /// How long pushes are held back after a declaration, longer with each one in a row.
+    static let holdOffs = Backoff(.doubling(), minimum: .seconds(5), maximum: .seconds(300))
     /// How long a probe without a response holds back the next one.
     static let probeTime = Duration.seconds(15)
 
@@ -93,7 +93,7 @@ struct CredentialStateMachine: Sendable {
         switch self.state {
         case .onTrial:
             // The active credential continues to serve, so one refusal is enough.
-            self.declare(refusal, Self.firstHoldOff, now)
+            _ = self.declare(refusal, Self.holdOffs, now)
             return .refusedOnTrial(refusal)
         case .trusted:
             if isFresh { self.state = .suspected(refusal, by: source) }
@@ -103,17 +103,12 @@ struct CredentialStateMachine: Sendable {
                 self.state = .suspected(refusal, by: source)
                 return nil
             }
-            self.state = .declared(
-                refusal,
-                until: now.advanced(by: Self.firstHoldOff),
-                holdOff: Self.firstHoldOff
-            )
-            return .declared(refusal, holdOff: Self.firstHoldOff)
-        case .declared(_, let until, let holdOff):
+            return .declared(refusal, holdOff: self.declare(refusal, Self.holdOffs, now))
+        case .declared(_, let until, let next):
             // Responses to pushes already under way when the fault was declared carry no new evidence.
-            if now >= until { self.declare(refusal, holdOff * 2, now) }
-        case .probing(_, _, let holdOff):
-            self.declare(refusal, holdOff * 2, now)
+            if now >= until { _ = self.declare(refusal, next, now) }
+        case .probing(_, _, let next):
+            _ = self.declare(refusal, next, now)
         }
         return nil
     }
@@ -137,14 +132,17 @@ struct CredentialStateMachine: Sendable {
 
     /// A connection completed TLS and SETTINGS: after a certificate fault, the next push may be tried at once.
     mutating func connected(now: MonotonicInstant) {
-        if case .declared(.certificate(let words), _, let holdOff) = self.state {
-            self.state = .declared(.certificate(words), until: now, holdOff: holdOff)
+        if case .declared(.certificate(let words), _, let next) = self.state {
+            self.state = .declared(.certificate(words), until: now, next: next)
         }
     }
 
-    private mutating func declare(_ refusal: Refusal, _ time: Duration, _ now: MonotonicInstant) {
-        let time = min(time, Self.longestHoldOff)
-        self.state = .declared(refusal, until: now.advanced(by: time), holdOff: time)
+    /// Returns the hold-off.
+    private mutating func declare(_ refusal: Refusal, _ next: Backoff, _ now: MonotonicInstant) -> Duration {
+        var next = next
+        let holdOff = next.next()
+        self.state = .declared(refusal, until: now.advanced(by: holdOff), next: next)
+        return holdOff
     }
 
     // MARK: Questions
@@ -154,9 +152,9 @@ struct CredentialStateMachine: Sendable {
         switch self.state {
         case .onTrial, .trusted, .suspected:
             return .send
-        case .declared(let refusal, let until, let holdOff), .probing(let refusal, let until, let holdOff):
+        case .declared(let refusal, let until, let next), .probing(let refusal, let until, let next):
             guard now >= until else { return .refuse(refusal, retryAfter: now.duration(to: until)) }
-            self.state = .probing(refusal, until: now.advanced(by: Self.probeTime), holdOff: holdOff)
+            self.state = .probing(refusal, until: now.advanced(by: Self.probeTime), next: next)
             return .send
         }
     }

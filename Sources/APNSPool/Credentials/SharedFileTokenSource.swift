@@ -103,7 +103,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
             )
         }
         let end = self.clock.now.advanced(by: self.lockTimeout)
-        var pause = Duration.milliseconds(5)
+        var pauses = Backoff(.doubling(), minimum: .milliseconds(5), maximum: .milliseconds(100))
         while true {
             let code = await FileThreads.run { flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno }
             if code == 0 { return descriptor }
@@ -118,8 +118,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
                         : "'\(self.path).lock' cannot be locked: \(SystemError(code: code))."
                 )
             }
-            try? await self.clock.sleep(until: min(now.advanced(by: pause), end))
-            pause = min(pause * 2, .milliseconds(100))
+            try? await self.clock.sleep(until: min(now.advanced(by: pauses.next()), end))
         }
     }
 

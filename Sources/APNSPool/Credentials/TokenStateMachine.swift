@@ -20,9 +20,8 @@ struct TokenPolicy: Sendable, Hashable {
     static let futureTolerance = Duration.seconds(60)
     /// How long new signatures are held back after `TooManyProviderTokenUpdates`.
     static let holdBack = Duration.seconds(20 * 60)
-    /// The wait after the first failed signature. It doubles up to `longestRetry`.
-    static let firstRetry = Duration.seconds(5)
-    static let longestRetry = Duration.seconds(60)
+    /// The waits after failed signatures.
+    static let retries = Backoff(.doubling(), minimum: .seconds(5), maximum: .seconds(60))
     /// How long a request waits for a signature before it gets the old token or an error.
     static let longestWait = Duration.seconds(10)
     /// How much longer a user's token source may take before its call is abandoned. It is not called again meanwhile.
@@ -110,7 +109,7 @@ struct TokenStateMachine: Sendable {
     /// No refresh that can wait is made before this instant. Set when a signature failed, or when the previous token
     /// was restored.
     private(set) var retryAt: MonotonicInstant?
-    private var retryDelay = TokenPolicy.firstRetry
+    private var retries = TokenPolicy.retries
     private var heldBackUntil: MonotonicInstant?
     private(set) var isClockSuspect = false
 
@@ -208,7 +207,7 @@ struct TokenStateMachine: Sendable {
         )
         self.retryAt = nil
         self.silentUntil = nil
-        self.retryDelay = TokenPolicy.firstRetry
+        self.retries.reset()
         self.isClockSuspect = false
         self.renewsEarly = false
         return true
@@ -227,10 +226,9 @@ struct TokenStateMachine: Sendable {
     /// - Parameter isSilent: Whether the signer did not return in time. Each further call would make requests wait, so
     ///   requests cause no call before `retryAt`.
     mutating func signingFailed(isSilent: Bool = false, now: MonotonicInstant, wallNow: Int64) -> FailureDecision {
-        let next = now.advanced(by: self.retryDelay)
+        let next = now.advanced(by: self.retries.next())
         self.retryAt = next
         self.silentUntil = isSilent ? next : nil
-        self.retryDelay = min(self.retryDelay * 2, TokenPolicy.longestRetry)
         guard self.isUsable(now: now, wallNow: wallNow) else { return .fail(nextTry: next) }
         self.noteUse(now: now)
         return .useCurrent

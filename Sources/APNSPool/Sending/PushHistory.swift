@@ -145,13 +145,17 @@ struct PushHistory: Sendable {
         }
     }
 
-    /// The delay before the next attempt: zero for n = 1, otherwise random between zero and 50 ms · 2ⁿ (full jitter). n
-    /// is the number of attempts so far, including unsent ones, plus one while APNs is overloaded, and at most 6.
+    /// The delays before the third and all later attempts. The second one follows at once.
+    private static let delays = Backoff(
+        .doubling(randomPercent: 100),
+        minimum: .milliseconds(200),
+        maximum: .milliseconds(3200)
+    )
+
+    /// The delay before the next attempt. While APNs is overloaded, even the second attempt is delayed.
     private func delay(isOverloaded: Bool, using generator: inout some RandomNumberGenerator) -> Duration {
         let tries = self.attempts + Int(self.unsent) + (isOverloaded ? 1 : 0)
-        guard tries >= 2 else { return .zero }
-        let limit = Int64(50) << Int64(min(tries, 6))
-        return .milliseconds(Int64.random(in: 0...limit, using: &generator))
+        return tries >= 2 ? Self.delays.wait(after: tries - 1, using: &generator) : .zero
     }
 
     /// Merges the error with the strongest error of all attempts so far. A later failure cannot undo that an earlier

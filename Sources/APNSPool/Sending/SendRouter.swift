@@ -11,9 +11,8 @@ final class SendRouter: Sendable {
     private let version: SendRouteVersion
     private let cached = Mutex<SendRoute?>(nil)
 
-    /// The first wait while the actor that signs provider tokens starts. It doubles up to `longestWait`.
-    private static let firstWait = Duration.milliseconds(5)
-    private static let longestWait = Duration.milliseconds(200)
+    /// The waits while the actor that signs provider tokens starts.
+    private static let waits = Backoff(.doubling(), minimum: .milliseconds(5), maximum: .milliseconds(200))
 
     init(
         credentials: CredentialManager,
@@ -131,7 +130,7 @@ final class SendRouter: Sendable {
     ///   attempt uses the active credential.
     func sign(_ route: SendRoute, until deadline: MonotonicInstant) async throws(AttemptEnd) -> SendRoute {
         let deadline = route.waitDeadline(deadline, now: self.clock.now)
-        var wait = Self.firstWait
+        var waits = Self.waits
         while true {
             if let actor = route.session.tokenActor.current {
                 switch await self.token(of: actor, until: deadline) {
@@ -158,8 +157,7 @@ final class SendRouter: Sendable {
                 if route.isProbe { throw .credentialReplaced }
                 throw .notSent(.deadlineExceeded, "no provider token was ready in time", isFinal: true)
             }
-            try? await self.clock.sleep(until: min(now.advanced(by: wait), deadline))
-            wait = min(wait * 2, Self.longestWait)
+            try? await self.clock.sleep(until: min(now.advanced(by: waits.next()), deadline))
         }
     }
 
