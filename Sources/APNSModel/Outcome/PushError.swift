@@ -37,7 +37,8 @@ public struct PushError: Error, Sendable, Hashable {
         public static let configuration = Code(rawValue: "configuration")
         /// The connection ended before the response arrived.
         public static let connectionLost = Code(rawValue: "connectionLost")
-        /// A bug in the library: no connection can send this very push. It is not moved to another connection.
+        /// The connection could not take this very push: a bug in the library, or no memory. The push is not moved to another
+        /// connection.
         public static let connectionFault = Code(rawValue: "connectionFault")
         /// APNs refused the stream without processing it (RFC 9113 §8.7).
         public static let refused = Code(rawValue: "refused")

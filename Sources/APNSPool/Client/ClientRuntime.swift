@@ -106,7 +106,7 @@ final class ClientRuntime: Sendable {
     }
 
     private func runUntilEnd(_ metrics: MetricExporter?) async throws {
-        // The result of a task: whether its end may end the run. Only the trees and the drain determine that.
+        // Each task returns whether its end ends the run.
         try await withThrowingTaskGroup(of: Bool.self) { group in
             self.credentials.start()
             // The authentication was revoked before the run, so there is no pool start to wait for.

@@ -118,8 +118,12 @@ actor ConnectionActor: PoolWorker {
             isConfiguration: true
         )
         self.pool.report(.backingOff(until: self.clock.now.advanced(by: .seconds(3600)), fault: fault), from: self.id)
-        for message in unread { self.refuse(message) }
-        if wasStopping { self.ended.open() }
+        var mustStop = wasStopping
+        for message in unread {
+            if case .stop = message { mustStop = true }
+            self.refuse(message)
+        }
+        if mustStop { self.ended.open() }
     }
 
     nonisolated func connect(_ reason: PoolWorkerConnectReason) {

@@ -38,7 +38,8 @@ final class ConnectionMailbox: Sendable {
         case wakeReader
         /// The mailbox is closed and no longer read.
         case closed
-        /// Nothing runs on the reader's event loop any more, so nothing is read. ``orphan()`` returns earlier messages.
+        /// The mailbox will not be read: its event loop was shut down, or its reader was stopped before it began.
+        /// ``orphan()`` returns the messages before this one.
         case orphaned
     }
 

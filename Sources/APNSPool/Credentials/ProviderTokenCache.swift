@@ -84,7 +84,9 @@ final class ProviderTokenCache: Sendable {
 
     /// Decides how a request gets its token.
     func next(now: MonotonicInstant, wallNow: Int64) -> Step {
-        self.state.withLock { state in
+        let waitsUntil = self.renewals.flatMap { $0.team.waitsUntil($0.key) }
+        return self.state.withLock { state in
+            state.machine.waitsUntil = waitsUntil
             switch state.machine.use(now: now, wallNow: wallNow) {
             case .useCurrent:
                 if let token = state.handOut(now: now) { return .use(token) }
@@ -117,8 +119,12 @@ final class ProviderTokenCache: Sendable {
         defer { self.version.advance() }
         return self.state.withLock { state in
             if state.machine.signed(order, now: now, isUsed: isUsed, isShared: isShared) {
-                if let renewals, renewals.team.record(renewals.key, at: order.orderedAt) {
-                    state.machine.renewsEarly = true
+                state.machine.renewAt = self.renewals.flatMap { renewals in
+                    renewals.team.signed(
+                        renewals.key,
+                        at: order.orderedAt,
+                        interval: state.machine.policy.refreshInterval
+                    )
                 }
                 state.fallback = state.token
                 state.token = token

@@ -14,7 +14,8 @@ import HTTP2Wire
 /// task. Pushes that need the token wait for it within their deadlines, at most 10 s.
 ///
 /// A client keeps its provider token if it is given the same signer with the same ids again. Two signers are the same if
-/// they are one object, or if they are equal and `Equatable`.
+/// they are one object, or if they are equal and `Equatable`. Their `==` runs while the client holds a lock, so it must not
+/// use the client.
 ///
 /// If a call fails or takes longer than 10 s, the current token stays in use until it is 58 minutes old. Without a
 /// token, pushes fail with the code `credential`. A call is cancelled after 10 s, and the client does not wait for it

@@ -95,9 +95,10 @@ struct TokenStateMachine: Sendable {
     }
 
     var policy: TokenPolicy
-    /// Whether the current token is replaced after half of the interval, because another key of the team got a token at
-    /// about the same time.
-    var renewsEarly = false
+    /// When the current token is replaced, if that is not after the interval, because of another key of the team.
+    var renewAt: MonotonicInstant?
+    /// No refresh that can wait is made before this instant, because another key of the team was renewed.
+    var waitsUntil: MonotonicInstant?
     private var token: Token?
     /// The previous token, unless APNs has refused it.
     private var fallback: Token?
@@ -119,8 +120,8 @@ struct TokenStateMachine: Sendable {
 
     /// How long the current token is used.
     var refreshInterval: Duration {
-        self.renewsEarly
-            ? max(self.policy.refreshInterval / 2, TokenPolicy.shortestUse) : self.policy.refreshInterval
+        guard let renewAt, let token else { return self.policy.refreshInterval }
+        return (token.firstUse ?? token.signedAt).duration(to: renewAt)
     }
 
     // MARK: - A request needs a token
@@ -165,8 +166,8 @@ struct TokenStateMachine: Sendable {
             return isFromTheFuture || max(age, wallAge) >= longestUnusedAge
         }
         let use = firstUse.duration(to: now)
-        let isDue =
-            use >= self.refreshInterval || max(age, wallAge) >= TokenPolicy.refreshAge || isFromTheFuture
+        let isOld = max(age, wallAge) >= TokenPolicy.refreshAge
+        let isDue = isOld || isFromTheFuture || use >= self.refreshInterval && now >= (self.waitsUntil ?? now)
         return isDue && use >= TokenPolicy.shortestUse && !self.isHeldBack(now: now) && now >= (self.retryAt ?? now)
     }
 
@@ -209,7 +210,7 @@ struct TokenStateMachine: Sendable {
         self.silentUntil = nil
         self.retries.reset()
         self.isClockSuspect = false
-        self.renewsEarly = false
+        self.renewAt = nil
         return true
     }
 

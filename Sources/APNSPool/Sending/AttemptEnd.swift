@@ -59,7 +59,7 @@ extension AttemptEnd {
             case .faulty:
                 self = .notSent(
                     .connectionFault,
-                    "no connection can send this push: a bug in the library",
+                    "the connection could not take this push",
                     isFinal: true
                 )
             case .closedLocally where isShuttingDown:

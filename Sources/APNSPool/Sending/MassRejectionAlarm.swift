@@ -2,10 +2,9 @@ import APNSModel
 import Synchronization
 
 /// The client-wide mass-rejection alarm. It records the rejections of single sends, and those of bulk calls whose limits
-/// are off. While its breaker has rejections in
-/// its window (`isAttentive`), it also records the tokens that work, of single sends and bulk calls. It never stops
-/// sending: it only causes a log line and a flag in the status. Each bulk call has its own `MassRejectionBreaker`,
-/// which does stop the call.
+/// are off. While its breaker has rejections in its window (`isAttentive`), it also records the tokens that work, of
+/// single sends and bulk calls. It never stops sending: it only causes a log line and a flag in the status. Each bulk
+/// call has its own `MassRejectionBreaker`, which does stop the call.
 final class MassRejectionAlarm: Sendable {
     private let breaker: Mutex<MassRejectionBreaker>
     private let isAttentive = Atomic<Bool>(false)

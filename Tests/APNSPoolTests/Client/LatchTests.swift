@@ -1,3 +1,5 @@
+import Dispatch
+import Foundation
 import SupervisedPool
 import Synchronization
 import TestSupport
@@ -130,10 +132,14 @@ struct ClientLifecycleTests {
         #expect(!lifecycle.beginRun())
     }
 
-    /// Two tasks leave `meet()` at the same moment.
-    private final class Meeting: Sendable {
+    /// What two threads share that act at the same moment.
+    private final class Race: Sendable {
+        let lifecycle = ClientLifecycle()
+        let hasRun = Atomic<Bool>(false)
+        let end = DispatchSemaphore(value: 0)
         private let arrived = Atomic<Int>(0)
 
+        /// Returns when both threads have called it.
         func meet() {
             self.arrived.wrappingAdd(1, ordering: .sequentiallyConsistent)
             while self.arrived.load(ordering: .sequentiallyConsistent) < 2 {}
@@ -141,17 +147,20 @@ struct ClientLifecycleTests {
     }
 
     @Test("A drain that is requested while the run begins is not lost")
-    func drainWhileTheRunBegins() async {
+    func drainWhileTheRunBegins() {
         for _ in 0..<TestScale.size(5_000, thorough: 50_000) {
-            let (lifecycle, meeting) = (ClientLifecycle(), Meeting())
-            let run = Task { @concurrent in
-                meeting.meet()
-                return lifecycle.beginRun()
+            let race = Race()
+            // Threads, because tasks could have only one thread between them.
+            Thread.detachNewThread {
+                race.meet()
+                race.hasRun.store(race.lifecycle.beginRun(), ordering: .relaxed)
+                race.end.signal()
             }
-            meeting.meet()
-            lifecycle.beginDrain(within: .zero)
-            let state = await run.value ? ClientLifecycle.State.draining : .stopped
-            #expect(lifecycle.current == state)
+            race.meet()
+            race.lifecycle.beginDrain(within: .zero)
+            race.end.wait()
+            let hasRun = race.hasRun.load(ordering: .relaxed)
+            #expect(race.lifecycle.current == (hasRun ? .draining : .stopped))
         }
     }
 

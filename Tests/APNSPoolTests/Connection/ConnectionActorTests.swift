@@ -74,9 +74,11 @@ struct ConnectionActorTests {
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let blocked = await BlockedLoop(loop)
             let began = client.runtime.clock.now
-            let options = DeliveryOptions(deadline: .milliseconds(200))
+            let options = DeliveryOptions(deadline: .seconds(1))
             let push = Task { await client.deliver(samplePush(), to: deviceToken, options: options) }
-            await until { began.duration(to: client.runtime.clock.now) > .milliseconds(300) }
+            // It has its stream, so the pool ends it no more.
+            await until { await client.status.pool.leased == 1 }
+            await until { began.duration(to: client.runtime.clock.now) > .milliseconds(1100) }
             blocked.release()
             let outcome = await push.value
             #expect(outcome.certainty == .notSent && outcome.error?.code == .deadlineExceeded)

@@ -7,44 +7,68 @@ import Testing
 struct TeamRenewalsTests {
     private func at(_ minutes: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: minutes * 60_000_000_000) }
 
-    @Test("Renewals of two keys of one team are at least 20 minutes apart from the second one on")
-    func twoKeysOfATeam() throws {
-        let renewals = TeamRenewals()
-        let keys = try ["KEYAAAAAAA", "KEYBBBBBBB"].map {
-            try TokenIdentifiers(keyID: $0, teamID: "TEAMAAAAAA", keyFile: nil)
-        }
-        let caches = keys.map { ProviderTokenCache(renewals: (renewals, $0)) }
+    /// A key that sends a push each minute.
+    private struct Key {
+        let cache: ProviderTokenCache
+        let firstPush: Int64
         var signatures: [Int64] = []
-        // Each minute, both keys send a push.
-        for minute in 0..<Int64(600) {
-            for cache in caches {
-                guard case .sign(let order) = cache.next(now: self.at(minute), wallNow: minute * 60) else { continue }
-                _ = cache.install("\(minute)", for: order, now: self.at(minute), isUsed: true)
-                signatures.append(minute)
-            }
-        }
-        #expect(signatures.count > 20)
-        // Both must be signed at the beginning.
-        #expect(signatures[..<2] == [0, 0])
-        for (one, next) in zip(signatures[1...], signatures[2...]) { #expect(next - one >= 20, "\(signatures)") }
     }
 
-    @Test("Keys of different teams, and one key alone, are renewed after 50 minutes")
-    func othersAreNotChanged() throws {
+    private func keys(_ given: [(keyID: String, teamID: String, firstPush: Int64)], interval: Int) throws -> [Key] {
         let renewals = TeamRenewals()
-        for team in ["TEAMAAAAAA", "TEAMBBBBBB"] {
-            let cache = ProviderTokenCache(
-                renewals: (renewals, try TokenIdentifiers(keyID: "KEYAAAAAAA", teamID: team, keyFile: nil))
+        return try given.map { keyID, teamID, firstPush in
+            Key(
+                cache: ProviderTokenCache(
+                    policy: try TokenPolicy(refreshInterval: .seconds(interval * 60)),
+                    renewals: (renewals, try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil))
+                ),
+                firstPush: firstPush
             )
-            guard case .sign(let order) = cache.next(now: self.at(0), wallNow: 0) else { continue }
-            _ = cache.install("0", for: order, now: self.at(0), isUsed: true)
-            for (minute, isDue) in [(49, false), (50, true)] as [(Int64, Bool)] {
-                if case .sign = cache.next(now: self.at(minute), wallNow: minute * 60) {
-                    #expect(isDue)
-                } else {
-                    #expect(!isDue)
+        }
+    }
+
+    /// Lets ten hours pass.
+    private func run(_ keys: inout [Key]) {
+        for minute in 0..<Int64(600) {
+            for index in keys.indices where minute >= keys[index].firstPush {
+                let step = keys[index].cache.next(now: self.at(minute), wallNow: minute * 60)
+                guard case .sign(let order) = step else { continue }
+                _ = keys[index].cache.install("\(minute)", for: order, now: self.at(minute), isUsed: true)
+                keys[index].signatures.append(minute)
+            }
+        }
+    }
+
+    @Test(
+        "Two keys of one team are renewed at least 20 minutes apart, however long after the other each begins",
+        arguments: [20, 35, 50]
+    )
+    func twoKeysOfATeam(interval: Int) throws {
+        for offset in Int64(0)..<60 {
+            var keys = try self.keys(
+                [("KEYAAAAAAA", "TEAMAAAAAA", 0), ("KEYBBBBBBB", "TEAMAAAAAA", offset)],
+                interval: interval
+            )
+            self.run(&keys)
+            #expect(keys[1].signatures.first == offset && keys.allSatisfy { $0.signatures.count > 8 })
+            // The second key's first token is left out: it cannot wait.
+            let all = (keys[0].signatures + keys[1].signatures.dropFirst()).sorted()
+            for (one, next) in zip(all, all.dropFirst()) {
+                #expect(next - one >= 20, "offset \(offset): \(keys.map(\.signatures))")
+            }
+            for key in keys {
+                for (one, next) in zip(key.signatures, key.signatures.dropFirst()) {
+                    #expect((20...55).contains(next - one), "offset \(offset): \(key.signatures)")
                 }
             }
         }
+    }
+
+    @Test("A key alone in its team is renewed after its interval")
+    func othersAreNotChanged() throws {
+        var keys = try self.keys([("KEYAAAAAAA", "TEAMAAAAAA", 0), ("KEYBBBBBBB", "TEAMBBBBBB", 3)], interval: 50)
+        self.run(&keys)
+        #expect(keys[0].signatures == Array(stride(from: 0, to: 600, by: 50)))
+        #expect(keys[1].signatures == Array(stride(from: 3, to: 600, by: 50)))
     }
 }
