@@ -103,7 +103,7 @@ measure() {
 }
 
 swift build --product apns
-.build/debug/apns simulator --port 0 --write-credentials "$work/credentials" > "$work/simulator.log" &
+.build/debug/apns simulator --port 0 --without-token-limit --write-credentials "$work/credentials" > "$work/simulator.log" &
 simulator=$!
 for _ in $(seq 100); do
     [ -s "$work/credentials/apns.env" ] && grep -q '^Ctrl-C' "$work/simulator.log" && break

@@ -119,7 +119,7 @@ kill_in_turn() {
     done
 }
 
-"$tool" simulator --port 0 --write-credentials "$folder/sim" --ledger "$folder/ledger.ndjson" \
+"$tool" simulator --port 0 --without-token-limit --write-credentials "$folder/sim" --ledger "$folder/ledger.ndjson" \
     > "$folder/simulator.log" 2>&1 &
 echo $! > "$folder/simulator.pid"
 wait_for "The simulator" "$folder/simulator.log" 'simulator of APNs at'

@@ -118,7 +118,7 @@ struct ChannelsTests {
         #expect(result.status == 0)
         #expect(
             result.lines.last
-                == "0 pushes received, 0 of them accepted, 2 connections, 2 provider tokens, 2 channel calls"
+                == "0 pushes received, 0 of them accepted, 2 connections, 1 provider tokens, 2 channel calls"
         )
     }
 }

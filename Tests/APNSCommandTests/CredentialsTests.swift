@@ -33,6 +33,7 @@ struct CredentialsTests {
         try Credentials(simulator, folder: place, needsToken: needsToken).write()
         let variables = try self.load(place.appendingPathComponent("apns.env").path)
         #expect((variables["APNS_KEY_FILE"] != nil) == needsToken)
+        #expect((variables["APNS_TOKEN_FILE"] != nil) == needsToken)
 
         let sent = try await Tool.run(["send", "--title", "Hey", token(1)], environment: variables)
         #expect(sent.status == 0, "\(sent.output)\(sent.error)")

@@ -78,7 +78,7 @@ struct OtherCommandsTests {
         #expect(result.status == 0)
         #expect(
             Array(result.lines.suffix(2)) == [
-                "faults: respond 1", "2 pushes received, 1 of them accepted, 2 connections, 2 provider tokens",
+                "faults: respond 1", "2 pushes received, 1 of them accepted, 2 connections, 1 provider tokens",
             ]
         )
     }

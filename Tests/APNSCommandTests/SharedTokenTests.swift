@@ -78,6 +78,37 @@ struct SharedTokenTests {
         try? FileManager.default.removeItem(at: self.folder)
     }
 
+    /// The variables that `apns simulator` wrote.
+    private func environment(_ folder: Folder) -> [String: String] {
+        folder.lines(of: "sim/apns.env").reduce(into: [:]) { variables, line in
+            let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
+            variables[parts[0]] = parts.last
+        }
+    }
+
+    @Test(
+        "The tool's simulator limits the tokens of a key unless it is told otherwise; its environment shares one",
+        arguments: [false, true]
+    )
+    func simulatorLimitsTokens(allowsMore: Bool) async throws {
+        let folder = try Folder()
+        let options = allowsMore ? ["--without-token-limit"] : []
+        let running = try Running(["simulator", "--port", "0", "--write-credentials", folder.path("sim")] + options)
+        #expect(try await eventually { running.output.contains("Ctrl-C") })
+        var variables = self.environment(folder)
+        let arguments = ["send", "--title", "Hello", String(repeating: "ab", count: 32)]
+        for _ in 0..<3 {
+            let result = try await Tool.run(arguments, environment: variables)
+            #expect(result.status == 0, "\(result.output)\(result.error)")
+        }
+        variables["APNS_TOKEN_FILE"] = nil
+        let second = try await Tool.run(arguments, environment: variables)
+        #expect((second.status == 0) == allowsMore, "\(second.output)\(second.error)")
+        #expect(second.output.contains("TooManyProviderTokenUpdates") == !allowsMore, "\(second.output)")
+        running.interrupt()
+        _ = await running.end()
+    }
+
     @Test func theLockOfADeadProcessIsReleased() async throws {
         let first = try await self.token()
         // Without the file, the next process must take the lock.

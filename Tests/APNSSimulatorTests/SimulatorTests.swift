@@ -97,6 +97,57 @@ struct SimulatorTests {
         await simulator.stop()
     }
 
+    @Test("The limit on token updates can be turned on and off, and a reset restores it and forgets the tokens")
+    func updateLimitChanges() async throws {
+        var configuration = Simulator.Configuration()
+        configuration.clock = { Sample.now }
+        let (simulator, client) = try await self.pair(configuration)
+        let tokens = try (1...3).map { try self.key.providerToken(issuedAt: Sample.now + $0) }
+        func status(_ token: String) async -> Int? { await client.send(1, jwt: token).first?.status }
+        for token in tokens { #expect(await status(token) == 200) }
+        simulator.limitsProviderTokenUpdates = true
+        #expect(await status(tokens[2]) == 200, "the open connection's token counts from now on")
+        #expect(await status(tokens[0]) == 429)
+        simulator.limitsProviderTokenUpdates = false
+        #expect(await status(tokens[0]) == 200)
+        simulator.limitsProviderTokenUpdates = true
+        #expect(await status(tokens[0]) == 200)
+        #expect(await status(tokens[1]) == 429)
+        simulator.reset()
+        #expect(!simulator.limitsProviderTokenUpdates)
+        #expect(await status(tokens[1]) == 200)
+        await simulator.stop()
+    }
+
+    @Test("After a reset, the first token of a key is accepted")
+    func resetForgetsTokens() async throws {
+        var configuration = Simulator.Configuration()
+        configuration.clock = { Sample.now }
+        configuration.limitsProviderTokenUpdates = true
+        let (simulator, client) = try await self.pair(configuration)
+        let second = try self.key.providerToken(issuedAt: Sample.now + 1)
+        #expect(await client.send(1, jwt: second).first?.status == 429)
+        simulator.reset()
+        #expect(simulator.limitsProviderTokenUpdates)
+        #expect(await client.send(1, jwt: second).first?.status == 200)
+        await simulator.stop()
+    }
+
+    @Test("An expired token does not count as the first token of its key")
+    func expiredTokensAreNotUpdates() async throws {
+        var configuration = Simulator.Configuration()
+        configuration.clock = { Sample.now }
+        configuration.limitsProviderTokenUpdates = true
+        let simulator = try await Simulator.start(configuration)
+        simulator.addKey(self.key)
+        let client = try WireClient(simulator)
+        #expect(await client.open())
+        let expired = try self.key.providerToken(issuedAt: Sample.now - 3_601)
+        #expect(await client.send(1, jwt: expired).first?.status == 403)
+        #expect(await client.send(1, jwt: self.jwt).first?.status == 200)
+        await simulator.stop()
+    }
+
     @Test func streamsAboveAnAcknowledgedLimitAreRefused() async throws {
         let (simulator, client) = try await self.pair()
         #expect(await simulator.setMaxConcurrentStreams(2) == 1)

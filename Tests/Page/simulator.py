@@ -25,14 +25,15 @@ def page_address(line):
 class Simulator:
     """Runs `apns simulator`, or uses the one at PAGE_URL, whose --write-credentials is PAGE_CREDENTIALS."""
 
-    def __init__(self, token=None):
+    def __init__(self, token=None, needs_token=False):
         self.token = token
+        self.needs_token = needs_token
         self.folder = tempfile.TemporaryDirectory(prefix="apns-page-")
         self.credentials = pathlib.Path(os.environ.get("PAGE_CREDENTIALS", self.folder.name))
         self.process = None
         self.bulk = None
         self.address = os.environ.get("PAGE_URL")
-        if self.address is None or token is not None:
+        if self.address is None or token is not None or needs_token:
             self.credentials = pathlib.Path(self.folder.name)
             self.start()
 
@@ -46,7 +47,9 @@ class Simulator:
         return f"{parts.scheme}://{parts.netloc}"
 
     def start(self, port=0, control=0):
-        command = [TOOL, "simulator", "--port", str(port), "--control", str(control), "--without-token"]
+        command = [TOOL, "simulator", "--port", str(port), "--control", str(control)]
+        if not self.needs_token:
+            command.append("--without-token")
         command += ["--write-credentials", str(self.credentials)]
         if self.token:
             command += ["--control-token", self.token]

@@ -529,6 +529,58 @@ class PageTests(unittest.TestCase):
         browser.wait_text("#live", "Live")
         self.assertIn("After the restart", browser.text(f"#push-{order}"))
 
+    # Settings
+
+    def test_offline_storage(self):
+        browser = self.browser
+        identifier = self.device((TOKEN, "app"))
+        self.simulator.call("PATCH", f"/v1/devices/{identifier}", {"isOnline": False})
+        browser.tab("device")
+        browser.wait_text("#offline-storage-text", "one push for each topic")
+        self.assertEqual(browser.find("#offline-storage").get_attribute("value"), "latest")
+        rules = [("all", "every push", 3), ("collapse-id", "collapse id", 2), ("latest", "each topic, the latest", 1)]
+        for name, words, waiting in rules:
+            option = browser.find(f"#offline-storage option[value='{name}']")
+            option.click()
+            browser.wait(f"the rule {name}", lambda: self.simulator.call(
+                "GET", "/v1/settings")["offlineStorage"] == name)
+            browser.wait_text("#offline-storage-text", words)
+            self.assertTrue(browser.find("#offline-storage-text a").get_attribute("href").startswith(
+                "https://developer.apple.com/documentation/"))
+            for collapse in ("a", "b", "b"):
+                self.push(payload={"aps": {"alert": "Hello"}}, apns_collapse_id=collapse)
+            browser.wait_text("[data-list='Waiting at APNs']", f"Waiting at APNs ({waiting})")
+            browser.shot(f"storage-{name}")
+            self.simulator.call("PATCH", f"/v1/devices/{identifier}", {"isOnline": True})
+            self.simulator.call("PATCH", f"/v1/devices/{identifier}", {"isOnline": False})
+        # Another client's change is shown, too.
+        self.simulator.call("PATCH", "/v1/settings", {"offlineStorage": "all"})
+        browser.wait_text("#offline-storage-text", "every push")
+        self.assertEqual(browser.find("#offline-storage").get_attribute("value"), "all")
+
+    def test_token_limit(self):
+        browser = self.browser
+        browser.tab("faults")
+        browser.wait_text("#token-limit-text", "does not check tokens")
+        self.assertFalse(browser.find("#token-limit").is_displayed())
+        if not self.simulator.can_restart:
+            self.skipTest("needs a simulator of its own that requires tokens")
+        simulator = Simulator(needs_token=True)
+        try:
+            self.show(simulator.address)
+            browser.tab("faults")
+            browser.wait_text("#token-limit-text", "TooManyProviderTokenUpdates")
+            self.assertEqual(browser.find("#token-limit").get_attribute("aria-checked"), "true")
+            browser.find("#token-limit").click()
+            browser.wait("the change", lambda: browser.find("#token-limit").get_attribute("aria-checked") == "false")
+            self.assertIs(simulator.call("GET", "/v1/settings")["limitsProviderTokenUpdates"], False)
+            browser.wait_text("#token-limit-text", "any number")
+            browser.shot("token-limit")
+            browser.network()
+        finally:
+            browser.driver.get("about:blank")
+            simulator.stop()
+
     # Use
 
     def test_keyboard(self):

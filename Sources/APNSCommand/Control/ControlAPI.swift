@@ -109,6 +109,7 @@ struct ControlAPI: Sendable {
         let rest = Array(request.path.dropFirst(2))
         switch request.path[1] {
         case "state" where rest.isEmpty: return try self.state(request)
+        case "settings" where rest.isEmpty: return try self.settings(request)
         case "reset" where rest.isEmpty: return try self.reset(request)
         case "pushes" where rest.count <= 1: return try await self.pushes(request, rest.first)
         case "events" where rest.isEmpty: return try self.events(request)
@@ -171,6 +172,7 @@ struct ControlAPI: Sendable {
             "kept": integer(counts.kept), "keep": counts.keep.map(integer) ?? .null,
             "dropped": integer(counts.dropped), "resets": integer(counts.resets),
             "lastOrder": integer(counts.lastOrder),
+            "settings": self.settings,
             "faults": integer(self.simulator.activeFaults.count), "devices": integer(counts.devices),
         ])
     }

@@ -78,7 +78,8 @@ extension ControlDescription {
                 "type": "object",
                 "required": [
                   "endpoint", "version", "startedMilliseconds", "nowMilliseconds", "counts", "responses",
-                  "connections", "kept", "keep", "dropped", "resets", "lastOrder", "faults", "devices", "commands"
+                  "connections", "kept", "keep", "dropped", "resets", "lastOrder", "faults", "devices", "commands",
+                  "settings"
                 ],
                 "properties": {
                   "endpoint": {"type": "string"}, "version": {"type": "string"},
@@ -88,7 +89,7 @@ extension ControlDescription {
                   "connections": {"type": "object", "additionalProperties": {"type": "integer"}},
                   "kept": {"type": "integer"}, "keep": {"type": ["integer", "null"]}, "dropped": {"type": "integer"},
                   "resets": {"type": "integer"}, "lastOrder": {"type": "integer"}, "faults": {"type": "integer"},
-                  "devices": {"type": "integer"},
+                  "devices": {"type": "integer"}, "settings": {"$ref": "#/components/schemas/SettingValues"},
                   "commands": {
                     "type": "array",
                     "items": {
@@ -96,6 +97,42 @@ extension ControlDescription {
                       "properties": {"title": {"type": "string"}, "command": {"type": "string"}}
                     }
                   }
+                }
+              },
+              "SettingValues": {
+                "type": "object", "required": ["offlineStorage", "limitsProviderTokenUpdates"],
+                "properties": {
+                  "offlineStorage": {"type": "string", "enum": ["latest", "all", "collapse-id"]},
+                  "limitsProviderTokenUpdates": {
+                    "type": ["boolean", "null"],
+                    "description": "Whether a second token of a key in 20 minutes gets 429. Null: none is required."
+                  }
+                }
+              },
+              "Settings": {
+                "allOf": [
+                  {"$ref": "#/components/schemas/SettingValues"},
+                  {
+                    "type": "object", "required": ["offlineStorageRules"],
+                    "properties": {
+                      "offlineStorageRules": {
+                        "type": "array",
+                        "items": {
+                          "type": "object", "required": ["name", "message", "source"],
+                          "properties": {
+                            "name": {"type": "string"}, "message": {"type": "string"}, "source": {"type": "string"}
+                          }
+                        }
+                      }
+                    }
+                  }
+                ]
+              },
+              "SettingsChange": {
+                "type": "object", "additionalProperties": false,
+                "properties": {
+                  "offlineStorage": {"enum": ["latest", "all", "collapse-id", null]},
+                  "limitsProviderTokenUpdates": {"type": ["boolean", "null"]}
                 }
               },
               "Push": {

@@ -25,9 +25,36 @@ enum ControlDescription {
                 }
               }
             },
+            "/v1/settings": {
+              "get": {
+                "summary": "The settings that can change while the simulator runs.",
+                "responses": {
+                  "200": {
+                    "description": "The settings.",
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Settings"}}}
+                  },
+                  "default": {"$ref": "#/components/responses/Error"}
+                }
+              },
+              "patch": {
+                "summary": "Change settings. 409 if the simulator requires no provider token and cannot limit them.",
+                "parameters": [{"$ref": "#/components/parameters/proof"}],
+                "requestBody": {
+                  "required": true,
+                  "content": {"application/json": {"schema": {"$ref": "#/components/schemas/SettingsChange"}}}
+                },
+                "responses": {
+                  "200": {
+                    "description": "The new settings.",
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Settings"}}}
+                  },
+                  "default": {"$ref": "#/components/responses/Error"}
+                }
+              }
+            },
             "/v1/reset": {
               "post": {
-                "summary": "Forget pushes, counts, faults, token states and devices. Keys and channels stay.",
+                "summary": "Forget pushes, counts, faults, token states, devices and changed settings. Keys and channels stay.",
                 "parameters": [{"$ref": "#/components/parameters/proof"}],
                 "responses": {"204": {"description": "Done."}, "default": {"$ref": "#/components/responses/Error"}}
               }

@@ -34,6 +34,18 @@ struct ControlOptions: ParsableArguments {
     )
     var keep: String?
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            What APNs stores for virtual devices that are offline: latest (one push for each topic), all, or \
+            collapse-id (one push for each collapse id); default latest.
+            """,
+            valueName: "rule"
+        ),
+        completion: .list(OfflineStorage.allCases.map(\.rawValue))
+    )
+    var offlineStorage: String?
+
     var isOn: Bool { self.control != nil }
 
     /// How many pushes the ledger keeps; nil for all of them.
@@ -43,10 +55,24 @@ struct ControlOptions: ParsableArguments {
         try self.keep.map { try wholeNumber($0, "--keep", 1...10_000_000) }
     }
 
+    /// What APNs stores for virtual devices that are offline.
+    func storageRule() throws -> OfflineStorage {
+        guard let offlineStorage else { return .latest }
+        guard let rule = OfflineStorage(rawValue: offlineStorage) else {
+            let rules = OfflineStorage.allCases.map(\.rawValue).joined(separator: ", ")
+            throw UsageError("--offline-storage: '\(offlineStorage)' is not one of \(rules).")
+        }
+        return rule
+    }
+
     func validate() throws {
+        _ = try self.storageRule()
         let keep = try self.keepNumber()
         guard let place = try self.place() else {
             if keep != nil { throw UsageError("--keep needs --control: without it, no payload is kept.") }
+            if self.offlineStorage != nil {
+                throw UsageError("--offline-storage needs --control: without it, there are no virtual devices.")
+            }
             if self.controlToken != nil { throw UsageError("--control-token needs --control.") }
             return
         }

@@ -44,6 +44,8 @@ struct Credentials {
         var lines = ["APNS_ENDPOINT=\(self.endpoint)", "APNS_CA_FILE=\(Self.quoted(self.caFile))"]
         if self.needsToken {
             try Self.write(self.simulator.p8, to: self.keyFile, mode: 0o600)
+            // Each process would sign a token of its own, and the simulator rejects the second one of a key.
+            lines.append("APNS_TOKEN_FILE=\(Self.quoted(self.path(SavedCredentials.tokenFile)))")
             lines.append("APNS_KEY_FILE=\(Self.quoted(self.keyFile))")
             lines.append("APNS_KEY_ID=\(self.simulator.keyID)")
             lines.append("APNS_TEAM_ID=\(self.simulator.teamID)")

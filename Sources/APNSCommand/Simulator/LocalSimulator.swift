@@ -41,6 +41,8 @@ struct LocalSimulator: Sendable {
     /// - Parameters:
     ///   - port: the port; 0 for any free one.
     ///   - wantsToken: whether requests need a provider token signed by `key`.
+    ///   - limitsTokenUpdates: whether a second provider token of `key` within 20 minutes is rejected.
+    ///   - offlineStorage: what APNs stores for virtual devices that are offline.
     ///   - host: the address to listen on.
     ///   - names: host names and addresses in the certificate, besides those of this machine's loopback interface.
     ///   - recording: what the ledger records. Pushes that were processed twice are counted unless it is `counts`.
@@ -51,6 +53,8 @@ struct LocalSimulator: Sendable {
     static func start(
         port: Int = 0,
         wantsToken: Bool = true,
+        limitsTokenUpdates: Bool = false,
+        offlineStorage: OfflineStorage = .latest,
         host: String = "127.0.0.1",
         names: [String] = [],
         recording: Simulator.Recording,
@@ -64,6 +68,8 @@ struct LocalSimulator: Sendable {
         configuration.certificateAuthority = saved?.authority
         let key = saved?.key ?? SimulatedKey()
         configuration.credential = wantsToken ? .keys([Simulator.Key(key)]) : .none
+        configuration.limitsProviderTokenUpdates = limitsTokenUpdates
+        configuration.offlineStorage = offlineStorage
         configuration.host = host
         configuration.certificateNames += names
         configuration.recording = recording

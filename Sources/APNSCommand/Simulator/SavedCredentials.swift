@@ -13,6 +13,8 @@ struct SavedCredentials: Sendable {
     static let authorityFile = "ca.pem"
     static let authorityKeyFile = "simulator-ca-key.pem"
     static let environmentFile = "apns.env"
+    /// The provider token that all processes with the environment share.
+    static let tokenFile = "provider-token"
 
     var authority: TLSIdentity
     /// The signing key; nil if provider tokens are not required.

@@ -101,6 +101,14 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Flag(help: "Accept requests without a provider token.")
     var withoutToken = false
 
+    @Flag(
+        help: """
+            Accept any number of provider tokens of one key. Without this option, a second one within 20 minutes gets \
+            429 TooManyProviderTokenUpdates.
+            """
+    )
+    var withoutTokenLimit = false
+
     func validate() throws {
         _ = try self.portNumber()
         _ = try self.seedNumber()
@@ -208,10 +216,13 @@ struct SimulatorCommand: AsyncParsableCommand {
 
     private func start(_ script: FaultScript, seed: UInt64, _ saved: SavedCredentials?) async throws -> LocalSimulator {
         let port = try self.portNumber()
+        let offlineStorage = try self.control.storageRule()
         do {
             return try await LocalSimulator.start(
                 port: port,
                 wantsToken: !self.withoutToken,
+                limitsTokenUpdates: !self.withoutTokenLimit,
+                offlineStorage: offlineStorage,
                 host: self.listen,
                 names: self.name + [self.listen],
                 recording: self.recording,

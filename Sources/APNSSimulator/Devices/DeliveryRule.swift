@@ -16,6 +16,7 @@ enum ApplePage {
     static let pushToTalk = root + "pushtotalk/creating-a-push-to-talk-app"
     static let fileProvider = root + "fileprovider/using-push-notifications-to-signal-changes"
     static let deviceManagement = root + "devicemanagement"
+    static let updates = root + "updates/usernotifications"
 }
 
 /// Why a push that APNs accepted had no effect on a device.
@@ -23,6 +24,7 @@ enum DeliveryRule: String, CaseIterable {
     case notStored = "expiration-zero"
     case expired
     case replacedWhileOffline = "replaced-while-offline"
+    case storageFull = "storage-full"
     case channelStoresNothing = "channel-stores-nothing"
     case tokenRemoved = "token-removed"
     case unsubscribed
@@ -43,8 +45,8 @@ enum DeliveryRule: String, CaseIterable {
             "The device was offline, and apns-expiration was 0: APNs tries once and does not store the push."
         case .expired: "Its apns-expiration passed before the device was online."
         case .replacedWhileOffline:
-            "A newer push replaced it while the device was offline: APNs stores one notification per app and device, "
-                + "and for a channel the most recent broadcast."
+            "A newer push replaced it while the device was offline."
+        case .storageFull: "So many newer pushes are stored for the device that the simulator discarded it."
         case .channelStoresNothing:
             "The device was offline, and the channel's message storage policy is 0: APNs stores none of its broadcasts."
         case .tokenRemoved:
@@ -70,7 +72,7 @@ enum DeliveryRule: String, CaseIterable {
 
     var source: String {
         switch self {
-        case .notStored, .expired, .replacedWhileOffline, .unknownPushType: ApplePage.sending
+        case .notStored, .expired, .replacedWhileOffline, .storageFull, .unknownPushType: ApplePage.sending
         case .channelStoresNothing, .unsubscribed: ApplePage.broadcast
         case .tokenRemoved, .otherTopic: ApplePage.responses
         case .notJSON, .wrongType, .nothingToShow: ApplePage.payload
@@ -84,10 +86,14 @@ enum DeliveryRule: String, CaseIterable {
 struct DeliveryFault: Error, Hashable {
     var rule: DeliveryRule
     var detail: String?
+    /// The page that states the rule.
+    var source: String
 
-    init(_ rule: DeliveryRule, _ detail: String? = nil) {
+    /// - Parameter source: the page that states the rule; nil for that of `rule`.
+    init(_ rule: DeliveryRule, _ detail: String? = nil, source: String? = nil) {
         self.rule = rule
         self.detail = detail
+        self.source = source ?? rule.source
     }
 }
 
@@ -104,6 +110,10 @@ enum DeviceNote: String, CaseIterable {
     case storageNotGuaranteed = """
         Apple stores the latest push in most cases, but does not guarantee it, and may change the order. Here the latest \
         one is stored.
+        """
+    case severalStored = """
+        Not defined by Apple: how many pushes APNs stores if it stores several for an app, and their order. Here it \
+        stores at most 1,000 for a device, and delivers the oldest first.
         """
     case ownToken = """
         A type with a topic of its own, such as voip, has a device token of its own, which the app gets from another \

@@ -18,6 +18,13 @@ extension Simulator {
     /// The devices in the order of their creation.
     public var devices: [VirtualDevice] { self.core.state.withLock { $0.devices.all } }
 
+    /// What APNs stores for devices that are offline. A new rule applies from the next push on. It begins as
+    /// `Configuration.offlineStorage`, also after a reset.
+    public var offlineStorage: OfflineStorage {
+        get { self.core.state.withLock { $0.devices.offlineStorage } }
+        set { self.core.state.withLock { $0.devices.offlineStorage = newValue } }
+    }
+
     /// Creates a device that receives the pushes to these tokens from now on. It is online.
     ///
     /// - Parameters:

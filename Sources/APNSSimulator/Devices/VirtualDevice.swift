@@ -71,6 +71,7 @@ public struct VirtualDevice: Sendable {
     static let notificationLimit = 1_000
     static let activityLimit = 100
     static let undeliveredLimit = 1_000
+    static let waitingLimit = 1_000
     /// How long APNs stores a push. Source: Apple, "Sending notification requests to APNs".
     static let longestStorage: Int64 = 30 * 24 * 3600
     /// How long APNs stores a broadcast. Source: Apple, "Sending channel management requests to APNs".
@@ -91,7 +92,7 @@ public struct VirtualDevice: Sendable {
     var notifications = BoundedList<ShownNotification>(limit: Self.notificationLimit)
     var activities = BoundedList<DeviceActivity>(limit: Self.activityLimit)
     var undelivered = BoundedList<Undelivered>(limit: Self.undeliveredLimit)
-    /// The oldest first; at most one for each topic and channel.
+    /// The oldest first.
     var waiting: [WaitingPush] = []
     var notes: [DeviceNote: Int] = [:]
     var counts = Counts()
@@ -150,7 +151,7 @@ public struct VirtualDevice: Sendable {
         } _: {
             $0.token = nil
         }
-        self.discardWaiting(.tokenRemoved) { $0.push.target == .token(token) }
+        self.discardWaiting(DeliveryFault(.tokenRemoved)) { $0.push.target == .token(token) }
     }
 
     /// Adds a channel. If no running activity uses it, adds an activity, as if the app had started it.
@@ -179,7 +180,7 @@ public struct VirtualDevice: Sendable {
     /// Removes a channel and discards its stored broadcast. Its activities stay.
     public mutating func unsubscribe(_ channelID: String) {
         self.subscriptions.removeAll { $0.channelID == channelID }
-        self.discardWaiting(.unsubscribed) {
+        self.discardWaiting(DeliveryFault(.unsubscribed)) {
             if case .channel(channelID, _) = $0.push.target { true } else { false }
         }
     }
@@ -201,7 +202,11 @@ public struct VirtualDevice: Sendable {
     }
 
     /// Takes a push that APNs accepted. Does nothing if the device has neither its token nor its channel.
-    public mutating func receive(_ push: AcceptedPush) {
+    ///
+    /// - Parameters:
+    ///   - push: the push or broadcast.
+    ///   - rule: what APNs stores if the device is offline.
+    public mutating func receive(_ push: AcceptedPush, storing rule: OfflineStorage = .latest) {
         var token: Token?
         let topic: String
         switch push.target {
@@ -223,12 +228,12 @@ public struct VirtualDevice: Sendable {
         } else if self.isOnline {
             self.deliver(push, now: push.time)
         } else {
-            self.store(push)
+            self.store(push, rule)
         }
     }
 
     /// Stores a push at APNs until the device is online.
-    private mutating func store(_ push: AcceptedPush) {
+    private mutating func store(_ push: AcceptedPush, _ rule: OfflineStorage) {
         let now = Self.seconds(push.time)
         var deadline = now + Self.longestStorage
         if case .channel(_, let storage) = push.target {
@@ -240,33 +245,51 @@ public struct VirtualDevice: Sendable {
             guard expiration > now else { return self.fail(push, DeliveryFault(.expired)) }
             deadline = min(deadline, expiration)
         }
-        if self.waiting.contains(where: { Self.sharesStorage($0.push, push) }) {
+        if self.waiting.contains(where: { Self.replaces($0.push, by: push, rule) }) {
             self.note(.storageNotGuaranteed, push)
         }
-        self.discardWaiting(.replacedWhileOffline) { Self.sharesStorage($0.push, push) }
-        if self.waiting.contains(where: { $0.push.bundleID == push.bundleID && $0.push.topic != push.topic }) {
-            self.note(.storedPerTopic, push)
-        }
+        self.discardWaiting(Self.replacement(of: push, rule)) { Self.replaces($0.push, by: push, rule) }
+        let topics = self.waiting.lazy.filter { Self.sharesApp($0.push, push) }.map(\.push.topic)
+        if topics.contains(push.topic) { self.note(.severalStored, push) }
+        if rule != .all, topics.contains(where: { $0 != push.topic }) { self.note(.storedPerTopic, push) }
         self.waiting.append(WaitingPush(push: push, deadline: deadline))
+        if self.waiting.count > Self.waitingLimit {
+            self.fail(self.waiting.removeFirst().push, DeliveryFault(.storageFull))
+        }
     }
 
-    /// Whether APNs stores only one of two pushes.
-    private static func sharesStorage(_ first: AcceptedPush, _ second: AcceptedPush) -> Bool {
-        switch (first.target, second.target) {
-        case (.token, .token): first.topic == second.topic
+    /// Whether two pushes are for tokens of one app.
+    private static func sharesApp(_ first: AcceptedPush, _ second: AcceptedPush) -> Bool {
+        guard case (.token, .token) = (first.target, second.target) else { return false }
+        return first.bundleID == second.bundleID
+    }
+
+    /// Whether APNs stores only the later one of two pushes.
+    private static func replaces(_ earlier: AcceptedPush, by later: AcceptedPush, _ rule: OfflineStorage) -> Bool {
+        switch (earlier.target, later.target) {
+        case (.token, .token): rule.replaces(earlier, by: later)
         case (.channel(let id, _), .channel(let other, _)): id == other
         default: false
         }
     }
 
+    /// Why a push that `push` replaced was not delivered.
+    private static func replacement(of push: AcceptedPush, _ rule: OfflineStorage) -> DeliveryFault {
+        guard case .channel = push.target else {
+            return DeliveryFault(.replacedWhileOffline, rule.message, source: rule.source)
+        }
+        let message = "For a channel, APNs stores the most recent broadcast."
+        return DeliveryFault(.replacedWhileOffline, message, source: ApplePage.broadcast)
+    }
+
     mutating func discardExpired(now: Int64) {
         guard !self.waiting.isEmpty else { return }
         let seconds = Self.seconds(now)
-        self.discardWaiting(.expired) { $0.deadline <= seconds }
+        self.discardWaiting(DeliveryFault(.expired)) { $0.deadline <= seconds }
     }
 
-    private mutating func discardWaiting(_ rule: DeliveryRule, where matches: (WaitingPush) -> Bool) {
-        for entry in self.waiting where matches(entry) { self.fail(entry.push, DeliveryFault(rule)) }
+    private mutating func discardWaiting(_ fault: DeliveryFault, where matches: (WaitingPush) -> Bool) {
+        for entry in self.waiting where matches(entry) { self.fail(entry.push, fault) }
         self.waiting.removeAll(where: matches)
     }
 
@@ -274,7 +297,7 @@ public struct VirtualDevice: Sendable {
         self.counts.undelivered += 1
         let message = [fault.rule.message, fault.detail].compactMap(\.self).joined(separator: " ")
         self.undelivered.append(
-            Undelivered(order: push.order, rule: fault.rule.rawValue, message: message, source: fault.rule.source)
+            Undelivered(order: push.order, rule: fault.rule.rawValue, message: message, source: fault.source)
         )
     }
 

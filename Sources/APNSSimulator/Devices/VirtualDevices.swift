@@ -13,6 +13,9 @@ public struct VirtualDevices: Sendable {
     private var subscribers: [String: Set<String>] = [:]
     private var created = 0
 
+    /// What APNs stores for devices that are offline, from the next push on. Default `latest`.
+    public var offlineStorage = OfflineStorage.latest
+
     /// No devices.
     public init() {}
 
@@ -174,11 +177,13 @@ public struct VirtualDevices: Sendable {
         case .token(let token):
             guard let id = self.owners[token] else { return }
             let channels = self.devices[id]?.subscriptions.count
-            self.devices[id]?.receive(push)
+            self.devices[id]?.receive(push, storing: self.offlineStorage)
             // A push-to-start may subscribe the device to a channel.
             if self.devices[id]?.subscriptions.count != channels { self.addSubscribers(id) }
         case .channel(let channelID, _):
-            for id in self.subscribers[channelID] ?? [] { self.devices[id]?.receive(push) }
+            for id in self.subscribers[channelID] ?? [] {
+                self.devices[id]?.receive(push, storing: self.offlineStorage)
+            }
         }
     }
 

@@ -90,6 +90,9 @@ struct ProviderTokenVerifier: Sendable {
         return false
     }
 
+    /// Forgets which tokens were used. The next token of each key is its first.
+    mutating func forgetUpdates() { self.updates = [:] }
+
     /// Accepts raw r‖s, as RFC 7518 requires, and the DER form, which APNs accepts too.
     private static func isValid(_ signature: [UInt8], of signed: [UInt8], by key: ES256PublicKey) -> Bool {
         let signature = ES256Signature(rawRepresentation: signature) ?? (try? ES256Signature(der: signature))

@@ -9,7 +9,8 @@ struct ConnectionState {
     var token = InspectedToken.malformed
     /// The generation of the keys against which `token` was checked.
     var generation = -1
-    var isUpdatedTooOften = false
+    /// Whether the limit on token updates must be checked: `token` is new, or its key had another one too recently.
+    var needsUpdateCheck = false
     /// The team of the first accepted push. Pushes of other teams are then rejected.
     var teamID: String?
     var hasRaisedLimit = false

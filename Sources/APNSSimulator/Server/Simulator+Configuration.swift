@@ -24,8 +24,11 @@ extension Simulator {
         /// Which provider tokens are accepted. Default `anyProviderToken`.
         public var credential = Credential.anyProviderToken
         /// Whether a second token of one key within 20 minutes is rejected with 429 `TooManyProviderTokenUpdates`.
-        /// Default false.
+        /// Default false. It can change while the simulator runs: `Simulator.limitsProviderTokenUpdates`.
         public var limitsProviderTokenUpdates = false
+        /// What APNs stores for virtual devices that are offline. Default `latest`. It can change while the simulator
+        /// runs: `Simulator.offlineStorage`.
+        public var offlineStorage = OfflineStorage.latest
         /// The allowed bundle IDs; others get `TopicDisallowed`. Default nil: all.
         public var topics: Set<String>?
         /// The most broadcast channels of an app. Default 10,000, as in APNs.

@@ -217,14 +217,18 @@ extension Simulator {
         }
     }
 
-    /// Forgets what was received, and removes all faults, states of device tokens, and devices. Keys, topics, channels
-    /// and open connections stay. `PushRecord.order` continues.
+    /// Forgets what was received, including the provider tokens, and removes all faults, states of device tokens, and
+    /// devices. `offlineStorage` and `limitsProviderTokenUpdates` get the values of the configuration. Keys, topics,
+    /// channels and open connections stay. `PushRecord.order` continues.
     public func reset() {
         self.core.update { state in
             state.ledger.clear()
             state.engine.removeAll()
             state.rules.tokenStates = [:]
             state.devices = VirtualDevices()
+            state.devices.offlineStorage = state.configuration.offlineStorage
+            state.limitProviderTokenUpdates(state.configuration.limitsProviderTokenUpdates)
+            state.verifier.forgetUpdates()
             state.pausedUntil = nil
             state.clockOffset = SimulatorState.clockOffset(state.configuration)
         }

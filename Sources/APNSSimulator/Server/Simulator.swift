@@ -137,6 +137,17 @@ public final class Simulator: Sendable {
         }
     }
 
+    /// Whether a second provider token of one key within 20 minutes is rejected with 429
+    /// `TooManyProviderTokenUpdates`. After a change, the tokens that were used before it do not count. It begins as
+    /// `Configuration.limitsProviderTokenUpdates`, also after a reset.
+    public var limitsProviderTokenUpdates: Bool {
+        get { self.core.state.withLock { $0.limitsProviderTokenUpdates } }
+        set { self.core.update { $0.limitProviderTokenUpdates(newValue) } }
+    }
+
+    /// Whether requests must carry a provider token.
+    package var asksForToken: Bool { self.core.configuration.credential.asksForToken }
+
     /// Sets the state of a device token. Tokens without a state are valid.
     ///
     /// - Parameters:

@@ -36,6 +36,8 @@ struct SimulatorState {
     var channels = ChannelStore()
     var devices = VirtualDevices()
     var verifier: ProviderTokenVerifier
+    /// Whether a key may have only one new provider token in 20 minutes. It changes with `limitProviderTokenUpdates`.
+    private(set) var limitsProviderTokenUpdates: Bool
     /// Increases whenever the keys change.
     var keyGeneration = 0
     var engine: FaultEngine
@@ -73,12 +75,23 @@ struct SimulatorState {
         case .none, .clientCertificate:
             break
         }
+        self.limitsProviderTokenUpdates = configuration.limitsProviderTokenUpdates
+        self.devices.offlineStorage = configuration.offlineStorage
         self.verifier = ProviderTokenVerifier(acceptsUnknownKeys: acceptsUnknownKeys, keys: keys)
         self.engine = FaultEngine(seed: configuration.seed)
         self.ledger = Ledger(keep: configuration.keep)
         self.random = SplitMix64(seed: configuration.seed &+ 0x5EED)
         self.faultRandom = SplitMix64(seed: configuration.seed &+ 0xFA17)
         self.clockOffset = Self.clockOffset(configuration)
+    }
+
+    /// Turns the limit on or off. The keys' earlier tokens do not count.
+    mutating func limitProviderTokenUpdates(_ isOn: Bool) {
+        guard isOn != self.limitsProviderTokenUpdates else { return }
+        self.limitsProviderTokenUpdates = isOn
+        self.verifier.forgetUpdates()
+        // Connections must present their tokens again.
+        self.keyGeneration += 1
     }
 
     static func clockOffset(_ configuration: Simulator.Configuration) -> Int64 {
@@ -261,23 +274,16 @@ struct SimulatorState {
             connection.token =
                 scheme.elementsEqual("bearer ".utf8) ? self.verifier.inspect(authorization.dropFirst(7)) : .malformed
             if connection.token.isGenuine { self.ledger.count(providerToken: authorization.dropFirst(7)) }
-            connection.isUpdatedTooOften =
-                self.configuration.limitsProviderTokenUpdates && connection.token.isGenuine
-                && self.verifier.isUpdatedTooOften(
-                    connection.token,
-                    bytes: connection.authorization,
-                    now: now.seconds
-                )
+            connection.needsUpdateCheck = self.limitsProviderTokenUpdates
         }
         if let fault = ProviderTokenVerifier.fault(of: connection.token, now: now.seconds) { return fault }
-        if connection.isUpdatedTooOften {
-            // The 20 minutes may have passed by now.
-            connection.isUpdatedTooOften = self.verifier.isUpdatedTooOften(
+        if connection.needsUpdateCheck {
+            connection.needsUpdateCheck = self.verifier.isUpdatedTooOften(
                 connection.token,
                 bytes: connection.authorization,
                 now: now.seconds
             )
-            if connection.isUpdatedTooOften { return .tooManyProviderTokenUpdates }
+            if connection.needsUpdateCheck { return .tooManyProviderTokenUpdates }
         }
         if let teamID = connection.teamID, teamID != connection.token.teamID { return .invalidProviderToken }
         return nil

@@ -215,6 +215,44 @@ struct ControlAPITests {
         }
     }
 
+    @Test("The settings are read and changed, and a reset restores them")
+    func settings() async throws {
+        try await ControlClient.with { control in
+            let first = try await control.get("/v1/settings")
+            #expect(first["offlineStorage"] == .string("latest"))
+            #expect(first["limitsProviderTokenUpdates"] == .bool(false))
+            for (index, rule) in OfflineStorage.allCases.enumerated() {
+                let shown = first["offlineStorageRules", "\(index)"]?.members
+                #expect(shown?["name"] == .string(rule.rawValue) && shown?["message"] == .string(rule.message))
+                #expect(shown?["source"] == .string(rule.source))
+            }
+            let body = #"{"offlineStorage":"all","limitsProviderTokenUpdates":true}"#
+            let changed = try await control.call(.PATCH, "/v1/settings", body)
+            #expect(changed.status == 200 && changed["offlineStorage"] == .string("all"))
+            #expect(control.simulator.offlineStorage == .all && control.simulator.limitsProviderTokenUpdates)
+            // A missing or null value leaves the setting as it is.
+            let same = try await control.call(.PATCH, "/v1/settings", #"{"offlineStorage":null}"#)
+            #expect(same.json == changed.json)
+            let state = try await control.get("/v1/state")
+            #expect(state["settings", "offlineStorage"] == .string("all"))
+            #expect(state["settings", "limitsProviderTokenUpdates"] == .bool(true))
+            #expect(try await control.call(.POST, "/v1/reset").status == 204)
+            #expect(try await control.get("/v1/settings").json == first.json)
+        }
+    }
+
+    @Test("A simulator without provider tokens cannot limit them, and says why")
+    func settingsWithoutTokens() async throws {
+        try await ControlClient.with(credential: .none) { control in
+            #expect(try await control.get("/v1/settings")["limitsProviderTokenUpdates"] == .null)
+            let body = #"{"offlineStorage":"all","limitsProviderTokenUpdates":true}"#
+            let refused = try await control.call(.PATCH, "/v1/settings", body)
+            #expect(refused.status == 409 && refused["error", "code"] == .string("no-provider-tokens"))
+            #expect(refused.text.contains("--without-token"))
+            #expect(control.simulator.offlineStorage == .latest, "a refused request changes nothing")
+        }
+    }
+
     // MARK: Devices
 
     @Test("A device is created, goes offline and online, and shows what it holds")
@@ -294,6 +332,9 @@ struct ControlAPITests {
             (.PUT, "/v1/tokens/0a", "{}", 400, "state: expected one of active"),
             (.PUT, "/v1/tokens/0a", #"{"state":"gone"}"#, 400, "the values are active"),
             (.PUT, "/v1/tokens/0a", "", 400, "The body is not JSON"),
+            (.PATCH, "/v1/settings", #"{"offlineStorage":"some"}"#, 400, "the values are latest, all, collapse-id"),
+            (.PATCH, "/v1/settings", #"{"limitsProviderTokenUpdates":1}"#, 400, "expected true or false"),
+            (.PATCH, "/v1/settings", #"{"limit":true}"#, 400, "unknown key"),
             (.GET, "/v1/events?after=-1", "", 400, "after=-1"),
             (.DELETE, "/v1/faults/x", "", 404, "There is no fault x"),
         ]
@@ -370,7 +411,7 @@ struct ControlAPITests {
         try await ControlClient.with { control in
             let document = try await control.get("/openapi.json")
             let paths = try #require(document["paths"]?.members)
-            #expect(paths.count == 19)
+            #expect(paths.count == 20)
             for (template, operations) in paths {
                 let path = template.replacing("{order}", with: "1").replacing("{token}", with: "0a")
                     .replacing("{id}", with: "1").replacing("{name}", with: "slow")

@@ -45,10 +45,12 @@ struct ControlClient {
     static func with(
         token: String? = nil,
         keep: Int? = nil,
+        credential: Simulator.Credential = .anyProviderToken,
         _ body: (ControlClient) async throws -> Void
     ) async throws {
         var configuration = Simulator.Configuration()
         configuration.keep = keep
+        configuration.credential = credential
         let simulator = try await Simulator.start(configuration)
         let key = SimulatedKey()
         simulator.addKey(key)

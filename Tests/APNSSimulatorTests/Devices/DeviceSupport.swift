@@ -12,6 +12,7 @@ struct DeviceFixture {
     static let topic = "com.example.app"
 
     var device = VirtualDevice(id: "d1", name: "Phone")
+    var storage = OfflineStorage.latest
     private var order = 0
 
     init(_ kinds: VirtualDevice.TokenKind...) throws(VirtualDeviceError) {
@@ -53,7 +54,8 @@ struct DeviceFixture {
                 collapseID: collapseID,
                 payload: Array(payload.utf8),
                 time: (Self.start + seconds) * 1000
-            )
+            ),
+            storing: self.storage
         )
         return self.order
     }

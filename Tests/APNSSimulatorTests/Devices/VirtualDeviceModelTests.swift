@@ -89,6 +89,7 @@ struct VirtualDeviceModelTests {
         case 4: try? devices.unlink(id, token: token)
         case 5: try? devices.subscribe(id, .init(channelID: channelID, topic: topic), now: time)
         case 6: try? devices.unsubscribe(id, channelID: channelID)
+        case 9: devices.offlineStorage = OfflineStorage.allCases.randomElement(using: &random) ?? .latest
         case 7, 8: try? devices.setOnline(id, Bool.random(using: &random), now: time)
         default: devices.receive(self.push(order: order, time: time, payload: payload, &random))
         }
@@ -105,6 +106,7 @@ struct VirtualDeviceModelTests {
             #expect(snapshot.apps.map(\.notifications.count).reduce(0, +) <= VirtualDevice.notificationLimit)
             #expect(snapshot.activities.count <= VirtualDevice.activityLimit)
             #expect(snapshot.activities.allSatisfy { $0.history.count <= DeviceActivity.historyLimit })
+            #expect(snapshot.waiting.count <= VirtualDevice.waitingLimit)
             #expect(snapshot.undelivered.count <= VirtualDevice.undeliveredLimit)
             #expect(snapshot.notes.count <= DeviceNote.allCases.count)
             for app in snapshot.apps {

@@ -41,6 +41,57 @@ struct VirtualDeviceTests {
         #expect(fixture.snapshot().has(.storedPerTopic))
     }
 
+    @Test(
+        "Each rule of offline storage keeps its pushes, and discards the others with its page",
+        arguments: [
+            (OfflineStorage.latest, [6], "sending-notification-requests-to-apns"),
+            (.all, [1, 2, 3, 4, 5, 6], nil),
+            (.latestPerCollapseID, [3, 5, 6], "updates/usernotifications"),
+        ] as [(OfflineStorage, [Int], String?)]
+    )
+    func offlineStorage(rule: OfflineStorage, stored: [Int], page: String?) throws {
+        var fixture = try DeviceFixture()
+        fixture.storage = rule
+        fixture.setOnline(false)
+        for collapseID in ["a", "b", "b", nil, nil, "a"] {
+            fixture.push(Self.alert("Hello"), collapseID: collapseID)
+        }
+        let offline = fixture.snapshot()
+        #expect(offline.waiting.map(\.order) == stored)
+        #expect(Set(offline.rules.keys) == Set(1...6).subtracting(stored))
+        #expect(offline.undelivered.allSatisfy { $0.message.hasSuffix(rule.message) })
+        #expect(offline.undelivered.allSatisfy { page.map($0.source.hasSuffix) == true })
+        #expect(offline.has(.severalStored) == (stored.count > 1))
+        #expect(offline.has(.storageNotGuaranteed) == (stored.count < 6))
+
+        fixture.setOnline(true)
+        // A device shows one notification for each collapse id, and one for each push without.
+        let shown = [OfflineStorage.latest: [6], .all: [6, 5, 4, 3], .latestPerCollapseID: [6, 5, 3]][rule]
+        #expect(fixture.snapshot().notifications.map(\.order) == shown)
+    }
+
+    @Test("Pushes that were stored before the rule changed stay until another push of their topic arrives")
+    func storageRuleChanges() throws {
+        var fixture = try DeviceFixture()
+        fixture.storage = .all
+        fixture.setOnline(false)
+        for _ in 1...3 { fixture.push(Self.hello) }
+        fixture.storage = .latest
+        #expect(fixture.snapshot().waiting.count == 3)
+        fixture.push(Self.hello)
+        #expect(fixture.snapshot().waiting.map(\.order) == [4])
+    }
+
+    @Test("At most 1,000 pushes are stored for a device")
+    func storageIsBounded() throws {
+        var fixture = try DeviceFixture()
+        fixture.storage = .all
+        fixture.setOnline(false)
+        for _ in 1...1_002 { fixture.push(Self.hello) }
+        #expect(fixture.snapshot().waiting.map(\.order) == Array(3...1_002))
+        #expect(fixture.snapshot().rules == [1: "storage-full", 2: "storage-full"])
+    }
+
     @Test func expirationZeroIsNotStored() throws {
         var fixture = try DeviceFixture()
         fixture.push(Self.hello, expiration: 0)

@@ -120,7 +120,8 @@ enum PageHTML {
         <dialog id="reset-dialog" class="dialog" aria-labelledby="reset-title">
             <form method="dialog">
                 <h2 id="reset-title">Reset the simulator?</h2>
-                <p>This clears all pushes, counts, faults, token states and devices. Keys and channels stay.</p>
+                <p>This clears all pushes, counts, faults, token states, devices and changed settings. Keys and channels
+                    stay.</p>
                 <div class="dialog-buttons">
                     <button value="cancel">Cancel</button>
                     <button value="reset" class="danger">Reset</button>

@@ -4,10 +4,13 @@ enum PageScriptDevice {
         // The device panel: it selects a device, keeps its preview up to date, and changes devices.
 
         import { APIError, call, get, path } from "/api.js";
-        import { button, el, exact, shortToken } from "/dom.js";
+        import { button, el, exact, shortToken, sourceLink } from "/dom.js";
         import { phoneNodes } from "/phone.js";
 
         const KINDS = [["app", "App"], ["activity", "Live Activity"], ["push-to-start", "Push to start"]];
+        const STORAGE = {
+            latest: "Latest of each topic", all: "Every push", "collapse-id": "Latest of each collapse id",
+        };
         const REFRESH_MILLISECONDS = 500;
         const IDLE_MILLISECONDS = 5000; // Activities become stale by time alone.
 
@@ -23,11 +26,15 @@ enum PageScriptDevice {
             #loadedAt = 0;
             #generation = 0;
             #suggestion = undefined;
+            #rules = [];
+            #rule = undefined;
 
             #select = el("select", { id: "device-select", onchange: () => this.#selected() });
             #online = el("button", { type: "button", role: "switch", class: "switch", id: "device-online",
                 onclick: () => this.#toggleOnline() });
             #remove = button("Delete this device", () => this.#delete());
+            #storage = el("select", { id: "offline-storage", onchange: () => this.#changeRule() });
+            #storageText = el("p", { class: "muted small", id: "offline-storage-text" });
             #notice = el("p", { class: "notice plain" });
             #preview = el("div", { class: "preview" });
             #links = el("div", { class: "links" });
@@ -51,13 +58,50 @@ enum PageScriptDevice {
                 root.append(
                     el("div", { class: "device-bar" },
                         el("label", { class: "device-choice" }, "Device", this.#select), this.#online),
+                    el("div", { class: "storage" },
+                        el("label", { class: "device-choice" }, "Stored while offline", this.#storage),
+                        this.#storageText),
                     this.#notice, this.#create, this.#preview, this.#links);
                 this.#arrange();
             }
 
             set isVisible(isVisible) {
                 this.#isVisible = isVisible;
-                if (isVisible) this.#loadDevices();
+                if (!isVisible) return;
+                this.#loadDevices();
+                if (this.#rules.length === 0) this.#loadRules();
+            }
+
+            /** Called with each state of the simulator. */
+            update({ settings }) {
+                this.#showRule(settings.offlineStorage);
+            }
+
+            #loadRules() {
+                return this.#perform(async () => this.#showSettings(await get("/v1/settings")));
+            }
+
+            async #changeRule() {
+                const change = { offlineStorage: this.#storage.value };
+                const isDone = await this.#perform(async () =>
+                    this.#showSettings(await call("PATCH", "/v1/settings", change)));
+                if (!isDone) this.#storage.value = this.#rule;
+            }
+
+            #showSettings({ offlineStorage, offlineStorageRules }) {
+                this.#rules = offlineStorageRules;
+                this.#storage.replaceChildren(...offlineStorageRules.map(({ name }) =>
+                    el("option", { value: name, text: STORAGE[name] ?? name })));
+                this.#rule = undefined;
+                this.#showRule(offlineStorage);
+            }
+
+            #showRule(name) {
+                const rule = this.#rules.find((rule) => rule.name === name);
+                if (!rule || name === this.#rule) return;
+                this.#rule = name;
+                this.#storage.value = name;
+                this.#storageText.replaceChildren(`${rule.message} `, sourceLink(rule.source, "Apple’s page") ?? "");
             }
 
             /** Shows the device of a push: its own, or one that holds what its token received. */

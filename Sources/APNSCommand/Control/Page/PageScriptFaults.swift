@@ -4,7 +4,7 @@ enum PageScriptFaults {
         // Fault presets, the faults that can still apply, and a field for a fault of one's own.
 
         import { call, get, path } from "/api.js";
-        import { button, count, el, exact, number } from "/dom.js";
+        import { button, count, el, exact, number, setText } from "/dom.js";
 
         const EXAMPLE = '{"when": {"times": 3}, "effect": {"kind": "respond", "reason": "Unregistered"}}';
 
@@ -14,6 +14,9 @@ enum PageScriptFaults {
             #shown = "";
             #presets = el("div", { class: "presets" });
             #active = el("div", {});
+            #limit = el("button", { type: "button", role: "switch", class: "switch", id: "token-limit",
+                text: "Limit provider tokens", onclick: () => this.#toggleLimit() });
+            #limitText = el("p", { class: "muted small", id: "token-limit-text" });
             #own = el("textarea", { rows: "4", class: "mono", spellcheck: "false", "aria-label": "Fault as JSON" });
 
             /** `actions`: `onError(error)`, `onMessage(text)`, `onCount(number)`. */
@@ -23,6 +26,8 @@ enum PageScriptFaults {
                 root.append(
                     el("section", { class: "section" }, el("h3", { text: "Presets" }), this.#presets),
                     el("section", { class: "section" }, el("h3", { text: "Active faults" }), this.#active),
+                    el("section", { class: "section" }, el("h3", { text: "Provider tokens" }), this.#limit,
+                        this.#limitText),
                     el("details", { class: "form" }, el("summary", { text: "Add a fault as JSON" }),
                         el("div", { class: "stack" }, this.#own,
                             el("p", { class: "muted small",
@@ -40,6 +45,7 @@ enum PageScriptFaults {
             /** Called with each state of the simulator. */
             update(state) {
                 this.#actions.onCount(state.faults);
+                this.#showLimit(state.settings);
                 if (this.#isVisible) this.load();
             }
 
@@ -62,6 +68,23 @@ enum PageScriptFaults {
                 } catch (error) {
                     this.#actions.onError(error);
                 }
+            }
+
+            #showLimit({ limitsProviderTokenUpdates: isOn }) {
+                this.#limit.hidden = isOn === null;
+                this.#limit.setAttribute("aria-checked", isOn === true);
+                setText(this.#limitText, {
+                    null: "This simulator accepts requests without a provider token, and does not check tokens.",
+                    true: "A second token of one key within 20 minutes gets 429 TooManyProviderTokenUpdates.",
+                    false: "A key may have any number of tokens. APNs would respond to a second one within 20 minutes "
+                        + "with 429.",
+                }[isOn]);
+            }
+
+            #toggleLimit() {
+                const limitsProviderTokenUpdates = this.#limit.getAttribute("aria-checked") !== "true";
+                return this.#perform(async () =>
+                    this.#showLimit(await call("PATCH", "/v1/settings", { limitsProviderTokenUpdates })));
             }
 
             async #perform(work, message) {

@@ -146,6 +146,7 @@ enum PageScriptMain {
             store.keep = next.keep;
             charts.synchronize(next.nowMilliseconds);
             faults.update(next);
+            device.update(next);
             setText(find("endpoint"), next.endpoint);
             find("endpoint").title = `Version ${next.version}`;
             const values = { ...next.counts, connections: next.connections.open };

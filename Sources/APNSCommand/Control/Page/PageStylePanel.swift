@@ -150,6 +150,9 @@ enum PageStylePanel {
             background: radial-gradient(circle at 21px 9px, var(--surface) 6.5px, transparent 7px), var(--good);
         }
 
+        .storage { display: flex; flex-direction: column; gap: 6px; margin-top: 14px; }
+        .storage .device-choice select { max-width: none; }
+
         .preview { margin-top: 18px; }
         .phone {
             max-width: 400px;
