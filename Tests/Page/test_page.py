@@ -208,6 +208,12 @@ class PageTests(unittest.TestCase):
         self.show()
         self.browser.wait("five rows", lambda: self.browser.orders() == orders[::-1])
 
+    def test_a_payload_without_a_text_says_why(self):
+        browser = self.browser
+        for payload, summary in [({"aps": {}}, "(empty aps)"), ('{"aps":', "(not JSON)"), ({"a": 1}, "(no aps)")]:
+            order = self.push(payload=payload)
+            browser.wait_text(f"#push-{order} .row-title", summary)
+
     def test_filters(self):
         browser = self.browser
         first = self.push(
@@ -680,6 +686,32 @@ class PageTests(unittest.TestCase):
         self.assertTrue(browser.find("#list").is_displayed())
         browser.find("[data-open=device]").click()
         browser.wait_text(".notification", "Order shipped")
+
+    def test_phone_shows_mostly_pushes(self):
+        browser = self.browser
+        order = self.fill()
+        browser.set_screen(375, 667, scale=2)
+        self.show()
+        browser.wait_text(f"#push-{order}", "Order shipped")
+        browser.shot("phone-list")
+        bottom = "return Math.max(...[...document.querySelectorAll('.top, .charts')]" \
+            ".map((e) => e.getBoundingClientRect().bottom))"
+        share = browser.run(bottom) / 667
+        figure("header and charts on a phone", f"{share:.0%} of the height")
+        self.assertLess(share, 0.15)
+        self.assertFalse(browser.find("#charts").is_displayed())
+        self.assertEqual(browser.run("return document.documentElement.scrollWidth"), 375)
+        browser.find("#show-charts").click()
+        self.assertTrue(browser.find("#charts").is_displayed())
+        browser.wait("drawn charts", lambda: browser.run(
+            "return document.querySelector('#charts canvas').width") == round(browser.run(
+                "return document.querySelector('#charts canvas').clientWidth * 2")))
+        browser.shot("phone-charts")
+        browser.find("#show-charts").click()
+        self.assertFalse(browser.find("#charts").is_displayed())
+        browser.set_screen(1280, 800)
+        self.assertTrue(browser.find("#charts").is_displayed())
+        self.assertFalse(browser.find("#show-charts").is_displayed())
 
     # Load
 

@@ -102,10 +102,20 @@ extension ControlAPI {
         return .json(.object(["pushes": .array(pushes.map { PushJSON(self.simulator, $0).summary })]))
     }
 
+    /// The type of the ledger. A client that is generated from the OpenAPI document may not know NDJSON. If its
+    /// `accept` names text and not NDJSON, it gets the same lines as text.
+    private static func ledgerType(_ request: ControlRequest) -> String {
+        let accepted = request.headers[canonicalForm: "accept"].map { range in
+            range.prefix { $0 != ";" && $0 != " " }.lowercased()
+        }
+        let ndjson = "application/x-ndjson"
+        return accepted.contains("text/plain") && !accepted.contains(ndjson) ? "text/plain; charset=utf-8" : ndjson
+    }
+
     func ledger(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
         try self.allow([.GET], request)
         try request.allowQuery([])
-        return .stream(type: "application/x-ndjson") { write in
+        return .stream(type: Self.ledgerType(request)) { write in
             var last = 0
             while true {
                 let pushes = self.simulator.received(PushFilter(), PushPage(after: last, limit: 256))

@@ -161,15 +161,24 @@ extension ControlDescription {
                   "next": {"type": "integer"}, "total": {"type": "integer"}, "dropped": {"type": "integer"}
                 }
               },
-              "PushDetail": {
+              "PushLine": {
                 "allOf": [
                   {"$ref": "#/components/schemas/Push"},
+                  {
+                    "type": "object",
+                    "properties": {"payload": {"type": "string"}, "payloadBase64": {"type": "string"}}
+                  }
+                ]
+              },
+              "PushDetail": {
+                "allOf": [
+                  {"$ref": "#/components/schemas/PushLine"},
                   {
                     "type": "object", "required": ["headers", "payloadLimit", "hints"],
                     "properties": {
                       "headers": {"type": "object", "additionalProperties": {"type": "string"}},
-                      "keyID": {"type": "string"}, "teamID": {"type": "string"}, "payload": {"type": "string"},
-                      "payloadBase64": {"type": "string"}, "payloadJSON": {}, "payloadLimit": {"type": "integer"},
+                      "keyID": {"type": "string"}, "teamID": {"type": "string"},
+                      "payloadJSON": {}, "payloadLimit": {"type": "integer"},
                       "response": {
                         "type": "object", "required": ["status", "headers", "body"],
                         "properties": {
@@ -351,8 +360,29 @@ extension ControlDescription {
               "Fault": {
                 "type": "object", "required": ["effect"], "additionalProperties": false,
                 "properties": {
-                  "when": {"type": "object"},
-                  "effect": {"type": "object", "required": ["kind"], "properties": {"kind": {"type": "string"}}}
+                  "when": {"type": "object"}, "effect": {"$ref": "#/components/schemas/Effect"}
+                }
+              },
+              "Effect": {
+                "type": "object", "required": ["kind"],
+                "properties": {
+                  "kind": {
+                    "type": "string",
+                    "enum": [
+                      "respond", "early-response", "delay", "pause", "stall", "refuse", "reset", "goaway", "drop",
+                      "silence", "alert", "settings", "frame", "malformed", "ping-flood", "settings-flood",
+                      "slow-reader", "clock", "listener-down", "close-on-accept", "never-speak", "handshake-stall",
+                      "tls", "rapid-reset-limit"
+                    ]
+                  }
+                }
+              },
+              "ActiveFault": {
+                "type": "object", "required": ["id", "when", "effect", "matched", "applied"],
+                "properties": {
+                  "id": {"type": "integer"}, "when": {"type": "object"},
+                  "effect": {"$ref": "#/components/schemas/Effect"},
+                  "matched": {"type": "integer"}, "applied": {"type": "integer"}
                 }
               },
               "Script": {
@@ -362,7 +392,7 @@ extension ControlDescription {
                   {
                     "type": "object", "required": ["faults"], "additionalProperties": false,
                     "properties": {
-                      "seed": {"type": "integer", "minimum": 0},
+                      "seed": {"type": ["integer", "null"], "minimum": 0, "maximum": 9223372036854775807},
                       "faults": {"type": "array", "items": {"$ref": "#/components/schemas/Fault"}}
                     }
                   }
@@ -371,31 +401,13 @@ extension ControlDescription {
               "Faults": {
                 "type": "object", "required": ["faults"],
                 "properties": {
-                  "faults": {
-                    "type": "array",
-                    "items": {
-                      "type": "object", "required": ["id", "when", "effect", "matched", "applied"],
-                      "properties": {
-                        "id": {"type": "integer"}, "when": {"type": "object"}, "effect": {"type": "object"},
-                        "matched": {"type": "integer"}, "applied": {"type": "integer"}
-                      }
-                    }
-                  }
+                  "faults": {"type": "array", "items": {"$ref": "#/components/schemas/ActiveFault"}}
                 }
               },
               "AppliedPreset": {
                 "type": "object", "required": ["faults", "connections"],
                 "properties": {
-                  "faults": {
-                    "type": "array",
-                    "items": {
-                      "type": "object", "required": ["id", "when", "effect", "matched", "applied"],
-                      "properties": {
-                        "id": {"type": "integer"}, "when": {"type": "object"}, "effect": {"type": "object"},
-                        "matched": {"type": "integer"}, "applied": {"type": "integer"}
-                      }
-                    }
-                  },
+                  "faults": {"type": "array", "items": {"$ref": "#/components/schemas/ActiveFault"}},
                   "connections": {"type": "integer"}
                 }
               }

@@ -162,10 +162,14 @@ enum ControlDescription {
             },
             "/v1/ledger": {
               "get": {
-                "summary": "All kept pushes with payloads, one JSON object on each line.",
+                "summary": "All kept pushes with payloads, one JSON object (PushLine) on each line.",
                 "responses": {
                   "200": {
-                    "description": "The ledger.", "content": {"application/x-ndjson": {"schema": {"type": "string"}}}
+                    "description": "The ledger. It is sent as text/plain if 'accept' names only that.",
+                    "content": {
+                      "application/x-ndjson": {"schema": {"type": "string"}},
+                      "text/plain": {"schema": {"type": "string"}}
+                    }
                   },
                   "default": {"$ref": "#/components/responses/Error"}
                 }

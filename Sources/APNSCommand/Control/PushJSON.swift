@@ -95,7 +95,7 @@ struct PushJSON {
     }
 
     /// A short text that identifies the push for a person: the alert's title and body, otherwise the event of the Live
-    /// Activity, otherwise the push type.
+    /// Activity, otherwise what is wrong with the payload, otherwise the push type.
     private var text: String {
         let aps = JSONParser.leadingMembers(self.push.payload).first { $0.key == "aps" }?.value.members ?? [:]
         var parts: [String] = []
@@ -109,7 +109,16 @@ struct PushJSON {
         default: break
         }
         if parts.isEmpty, case .string(let event)? = aps["event"] { parts = [event] }
-        if parts.isEmpty { parts = [self.push.pushType?.rawValue ?? "no alert"] }
+        if parts.isEmpty { parts = [self.problem(aps) ?? self.push.pushType?.rawValue ?? "(no alert)"] }
         return String(parts.joined(separator: " – ").prefix(Self.summaryLimit))
+    }
+
+    /// What is wrong with a payload without a text: it is not JSON, or a push type that needs `aps` has none.
+    private func problem(_ aps: [String: JSONValue]) -> String? {
+        guard let payload = JSONValue(json: self.push.payload) else { return "(not JSON)" }
+        guard let members = payload.members else { return "(not a JSON object)" }
+        let type = self.push.pushType ?? .alert
+        guard aps.isEmpty, [.alert, .background, .liveactivity].contains(type) else { return nil }
+        return members["aps"] == nil ? "(no aps)" : "(empty aps)"
     }
 }

@@ -1,11 +1,11 @@
 import APNSModel
 import APNSPool
-import APNSSimulator
 import Foundation
 import NIOHTTP1
 import Testing
 
 @testable import APNSCommand
+@testable import APNSSimulator
 
 /// The control API of `apns simulator --control`, request by request.
 struct ControlAPITests {
@@ -99,7 +99,25 @@ struct ControlAPITests {
             _ = await control.client.deliver(push, to: try DeviceToken(token(1)))
             let detail = try await control.get("/v1/pushes/1")
             #expect(detail["payloadBase64"] == .string("/wA=") && detail["payload"] == nil)
-            #expect(detail["payloadJSON"] == nil && detail["summary"] == .string("alert"))
+            #expect(detail["payloadJSON"] == nil && detail["summary"] == .string("(not JSON)"))
+        }
+    }
+
+    @Test(
+        "A push without a text is listed with what is wrong with its payload",
+        arguments: [
+            (#"{"aps":{}}"#, PushType.alert, "(empty aps)"), (#"{"aps":null}"#, .background, "(empty aps)"),
+            ("{}", .alert, "(no aps)"), ("[]", .alert, "(not a JSON object)"), ("{}", .voip, "voip"),
+            (#"{"aps":{"badge":1}"#, .alert, "(not JSON)"), ("{", .voip, "(not JSON)"),
+            (#"{"aps":{"badge":1}}"#, .alert, "alert"),
+            (#"{"aps":{"content-available":1}}"#, .background, "background"),
+        ]
+    )
+    func summaryWithoutText(payload: String, type: PushType, summary: String) async throws {
+        try await ControlClient.with { control in
+            let push = PushNotification(topic: "com.example.app", pushType: type, rawPayload: Array(payload.utf8))
+            _ = await control.client.deliver(push, to: try DeviceToken(token(1)))
+            #expect(try await control.get("/v1/pushes/1")["summary"] == .string(summary))
         }
     }
 
@@ -403,6 +421,57 @@ struct ControlAPITests {
                 #expect(!file.text.contains("innerHTML") && !file.text.contains("insertAdjacentHTML"))
                 #expect(!file.text.contains("eval("), "\(path)")
             }
+        }
+    }
+
+    @Test("The OpenAPI document lists the kinds of effects, and allows a null wherever the API does")
+    func describedValues() async throws {
+        try await ControlClient.with { control in
+            let document = try await control.get("/openapi.json")
+            let kind = document["components", "schemas", "Effect", "properties", "kind"]
+            guard case .array(let kinds)? = kind?.members?["enum"] else {
+                Issue.record("no list of kinds")
+                return
+            }
+            #expect(kinds == ScriptReader.kinds.components(separatedBy: ", ").map { .string($0) })
+            let script = document["components", "schemas", "Script", "anyOf", "2", "properties", "seed"]
+            #expect(script?.members?["type"] == .array([.string("integer"), .string("null")]))
+            let fault = #"{"seed":null,"faults":[{"effect":{"kind":"refuse"}}]}"#
+            #expect(try await control.call(.POST, "/v1/faults", fault).status == 201)
+            let rules = OfflineStorage.allCases.map { JSONValue.string($0.rawValue) }
+            let values = document["components", "schemas", "SettingValues", "properties", "offlineStorage", "enum"]
+            #expect(values == .array(rules))
+            let change = document["components", "schemas", "SettingsChange", "properties", "offlineStorage", "enum"]
+            #expect(change == .array(rules + [.null]))
+        }
+    }
+
+    @Test("The ledger is also available as text, for clients that are generated and know no NDJSON")
+    func ledgerAsText() async throws {
+        try await ControlClient.with { control in
+            for number in 1...2 { try await control.push(number) }
+            let lines = try await control.get("/v1/ledger")
+            #expect(lines.headers["content-type"] == ["application/x-ndjson"])
+            let accepted = [
+                "text/plain": "text/plain; charset=utf-8", "TEXT/plain;q=0.9, */*;q=0.1": "text/plain; charset=utf-8",
+                "*/*": "application/x-ndjson", "application/json": "application/x-ndjson",
+                "application/x-ndjson, text/plain": "application/x-ndjson",
+            ]
+            for (accept, type) in accepted {
+                let headers: HTTPHeaders = ["host": "localhost", "accept": accept]
+                let response = try await control.call(.GET, "/v1/ledger", headers: headers)
+                #expect(response.headers["content-type"] == [type], "\(accept)")
+                #expect(response.bytes == lines.bytes)
+            }
+            let content = try await control.get("/openapi.json")[
+                "paths",
+                "/v1/ledger",
+                "get",
+                "responses",
+                "200",
+                "content"
+            ]
+            #expect(content?.members.map { Set($0.keys) } == ["application/x-ndjson", "text/plain"])
         }
     }
 

@@ -86,6 +86,8 @@ enum PageHTML {
                 </div>
                 <footer class="bottom">
                     <span id="shown"></span>
+                    <button type="button" id="show-charts" class="phone-only small" aria-expanded="false"
+                        aria-controls="charts">Charts</button>
                     <span class="keys" aria-hidden="true"><kbd>↑</kbd><kbd>↓</kbd> move <kbd>Enter</kbd> open
                         <kbd>Esc</kbd> close <kbd>P</kbd> pause</span>
                 </footer>

@@ -331,6 +331,10 @@ enum PageScriptMain {
             schedule();
             list.focus();
         });
+        find("show-charts").addEventListener("click", () => {
+            const isShown = document.body.classList.toggle("with-charts");
+            find("show-charts").setAttribute("aria-expanded", isShown);
+        });
         find("close-panel").addEventListener("click", closePanel);
         find("message-close").addEventListener("click", hideMessage);
         find("reset").addEventListener("click", () => find("reset-dialog").showModal());

@@ -173,7 +173,7 @@ enum PageStyle {
         .counts dt { color: var(--muted); font-size: 11.5px; line-height: 1.3; white-space: nowrap; }
         .counts dd { font-weight: 600; line-height: 1.3; }
         .actions { display: flex; align-items: center; gap: 10px; }
-        .narrow-only { display: none; }
+        .narrow-only, .phone-only { display: none; }
 
         .live {
             display: inline-flex;
@@ -429,7 +429,10 @@ enum PageStyle {
 
         @media (max-width: 599px) {
             h1 { font-size: 14px; }
+            .top { gap: 2px 14px; padding: 6px 16px; }
             .brand, .actions { gap: 6px; }
+            body:not(.with-charts) .charts { display: none; }
+            .phone-only { display: inline-block; }
             .actions button { padding: 4px 9px; font-size: 13px; }
             .top .live { font-size: 0; gap: 0; }
             .chart figcaption { flex-direction: column; gap: 0; margin-bottom: 4px; }
@@ -444,6 +447,10 @@ enum PageStyle {
             .row-token, .row-collapse { display: none; }
             button, select, input { min-height: 36px; }
             button.small, button.link { min-height: 28px; }
+        }
+
+        @media (max-width: 419px) {
+            h1 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
         }
 
         @media (prefers-reduced-motion: no-preference) {
