@@ -121,7 +121,11 @@ struct SignerTests {
             let result = Task {
                 try await client.replaceAuthentication(self.authentication(new), within: .seconds(20))
             }
-            await until { new.count > 0 }
+            await until {
+                guard let candidate = client.runtime.credentials.onTrial else { return false }
+                let isReady = await candidate.pool.status().workers.contains { $0.state == .ready }
+                return isReady && candidate.tokens.status(now: clock.now).lastFailure != nil
+            }
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             clock.advance(by: .seconds(21))
             let error = await #expect(throws: APNSAuthenticationError.self) { try await result.value }
