@@ -269,7 +269,7 @@ final class WebhookSender: Sendable {
         let lost = Int(clamping: gap.last &- first &+ 1)
         self.metrics.webhookLost(self.name, lost)
         self.logger.error(
-            "Outcomes were deleted before they were posted to the webhook. Some may be of other apps",
+            "Outcomes were deleted before the webhook read them. Some may be of other apps, or invalidate no token",
             metadata: ["outcomes": "\(lost)", "first": "\(first)", "last": "\(gap.last)"]
         )
     }
@@ -334,7 +334,7 @@ final class WebhookSender: Sendable {
     }
 
     private func post(_ request: WebhookRequest, _ extent: WebhookExtent) async -> WebhookMachine.Result {
-        let id = "\(self.name)-\(extent.first)"
+        let id = self.machine.id(of: extent)
         let timestamp = "\(self.clock.now.millisecondsSince1970 / 1_000)"
         let signature = WebhookSignature.sign(
             id: id,
