@@ -159,12 +159,12 @@ final class WebhookSender: Sendable {
         return true
     }
 
-    /// Looks once, and then again and again if other relays may post decisions.
+    /// Looks again and again: other relays may store decisions, and the storage may have failed the last time.
     private func lookForDecisions() async {
-        repeat {
+        while !Task.isCancelled {
             self.continuation.yield(.decisions)
             try? await Task.sleep(for: self.retry.poll)
-        } while self.queue.isShared && !Task.isCancelled
+        }
     }
 
     private func perform(decisions loop: inout Loop) async {
@@ -176,7 +176,7 @@ final class WebhookSender: Sendable {
                 case .retry: _ = loop.machine.retryParked(id)
                 case .drop: _ = try await self.drop(id, &loop)
                 }
-                try await WebhookStore.decide(nil, id, self.queue, name: self.name)
+                try await WebhookStore.remove(decision, id, self.queue, name: self.name)
             }
         } catch {
             self.metrics.storageFailed(error)
