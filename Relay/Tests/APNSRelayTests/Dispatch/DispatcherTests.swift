@@ -209,6 +209,21 @@ struct DispatcherTests {
         try FileManager.default.removeItem(at: fixture.folder)
     }
 
+    @Test("Only a push whose last attempt found no app in the settings counts as parked for that reason")
+    func reasonOfParking() throws {
+        let reason = "the settings have no app fern with the environment production"
+        func isReason(_ message: String, after earlier: PushOutcome? = nil) throws -> Bool {
+            let error = PushError(code: .configuration, certainty: .notSent, message: message)
+            return UnknownRoute.isReason(of: try .sample(outcome: .failed(error).merged(with: earlier)))
+        }
+        let unknown = ScriptedSender.fail(.connectionLost, .unknown, .random())
+        #expect(try isReason(reason))
+        #expect(try isReason(reason, after: unknown))
+        #expect(try !isReason("the response was: " + reason))
+        #expect(try !isReason("the response was: " + reason, after: unknown))
+        #expect(try !isReason("another error", after: unknown))
+    }
+
     @Test("A push whose deadline passes in the queue ends as not sent", .timeLimit(.minutes(1)))
     func overdue() async throws {
         let sender = ScriptedSender { id, _ in ScriptedSender.fail(.unavailable, .notSent, id) }
