@@ -51,9 +51,17 @@ extension PushOutcome {
     public func merged(with earlier: PushOutcome?) -> PushOutcome {
         guard let earlier, earlier.certainty > self.certainty, var error = earlier.error else { return self }
         if let message = self.error?.message, !error.message.hasSuffix(message) {
-            error.message += "; after that: \(message)"
+            error.message += Self.afterThat + message
         }
         return .failed(error)
+    }
+
+    private static let afterThat = "; after that: "
+
+    /// Whether the last attempt has this message: it is the whole message, or was added to it by ``merged(with:)``.
+    public func ends(with message: String) -> Bool {
+        guard let text = self.error?.message else { return false }
+        return text == message || text.hasSuffix(Self.afterThat + message)
     }
 
     private static func notSent(

@@ -42,11 +42,10 @@ public protocol PushQueue: Sendable {
 
     /// Stores pushes.
     ///
-    /// The pushes are stored in order, all or none of them. Calls that concern pushes in flight do not wait for a large
-    /// call: not more than 200 ms. A push whose idempotency key or id is known is not stored
-    /// again: it is a duplicate if the digest of the stored push's idempotency key is the same, and otherwise in
-    /// conflict. An id is known until the push is pruned. A key is known until its push is settled, and for a retention
-    /// of its own after that.
+    /// The pushes are stored in order, all or none of them. Calls that concern pushes in flight wait at most 200 ms for a
+    /// large call. A push whose idempotency key or id is known is not stored again: it is a duplicate if the digest of
+    /// the stored push's idempotency key is the same, and otherwise in conflict. An id is known until the push is pruned.
+    /// A key is known until its push is settled, and for a retention of its own after that.
     ///
     /// A push with a ``NewPush/supersedes`` key settles the older ones with that key, device token, app and environment
     /// that are not marked as written, including parked ones: they end as not sent, with the code `superseded`. An
@@ -138,9 +137,10 @@ public protocol PushQueue: Sendable {
     ///   - kind: all outcomes, or only those that invalidate a device token.
     ///   - limit: the most outcomes to return.
     /// - Returns: a page. A page may have fewer entries than `limit`, even none, although outcomes follow it: the end of
-    ///   the feed is reached when its position is the one that was passed. If outcomes after the cursor were deleted, or
-    ///   if the engine finds that the cursor belongs to another history of the queue, the page says so and begins where
-    ///   a reader can go on (``FeedPage/gap``).
+    ///   the feed is reached when its position is the one that was passed. The cursor of the last page is the end of the
+    ///   feed of all outcomes, also if `apps` or `kind` exclude the last ones, so a reader who polls misses nothing when
+    ///   others are deleted. If outcomes after the cursor were deleted, or if the engine finds that the cursor belongs to
+    ///   another history of the queue, the page says so and begins where a reader can go on (``FeedPage/gap``).
     func outcomes(
         after cursor: FeedCursor?,
         apps: Set<String>?,

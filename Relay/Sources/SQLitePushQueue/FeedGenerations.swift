@@ -3,8 +3,9 @@ package import PushQueue
 /// The openings of a file, the oldest first. They tell whether a cursor of the feed belongs to the file's history.
 ///
 /// Each opening is a generation with a random number, and a cursor has the number of the generation that has assigned its
-/// position. So its position lies before the first one of the next generation. After a restore from a backup, a cursor of a later opening is unknown, and one of the opening during
-/// which the backup was made may lie behind the first position of the opening after the restore.
+/// position. So its position lies before the first one of the next generation. After a restore from a backup, a cursor of
+/// a later opening is unknown, and one of the opening during which the backup was made may lie behind the first position
+/// of the opening after the restore.
 package struct FeedGenerations: Sendable, Hashable {
     package struct Generation: Sendable, Hashable {
         package var id: UInt32

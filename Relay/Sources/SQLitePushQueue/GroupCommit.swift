@@ -178,8 +178,16 @@ final class GroupCommit: Sendable {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
             // An only job has failed already.
             let mayRunAgain = !self.isSyncFailure(error) && group.count > 1
-            for job in group {
-                if mayRunAgain { self.runAlone(job, db, &state) } else { job.fail(error) }
+            for (index, job) in group.enumerated() {
+                guard mayRunAgain else {
+                    job.fail(error)
+                    continue
+                }
+                guard !self.runAlone(job, db, &state) else {
+                    // The others of the lane run after the rest.
+                    let others = group[(index + 1)...]
+                    return self.waiting.withLock { $0.intake.insert(contentsOf: others, at: $0.intake.startIndex + 1) }
+                }
             }
             return
         }
@@ -199,8 +207,13 @@ final class GroupCommit: Sendable {
     }
 
     /// Runs a job, or the next part of one, in a transaction of its own.
-    private func runAlone(_ job: Job, _ db: Database, _ state: inout WriterState) {
-        if let error = self.failure.syncError { return job.fail(error) }
+    ///
+    /// - Returns: whether a rest of the job waits.
+    private func runAlone(_ job: Job, _ db: Database, _ state: inout WriterState) -> Bool {
+        if let error = self.failure.syncError {
+            job.fail(error)
+            return false
+        }
         let begin = ContinuousClock.now
         var transaction = Running(self.transaction(db, state))
         do {
@@ -211,9 +224,11 @@ final class GroupCommit: Sendable {
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
             _ = self.isSyncFailure(error)
-            return job.fail(error)
+            job.fail(error)
+            return false
         }
         self.committed(transaction, &state)
+        return transaction.rest != nil
     }
 
     /// Whether the disk did not confirm a write. If so, the queue has failed.

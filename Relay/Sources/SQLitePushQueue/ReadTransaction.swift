@@ -111,8 +111,11 @@ package struct ReadTransaction {
             """
         )
         sql.bind(1, page.cursor?.position ?? Int64.min)
-        sql.bind(2, max(limit, Self.longestScan))
+        let scan = max(limit, Self.longestScan)
+        sql.bind(2, scan)
+        var scanned = 0
         try sql.forEach { row in
+            scanned += 1
             page.cursor = generations.cursor(at: row.int64(0))
             if let apps, !apps.contains(try self.names.route(row.int64(2), in: self.db).app) { return true }
             if var entry = try self.settled(row) {
@@ -121,6 +124,10 @@ package struct ReadTransaction {
             }
             return page.entries.count < limit
         }
+        guard page.entries.count < limit, scanned < scan else { return page }
+        // The feed ends here. Its last outcomes may be of another kind, or deleted.
+        let end = try self.nextCursor() &- 1
+        if end > max(page.cursor?.position ?? 0, 0) { page.cursor = generations.cursor(at: end) }
         return page
     }
 

@@ -19,7 +19,7 @@ extension SQLitePushQueue: PushQueue {
 
     public func claim(_ route: Route, limit: Int, lease: Duration) async throws(QueueError) -> [ClaimedPush] {
         while true {
-            // A claim that a power failure undoes does no harm, and no mark is stored without it.
+            // Losing a claim in a power failure is harmless. A mark is always stored together with its claim.
             let batch = try await self.write(isDurable: false) {
                 try $0.claim(route, limit: limit, lease: lease)
             }

@@ -20,6 +20,8 @@ struct StagedEnqueue: Sendable {
     private let capacity: Int?
     private var results: [EnqueueResult] = []
     private var phase = Phase.waiting
+    /// The stage after the last part.
+    private var stage: StagedPushes?
 
     init(_ pushes: [NewPush], isPartial: Bool, capacity: Int?) {
         self.pushes = pushes
@@ -39,19 +41,29 @@ struct StagedEnqueue: Sendable {
     /// Performs the next part.
     ///
     /// - Returns: the end of the call; nil if parts are left.
+    /// - Throws: `unavailable` if another call has deleted the pushes of earlier parts.
     mutating func next(_ transaction: WriteTransaction) throws -> Result<[EnqueueResult], QueueError>? {
+        let isOwn = self.stage == transaction.state.staged
         switch self.phase {
         case .waiting:
             if try transaction.finishStaged(limit: Self.part) { self.phase = .storing }
         case .storing:
+            guard isOwn else { throw Self.interrupted }
             try self.store(transaction)
+        // If another call has ended this stage, it has deleted or queued the pushes.
         case .undoing(let result):
-            if try transaction.finishStaged(limit: Self.part) { return result }
+            if try !isOwn || transaction.finishStaged(limit: Self.part) { return result }
         case .queueing:
-            if try transaction.finishStaged(limit: Self.part) { return .success(self.results) }
+            if try !isOwn || transaction.finishStaged(limit: Self.part) { return .success(self.results) }
         }
+        self.stage = transaction.state.staged
         return nil
     }
+
+    private static let interrupted = QueueError(
+        code: .unavailable,
+        message: "Another call has interrupted this one, so none of its pushes is stored. Repeat the call."
+    )
 
     private mutating func store(_ transaction: WriteTransaction) throws {
         let end = min(self.results.count + Int(Self.part), self.pushes.count)
@@ -103,7 +115,7 @@ extension GroupCommit.Job {
     typealias EndOfEnqueue = @Sendable (Result<[EnqueueResult], QueueError>) -> Void
 
     /// Stores pushes in one transaction.
-    fileprivate static func storing(
+    static func storing(
         _ pushes: [NewPush],
         isPartial: Bool,
         capacity: Int?,
@@ -130,7 +142,7 @@ extension GroupCommit.Job {
     }
 
     /// Performs the next part of a call, and then the others.
-    fileprivate static func storing(_ call: StagedEnqueue, file: String, end: @escaping EndOfEnqueue) -> Self {
+    static func storing(_ call: StagedEnqueue, file: String, end: @escaping EndOfEnqueue) -> Self {
         Self(
             isDurable: call.isDurable,
             isIntake: true,

@@ -43,10 +43,12 @@ extension WriteTransaction {
         try self.remove(push, from: .parked)
         let update = try self.db.prepared("UPDATE push SET expires = ?, due = ?, attempts = 0 WHERE position = ?")
         update.bind(1, expires ?? .max)
-        update.bind(2, self.now.millisecondsSince1970)
+        // An implausible time would still lie ahead once the clock is corrected.
+        let due = self.expiryNow.millisecondsSince1970
+        update.bind(2, due)
         update.bind(3, push.position)
         try update.run()
-        try self.addQueued(position: push.position, route: push.route, due: self.now.millisecondsSince1970)
+        try self.addQueued(position: push.position, route: push.route, due: due)
         self.state.totals.add(1, to: .queued, of: push.route)
         return true
     }

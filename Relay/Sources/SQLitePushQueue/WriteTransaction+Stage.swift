@@ -4,7 +4,7 @@ import PushQueue
 /// Calls of `enqueue` that are stored in parts, so that other calls run between two parts.
 ///
 /// The rows are stored first, hidden by their positions. Then one small transaction completes the call: from then on it
-/// is stored, whatever happens. At last the pushes are queued, and replace older ones.
+/// is stored, whatever happens. Finally the pushes are queued, and replace older ones.
 extension WriteTransaction {
     /// Stores a push of a large call without queueing it.
     func stage(_ push: NewPush, capacity: Int?) throws -> EnqueueResult {

@@ -1,9 +1,10 @@
 import APNSModel
 import Foundation
 import PushQueue
-import SQLitePushQueue
 import Synchronization
 import Testing
+
+@testable import SQLitePushQueue
 
 /// Calls that store many pushes, beside calls that concern pushes in flight.
 @Suite struct IntakeTests {
@@ -46,21 +47,29 @@ import Testing
         let queue = try await fixture.openQueue()
         _ = try await queue.enqueue(fixture.pushes(1), isPartial: false)
         let claims = try await queue.claim(1)
-        let stored = StoredCalls()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<40 {
-                let pushes = try fixture.pushes(1_000)
-                group.addTask {
-                    _ = try await queue.enqueue(pushes, isPartial: false)
-                    stored.add()
-                }
+        let calls = try (0..<40).map { _ in try fixture.pushes(100) }
+        let (ends, end) = AsyncStream.makeStream(of: String.self)
+        // All of them are added before the next transaction begins.
+        _ = try await queue.write { _ in
+            for pushes in calls {
+                queue.group.add(
+                    .storing(pushes, isPartial: false, capacity: nil, file: "") { _ in end.yield("stored") }
+                )
             }
-            while queue.runningCalls < 30, stored.count == 0 { await Task.yield() }
-            let marks = try await queue.markWritten(claims, lease: .seconds(60))
-            #expect(marks == [true])
-            #expect(stored.count < 30)
-            try await group.waitForAll()
+            queue.group.add(
+                GroupCommit.Job(
+                    isDurable: true,
+                    run: { transaction in
+                        let marks = try transaction.markWritten(claims, lease: .seconds(60))
+                        return .done { end.yield(marks == [true] ? "marked" : "not marked") }
+                    },
+                    fail: { end.yield("\($0)") }
+                )
+            )
         }
+        var order: [String] = []
+        for await event in ends.prefix(calls.count + 1) { order.append(event) }
+        #expect(order == ["marked"] + calls.map { _ in "stored" })
         await queue.close()
     }
 

@@ -330,9 +330,8 @@ struct UnknownRoute {
         "the settings have no app \(route.app) with the environment \(route.environment)"
     }
 
-    /// Whether a push was parked because of this. The outcome of an earlier attempt keeps its code, and says this at the
-    /// end.
+    /// Whether a push was parked because of this. The outcome of an earlier attempt keeps its code.
     static func isReason(of push: PushStatus) -> Bool {
-        push.outcome?.error?.message.hasSuffix(Self.message(push.route)) ?? false
+        push.outcome?.ends(with: Self.message(push.route)) ?? false
     }
 }

@@ -24,21 +24,15 @@ struct RetryRules: Sendable, Hashable {
     /// - Parameters:
     ///   - outcome: the outcome of the attempt.
     ///   - push: the push before the attempt.
-    ///   - now: the time of day.
-    ///   - expiry: the time by which pushes expire; nil if it is `now`.
-    func decide(
-        _ outcome: PushOutcome,
-        for push: ClaimedPush,
-        at now: QueueTime,
-        expiry: QueueTime? = nil
-    ) -> Decision {
+    ///   - now: the time by which pushes expire. It never comes from an implausible clock: a push that is released by such
+    ///     a time would still wait after the clock was corrected.
+    func decide(_ outcome: PushOutcome, for push: ClaimedPush, at now: QueueTime) -> Decision {
         guard let error = outcome.error else { return .settle }
         if self.isFinal(error, for: push) { return .settle }
         let delay = max(error.retryAfter ?? .zero, self.delay(after: push.attempts))
         let next = now.advanced(by: delay)
         // If the next attempt would be too late, the outcome is final now.
-        let earliest = (expiry ?? now).advanced(by: delay)
-        guard earliest < push.deadline, !push.push.isExpired(at: earliest) else { return .settle }
+        guard next < push.deadline, !push.push.isExpired(at: next) else { return .settle }
         // A push that may have been processed is not sent again without a limit.
         let isOwnFault = RouteFault(error) == nil || error.certainty == .unknown
         if isOwnFault, push.attempts + 1 >= self.maxAttempts { return .park }

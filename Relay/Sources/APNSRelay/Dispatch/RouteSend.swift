@@ -143,14 +143,13 @@ final class RouteSend: Sendable {
     }
 
     private func store(_ outcome: PushOutcome, of push: ClaimedPush) {
-        let clock = self.context.clock
-        let decision = self.context.rules.decide(outcome, for: push, at: clock.now, expiry: clock.expiry)
+        let decision = self.context.rules.decide(outcome, for: push, at: self.context.clock.expiry)
         self.add(push, outcome, decision)
     }
 
     /// Returns a push to the queue that was marked and not sent.
     private func takeBack(_ push: ClaimedPush) {
-        self.add(push, nil, .release(notBefore: self.context.clock.now, countsAttempt: false))
+        self.add(push, nil, .release(notBefore: self.context.clock.expiry, countsAttempt: false))
     }
 
     private func add(_ push: ClaimedPush, _ outcome: PushOutcome?, _ decision: RetryRules.Decision) {

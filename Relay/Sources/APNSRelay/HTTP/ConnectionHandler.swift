@@ -57,9 +57,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if event is MakeRoom {
-            if self.machine.isIdle { context.close(promise: nil) }
-            return
+        if let event = event as? MakeRoom {
+            guard self.machine.isIdle else { return }
+            event.willClose()
+            return context.close(promise: nil)
         }
         if event is ChannelShouldQuiesceEvent, self.machine.shutDown(.now()) {
             context.fireErrorCaught(RequestFault.shuttingDown)

@@ -3,7 +3,10 @@ import NIOCore
 import Synchronization
 
 /// Asks a connection to end if it is idle.
-struct MakeRoom {}
+struct MakeRoom: Sendable {
+    /// Called if the connection ends.
+    var willClose: @Sendable () -> Void
+}
 
 /// The open connections of the API. Closes those that ``ConnectionTable`` decides about.
 final class OpenConnections: Sendable {
@@ -48,7 +51,7 @@ final class OpenConnections: Sendable {
             state.isSweepScheduled = true
             return (isAdmitted, now + state.table.grace)
         }
-        if !isAdmitted { self.didClose(1, now) }
+        if !isAdmitted { self.didClose(now) }
         if let sweep { self.scheduleSweep(on: channel.eventLoop, at: sweep) }
         return isAdmitted
     }
@@ -75,14 +78,15 @@ final class OpenConnections: Sendable {
             state.isSweepScheduled = next != nil
             return (idle.compactMap { state.channels[$0] }, next)
         }
-        for channel in channels { channel.pipeline.fireUserInboundEventTriggered(MakeRoom()) }
-        if !channels.isEmpty { self.didClose(channels.count, now) }
+        // Busy ones stay, and are asked again.
+        let event = MakeRoom { self.didClose(.now()) }
+        for channel in channels { channel.pipeline.fireUserInboundEventTriggered(event) }
         if let next { self.scheduleSweep(on: loop, at: next) }
     }
 
-    private func didClose(_ count: Int, _ now: NIODeadline) {
+    private func didClose(_ now: NIODeadline) {
         let closed = self.state.withLock { state -> Int? in
-            state.closed += count
+            state.closed += 1
             guard now >= state.nextLine else { return nil }
             defer { (state.closed, state.nextLine) = (0, now + .seconds(60)) }
             return state.closed

@@ -217,7 +217,7 @@ struct WebhookMachine: Sendable {
         self.failures = max(1, self.failures)
     }
 
-    /// What `next` asked to store is stored.
+    /// The write that `next` requested has completed.
     mutating func didStore() {
         guard let pending = self.pending else { return }
         self.pending = nil

@@ -159,12 +159,12 @@ final class WebhookSender: Sendable {
         return true
     }
 
-    /// Looks once, and then again and again if other relays may post decisions.
+    /// Looks again and again: other relays may store decisions, and the storage may have failed the last time.
     private func lookForDecisions() async {
-        repeat {
+        while !Task.isCancelled {
             self.continuation.yield(.decisions)
             try? await Task.sleep(for: self.retry.poll)
-        } while self.queue.isShared && !Task.isCancelled
+        }
     }
 
     private func perform(decisions loop: inout Loop) async {
@@ -176,7 +176,7 @@ final class WebhookSender: Sendable {
                 case .retry: _ = loop.machine.retryParked(id)
                 case .drop: _ = try await self.drop(id, &loop)
                 }
-                try await WebhookStore.decide(nil, id, self.queue, name: self.name)
+                try await WebhookStore.remove(decision, id, self.queue, name: self.name)
             }
         } catch {
             self.metrics.storageFailed(error)
@@ -269,7 +269,7 @@ final class WebhookSender: Sendable {
         let lost = Int(clamping: gap.last &- first &+ 1)
         self.metrics.webhookLost(self.name, lost)
         self.logger.error(
-            "Outcomes were deleted before they were posted to the webhook. Some may be of other apps",
+            "Outcomes were deleted before the webhook read them. Some may be of other apps, or invalidate no token",
             metadata: ["outcomes": "\(lost)", "first": "\(first)", "last": "\(gap.last)"]
         )
     }
@@ -334,7 +334,7 @@ final class WebhookSender: Sendable {
     }
 
     private func post(_ request: WebhookRequest, _ extent: WebhookExtent) async -> WebhookMachine.Result {
-        let id = "\(self.name)-\(extent.first)"
+        let id = self.machine.id(of: extent)
         let timestamp = "\(self.clock.now.millisecondsSince1970 / 1_000)"
         let signature = WebhookSignature.sign(
             id: id,

@@ -78,20 +78,31 @@ struct WebhookStore: Sendable {
         case retry, drop
     }
 
-    /// Stores or removes a decision.
+    /// Stores a decision.
     ///
     /// - Parameters:
-    ///   - decision: the decision; nil to remove it.
+    ///   - decision: the decision.
     ///   - id: the id of the parked request.
     ///   - queue: where to.
     ///   - name: the webhook's name.
     static func decide(
-        _ decision: Decision?,
+        _ decision: Decision,
         _ id: String,
         _ queue: any PushQueue,
         name: String
     ) async throws(QueueError) {
-        try await queue.setValue(decision.map { Array($0.rawValue.utf8) }, forKey: Self.decisionPrefix(name) + id)
+        try await queue.setValue(Array(decision.rawValue.utf8), forKey: Self.decisionPrefix(name) + id)
+    }
+
+    /// Removes a decision that was carried out. A newer one, stored since it was read, stays.
+    static func remove(
+        _ decision: Decision,
+        _ id: String,
+        _ queue: any PushQueue,
+        name: String
+    ) async throws(QueueError) {
+        let key = Self.decisionPrefix(name) + id
+        _ = try await queue.exchangeValue(nil, forKey: key, expecting: Array(decision.rawValue.utf8))
     }
 
     /// The decisions that nobody has carried out yet, by the ids of the requests.

@@ -134,6 +134,29 @@ enum FeedCases {
                 try expect(page.gap == nil, "a gap where nothing is missing")
             }
         },
+        ConformanceCase("A reader of invalid tokens who polls has no gap when other outcomes are deleted") { test in
+            var cursor: FeedCursor?
+            let retention = Retention(outcomes: test.fixture.tick * 15)
+            for _ in 0..<3 {
+                for _ in 0..<2 {
+                    try await test.complete(try test.push())
+                    await test.advance(10)
+                }
+                let page = try await test.queue.outcomes(after: cursor, apps: nil, kind: .invalidTokens, limit: 10)
+                try expect(page.gap == nil && page.entries.isEmpty, "a page with a gap or an entry")
+                let end = try unwrap(page.cursor, "cursor")
+                try expectEqual(end, try unwrap(try await test.feed().last, "entry").cursor, "the end of the feed")
+                await test.advance(20)
+                _ = try await test.queue.prune(retention, limit: 100)
+                let next = try await test.queue.outcomes(after: end, apps: nil, kind: .invalidTokens, limit: 10)
+                try expect(next.gap == nil && next.cursor == end, "the end of the feed was not kept")
+                cursor = end
+            }
+            let push = try test.push()
+            let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
+            try await test.complete(push, .failed(.rejected(gone, attempts: 1)))
+            try expectEqual(try await test.feed(.invalidTokens, after: cursor).map(\.push.id), [push.id], "new entries")
+        },
         ConformanceCase("A limit of zero or less lists nothing and keeps the cursor") { test in
             try await test.complete(try test.push())
             for limit in [0, -1] {

@@ -33,6 +33,17 @@ enum ParkCases {
             let claim = try await test.write(push)
             try expectEqual(try await test.settle(claim, .ok(push.id)), .settled, "result")
         },
+        ConformanceCase(
+            "A parked push that is retried during an implausible jump is due, also when the clock is right again",
+            needs: [.implausibleJump]
+        ) { test in
+            let push = try test.push(deadline: test.inTicks(1_000))
+            try await Self.park(push, test)
+            await test.fixture.jumpImplausibly(by: test.fixture.tick * 100)
+            try expect(try await test.queue.retryParked(push.id), "the push was not parked")
+            await test.fixture.jumpImplausibly(by: .zero - test.fixture.tick * 100)
+            _ = try await test.claim(push)
+        },
         ConformanceCase("The deadline of a parked push counts again once it is retried") { test in
             let push = try test.push(deadline: test.inTicks(10))
             let outcome = try await Self.park(push, test)

@@ -1,6 +1,7 @@
 import APNSModel
 import Foundation
 import PushQueue
+import PushQueueConformance
 import Synchronization
 import Testing
 
@@ -208,6 +209,21 @@ struct DispatcherTests {
         try FileManager.default.removeItem(at: fixture.folder)
     }
 
+    @Test("Only a push whose last attempt found no app in the settings counts as parked for that reason")
+    func reasonOfParking() throws {
+        let reason = "the settings have no app fern with the environment production"
+        func isReason(_ message: String, after earlier: PushOutcome? = nil) throws -> Bool {
+            let error = PushError(code: .configuration, certainty: .notSent, message: message)
+            return UnknownRoute.isReason(of: try .sample(outcome: .failed(error).merged(with: earlier)))
+        }
+        let unknown = ScriptedSender.fail(.connectionLost, .unknown, .random())
+        #expect(try isReason(reason))
+        #expect(try isReason(reason, after: unknown))
+        #expect(try !isReason("the response was: " + reason))
+        #expect(try !isReason("the response was: " + reason, after: unknown))
+        #expect(try !isReason("another error", after: unknown))
+    }
+
     @Test("A push whose deadline passes in the queue ends as not sent", .timeLimit(.minutes(1)))
     func overdue() async throws {
         let sender = ScriptedSender { id, _ in ScriptedSender.fail(.unavailable, .notSent, id) }
@@ -248,6 +264,39 @@ struct DispatcherTests {
     }
 
     @Test(
+        "Pushes that return to the queue during an implausible jump are sent when the clock is right again",
+        .timeLimit(.minutes(1)),
+        arguments: [false, true]
+    )
+    func returnedDuringJump(isAttempted: Bool) async throws {
+        let manual = ManualQueueClock(QueueTime(secondsSince1970: 1_795_440_000))
+        let clock = GuardedClock(manual, longestJump: .seconds(3_600))
+        let jump = FirstCall { manual.jump(by: .seconds(2 * 86_400)) }
+        let sender = ScriptedSender { id, _ in
+            isAttempted && jump.perform()
+                ? ScriptedSender.fail(.refused, .notProcessed, id) : ScriptedSender.accept(id)
+        }
+        let fixture = try await DispatchFixture(
+            clock: clock,
+            wrap: { isAttempted ? $0 : JumpingQueue(base: $0, jump: jump) },
+            sender: { _ in sender }
+        )
+        try await fixture.running {
+            try await fixture.store(10, deadline: .seconds(86_400))
+            try await fixture.expect { jump.isDone && $0.queued == $0.unsettled }
+            let queued = try await fixture.queue.counts().queued
+            #expect(queued > 0)
+            manual.jump(by: .seconds(-2 * 86_400))
+            // The longest delay of a first retry.
+            manual.advance(by: .seconds(1))
+            fixture.dispatcher.signal()
+            try await fixture.expect { $0.unsettled == 0 }
+            let outcomes = try await fixture.outcomes()
+            #expect(outcomes.count == 10 && outcomes.values.allSatisfy { $0.certainty == .accepted })
+        }
+    }
+
+    @Test(
         "While the disk is full, nothing is lost and nothing is sent twice",
         .timeLimit(.minutes(1)),
         arguments: [
@@ -273,6 +322,43 @@ struct DispatcherTests {
             #expect(outcomes.count == 100 && outcomes.values.allSatisfy { $0.certainty == .accepted })
             #expect(sender.delivered.count == 200)
         }
+    }
+}
+
+/// Does something once, at the first call.
+private final class FirstCall: Sendable {
+    private let body: @Sendable () -> Void
+    private let done = Mutex(false)
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = body
+    }
+
+    var isDone: Bool { self.done.withLock { $0 } }
+
+    /// - Returns: whether this is the first call.
+    func perform() -> Bool {
+        self.done.withLock { done in
+            guard !done else { return false }
+            self.body()
+            done = true
+            return true
+        }
+    }
+}
+
+/// A queue whose clock jumps while pushes are being claimed.
+private struct JumpingQueue: WrappingPushQueue {
+    let base: any PushQueue
+    let jump: FirstCall
+
+    func call<Value: Sendable>(
+        _ name: String,
+        _ body: () async throws(QueueError) -> Value
+    ) async throws(QueueError) -> Value {
+        let value = try await body()
+        if let claimed = value as? [ClaimedPush], !claimed.isEmpty { _ = self.jump.perform() }
+        return value
     }
 }
 

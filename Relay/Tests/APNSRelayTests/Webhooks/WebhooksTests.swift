@@ -377,6 +377,46 @@ struct WebhooksTests {
         }
     }
 
+    @Test("A decision of an operator is carried out, also if the storage fails at the start")
+    func decisionAfterFailure() async throws {
+        try await WebhookReceiver.run({ _, _ in .status(422) }) { receiver in
+            let disk = FeedQueue.Disk()
+            try Self.settle(disk, [3])
+            let settings = [Self.settings(receiver.url)]
+            let first = Self.webhooks(settings, FeedQueue(disk))
+            try await Self.run(first) { try await Self.until { first.statuses().first?.parked.count == 1 } }
+            disk.setValue(Array("drop".utf8), "webhook-decision/crm/crm-3")
+            let failing = FailingDisk()
+            failing.fill(for: ["value"])
+            let second = Self.webhooks(settings, FailingQueue(FeedQueue(disk), failing))
+            try await Self.run(second) {
+                try await Self.until { failing.failures > 3 }
+                failing.clear()
+                try await Self.until { disk.value("webhook-parked/crm") == Array("[]".utf8) }
+                try await Self.until { disk.value("webhook-decision/crm/crm-3") == nil }
+            }
+        }
+    }
+
+    @Test("A decision that is stored while an older one is carried out is carried out, too")
+    func newerDecision() async throws {
+        try await WebhookReceiver.run({ _, _ in .status(422) }) { receiver in
+            let disk = FeedQueue.Disk()
+            try Self.settle(disk, [3])
+            let settings = [Self.settings(receiver.url)]
+            let first = Self.webhooks(settings, FeedQueue(disk))
+            try await Self.run(first) { try await Self.until { first.statuses().first?.parked.count == 1 } }
+            disk.setValue(Array("retry".utf8), "webhook-decision/crm/crm-3")
+            let queue = SharedQueue(FeedQueue(disk))
+            queue.afterReading { disk.setValue(Array("drop".utf8), "webhook-decision/crm/crm-3") }
+            try await Self.run(Self.webhooks(settings, queue)) {
+                try await Self.until { disk.value("webhook-parked/crm") == Array("[]".utf8) }
+                try await Self.until { disk.value("webhook-decision/crm/crm-3") == nil }
+            }
+            #expect(receiver.deliveries.count <= 2)
+        }
+    }
+
     @Test("A request is parked after its time, the next begins; parked ones survive a restart, are retried and dropped")
     func parks() async throws {
         let script: @Sendable (Int, WebhookReceiver.Delivery) -> WebhookReceiver.Reply = { _, delivery in
