@@ -63,7 +63,10 @@ struct RelayMiddleware: RouterMiddleware {
     private func response(to error: any Error, _ request: Request, _ context: RelayContext) -> Response {
         if let error = error as? APIError { return error.response }
         if let error = error as? any HTTPResponseError, error.status == .notFound {
-            let methods = self.routes.filter { $0.matches(request.uri.path) }.map(\.method)
+            // The router prefers a path without parameters, such as /v1/parked/retry to /v1/parked/{id}.
+            let exact = self.routes.filter { $0.path == request.uri.path }
+            let matching = exact.isEmpty ? self.routes.filter { $0.matches(request.uri.path) } : exact
+            let methods = matching.map(\.method)
             if methods.isEmpty { return APIError.notFound("There is nothing at this path.").response }
             let allowed = methods.contains(.get) ? methods + [.head] : methods
             let list = allowed.map(\.rawValue).joined(separator: ", ")

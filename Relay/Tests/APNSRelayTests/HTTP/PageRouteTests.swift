@@ -76,7 +76,7 @@ struct PageRouteTests {
             (HTTPMethod.PUT, "/v1/pushes", "POST"), (.GET, "/v1/pushes", "POST"),
             (.PATCH, "/v1/pushes/1", "GET, DELETE, HEAD"), (.POST, "/live", "GET, HEAD"),
             (.OPTIONS, "/v1/outcomes", "GET, HEAD"), (.TRACE, "/", "GET, HEAD"),
-            (.DELETE, "/v1/overview", "GET, HEAD"),
+            (.DELETE, "/v1/overview", "GET, HEAD"), (.DELETE, "/v1/parked/retry", "POST"),
         ]
     )
     func otherMethods(_ method: HTTPMethod, _ path: String, _ allowed: String) async throws {
