@@ -44,6 +44,8 @@ public struct Backoff: Sendable, Hashable {
     }
 
     /// The next wait.
+    ///
+    /// - Parameter random: The source of the random part.
     public mutating func next(using random: inout some RandomNumberGenerator) -> Duration {
         let low = self.minimum.saturatedNanoseconds
         switch self.policy {
@@ -72,7 +74,9 @@ public struct Backoff: Sendable, Hashable {
     /// The wait after a number of failures in a row, for callers that keep that number instead of a backoff: as if
     /// `next` had been called for each failure since a reset.
     ///
-    /// - Parameter failures: How many there have been, from 1; less counts as 1.
+    /// - Parameters:
+    ///   - failures: How many there have been, from 1; less counts as 1.
+    ///   - random: The source of the random part.
     public func wait(after failures: Int, using random: inout some RandomNumberGenerator) -> Duration {
         var copy = self
         copy.reset()

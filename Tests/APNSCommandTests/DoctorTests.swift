@@ -63,6 +63,7 @@ struct DoctorTests {
             #expect(size.value == "2" && size.origin == "APNS_POOL_SIZE")
             #expect(report.settings.first { $0.option == "--topic" }?.origin == "command line")
             #expect(report.step("TLS")?.found.contains { $0.contains("days left") } == true)
+            #expect(report.step("credential")?.found.contains { $0.contains("all keys of team") } == true)
             // The doctor sends one push, for a device that does not exist.
             #expect(server.simulator.record.requestsProcessed == 1)
             let plain = try await Tool.run(["doctor"] + server.options)

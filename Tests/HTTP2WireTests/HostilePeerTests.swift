@@ -184,15 +184,6 @@ struct HostilePeerTests {
         session.closedStreams.removeAll()
     }
 
-    private func request(_ stream: Int32, end: Bool) -> Frame {
-        Frame(
-            .headers,
-            flags: Frame.endHeaders | (end ? Frame.endStream : 0),
-            stream: stream,
-            [0x83, 0x87, 0x84] + Frame.block([(":authority", "localhost")])
-        )
-    }
-
     @Test(
         "A client's flood ends its session",
         arguments: Flood.onAConnection + Flood.onStreams + [
@@ -208,7 +199,7 @@ struct HostilePeerTests {
     func floodsOfAClient(_ flood: Flood) throws {
         let session = try self.serverSession()
         try self.send(
-            self.request(1, end: false).bytes + self.request(3, end: true).bytes + self.request(5, end: false).bytes,
+            Frame.request(1, end: false).bytes + Frame.request(3, end: true).bytes + Frame.request(5, end: false).bytes,
             to: session
         )
         try session.respond(streamID: 3, status: 200, fields: FieldList(), body: [])
@@ -233,7 +224,7 @@ struct HostilePeerTests {
         let session = try self.serverSession()
         for round in 0..<4_000 {
             let id = Int32(2 * round + 1)
-            try self.send(self.request(id, end: false).bytes + Frame.data(id, "{}", end: true).bytes, to: session)
+            try self.send(Frame.request(id, end: false).bytes + Frame.data(id, "{}", end: true).bytes, to: session)
             try session.respond(streamID: id, status: 200, fields: FieldList(), body: [])
         }
         #expect(session.requests.count == 4_000)

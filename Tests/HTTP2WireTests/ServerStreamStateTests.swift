@@ -11,15 +11,6 @@ struct ServerStreamStateTests {
         case ended, reset, responded
     }
 
-    private func request(_ stream: Int32, end: Bool) -> Frame {
-        Frame(
-            .headers,
-            flags: Frame.endHeaders | (end ? Frame.endStream : 0),
-            stream: stream,
-            [0x83, 0x87, 0x84] + Frame.block([(":authority", "localhost")])
-        )
-    }
-
     /// Lets the server process bytes.
     ///
     /// - Returns: the frames that it sends.
@@ -37,7 +28,7 @@ struct ServerStreamStateTests {
     func lateFrames(history: History, isHeaders: Bool) throws {
         let session = try HTTP2Session(role: .server, configuration: HTTP2Session.Configuration())
         _ = try self.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Frame.settings().bytes, to: session)
-        _ = try self.send(self.request(1, end: history != .reset).bytes, to: session)
+        _ = try self.send(Frame.request(1, end: history != .reset).bytes, to: session)
         switch history {
         case .ended: break
         case .reset: _ = try self.send(Frame.reset(1, .cancel).bytes, to: session)
@@ -45,7 +36,7 @@ struct ServerStreamStateTests {
             try session.respond(streamID: 1, status: 200, fields: FieldList(), body: [])
             _ = try self.send([], to: session)
         }
-        let late = isHeaders ? self.request(1, end: true) : Frame.data(1, "{}", end: true)
+        let late = isHeaders ? Frame.request(1, end: true) : Frame.data(1, "{}", end: true)
         let frames = try self.send(late.bytes, to: session)
         // STREAM_CLOSED is 5. It is the last field of both frames' fixed part.
         let isRefused = frames.contains { frame in

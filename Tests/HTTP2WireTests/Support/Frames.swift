@@ -101,6 +101,16 @@ struct Frame: Equatable {
         return Frame(.headers, flags: flags, stream: stream, Self.block(fields))
     }
 
+    /// The header block of a client's request: POST, https, `/`.
+    static func request(_ stream: Int32, end: Bool) -> Frame {
+        Frame(
+            .headers,
+            flags: Self.endHeaders | (end ? Self.endStream : 0),
+            stream: stream,
+            [0x83, 0x87, 0x84] + Self.block([(":authority", "localhost")])
+        )
+    }
+
     /// Literal fields without indexing, names and values not compressed (RFC 7541, section 6.2.2).
     static func block(_ fields: [(String, String)]) -> [UInt8] {
         fields.flatMap { name, value in [0] + Self.string(name) + Self.string(value) }
