@@ -164,7 +164,7 @@ actor ConnectionProbe: ConnectionDelegate {
     func submit(_ requests: [HTTP2Request], deadline: TimeAmount = .seconds(10)) {
         let submissions = requests.map { request in
             self.nextTag += 1
-            return StreamSubmission(request: request, tag: self.nextTag, deadline: self.loop.now + deadline)
+            return StreamSubmission(request: request, tag: StreamTag(self.nextTag), deadline: self.loop.now + deadline)
         }
         self.connection?.submit(submissions)
     }
@@ -188,7 +188,7 @@ actor ConnectionProbe: ConnectionDelegate {
         return self.formerConnection != nil
     }
 
-    func cancel(tag: UInt64) { self.connection?.cancel(tag: tag) }
+    func cancel(tag: UInt64) { self.connection?.cancel(tag: StreamTag(tag)) }
 
     func drain() { self.connection?.drain() }
 

@@ -31,7 +31,7 @@ actor ConnectionActor: PoolWorker {
     private(set) var connections: [Int: Connection] = [:]
     // Unchecked: no access begins during another one. To resume a continuation only schedules its task.
     @exclusivity(unchecked) var pending = PendingPushes()
-    @exclusivity(unchecked) private var batches = PendingBatches()
+    @exclusivity(unchecked) private var results: TickResults
     /// The session with pushes of this tick that are not flushed yet; nil if there are none.
     private var unflushed: Int?
     /// Whether pushes were cancelled in this tick.
@@ -60,6 +60,7 @@ actor ConnectionActor: PoolWorker {
     ) {
         self.id = id
         self.pool = pool
+        self.results = TickResults(pool: pool)
         self.shared = settings
         self.clock = ClientLoopClock(clock)
         self.loop = loop
@@ -139,29 +140,24 @@ actor ConnectionActor: PoolWorker {
 
     // MARK: Mailbox
 
-    /// Sends one push and waits for its result. Cancelling the task resets the stream.
-    ///
-    /// - Parameter submission: creates the submission. Called once, before this method suspends.
-    nonisolated func send(_ submission: (UInt64, StreamContinuation) -> PushSubmission) async -> StreamResult {
-        let ticket = self.shared.nextTicket()
-        return await withTaskCancellationHandler {
-            await Self.withContinuation { self.post(submission, ticket, $0) }
+    /// Makes one attempt to send a push, and waits for its result. The attempt's stream is returned to the pool first.
+    /// Cancelling the task resets the stream.
+    nonisolated func send(_ attempt: PushAttempt) async -> StreamResult {
+        await withTaskCancellationHandler {
+            await Self.withContinuation { self.post(attempt, $0) }
         } onCancel: {
-            self.post(.cancel(ticket: ticket))
+            self.post(.cancel(attempt))
         }
     }
 
     /// Not inlined, so that its temporary values do not occupy the task's memory until the response arrives.
     @inline(never)
-    nonisolated private func post(
-        _ submission: (UInt64, StreamContinuation) -> PushSubmission,
-        _ ticket: UInt64,
-        _ continuation: StreamContinuation
-    ) {
-        self.post(.submit(submission(ticket, continuation)))
+    nonisolated private func post(_ attempt: PushAttempt, _ continuation: StreamContinuation) {
+        attempt.begin(continuation)
+        self.post(.submit(attempt))
         // If the task was cancelled before the push was in the mailbox, the cancellation handler found no push to
         // cancel.
-        if Task.isCancelled { self.post(.cancel(ticket: ticket)) }
+        if Task.isCancelled { self.post(.cancel(attempt)) }
     }
 
     @inline(__always)
@@ -197,8 +193,9 @@ actor ConnectionActor: PoolWorker {
     nonisolated private func refuse(_ message: ConnectionMailbox.Message) {
         let result = StreamResult.notSent(.closedLocally)
         switch message {
-        case .submit(let submission):
-            submission.continuation.resume(returning: result)
+        case .submit(let attempt):
+            self.pool.checkin(attempt.origin, count: 1)
+            attempt.end(result)
         case .submitAll(let batch):
             batch.probe?.end()
             self.pool.checkin(batch.origin, count: batch.indices.count)
@@ -220,8 +217,8 @@ actor ConnectionActor: PoolWorker {
         var unwritten = 0
         for message in messages {
             switch message {
-            case .submit(let submission):
-                self.accept(submission)
+            case .submit(let attempt):
+                self.accept(attempt)
             case .submitAll(let batch):
                 self.accept(batch)
                 unwritten += batch.indices.count
@@ -229,8 +226,8 @@ actor ConnectionActor: PoolWorker {
                     unwritten = 0
                     self.flush()
                 }
-            case .cancel(let ticket):
-                self.cancel(ticket)
+            case .cancel(let attempt):
+                self.cancel(attempt)
             case .connect:
                 self.perform(self.machine.connect())
             case .disconnect:
@@ -254,35 +251,27 @@ actor ConnectionActor: PoolWorker {
 
     /// Returns the connection for new pushes; nil if there is none. Starts timing the push with this tag, unless
     /// another push is being timed. The caller must therefore submit this push next.
-    private func connection(for tag: UInt64) -> Connection? {
+    private func connection(for tag: StreamTag) -> Connection? {
         guard let session = self.machine.readySession, let connection = self.connections[session] else { return nil }
         self.machine.willSubmit(tag: tag, now: self.clock.now)
         self.unflushed = session
         return connection
     }
 
-    private func accept(_ submission: PushSubmission) {
-        let tag = UInt64(self.pending.insert(submission.continuation, ticket: submission.ticket))
-        guard let connection = self.connection(for: tag) else {
+    private func accept(_ attempt: PushAttempt) {
+        let tag = self.pending.insert(attempt)
+        guard let connection = self.connection(for: tag), let submission = attempt.takeSubmission() else {
             self.deliver([.notSent(.noCapacity, tag: tag)])
             return
         }
-        connection.enqueue(
-            StreamSubmission(
-                request: submission.request,
-                tag: tag,
-                deadline: NIODeadline(submission.deadline),
-                responseLimit: submission.responseLimit,
-                isBulk: submission.isBulk
-            )
-        )
+        connection.enqueue(submission)
     }
 
     private func accept(_ batch: PushBatch) {
         guard !batch.indices.isEmpty else { return }
-        let tag = self.batches.insert(batch)
+        let tag = self.pending.insert(batch)
         guard let connection = self.connection(for: tag) else {
-            self.deliver(batch.indices.indices.map { .notSent(.noCapacity, tag: tag | UInt64($0)) })
+            self.deliver(batch.indices.indices.map { .notSent(.noCapacity, tag: tag.advanced(by: $0)) })
             return
         }
         connection.enqueue(batch.requests, firstTag: tag)
@@ -310,24 +299,17 @@ actor ConnectionActor: PoolWorker {
 
     /// Cancels a push. A push that has not been written yet ends as not sent. Usually, a push is written at the end of
     /// the tick in which it was submitted. The resets of all pushes that are cancelled in a tick are written together.
-    private func cancel(_ ticket: UInt64) {
-        guard let index = self.pending.index(ofTicket: ticket) else { return }
+    private func cancel(_ attempt: PushAttempt) {
+        guard let tag = attempt.tag else { return }
         self.hasCancelled = true
-        for connection in self.connections.values { connection.cancel(tag: UInt64(index)) }
+        for connection in self.connections.values { connection.cancel(tag: tag) }
     }
 
     // MARK: Results
 
     private func deliver(_ results: [StreamResult]) {
-        var bulk = BulkResults()
-        for result in results {
-            if PendingBatches.contains(result.tag) {
-                bulk.add(result, to: &self.batches, pool: self.pool)
-            } else {
-                self.pending.remove(Int(truncatingIfNeeded: result.tag))?.resume(returning: result)
-            }
-        }
-        bulk.finish(&self.batches, pool: self.pool)
+        for result in results { self.results.add(result, of: &self.pending) }
+        self.results.deliver(&self.pending)
     }
 
     /// Lets the machine evaluate the results of a tick, and reports its findings to the shared objects.
@@ -491,8 +473,7 @@ actor ConnectionActor: PoolWorker {
     /// Gives a result to pushes that no connection has reported. There are none unless a connection has lost count of
     /// them. They end as unknown, because they may have been written.
     private func deliverLeftovers() {
-        let tags = self.pending.waiting().map { UInt64($0) } + self.batches.waiting()
-        self.deliver(tags.map { StreamResult(tag: $0, ending: .unknown, cause: .closedLocally) })
+        self.deliver(self.pending.waiting.map { StreamResult(tag: $0, ending: .unknown, cause: .closedLocally) })
     }
 }
 

@@ -311,7 +311,7 @@ struct ConnectionStateMachine {
     // MARK: Submissions
 
     /// Records that a push is about to be submitted. `latency` times it unless it already times another push.
-    mutating func willSubmit(tag: UInt64, now: @autoclosure () -> MonotonicInstant) {
+    mutating func willSubmit(tag: StreamTag, now: @autoclosure () -> MonotonicInstant) {
         if self.latency.tag == nil { self.latency.submitted(tag, now: now()) }
     }
 

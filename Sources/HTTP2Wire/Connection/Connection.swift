@@ -257,9 +257,9 @@ package final class Connection {
     }
 
     /// Submits a batch without sending it. The requests get consecutive tags, starting with `firstTag`.
-    package func enqueue(_ batch: RequestBatch, firstTag: UInt64) {
+    package func enqueue(_ batch: RequestBatch, firstTag: StreamTag) {
         guard let session, self.state == .ready, self.broken == nil else {
-            for number in batch.entries.indices { self.refuse(firstTag &+ UInt64(number)) }
+            for number in batch.entries.indices { self.refuse(firstTag.advanced(by: number)) }
             return
         }
         if session.openCount == 0 { self.becomesBusy(session) }
@@ -308,7 +308,7 @@ package final class Connection {
         self.deliverResults()
     }
 
-    private func refuse(_ tag: UInt64) {
+    private func refuse(_ tag: StreamTag) {
         if let session {
             session.results.append(.notSent(.noCapacity, tag: tag))
         } else {
@@ -318,7 +318,7 @@ package final class Connection {
 
     /// Resets the stream with this tag if it is still open, or withdraws the held request with this tag. The next
     /// `flush()` sends the reset and delivers the result.
-    package func cancel(tag: UInt64) {
+    package func cancel(tag: StreamTag) {
         self.session?.cancel(tag: tag)
     }
 

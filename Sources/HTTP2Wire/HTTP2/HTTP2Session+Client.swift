@@ -28,7 +28,7 @@ extension HTTP2Session {
     /// - Throws: the error of nghttp2.
     package func submit(
         _ request: HTTP2Request,
-        tag: UInt64,
+        tag: StreamTag,
         deadline: NIODeadline,
         responseLimit: TimeAmount = .nanoseconds(.max),
         isBulk: Bool = false,
@@ -55,14 +55,14 @@ extension HTTP2Session {
         return try Self.rethrow(result)
     }
 
-    /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Entries that are not valid, too
+    /// Opens a stream for each entry, with consecutive tags from `firstTag` on. Entries that are not valid, too
     /// late, or for which there is no capacity get their results immediately.
     ///
     /// - Returns: The earliest deadline of the requests. If nghttp2 rejects a request, `broken` is the error: that
     ///   request's result is `faulty`, and the requests after it are not submitted.
     package func submit(
         _ batch: RequestBatch,
-        firstTag: UInt64,
+        firstTag: StreamTag,
         now: NIODeadline
     ) -> (earliest: NIODeadline, broken: WireError?) {
         var earliest = NIODeadline.distantFuture
@@ -70,7 +70,7 @@ extension HTTP2Session {
         var broken: WireError?
         guard let fixed = self.fixedEntry(batch.shared, batch.credential) else {
             for number in batch.entries.indices {
-                self.results.append(.notSent(.faulty, tag: firstTag &+ UInt64(number)))
+                self.results.append(.notSent(.faulty, tag: firstTag.advanced(by: number)))
             }
             return (earliest, nil)
         }
@@ -80,7 +80,7 @@ extension HTTP2Session {
             for number in batch.entries.indices {
                 let lengths = batch.entries[number].valueLengths
                 let end = min(position + batch.entries[number].valueCount, values.count)
-                let tag = firstTag &+ UInt64(number)
+                let tag = firstTag.advanced(by: number)
                 guard broken == nil, self.hasCapacity else {
                     self.results.append(.notSent(.noCapacity, tag: tag))
                     continue
@@ -196,7 +196,7 @@ extension HTTP2Session {
 
     /// Resets the stream with this tag if it is still open, or withdraws the held request with this tag. It gets its
     /// result.
-    package func cancel(tag: UInt64) {
+    package func cancel(tag: StreamTag) {
         self.giveUpHeld(cause: .cancelled) { $0.stream.tag == tag }
         if let index = self.streams.index(ofTag: tag) { self.giveUp(index, cause: .cancelled) }
     }

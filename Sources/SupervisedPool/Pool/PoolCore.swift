@@ -32,11 +32,9 @@ actor PoolCore {
     /// ready workers.
     typealias CheckoutResult = Result<Leased?, PoolError>
 
-    /// The result of a checkout that does not suspend.
-    enum Start: Sendable {
+    private enum Start {
         case leased(Leased)
         case failed(PoolError)
-        /// `onCompletion` will be called exactly once.
         case waiting(WaiterID)
     }
 
@@ -45,8 +43,6 @@ actor PoolCore {
         /// The waiter is in the queue, but its continuation has not been stored yet.
         case expected
         case waiting(CheckedContinuation<CheckoutResult, Never>)
-        /// Called on the actor, so it must return immediately.
-        case calling(@Sendable (CheckoutResult) -> Void)
         /// The result arrived before the continuation was stored.
         case completed(CheckoutResult)
     }
@@ -64,6 +60,8 @@ actor PoolCore {
     @exclusivity(unchecked) private var batch: [PoolItem] = []
     @exclusivity(unchecked) private var actions: [PoolAction] = []
     @exclusivity(unchecked) private var timer = EarliestTimer()
+    /// Whether check-ins wake the pool.
+    private var isMailboxAttentive = false
     private var isStopping = false
 
     init(
@@ -139,7 +137,7 @@ actor PoolCore {
     ///   and the loop arms the timer itself.
     private func advance(_ now: MonotonicInstant, isTimer: Bool = false) {
         var isAttentive = self.machine.hasWaiters
-        self.mailbox.take(into: &self.batch, isAttentive: isAttentive)
+        if isAttentive != self.isMailboxAttentive || !self.mailbox.isEmpty { self.takePosted(isAttentive) }
         while true {
             if self.batch.isEmpty, !self.machine.needsSettling, !isTimer { return }
             for item in self.batch { self.apply(item, now) }
@@ -152,12 +150,17 @@ actor PoolCore {
             // Items posted before the mailbox became attentive did not wake the pool, so take them now.
             guard self.machine.hasWaiters, !isAttentive else { break }
             isAttentive = true
-            self.mailbox.take(into: &self.batch, isAttentive: true)
+            self.takePosted(true)
             if self.batch.isEmpty { break }
         }
         if !isTimer, self.timer.isLater(than: self.machine.nextDeadline) || self.machine.inconsistency != nil {
             self.mailbox.wake()
         }
+    }
+
+    private func takePosted(_ isAttentive: Bool) {
+        self.isMailboxAttentive = isAttentive
+        self.mailbox.take(into: &self.batch, isAttentive: isAttentive)
     }
 
     private func apply(_ item: PoolItem, _ now: MonotonicInstant) {
@@ -278,34 +281,6 @@ actor PoolCore {
         return leased
     }
 
-    /// Starts a checkout without suspending. If the checkout has to wait, its result is delivered through the callback.
-    func startCheckout(
-        _ request: PoolStateMachine.Request,
-        onCompletion: @escaping @Sendable (CheckoutResult) -> Void
-    ) -> Start {
-        let now = self.clock.now
-        self.advance(now)
-        switch self.machine.checkout(request, now: now, using: &self.random, into: &self.actions) {
-        case .leased(let origin, let count):
-            guard let worker = self.workers[origin.worker.index] else {
-                return .failed(self.machine.error(.poolStopped, now))
-            }
-            return .leased(Leased(worker: worker, origin: origin, count: count))
-        case .failed(let error):
-            self.perform()
-            if self.timer.isLater(than: self.machine.nextDeadline) { self.mailbox.wake() }
-            return .failed(error)
-        case .wait(let id):
-            while self.parked.count <= id.index { self.parked.append(.nobody) }
-            self.parked[id.index] = .calling(onCompletion)
-            self.perform()
-            // Makes the mailbox attentive: from now on, a check-in must wake the pool.
-            self.machine.needsSettling = true
-            self.advance(self.clock.now)
-            return .waiting(id)
-        }
-    }
-
     func waitUntilReady(_ wanted: Int, deadline: MonotonicInstant) async throws(PoolError) {
         let now = self.clock.now
         self.advance(now)
@@ -393,9 +368,6 @@ actor PoolCore {
         case .waiting(let continuation):
             self.parked[id.index] = .nobody
             continuation.resume(returning: result)
-        case .calling(let onCompletion):
-            self.parked[id.index] = .nobody
-            onCompletion(result)
         case .expected:
             self.parked[id.index] = .completed(result)
         case .nobody, .completed:

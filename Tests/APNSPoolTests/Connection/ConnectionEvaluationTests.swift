@@ -22,7 +22,7 @@ struct ConnectionEvaluationTests {
         return machine
     }
 
-    private func response(_ status: Int, _ reason: String? = nil, tag: UInt64 = 0) -> StreamResult {
+    private func response(_ status: Int, _ reason: String? = nil, tag: StreamTag = 0) -> StreamResult {
         let body = reason.map { Array("{\"reason\":\"\($0)\"}".utf8) } ?? []
         return StreamResult(tag: tag, ending: .response, cause: .responded, status: status, body: body)
     }

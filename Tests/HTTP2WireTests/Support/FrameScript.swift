@@ -81,7 +81,7 @@ final class FrameScript {
         let request = HTTP2Request.test(path: path, id: id, body: body)
         return try self.client.submit(
             request,
-            tag: tag,
+            tag: StreamTag(tag),
             deadline: deadline,
             responseLimit: responseLimit,
             isBulk: isBulk,
@@ -90,7 +90,7 @@ final class FrameScript {
     }
 
     func cancel(_ tag: UInt64) {
-        self.client.cancel(tag: tag)
+        self.client.cancel(tag: StreamTag(tag))
         self.collect()
     }
 
@@ -106,7 +106,7 @@ final class FrameScript {
         let before = self.results.count
         _ = self.client.checkWindowLimit()
         self.collect()
-        return self.results[before...].map(\.tag)
+        return self.results[before...].map(\.tag.rawValue)
     }
 
     func loseConnection() {
@@ -117,7 +117,7 @@ final class FrameScript {
     /// The streams that ended since the last call, in short form.
     func take() -> [Ended] {
         defer { self.results.removeAll() }
-        return self.results.map { Ended($0.tag, $0.ending, $0.cause) }
+        return self.results.map { Ended($0.tag.rawValue, $0.ending, $0.cause) }
     }
 
     func takeResults() -> [StreamResult] {
