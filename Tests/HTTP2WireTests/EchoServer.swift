@@ -13,7 +13,7 @@ struct EchoServer {
     static func start(
         names: [String] = ["localhost", "127.0.0.1"],
         configure: @escaping @Sendable (inout TLSConfiguration) -> Void = { _ in },
-        session: @escaping @Sendable (inout HTTP2Session.Configuration) -> Void = { _ in }
+        session: @escaping @Sendable (inout HTTP2ServerSession.Configuration) -> Void = { _ in }
     ) async throws -> EchoServer {
         let authority = try CertificateAuthority()
         let identity = try authority.issue(names: names)
@@ -27,7 +27,7 @@ struct EchoServer {
             tls: try TLSContext(.server, configuration: tls),
             group: MultiThreadedEventLoopGroup.singleton,
             configuration: {
-                var configuration = HTTP2Session.Configuration()
+                var configuration = HTTP2ServerSession.Configuration()
                 session(&configuration)
                 return configuration
             },

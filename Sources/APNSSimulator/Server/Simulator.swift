@@ -278,8 +278,8 @@ public final class Simulator: Sendable {
 
     // MARK: Internals
 
-    private static func sessionConfiguration(_ core: SimulatorCore) -> HTTP2Session.Configuration {
-        var session = HTTP2Session.Configuration()
+    private static func sessionConfiguration(_ core: SimulatorCore) -> HTTP2ServerSession.Configuration {
+        var session = HTTP2ServerSession.Configuration()
         let initial = core.configuration.initialMaxConcurrentStreams
         session.maxConcurrentStreams = max(initial, core.configuration.maxConcurrentStreams)
         if !core.configuration.credential.asksForToken {

@@ -4,7 +4,7 @@ import NIOCore
 
 /// A client session and a server made of hand-written frames, joined in memory.
 final class FrameScript {
-    let client: HTTP2Session
+    let client: HTTP2ClientSession
     /// All frames that the client has written, in their order.
     private(set) var written: [Frame] = []
     private(set) var results: [StreamResult] = []
@@ -20,10 +20,10 @@ final class FrameScript {
         settings: [(UInt16, UInt32)] = [],
         bodyLimit: Int = StreamTable.bodyLimit
     ) throws {
-        var configuration = HTTP2Session.Configuration()
+        var configuration = HTTP2ClientSession.Configuration()
         configuration.responseBodyLimit = bodyLimit
         configuration.variableNames = [":path", "apns-id"]
-        self.client = try HTTP2Session(role: .client, configuration: configuration)
+        self.client = try HTTP2ClientSession(configuration: configuration)
         guard let limit else { return }
         self.write()
         try self.server(.settings([(3, limit)] + settings), .settingsAck)
@@ -77,7 +77,7 @@ final class FrameScript {
         deadline: NIODeadline = .distantFuture,
         responseLimit: TimeAmount = .nanoseconds(.max),
         isBulk: Bool = false
-    ) throws -> HTTP2Session.Submission {
+    ) throws -> HTTP2ClientSession.Submission {
         let request = HTTP2Request.test(path: path, id: id, body: body)
         return try self.client.submit(
             request,

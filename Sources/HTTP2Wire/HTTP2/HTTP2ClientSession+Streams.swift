@@ -1,7 +1,7 @@
 import CAPNSNghttp2
 package import NIOCore
 
-extension HTTP2Session {
+extension HTTP2ClientSession {
     package enum Submission: Sendable, Hashable {
         case accepted
         /// The request is not sent. No byte of it was written.
@@ -217,25 +217,7 @@ extension HTTP2Session {
         return next
     }
 
-    /// Gives every stream its result, because the connection has ended.
-    package func concludeAll(cause: StreamCause) {
-        self.giveUpHeld(cause: cause)
-        for index in self.streams.indices where self.streams[index].streamID != 0 {
-            self.conclude(index, cause: cause)
-        }
-    }
-
-    /// Withdraws every held request, and every request whose HEADERS nghttp2 has not produced yet.
-    func giveUpUnwritten(cause: StreamCause) {
-        self.giveUpHeld(cause: cause)
-        guard self.unwrittenCount > 0 else { return }
-        for index in self.streams.indices
-        where self.streams[index].streamID != 0 && !self.streams[index].isWritten && !self.streams[index].isConcluded {
-            self.giveUp(index, cause: cause)
-        }
-    }
-
-    private func giveUp(_ index: Int, cause: StreamCause) {
+    func giveUp(_ index: Int, cause: StreamCause) {
         let streamID = self.streams[index].streamID
         self.conclude(index, cause: cause)
         _ = self.withSession {
@@ -300,37 +282,5 @@ extension HTTP2Session {
                 body: body
             )
         )
-    }
-
-    /// Called when a header block is complete.
-    func headersComplete(_ index: Int) {
-        switch self.role {
-        case .client:
-            // 1xx blocks come before the final one (RFC 9113, section 8.1). A block after the final one contains
-            // trailers.
-            if !self.streams[index].hasFinalHeaders, self.streams[index].pendingStatus >= 200 {
-                self.streams[index].hasFinalHeaders = true
-                self.streams[index].status = self.streams[index].pendingStatus
-            }
-        case .server:
-            self.requestHeadersComplete(index)
-        }
-    }
-
-    /// Called when the peer has ended its side of the stream.
-    func remoteComplete(_ index: Int) {
-        self.streams[index].isRemoteComplete = true
-        switch self.role {
-        case .client:
-            guard self.streams[index].hasFinalHeaders, !self.streams[index].isConcluded else { return }
-            self.conclude(index, cause: .responded)
-            if self.streams[index].outgoingOffset < self.streams[index].outgoingCount {
-                // The server may respond before it has received the whole request (RFC 9113, section 8.1). nghttp2
-                // would continue to send the body; a reset frees the stream immediately.
-                self.earlyResponses.append(self.streams[index].streamID)
-            }
-        case .server:
-            self.requestComplete(index)
-        }
     }
 }
