@@ -19,9 +19,6 @@ final class SendRouter: Sendable {
     /// What a push needs from the client, under one lock.
     private let cache: Mutex<Cache>
 
-    /// The waits while the actor that signs provider tokens starts.
-    private static let waits = Backoff(.doubling(), minimum: .milliseconds(5), maximum: .milliseconds(200))
-
     init(
         credentials: CredentialManager,
         lifecycle: ClientLifecycle,
@@ -158,8 +155,8 @@ final class SendRouter: Sendable {
     ///   attempt uses the active credential.
     func sign(_ route: SendRoute, until deadline: MonotonicInstant) async throws(AttemptEnd) -> SendRoute {
         let deadline = route.waitDeadline(deadline, now: self.clock.now)
-        var waits = Self.waits
         while true {
+            let change = self.version.nextChange
             if let actor = route.session.tokenActor.current {
                 switch await self.token(of: actor, until: deadline) {
                 case .success(let token):
@@ -176,7 +173,7 @@ final class SendRouter: Sendable {
                     break
                 }
             }
-            // The actor that signs is about to start or restart.
+            // The actor that signs is about to start or restart. That is a change, like all that is checked below.
             if Task.isCancelled { throw .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
             let now = self.clock.now
             if let end = self.stopped ?? self.pause(of: route.session, now: now) { throw end }
@@ -185,7 +182,7 @@ final class SendRouter: Sendable {
                 if route.isProbe { throw .credentialReplaced }
                 throw .notSent(.deadlineExceeded, "no provider token was ready in time", isFinal: true)
             }
-            try? await self.clock.sleep(until: min(now.advanced(by: waits.next()), deadline))
+            _ = await change.wait(until: deadline, clock: self.clock)
         }
     }
 
