@@ -68,7 +68,9 @@ enum JSONSettings {
             let path = APNSSetting.path(prefix, name)
             switch node {
             case .value(let text): values[path] = .text(text)
-            case .list: values[path] = .unusable("a list")
+            case .list(let nodes):
+                let texts = nodes.compactMap { if case .value(let text) = $0 { text } else { nil } }
+                values[path] = texts.count == nodes.count ? .list(texts) : .unusable("a list of objects or lists")
             case .object(let tree): self.flatten(tree, path, into: &values)
             case .null: break
             }
@@ -77,7 +79,7 @@ enum JSONSettings {
 
     private indirect enum Node: Decodable {
         case value(String)
-        case list
+        case list([Node])
         case object([String: Node])
         case null
 
@@ -86,8 +88,8 @@ enum JSONSettings {
                 self = .object(tree)
                 return
             }
-            if (try? decoder.unkeyedContainer()) != nil {
-                self = .list
+            if let nodes = try? [Node](from: decoder) {
+                self = .list(nodes)
                 return
             }
             let value = try decoder.singleValueContainer()

@@ -1,6 +1,7 @@
 public import APNSPool
+public import Logging
 
-/// Everything that an operator can set. `RelaySettings(_: ConfigReader)` reads it.
+/// Everything that an operator can set. ``RelaySettings/init(_:)`` reads it.
 public struct RelaySettings: Sendable {
     /// The apps that pushes can be sent to.
     public var apps: [RelayApp]
@@ -11,6 +12,7 @@ public struct RelaySettings: Sendable {
     public var webhooks: [WebhookSettings]
     public var storage: StorageSettings
     public var fleet: FleetLimits
+    public var log: LogSettings
     /// What all apps' clients share: pool, timeouts and the like.
     public var group: APNSClientGroup.Configuration
 
@@ -22,6 +24,7 @@ public struct RelaySettings: Sendable {
         webhooks: [WebhookSettings] = [],
         storage: StorageSettings = StorageSettings(),
         fleet: FleetLimits = FleetLimits(),
+        log: LogSettings = LogSettings(),
         group: APNSClientGroup.Configuration = APNSClientGroup.Configuration()
     ) {
         self.apps = apps
@@ -31,6 +34,7 @@ public struct RelaySettings: Sendable {
         self.webhooks = webhooks
         self.storage = storage
         self.fleet = fleet
+        self.log = log
         self.group = group
     }
 }
@@ -158,6 +162,23 @@ public struct FleetLimits: Sendable, Hashable {
     public init(maxConnections: Int? = nil) {
         self.maxConnections = maxConnections
     }
+}
+
+/// The log on standard error.
+public struct LogSettings: Sendable, Hashable {
+    /// How a line is written.
+    public enum Format: Sendable, Hashable {
+        case text
+        /// One JSON object a line.
+        case json
+    }
+
+    /// The lowest level that is logged. Default `info`.
+    public var level = Logger.Level.info
+    /// Default `text`.
+    public var format = Format.text
+
+    public init() {}
 }
 
 /// Where outcomes are posted to.
