@@ -1,4 +1,4 @@
-import APNSModel
+@_spi(Relay) import APNSModel
 
 /// The member `headers` of a push that was handed in.
 struct PushHeaders {
@@ -42,7 +42,7 @@ struct PushHeaders {
         do {
             try inner.object(into: &members)
         } catch {
-            throw PushFault(.badJSON, "headers", error.message)
+            throw PushFault(.badJSON, "headers", error.description)
         }
         var seen: UInt8 = 0
         var pushType: PushType?
