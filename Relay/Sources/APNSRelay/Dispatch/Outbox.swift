@@ -1,6 +1,7 @@
 import APNSModel
 import Logging
 import PushQueue
+import SupervisedPool
 import Synchronization
 
 /// Stores the results of attempts. While one batch is being stored, the next one gathers.
@@ -121,7 +122,7 @@ final class Outbox: Sendable {
         _ entries: [Entry],
         _ call: @Sendable ([Entry]) async throws(QueueError) -> Void
     ) async {
-        var delay = Duration.milliseconds(50)
+        var delays = Backoff(.doubling(), minimum: .milliseconds(50), maximum: .seconds(5))
         var isLate = false
         defer { if isLate { self.state.withLock { $0.late -= 1 } } }
         while !entries.isEmpty {
@@ -148,9 +149,8 @@ final class Outbox: Sendable {
                 isLate = true
                 self.state.withLock { $0.late += 1 }
             }
-            try? await Task.sleep(for: delay)
+            try? await Task.sleep(for: delays.next())
             if Task.isCancelled { break }
-            delay = min(delay * 2, .seconds(5))
         }
         for entry in entries { entry.whenStored() }
     }

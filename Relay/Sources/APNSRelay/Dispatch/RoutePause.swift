@@ -1,11 +1,11 @@
 import APNSModel
 import PushQueue
+import SupervisedPool
 
 /// Stops a route for a while after errors that would meet every one of its pushes, so that an outage does not use up the
 /// attempts of all of them. After a pause, a few pushes test whether the error is gone.
 struct RoutePause: Sendable, Hashable {
-    static let firstPause = Duration.seconds(1)
-    static let longestPause = Duration.seconds(60)
+    static let pauses = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(60))
     /// While there is no connection to APNs.
     static let longestPauseWithoutConnection = Duration.seconds(2)
     /// The most pushes in flight while it is not known whether the error is gone.
@@ -36,8 +36,8 @@ struct RoutePause: Sendable, Hashable {
     /// An attempt failed for a reason that would meet every push. Further failures within a pause change nothing.
     mutating func fail(_ fault: RouteFault, retryAfter: Duration?, at now: QueueTime) {
         guard !self.isPaused(at: now) else { return }
-        let pause = Self.firstPause * (1 << min(self.failures, 6))
         self.failures += 1
+        let pause = Self.pauses.wait(after: self.failures)
         self.reason = fault.message
         self.until = now.advanced(by: min(max(pause, retryAfter ?? .zero), fault.longestPause))
     }
@@ -47,7 +47,7 @@ struct RoutePause: Sendable, Hashable {
 struct RouteFault: Sendable, Hashable {
     var message: String
     /// The longest pause after it.
-    var longestPause = RoutePause.longestPause
+    var longestPause = RoutePause.pauses.maximum
 
     init(_ message: String) {
         self.message = message

@@ -1,4 +1,5 @@
 import PushQueue
+import SupervisedPool
 
 /// Decides what one webhook does next: which outcomes a request carries, when it is sent again, when it is given up.
 /// `WebhookSender` performs it.
@@ -18,12 +19,8 @@ import PushQueue
 struct WebhookMachine: Sendable {
     /// When requests are sent again.
     struct Retry: Sendable, Hashable {
-        /// The delay after each failed attempt; the last one repeats.
-        var steps: [Duration] = [
-            .seconds(1), .seconds(5), .seconds(30), .seconds(120), .seconds(600), .seconds(3_600),
-        ]
-        /// The largest random extension of a delay, as a share of the delay.
-        var jitter = 0.2
+        /// The delays after failed attempts.
+        var delays = Backoff(.doubling(randomPercent: 20), minimum: .seconds(1), maximum: .seconds(3_600))
         /// The longest delay that a receiver can ask for.
         var maxRetryAfter = Duration.seconds(3_600)
         /// How long a failed request is retried before it is parked.
@@ -31,7 +28,7 @@ struct WebhookMachine: Sendable {
         /// The most refused outcomes that are parked without an acknowledgement between them.
         var maxRefused = 10
         /// How often a request is sent again, with delays, before a refusal that may concern the receiver counts.
-        var doubtfulAttempts = 3
+        var doubtfulAttempts = 5
         /// The most parked requests.
         var maxParked = 1_000
         /// The delay after an error of the storage.
@@ -291,18 +288,22 @@ struct WebhookMachine: Sendable {
     /// - Parameters:
     ///   - result: how it ended.
     ///   - now: the time.
-    ///   - random: 0 to 1, for the delay of the next attempt.
-    mutating func didSend(_ result: Result, now: QueueTime, random: Double) {
+    ///   - random: the source of the random part of the delay before the next attempt.
+    mutating func didSend(_ result: Result, now: QueueTime, using random: inout some RandomNumberGenerator) {
         let sending = self.sending
         self.sending = nil
         switch sending {
-        case .current: self.didSendCurrent(result, now: now, random: random)
+        case .current: self.didSendCurrent(result, now: now, using: &random)
         case .parked(let id): self.didSendParked(id, result)
         case nil: break
         }
     }
 
-    private mutating func didSendCurrent(_ result: Result, now: QueueTime, random: Double) {
+    private mutating func didSendCurrent(
+        _ result: Result,
+        now: QueueTime,
+        using random: inout some RandomNumberGenerator
+    ) {
         guard let current = self.current else { return }
         switch result {
         case .acknowledged, .nothingLeft:
@@ -313,7 +314,7 @@ struct WebhookMachine: Sendable {
         case .refused(let error, let isInDoubt):
             let isTried = !isInDoubt || self.limit != nil || self.failures >= self.retry.doubtfulAttempts
             if self.refused >= self.retry.maxRefused || !isTried {
-                self.currentFailed(current, error, retryAfter: nil, now: now, random: random)
+                self.currentFailed(current, error, retryAfter: nil, now: now, using: &random)
             } else if current.count > 1 {
                 if self.limit == nil { self.refusedEnd = current.last }
                 self.limit = current.count / 2
@@ -326,11 +327,11 @@ struct WebhookMachine: Sendable {
                 self.limit = nil
                 self.pending = .park(ParkedWebhook(extent: current, since: now, error: error))
             } else {
-                self.currentFailed(current, error, retryAfter: nil, now: now, random: random)
+                self.currentFailed(current, error, retryAfter: nil, now: now, using: &random)
             }
         case .storage(let error): self.storageFailed(error, now: now)
         case .failed(let error, let retryAfter):
-            self.currentFailed(current, error, retryAfter: retryAfter, now: now, random: random)
+            self.currentFailed(current, error, retryAfter: retryAfter, now: now, using: &random)
         }
     }
 
@@ -339,7 +340,7 @@ struct WebhookMachine: Sendable {
         _ error: String,
         retryAfter: Duration?,
         now: QueueTime,
-        random: Double
+        using random: inout some RandomNumberGenerator
     ) {
         self.failures += 1
         self.lastError = error
@@ -353,7 +354,8 @@ struct WebhookMachine: Sendable {
                 "\(error) (not given up, because \(self.parked.count) requests are parked: "
                 + "retry or drop them)"
         }
-        let next = now.advanced(by: self.delay(retryAfter: retryAfter, random: random))
+        let delay = self.retry.delays.wait(after: self.failures, using: &random)
+        let next = now.advanced(by: max(delay, min(retryAfter ?? .zero, self.retry.maxRetryAfter)))
         self.nextAttempt = now < end ? min(next, end) : next
     }
 
@@ -376,12 +378,6 @@ struct WebhookMachine: Sendable {
         case .nothingLeft: self.parked[index].error = "its outcomes are not kept any more: drop the request"
         case .storage(let error): self.parked[index].error = error.message
         }
-    }
-
-    private func delay(retryAfter: Duration?, random: Double) -> Duration {
-        let step = self.retry.steps.prefix(max(1, self.failures)).last ?? .seconds(3_600)
-        let delay = step + step * (self.retry.jitter * min(max(random, 0), 1))
-        return max(delay, min(retryAfter ?? .zero, self.retry.maxRetryAfter))
     }
 
     // MARK: Decisions of operators

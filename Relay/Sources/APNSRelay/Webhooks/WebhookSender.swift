@@ -385,7 +385,8 @@ final class WebhookSender: Sendable {
         let failures = loop.machine.failures
         let isCurrent = extent.first == loop.machine.current?.first
         if isCurrent { loop.body = request.map { (extent.first, $0) } }
-        loop.machine.didSend(result, now: self.clock.lease, random: .random(in: 0...1))
+        var random = SystemRandomNumberGenerator()
+        loop.machine.didSend(result, now: self.clock.lease, using: &random)
         if loop.machine.failures > 0, failures == 0 {
             self.logger.warning("A webhook fails", metadata: ["error": "\(loop.machine.lastError ?? "")"])
         } else if loop.machine.failures == 0, failures > 0, result == .acknowledged {
