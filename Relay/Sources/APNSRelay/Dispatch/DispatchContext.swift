@@ -19,7 +19,7 @@ struct DispatchContext: Sendable {
     /// Set once, when the shutdown begins.
     let isStopping = StopFlag()
 
-    /// How long a claim lasts. It covers the time to the mark, including a queue that is slow for a while.
+    /// The duration of a claim. It covers the time to the mark, including a queue that is slow for a while.
     static let claimLease = Duration.seconds(60)
 
     var writtenLease: Duration { self.settings.attemptDeadline + self.settings.settleMargin }

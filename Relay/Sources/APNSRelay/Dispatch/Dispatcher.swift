@@ -9,7 +9,7 @@ actor Dispatcher: Service {
     /// Returns the sender of a route; nil if the settings have no such app or environment.
     typealias SenderOfRoute = @Sendable (Route) -> (any PushSender)?
 
-    /// How often to read the queue without a signal. A request that stores pushes signals at once.
+    /// The interval between reads of the queue without a signal. A request that stores pushes signals at once.
     private static let interval = Duration.seconds(1)
 
     private nonisolated let context: DispatchContext
@@ -29,8 +29,8 @@ actor Dispatcher: Service {
     private var lastClockCheck: QueueTime?
 
     /// - Parameters:
-    ///   - context: what all routes share.
-    ///   - retention: how long the queue keeps outcomes, payloads, keys and parked pushes.
+    ///   - context: the objects that all routes share.
+    ///   - retention: the retention of outcomes, payloads, keys and parked pushes.
     ///   - stopSending: called if a shutdown takes too long. Makes the senders end all of their pushes.
     ///   - sender: the sender of a route.
     init(
@@ -173,7 +173,7 @@ actor Dispatcher: Service {
             }
             guard let released else { return }
             self.context.logger.notice(
-                "Pushes are queued again, because the settings have their app now",
+                "Parked pushes are queued again, because the settings now have their app",
                 metadata: ["pushes": "\(released.count { $0 })"]
             )
             self.wakeup.signal()

@@ -177,7 +177,7 @@ final class Outbox: Sendable {
             case .alreadySettled(let first):
                 self.metrics.late(entry.route)
                 self.logger.warning(
-                    "An outcome came after the push had one; the first one stays",
+                    "A late outcome is ignored, because the push already has one",
                     metadata: [
                         "id": "\(entry.claim.id)", "first": "\(first.certainty.rawValue)",
                         "late": "\(outcome.certainty.rawValue)",
@@ -186,7 +186,7 @@ final class Outbox: Sendable {
             case .stale:
                 self.metrics.late(entry.route)
                 self.logger.warning(
-                    "An outcome came after the claim of the push had ended",
+                    "A late outcome is ignored, because the claim of the push has ended",
                     metadata: ["id": "\(entry.claim.id)", "late": "\(outcome.certainty.rawValue)"]
                 )
             }

@@ -2,18 +2,18 @@ import APNSModel
 import PushQueue
 import SupervisedPool
 
-/// Decides what becomes of a push after an attempt. A pure function of the outcome, the push and the time.
+/// Decides whether a push ends, is sent again or is parked after an attempt. Pure.
 struct RetryRules: Sendable, Hashable {
     enum Decision: Sendable, Hashable {
         /// The outcome is final.
         case settle
         /// The push returns to the queue, due at this time. The attempt counts if the push itself was at fault.
         case release(notBefore: QueueTime, countsAttempt: Bool)
-        /// Somebody must decide: the push was sent back too often, or can never be sent.
+        /// An operator must decide, because the push returned to the queue too often, or can never be sent.
         case park
     }
 
-    /// The number of attempts after which a push that is sent back again is parked.
+    /// The number of attempts after which a push that would return to the queue is parked.
     var maxAttempts: Int
     /// Whether a push is sent again after a response with status 500.
     var retriesInternalServerError = true

@@ -23,7 +23,7 @@ final class RouteSend: Sendable {
         var hasNews = false
     }
 
-    /// How long a marked push may wait for the bulk call to pull it.
+    /// The longest time for which a marked push may wait for the bulk call to pull it.
     static let longestWait = Duration.seconds(5)
 
     let route: Route

@@ -3,7 +3,7 @@ import PushQueue
 import ServiceLifecycle
 import Synchronization
 
-/// What the fleet decides for this relay.
+/// The fleet's decisions for this relay.
 struct FleetEffects: Sendable, Hashable {
     /// The connections of each client; nil for the relay's own setting.
     var poolSize: Int?
@@ -37,13 +37,13 @@ final class Fleet: Service {
         /// The settings that apply; nil before the first reading.
         var settings: FleetSettings?
         var share = ConnectionShare()
-        /// What was applied last.
+        /// The values that were applied last.
         var effects: FleetEffects?
     }
 
-    /// How long to wait for the storage at the end.
+    /// The longest wait for the storage at the end.
     private static let leaveTimeout = Duration.seconds(2)
-    /// How often to check the duties between heartbeats.
+    /// The interval between checks of the duties.
     private static let checkInterval = Duration.seconds(1)
 
     private let queue: any PushQueue
@@ -223,7 +223,9 @@ final class Fleet: Service {
                 performance.changes.yield(isHeld)
                 if state.machine.isShared {
                     self.logger.notice(
-                        isHeld ? "This relay takes a duty of the fleet" : "This relay has a duty no more",
+                        isHeld
+                            ? "This relay has taken a duty of the fleet"
+                            : "This relay has given up a duty of the fleet",
                         metadata: ["duty": "\(duty.rawValue)"]
                     )
                 }
@@ -266,7 +268,7 @@ final class Fleet: Service {
                 ?? FleetSettings()
             if let stored {
                 let text = String(decoding: stored, as: UTF8.self)
-                self.logger.notice("The settings of the fleet apply", metadata: ["settings": "\(text)"])
+                self.logger.notice("New settings of the fleet apply", metadata: ["settings": "\(text)"])
             }
         } catch {
             state.settings = state.settings ?? FleetSettings()
@@ -284,12 +286,15 @@ final class Fleet: Service {
         guard ids != known else { return }
         for member in others where !known.contains(member.id) {
             self.logger.notice(
-                "A relay is in the fleet",
+                "Another relay is in the fleet",
                 metadata: ["relay": "\(member.id)", "host": "\(member.host)"]
             )
         }
         for member in state.logged where !ids.contains(member.id) {
-            self.logger.notice("A relay left the fleet", metadata: ["relay": "\(member.id)", "host": "\(member.host)"])
+            self.logger.notice(
+                "A relay has left the fleet",
+                metadata: ["relay": "\(member.id)", "host": "\(member.host)"]
+            )
         }
         state.logged = others
     }

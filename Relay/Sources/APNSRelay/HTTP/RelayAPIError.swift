@@ -10,7 +10,7 @@ struct RelayAPIError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     var code: Code
-    /// What is wrong and what to do about it. Names the file.
+    /// The fault and the remedy, with the name of the file.
     var message: String
 
     var description: String { self.message }

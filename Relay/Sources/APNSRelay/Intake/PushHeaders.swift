@@ -1,6 +1,6 @@
 @_spi(Relay) import APNSModel
 
-/// The member `headers` of a push that was handed in.
+/// The member `headers` of a submitted push.
 struct PushHeaders {
     private enum Name: String, CaseIterable {
         case pushType = "apns-push-type"
@@ -81,7 +81,7 @@ struct PushHeaders {
         self.pushType = pushType
     }
 
-    /// How an error names a header.
+    /// The name of a header in an error.
     private static func field(_ key: String) -> String { "headers.\(printable(key))" }
 
     /// A header's value: a string or an integer.

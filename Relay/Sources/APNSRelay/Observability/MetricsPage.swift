@@ -1,7 +1,7 @@
 import PushQueue
 import Synchronization
 
-/// What `/metrics` returns. Gauges are set when the page is read.
+/// The page `/metrics`. Gauges are set when the page is read.
 final class MetricsPage: Sendable {
     private let prometheus: PrometheusMetrics
     private let metrics: RelayMetrics

@@ -146,7 +146,7 @@ package final class RelayMetrics: Sendable {
     /// A commit of the storage.
     ///
     /// - Parameters:
-    ///   - calls: how many calls of the queue it contains.
+    ///   - calls: the number of calls of the queue in it.
     ///   - duration: the time of the transaction and its commit.
     func committed(calls: Int, duration: Duration) {
         self.commitGroup.record(calls)

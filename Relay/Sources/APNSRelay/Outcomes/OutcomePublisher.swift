@@ -29,7 +29,7 @@ final class OutcomePublisher: Sendable {
 
     /// The most messages of a call.
     private static let batchSize = 1_000
-    /// How long to wait for a signal, and after an error.
+    /// The longest wait for a signal, and the wait after an error.
     private static let interval = Duration.seconds(1)
 
     private let stream: any OutcomeStream
@@ -47,7 +47,7 @@ final class OutcomePublisher: Sendable {
     ///   - metrics: counts errors of the queue.
     ///   - clock: the times.
     ///   - logger: gets a line when publishing begins or ceases to fail.
-    ///   - retention: how long the stream keeps messages, and the feed outcomes.
+    ///   - retention: the retention of the stream's messages and of the feed's outcomes.
     init(
         _ stream: any OutcomeStream,
         queue: any PushQueue,

@@ -23,21 +23,21 @@ struct WebhookMachine: Sendable {
         var delays = Backoff(.doubling(randomPercent: 20), minimum: .seconds(1), maximum: .seconds(3_600))
         /// The longest delay that a receiver can ask for.
         var maxRetryAfter = Duration.seconds(3_600)
-        /// How long a failed request is retried before it is parked.
+        /// The time for which a failed request is retried before it is parked.
         var giveUpAfter = Duration.seconds(86_400)
         /// The most refused outcomes that are parked without an acknowledgement between them.
         var maxRefused = 10
-        /// How often a request is sent again, with delays, before a refusal that may concern the receiver counts.
+        /// The number of repetitions, with delays, before a refusal that may concern the receiver counts.
         var doubtfulAttempts = 5
         /// The most parked requests.
         var maxParked = 1_000
         /// The delay after an error of the storage.
         var storageDelay = Duration.seconds(1)
-        /// How often to look for outcomes without a signal.
+        /// The interval between looks for outcomes without a signal.
         var poll = Duration.seconds(10)
     }
 
-    /// What the shell performs.
+    /// An action for the shell.
     enum Action: Sendable, Hashable {
         /// Read the stored state, then call `didRestore`.
         case restore
@@ -57,7 +57,7 @@ struct WebhookMachine: Sendable {
         case parked([ParkedWebhook])
     }
 
-    /// What a page of the feed contains.
+    /// The contents of a page of the feed.
     struct Page: Sendable, Hashable {
         /// The positions of the first and the last outcome; nil if there is none.
         var outcomes: ClosedRange<Int64>?
@@ -68,14 +68,14 @@ struct WebhookMachine: Sendable {
         var end: Int64?
     }
 
-    /// How an attempt ended.
+    /// The end of an attempt.
     enum Result: Sendable, Hashable {
         case acknowledged
         /// With the error, and how long the receiver asks to wait.
         case failed(String, retryAfter: Duration?)
         /// With the error. The receiver will not take the same request later either, unless that is in doubt.
         case refused(String, isInDoubt: Bool)
-        /// None of the outcomes is kept any more.
+        /// The queue no longer has any of the outcomes.
         case nothingLeft
         /// The outcomes could not be read.
         case storage(QueueError)
@@ -148,7 +148,7 @@ struct WebhookMachine: Sendable {
 
     // MARK: What to do
 
-    /// What to do now. Call it again after each action except `wait`, and after each event.
+    /// Returns the next action. Call it again after each action except `wait`, and after each event.
     mutating func next(now: QueueTime) -> Action {
         if self.fault != nil { return .wait(until: nil) }
         if let pausedUntil = self.pausedUntil {
@@ -207,7 +207,7 @@ struct WebhookMachine: Sendable {
         }
     }
 
-    /// The stored state cannot be used. Nothing is sent, and it is not overwritten.
+    /// Reports that the stored state cannot be used. Nothing is sent, and the state is not overwritten.
     mutating func cannotRestore(_ message: String) {
         self.fault = message
         self.lastError = message
@@ -232,7 +232,7 @@ struct WebhookMachine: Sendable {
         }
     }
 
-    /// The storage failed at what `next` asked for. It is asked again after a delay.
+    /// Reports that the storage failed at the action that `next` returned. It is tried again after a delay.
     mutating func storageFailed(_ error: QueueError, now: QueueTime) {
         self.lastError = error.message
         self.pausedUntil = now.advanced(by: self.retry.storageDelay)
@@ -286,7 +286,7 @@ struct WebhookMachine: Sendable {
     /// An attempt ended.
     ///
     /// - Parameters:
-    ///   - result: how it ended.
+    ///   - result: the end of the attempt.
     ///   - now: the time.
     ///   - random: the source of the random part of the delay before the next attempt.
     mutating func didSend(_ result: Result, now: QueueTime, using random: inout some RandomNumberGenerator) {
@@ -400,7 +400,7 @@ struct WebhookMachine: Sendable {
     /// A parked request was dropped.
     mutating func didDropParked(_ id: String) { self.parked = self.parkedWithout(id) ?? self.parked }
 
-    /// What an operator sees.
+    /// The status for operators.
     func status(url: String) -> WebhookStatus {
         WebhookStatus(
             name: self.name,

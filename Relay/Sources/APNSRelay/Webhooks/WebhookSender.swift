@@ -25,7 +25,7 @@ final class WebhookSender: Sendable {
         var store: WebhookStore
         /// The end of the last gap in the feed that was counted.
         var countedGap = Int64.min
-        /// What is being sent.
+        /// The request that is being sent.
         var sending: WebhookExtent?
         /// The body of the current request.
         var body: (first: Int64, request: WebhookRequest)?
@@ -69,7 +69,7 @@ final class WebhookSender: Sendable {
 
     var name: String { self.settings.name }
 
-    /// What the webhook is doing.
+    /// The state of the webhook.
     var status: WebhookStatus { self.state.withLock { $0.status } }
 
     /// There may be new outcomes. Signals that are not yet handled become one.
@@ -388,7 +388,7 @@ final class WebhookSender: Sendable {
         var random = SystemRandomNumberGenerator()
         loop.machine.didSend(result, now: self.clock.lease, using: &random)
         if loop.machine.failures > 0, failures == 0 {
-            self.logger.warning("A webhook fails", metadata: ["error": "\(loop.machine.lastError ?? "")"])
+            self.logger.warning("Requests to a webhook fail", metadata: ["error": "\(loop.machine.lastError ?? "")"])
         } else if loop.machine.failures == 0, failures > 0, result == .acknowledged {
             self.logger.notice("A webhook acknowledges requests again", metadata: ["failures": "\(failures)"])
         }
