@@ -34,7 +34,7 @@ package final class WriteTransaction {
         self.state = state
     }
 
-    /// A row of `push`, without what only a sender needs.
+    /// A row of `push`, without the columns that only a sender needs.
     struct Push {
         var position: Int64
         var id: APNSID
@@ -54,7 +54,7 @@ package final class WriteTransaction {
         var token: [UInt8]
     }
 
-    /// Where a push without an outcome is.
+    /// The place of a push without an outcome.
     enum Place: Equatable {
         case queued
         case claimed(epoch: Int64)

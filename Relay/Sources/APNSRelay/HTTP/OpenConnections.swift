@@ -8,7 +8,7 @@ struct MakeRoom: Sendable {
     var willClose: @Sendable () -> Void
 }
 
-/// The open connections of the API. Closes those that ``ConnectionTable`` decides about.
+/// The open connections of the API. It closes those that ``ConnectionTable`` names.
 final class OpenConnections: Sendable {
     private struct State {
         var table: ConnectionTable<ObjectIdentifier>

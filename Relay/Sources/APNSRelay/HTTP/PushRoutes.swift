@@ -115,7 +115,7 @@ struct PushRoutes: Sendable {
         }
     }
 
-    /// Tells the rest of the relay what was stored.
+    /// Passes the stored pushes on to the rest of the relay.
     private func report(_ results: [EnqueueResult], of pushes: [NewPush]) {
         var queued: [Route: Int] = [:]
         var duplicates: [Route: Int] = [:]

@@ -5,7 +5,7 @@ struct RelayAPIError: Error, Sendable, Hashable, CustomStringConvertible {
         case callersMissing
         /// Two routes have the same path.
         case pageInvalid
-        /// A file for TLS is missing, cannot be read, or does not hold what it should.
+        /// A file for TLS is missing, cannot be read, or has other contents.
         case tlsFileInvalid
     }
 

@@ -13,7 +13,7 @@ final class MetricsPage: Sendable {
     /// - Parameters:
     ///   - prometheus: all metrics of the process.
     ///   - metrics: the relay's own ones, in `prometheus`.
-    ///   - queue: whose pushes are counted.
+    ///   - queue: the queue whose pushes are counted.
     ///   - status: the routes, the webhooks, and whether the relay is ready.
     ///   - clock: the time of day.
     init(

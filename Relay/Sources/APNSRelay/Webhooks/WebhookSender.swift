@@ -2,7 +2,7 @@ import Logging
 import PushQueue
 import Synchronization
 
-/// Performs what the machine of one webhook decides.
+/// Performs the decisions of one webhook's machine.
 ///
 /// One loop handles all events, so writes to the storage never overlap. Only requests and timers run beside it.
 final class WebhookSender: Sendable {
@@ -72,7 +72,7 @@ final class WebhookSender: Sendable {
     /// The state of the webhook.
     var status: WebhookStatus { self.state.withLock { $0.status } }
 
-    /// There may be new outcomes. Signals that are not yet handled become one.
+    /// Signals that there may be new outcomes. Signals that have not been handled yet count as one.
     func signal() {
         let isNew = self.state.withLock { state in
             defer { state.isSignalled = true }
@@ -159,7 +159,7 @@ final class WebhookSender: Sendable {
         return true
     }
 
-    /// Looks again and again: other relays may store decisions, and the storage may have failed the last time.
+    /// Reads the decisions at an interval, because other relays may store some, and the storage may have failed before.
     private func lookForDecisions() async {
         while !Task.isCancelled {
             self.continuation.yield(.decisions)
@@ -261,7 +261,7 @@ final class WebhookSender: Sendable {
         }
     }
 
-    /// Counts what the webhook has missed, once.
+    /// Counts the outcomes that the webhook has missed, once.
     private func count(_ gap: FeedGap?, _ loop: inout Loop) {
         guard let gap, gap.reason == .deleted, gap.last > loop.countedGap else { return }
         let first = max(gap.first, loop.countedGap &+ 1)
@@ -293,7 +293,7 @@ final class WebhookSender: Sendable {
         }
     }
 
-    /// Stores values in this order. If another relay has changed one of them, the machine begins with what is stored.
+    /// Stores values in this order. If another relay has changed one of them, the machine begins anew with the stored values.
     private func write(_ writes: [WebhookMachine.Write], _ loop: inout Loop) async throws(QueueError) {
         for write in writes where try await !loop.store.write(write) {
             self.logger.warning("Another relay has stored the webhook's position; reading it again")
@@ -309,7 +309,7 @@ final class WebhookSender: Sendable {
 
     // MARK: Requests
 
-    /// Sends a request, and reports how it ended.
+    /// Sends a request, and reports its end.
     private func send(_ extent: WebhookExtent, _ kept: WebhookRequest?) async {
         var request = kept
         if request == nil {
@@ -379,7 +379,7 @@ final class WebhookSender: Sendable {
         _ request: WebhookRequest?,
         _ loop: inout Loop
     ) {
-        // A request that was in flight when the machine began anew says nothing about what it sends now.
+        // The end of a request from before the machine began anew says nothing about the present request.
         guard extent == loop.sending else { return }
         loop.sending = nil
         let failures = loop.machine.failures
