@@ -131,7 +131,7 @@ format: toolchain ## Format the sources
 
 docs: toolchain ## Write the documentation of all products to .build/docs; fails for an undocumented symbol or a dead link
 	@.ci/install-packages build
-	.ci/docs APNSPool APNSModel APNSSimulator APNSTesting APNSSealing SupervisedPool
+	.ci/docs APNSPool APNSModel APNSSimulator APNSDevices APNSTesting APNSSealing SupervisedPool
 
 sbom: toolchain ## Write a bill of materials in CycloneDX form to .build/sbom.cdx.json, and validate it
 	@.ci/install-packages build

@@ -124,9 +124,11 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .target(name: "APNSDevices", dependencies: ["APNSModel"], swiftSettings: settings),
         .target(
             name: "APNSSimulator",
             dependencies: [
+                "APNSDevices",
                 "APNSModel",
                 "APNSBasics",
                 "HTTP2Wire",
@@ -214,6 +216,11 @@ let package = Package(
                 "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Sealing"])),
             ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "APNSDevicesTests",
+            dependencies: ["APNSDevices", "APNSModel", "TestSupport"],
             swiftSettings: settings
         ),
         .testTarget(

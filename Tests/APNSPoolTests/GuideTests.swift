@@ -157,7 +157,9 @@ struct GuideTests {
     }
 
     @Test(arguments: pages) func namedFilesExist(page: Page) {
-        let targets = ["APNSModel", "APNSPool", "APNSSealing", "APNSSimulator", "HTTP2Wire", "SupervisedPool"]
+        let targets = [
+            "APNSModel", "APNSPool", "APNSSealing", "APNSSimulator", "APNSDevices", "HTTP2Wire", "SupervisedPool",
+        ]
         for word in Self.words(of: page) where !word.contains("…") && !word.contains("*") && !word.contains(" ") {
             if word.hasPrefix("Sources/") || word.hasPrefix("Tests/") || word.hasPrefix(".ci/") {
                 #expect(Self.exists(word), "\(page.path): \(word)")

@@ -145,4 +145,49 @@ struct RecordTests {
             return RawFrame(type: 1, flags: 5, stream: .request, payload: block).bytes(requestStreamID: stream | 1)
         }
     }
+
+    private static func record(channelID: String?) -> PushRecord {
+        PushRecord(
+            order: 7,
+            connection: 1,
+            streamID: 1,
+            time: .now,
+            deviceToken: channelID == nil ? "aa" : "",
+            channelID: channelID,
+            topic: "com.example.app",
+            expiration: 300,
+            collapseID: "c",
+            payload: Array(#"{"aps":{"badge":"3"}}"#.utf8),
+            payloadBytes: 21,
+            status: 200,
+            reason: .badDeviceToken,
+            fate: .responded,
+            isProcessed: true,
+            faults: []
+        )
+    }
+
+    @Test("The hints for a record are about its headers, payload and reason")
+    func hintsOfARecord() {
+        let hints = PushHint.hints(for: Self.record(channelID: nil), now: 1_800_000_000_000).map(\.message)
+        #expect(hints.count == 4)
+        for (hint, words) in zip(hints, ["BadDeviceToken", "apns-push-type", "a duration", "aps.badge"]) {
+            #expect(hint.contains(words))
+        }
+        // APNs rejects a broadcast without the headers that it needs.
+        let broadcast = PushHint.hints(for: Self.record(channelID: "c"), now: 1_800_000_000_000).map(\.message)
+        #expect(broadcast == hints.filter { !$0.contains("apns-push-type") })
+    }
+
+    @Test("A device receives what a record contains, if the simulator accepted it")
+    func acceptedPushOfARecord() throws {
+        var record = Self.record(channelID: nil)
+        let push = try #require(AcceptedPush(record, time: 5))
+        #expect(push.order == 7 && push.target == .token("aa") && push.topic == "com.example.app" && push.time == 5)
+        #expect(push.expiration == 300 && push.collapseID == "c" && push.payload == record.payload)
+        let broadcast = AcceptedPush(Self.record(channelID: "c"), storage: .mostRecentMessage, time: 5)
+        #expect(broadcast?.target == .channel("c", storage: .mostRecentMessage))
+        record.isProcessed = false
+        #expect(AcceptedPush(record, time: 5) == nil)
+    }
 }

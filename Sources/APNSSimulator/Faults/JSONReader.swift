@@ -1,18 +1,5 @@
 package import APNSModel
 
-extension JSONValue {
-    /// An object with its keys sorted.
-    package static func object(_ members: [String: JSONValue]) -> JSONValue {
-        .object(members.sorted { $0.key < $1.key }.map { Member(key: $0.key, value: $0.value) })
-    }
-
-    /// The members of an object; nil for other values.
-    package var members: [String: JSONValue]? {
-        guard case .object(let members) = self else { return nil }
-        return Dictionary(members.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
-    }
-}
-
 /// An object of a script or of a request to the control API, with its location there. Reports unknown keys as errors.
 package struct JSONReader {
     package let path: String

@@ -1,7 +1,7 @@
 import APNSModel
 import Testing
 
-@testable import APNSSimulator
+@testable import APNSDevices
 
 /// The rules of Live Activities and of broadcasts to them.
 struct LiveActivityRulesTests {

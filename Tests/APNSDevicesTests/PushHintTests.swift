@@ -1,7 +1,9 @@
 import APNSModel
+import Foundation
+import TestSupport
 import Testing
 
-@testable import APNSSimulator
+@testable import APNSDevices
 
 struct PushHintTests {
     private static let now: Int64 = 1_800_000_000
@@ -13,30 +15,20 @@ struct PushHintTests {
         expiration: Int64? = nil,
         payloadBytes: Int? = nil,
         reason: RejectionReason? = nil,
-        channelID: String? = nil
+        isBroadcast: Bool = false
     ) -> [PushHint] {
-        let record = PushRecord(
-            order: 1,
-            connection: 1,
-            streamID: 1,
-            time: .now,
-            deviceToken: channelID == nil ? "aa" : "",
-            channelID: channelID,
-            apnsID: nil,
+        PushHint.hints(
+            type: type,
             topic: "com.example.app",
-            pushType: type,
             priority: priority,
             expiration: expiration,
-            collapseID: nil,
             payload: Array(payload.utf8),
             payloadBytes: payloadBytes ?? payload.utf8.count,
-            status: reason?.status ?? 200,
+            payloadLimit: (type ?? .alert).payloadLimit,
             reason: reason,
-            fate: .responded,
-            isProcessed: true,
-            faults: []
+            isBroadcast: isBroadcast,
+            now: self.now * 1000
         )
-        return PushHint.hints(for: record, now: self.now * 1000)
     }
 
     /// Whether there is exactly one hint, and it has these words.
@@ -165,13 +157,16 @@ struct PushHintTests {
     }
 
     @Test func broadcast() {
-        let hints = Self.hints(Self.activity("update"), type: .liveactivity, expiration: 300, channelID: "c")
+        let hints = Self.hints(Self.activity("update"), type: .liveactivity, expiration: 300, isBroadcast: true)
         #expect(Self.hasOnly("a duration", hints))
     }
 
     @Test("The keys of aps are those of Apple's list")
     func keysOfAPS() throws {
-        let list = try DocumentedList.section("Keys of aps")
-        #expect(Set(DevicePayload.kinds.keys) == Set(list))
+        let file = DocumentedCode.root.appendingPathComponent("Tests/Reference/apns.txt")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let section = try #require(text.components(separatedBy: "[Keys of aps]\n").dropFirst().first)
+        let keys = section.prefix { $0 != "[" }.split(whereSeparator: \.isWhitespace).map(String.init)
+        #expect(Set(DevicePayload.kinds.keys) == Set(keys))
     }
 }

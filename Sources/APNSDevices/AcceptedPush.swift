@@ -52,27 +52,6 @@ public struct AcceptedPush: Sendable, Hashable {
         self.time = time
     }
 
-    /// The push or broadcast of a record; nil unless the simulator accepted it.
-    ///
-    /// - Parameters:
-    ///   - record: the record. Its payload must have been recorded.
-    ///   - storage: the storage policy of a broadcast's channel.
-    ///   - time: the time of the decision, in milliseconds since 1970.
-    public init?(_ record: PushRecord, storage: MessageStoragePolicy = .noMessage, time: Int64) {
-        guard record.isProcessed else { return nil }
-        self.init(
-            order: record.order,
-            target: record.channelID.map { .channel($0, storage: storage) } ?? .token(record.deviceToken),
-            topic: record.topic ?? "",
-            pushType: record.pushType,
-            priority: record.priority,
-            expiration: record.expiration,
-            collapseID: record.collapseID,
-            payload: record.payload,
-            time: time
-        )
-    }
-
     /// The topic without the suffix of the push type.
     var bundleID: String { Self.bundleID(self.topic, self.pushType) }
 

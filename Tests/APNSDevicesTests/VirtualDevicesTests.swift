@@ -1,7 +1,7 @@
 import APNSModel
 import Testing
 
-@testable import APNSSimulator
+@testable import APNSDevices
 
 /// The registry of virtual devices.
 struct VirtualDevicesTests {

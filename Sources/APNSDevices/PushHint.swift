@@ -1,4 +1,4 @@
-internal import APNSModel
+package import APNSModel
 
 /// What a developer should know about a push that the simulator accepted or rejected.
 public struct PushHint: Sendable, Hashable {
@@ -10,21 +10,35 @@ public struct PushHint: Sendable, Hashable {
     /// The hints for a push or broadcast.
     ///
     /// - Parameters:
-    ///   - record: the record. Its payload must have been recorded.
+    ///   - payload: what was recorded of the payload; without the whole payload, there are no hints for it.
+    ///   - payloadBytes: the size of the whole payload.
+    ///   - payloadLimit: the largest payload that APNs accepts for this type.
+    ///   - reason: why APNs rejected the push; nil if it accepted it.
+    ///   - isBroadcast: whether the push went to a channel.
     ///   - now: when it arrived, in milliseconds since 1970.
-    public static func hints(for record: PushRecord, now: Int64) -> [PushHint] {
-        let isBroadcast = record.channelID != nil
+    package static func hints(
+        type: PushType?,
+        topic: String,
+        priority: Priority?,
+        expiration: Int64?,
+        payload: [UInt8],
+        payloadBytes: Int,
+        payloadLimit: Int,
+        reason: RejectionReason?,
+        isBroadcast: Bool,
+        now: Int64
+    ) -> [PushHint] {
         var hints = HintCollector(
-            type: record.pushType,
-            topic: record.topic ?? "",
-            priority: record.priority,
-            expiration: record.expiration,
-            payload: record.payload,
-            payloadBytes: record.payloadBytes,
-            payloadLimit: record.payloadLimit,
+            type: type,
+            topic: topic,
+            priority: priority,
+            expiration: expiration,
+            payload: payload,
+            payloadBytes: payloadBytes,
+            payloadLimit: payloadLimit,
             now: now
         )
-        hints.explain(record.reason)
+        hints.explain(reason)
         // APNs rejects a broadcast whose headers are missing or wrong, so they need no hints.
         if isBroadcast { hints.checkExpiration() } else { hints.checkHeaders() }
         hints.checkPayload()

@@ -1,4 +1,5 @@
-internal import APNSModel
+public import APNSDevices
+public import APNSModel
 internal import HTTP2Wire
 internal import Synchronization
 
@@ -89,5 +90,50 @@ extension Simulator {
     /// What a developer should know about a recorded push. Empty unless the configuration records payloads.
     public func hints(for push: PushRecord) -> [PushHint] {
         push.payload.isEmpty ? [] : PushHint.hints(for: push, now: self.milliseconds(of: push.time))
+    }
+}
+
+extension AcceptedPush {
+    /// The push or broadcast of a record; nil unless the simulator accepted it.
+    ///
+    /// - Parameters:
+    ///   - record: the record. Its payload must have been recorded.
+    ///   - storage: the storage policy of a broadcast's channel.
+    ///   - time: the time of the decision, in milliseconds since 1970.
+    public init?(_ record: PushRecord, storage: MessageStoragePolicy = .noMessage, time: Int64) {
+        guard record.isProcessed else { return nil }
+        self.init(
+            order: record.order,
+            target: record.channelID.map { .channel($0, storage: storage) } ?? .token(record.deviceToken),
+            topic: record.topic ?? "",
+            pushType: record.pushType,
+            priority: record.priority,
+            expiration: record.expiration,
+            collapseID: record.collapseID,
+            payload: record.payload,
+            time: time
+        )
+    }
+}
+
+extension PushHint {
+    /// The hints for a push or broadcast.
+    ///
+    /// - Parameters:
+    ///   - record: the record. Its payload must have been recorded.
+    ///   - now: when it arrived, in milliseconds since 1970.
+    public static func hints(for record: PushRecord, now: Int64) -> [PushHint] {
+        self.hints(
+            type: record.pushType,
+            topic: record.topic ?? "",
+            priority: record.priority,
+            expiration: record.expiration,
+            payload: record.payload,
+            payloadBytes: record.payloadBytes,
+            payloadLimit: record.payloadLimit,
+            reason: record.reason,
+            isBroadcast: record.channelID != nil,
+            now: now
+        )
     }
 }

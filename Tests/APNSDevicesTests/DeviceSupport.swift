@@ -1,6 +1,6 @@
 import APNSModel
 
-@testable import APNSSimulator
+@testable import APNSDevices
 
 /// A device with one token of each kind and one channel, and pushes to them. Times are in seconds after `start`.
 struct DeviceFixture {
