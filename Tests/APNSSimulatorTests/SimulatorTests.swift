@@ -150,10 +150,10 @@ struct SimulatorTests {
 
     @Test func streamsAboveAnAcknowledgedLimitAreRefused() async throws {
         let (simulator, client) = try await self.pair()
-        #expect(await simulator.setMaxConcurrentStreams(2) == 1)
+        #expect(await simulator.apply(.settings(maxConcurrentStreams: 2)) == 1)
         await client.limit(2)
         #expect(await client.send(2, jwt: self.jwt).allSatisfy { $0.status == 200 })
-        await simulator.setMaxConcurrentStreams(500)
+        await simulator.apply(.settings(maxConcurrentStreams: 500))
         await client.limit(500)
         #expect(await client.send(500, jwt: self.jwt).allSatisfy { $0.status == 200 })
         await simulator.stop()
@@ -161,7 +161,7 @@ struct SimulatorTests {
 
     @Test func theRecordCountsWithoutPushes() async throws {
         var configuration = Simulator.Configuration()
-        configuration.recordsPushes = false
+        configuration.recording = .counts
         let (simulator, client) = try await self.pair(configuration)
         _ = await client.send(20, jwt: self.jwt)
         _ = await client.send(3, jwt: self.jwt, payload: "")

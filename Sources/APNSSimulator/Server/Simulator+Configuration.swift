@@ -56,11 +56,6 @@ extension Simulator {
         /// How many pushes the ledger keeps, and how many broadcasts: above a tenth more, the oldest are dropped.
         /// Default nil: all. At least 1.
         public var keep: Int?
-        /// Whether the ledger records every push. If you set it to false, the ledger only counts.
-        public var recordsPushes: Bool {
-            get { self.recording == .pushes || self.recording == .pushesWithoutPayload }
-            set { self.recording = newValue ? .pushes : .counts }
-        }
         /// Whether responses have a `date` (RFC 9110, section 6.6.1). Default true.
         public var sendsDate = true
         /// The offset of the simulator's clock in seconds. It affects `date` and the age of provider tokens. Default 0.

@@ -87,7 +87,10 @@ public final class Simulator: Sendable {
             state.isStopped = true
             return Array(state.sessions.values)
         }
-        await Self.run(on: sessions) { $0.drop(.closeNotify) }
+        await Self.run(on: sessions) {
+            $0.drop(.closeNotify)
+            return true
+        }
         let lastClosed = OneShot<Void>()
         self.core.state.withLock { state in
             if state.sessions.isEmpty { lastClosed.give(()) } else { state.stopping.append(lastClosed) }
@@ -203,6 +206,11 @@ public final class Simulator: Sendable {
 
     /// Applies an effect to open connections now. Effects on a single request do nothing.
     ///
+    /// ```swift
+    /// await simulator.apply(.silence)
+    /// await simulator.apply(.settings(maxConcurrentStreams: 2), to: .number(1))
+    /// ```
+    ///
     /// - Returns: the number of connections.
     @discardableResult
     public func apply(_ effect: FaultEffect, to selection: ConnectionSelection = .all) async -> Int {
@@ -241,12 +249,6 @@ public final class Simulator: Sendable {
         await self.run(on: selection) { $0.drop(closeNotify ? .closeNotify : .fin) }
     }
 
-    /// Silences connections: they accept bytes and send nothing, not even a response to a PING.
-    @discardableResult
-    public func silenceConnections(_ selection: ConnectionSelection = .all) async -> Int {
-        await self.run(on: selection) { $0.mute() }
-    }
-
     /// Sends GOAWAY now. Streams above the last id are not processed; the connections close when the others are done.
     ///
     /// - Parameters:
@@ -266,13 +268,6 @@ public final class Simulator: Sendable {
         return await self.run(on: selection) { session in
             session.goAway(lastStreamID: lastStreamID, debugData: debugData, code: code)
         }
-    }
-
-    /// Sends SETTINGS_MAX_CONCURRENT_STREAMS on connections that are open now. They keep this limit: their first valid
-    /// provider token no longer raises it.
-    @discardableResult
-    public func setMaxConcurrentStreams(_ limit: UInt32, _ selection: ConnectionSelection = .all) async -> Int {
-        await self.run(on: selection) { $0.set([.maxConcurrentStreams(limit)]) }
     }
 
     // MARK: Internals
@@ -379,15 +374,5 @@ public final class Simulator: Sendable {
             if isTaken == true { count += 1 }
         }
         return count
-    }
-
-    private static func run(
-        on sessions: [NIOLoopBound<SimulatorSession>],
-        _ body: @escaping @Sendable (SimulatorSession) -> Void
-    ) async {
-        await self.run(on: sessions) { session -> Bool in
-            body(session)
-            return true
-        }
     }
 }

@@ -73,18 +73,8 @@ final class SimulatorSession: ServerConnectionDelegate {
         self.perform([.drop(ending)])
     }
 
-    func mute() {
-        self.state.isLost = true
-        self.perform([.silence(acknowledgesPings: false, reads: true)])
-    }
-
     func goAway(lastStreamID: Int32?, debugData: [UInt8], code: UInt32) {
         self.perform([self.state.goAway(lastStreamID, debugData: debugData, code: code)])
-    }
-
-    func set(_ settings: [HTTP2Setting]) {
-        if settings.contains(where: { $0.identifier == 3 }) { self.state.hasRaisedLimit = true }
-        self.perform([.settings(settings)])
     }
 
     // MARK: Internals
