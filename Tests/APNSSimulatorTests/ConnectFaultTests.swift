@@ -221,7 +221,8 @@ struct ConnectFaultTests {
     @Test func faultsAreTriggeredByTime() async throws {
         let simulator = try await self.start([
             Fault(.pingFlood(3), when: .at(.milliseconds(30), every: .milliseconds(20), times: 3)),
-            Fault(.goAway(reason: "Shutdown"), when: .at(.milliseconds(150))),
+            // Repeated, because the client may connect later than the first time.
+            Fault(.goAway(reason: "Shutdown"), when: .at(.milliseconds(150), every: .milliseconds(50), times: nil)),
         ])
         let client = try await RawClient.connect(simulator)
         client.start()
@@ -230,7 +231,7 @@ struct ConnectFaultTests {
         // An idle connection closes after its GOAWAY.
         #expect(try await client.waitForEnd() != nil)
         let counts = simulator.faultCounts
-        #expect(counts["goaway"] == 1 && (1...3).contains(counts["ping-flood"] ?? 0))
+        #expect((counts["goaway"] ?? 0) > 0 && (1...3).contains(counts["ping-flood"] ?? 0))
         // A flood may run before the client connects.
         let pings = client.frames.count { $0.type == 6 }
         #expect(pings % 3 == 0 && pings <= 3 * (counts["ping-flood"] ?? 0))
