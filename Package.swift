@@ -260,6 +260,7 @@ let package = Package(
                 "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
+                "HTTP2Wire",
                 "TestSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

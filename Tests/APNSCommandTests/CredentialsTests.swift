@@ -1,6 +1,7 @@
 import APNSPool
 import APNSSimulator
 import Foundation
+import HTTP2Wire
 import Testing
 
 @testable import APNSCommand
@@ -22,22 +23,31 @@ struct CredentialsTests {
         return Dictionary(uniqueKeysWithValues: pairs.filter { $0.count == 2 }.map { ($0[0], $0[1]) })
     }
 
+    /// A simulator that requires provider tokens of the key, or none.
+    private func start(_ key: SimulatedKey?, authority: TLSIdentity? = nil) async throws -> Simulator {
+        var configuration = Simulator.Configuration()
+        configuration.credential = key.map { .keys([Simulator.Key($0)]) } ?? .none
+        configuration.certificateAuthority = authority
+        return try await Simulator.start(configuration)
+    }
+
     @Test(
         "The environment that the simulator writes configures both the tool and the library",
         arguments: [true, false]
     )
     func writtenEnvironment(needsToken: Bool) async throws {
-        let simulator = try await LocalSimulator.start(wantsToken: needsToken, recording: .pushes)
+        let key = needsToken ? SimulatedKey() : nil
+        let simulator = try await self.start(key)
         let folder = try Folder()
         let place = folder.url.appendingPathComponent("it's a place")
-        try Credentials(simulator, folder: place, needsToken: needsToken).write()
+        try Credentials(simulator, key: key, folder: place).write()
         let variables = try self.load(place.appendingPathComponent("apns.env").path)
         #expect((variables["APNS_KEY_FILE"] != nil) == needsToken)
         #expect((variables["APNS_TOKEN_FILE"] != nil) == needsToken)
 
         let sent = try await Tool.run(["send", "--title", "Hey", token(1)], environment: variables)
         #expect(sent.status == 0, "\(sent.output)\(sent.error)")
-        #expect(simulator.counts.accepted == 1)
+        #expect(simulator.record.requestsProcessed == 1)
 
         let configuration = try APNSClientConfiguration(settings: [.environment(variables)])
         #expect(configuration.environment == .custom(host: "localhost", port: simulator.port))
@@ -46,7 +56,7 @@ struct CredentialsTests {
             await client.deliver(PushNotification(topic: topic, alert: "Hey"), to: token(2))
         }
         #expect(outcome.certainty == .accepted, "\(outcome)")
-        #expect(simulator.counts.accepted == 2)
+        #expect(simulator.record.requestsProcessed == 2)
         await simulator.stop()
     }
 
@@ -58,13 +68,14 @@ struct CredentialsTests {
         let folder = try Folder()
         let now = Int64(Date().timeIntervalSince1970)
         #expect(SavedCredentials(folder: folder.url, needsToken: needsToken, now: now) == nil)
-        let first = try await LocalSimulator.start(wantsToken: needsToken, recording: .counts)
-        try Credentials(first, folder: folder.url, needsToken: needsToken).write()
+        let key = needsToken ? SimulatedKey() : nil
+        let first = try await self.start(key)
+        try Credentials(first, key: key, folder: folder.url).write()
         let variables = try self.load(folder.path("apns.env"))
         await first.stop()
 
         let saved = try #require(SavedCredentials(folder: folder.url, needsToken: needsToken, now: now))
-        let second = try await LocalSimulator.start(wantsToken: needsToken, recording: .counts, saved: saved)
+        let second = try await self.start(saved.key, authority: saved.authority)
         let endpoint = "https://localhost:\(second.port)"
         let arguments = ["send", "--title", "Hey", "--endpoint", endpoint, token(1)]
         var before = variables
@@ -73,7 +84,7 @@ struct CredentialsTests {
         #expect(sent.status == 0, "\(sent.output)\(sent.error)")
         // The second run writes the same files again.
         let certificate = folder.lines(of: "ca.pem")
-        try Credentials(second, folder: folder.url, needsToken: needsToken).write()
+        try Credentials(second, key: saved.key, folder: folder.url).write()
         #expect(folder.lines(of: "ca.pem") == certificate)
         await second.stop()
         #expect(try self.load(folder.path("apns.env"))["APNS_KEY_ID"] == variables["APNS_KEY_ID"])
@@ -83,9 +94,10 @@ struct CredentialsTests {
     func unusableCredentials() async throws {
         let folder = try Folder()
         let now = Int64(Date().timeIntervalSince1970)
-        let simulator = try await LocalSimulator.start(recording: .counts)
-        let other = try await LocalSimulator.start(recording: .counts)
-        let credentials = Credentials(simulator, folder: folder.url, needsToken: true)
+        let key = SimulatedKey()
+        let simulator = try await self.start(key)
+        let other = try await self.start(nil)
+        let credentials = Credentials(simulator, key: key, folder: folder.url)
         func isUsable(_ time: Int64 = now) -> Bool {
             SavedCredentials(folder: folder.url, needsToken: true, now: time) != nil
         }
@@ -93,7 +105,7 @@ struct CredentialsTests {
         #expect(isUsable())
         #expect(!isUsable(now + 10 * 365 * 86_400))
         #expect(!isUsable(now - 10 * 86_400))
-        let names = ["ca.pem", "simulator-ca-key.pem", "apns.env", "AuthKey_\(simulator.keyID).p8"]
+        let names = ["ca.pem", "simulator-ca-key.pem", "apns.env", "AuthKey_\(key.keyID).p8"]
         for name in names {
             try FileManager.default.removeItem(atPath: folder.path(name))
             #expect(!isUsable(), "\(name)")

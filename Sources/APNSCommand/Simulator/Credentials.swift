@@ -1,4 +1,5 @@
 import APNSPool
+import APNSSimulator
 import ArgumentParser
 
 #if canImport(FoundationEssentials)
@@ -11,21 +12,21 @@ import ArgumentParser
 struct Credentials {
     private static let exampleToken = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad"
 
-    private let simulator: LocalSimulator
+    private let simulator: Simulator
+    /// The key that signs provider tokens; nil if the simulator requires none.
+    private let key: SimulatedKey?
     private let host: String
     private let folder: URL
-    private let needsToken: Bool
 
-    init(_ simulator: LocalSimulator, host: String = "localhost", folder: URL, needsToken: Bool) {
+    init(_ simulator: Simulator, key: SimulatedKey?, host: String = "localhost", folder: URL) {
         self.simulator = simulator
+        self.key = key
         self.host = host.contains(":") ? "[\(host)]" : host
         self.folder = folder
-        self.needsToken = needsToken
     }
 
     var endpoint: String { "https://\(self.host):\(self.simulator.port)" }
     private var caFile: String { self.path(SavedCredentials.authorityFile) }
-    private var keyFile: String { self.path(SavedCredentials.keyFile(self.simulator.keyID)) }
     private var environmentFile: String { self.path(SavedCredentials.environmentFile) }
 
     private func path(_ name: String) -> String {
@@ -42,13 +43,14 @@ struct Credentials {
         let authorityKey = self.path(SavedCredentials.authorityKeyFile)
         try Self.write(self.simulator.certificateAuthorityKeyPEM, to: authorityKey, mode: 0o600)
         var lines = ["APNS_ENDPOINT=\(self.endpoint)", "APNS_CA_FILE=\(Self.quoted(self.caFile))"]
-        if self.needsToken {
-            try Self.write(self.simulator.p8, to: self.keyFile, mode: 0o600)
+        if let key {
+            let keyFile = self.path(SavedCredentials.keyFile(key.keyID))
+            try Self.write(key.p8, to: keyFile, mode: 0o600)
             // Each process would sign a token of its own, and the simulator rejects the second one of a key.
             lines.append("APNS_TOKEN_FILE=\(Self.quoted(self.path(SavedCredentials.tokenFile)))")
-            lines.append("APNS_KEY_FILE=\(Self.quoted(self.keyFile))")
-            lines.append("APNS_KEY_ID=\(self.simulator.keyID)")
-            lines.append("APNS_TEAM_ID=\(self.simulator.teamID)")
+            lines.append("APNS_KEY_FILE=\(Self.quoted(keyFile))")
+            lines.append("APNS_KEY_ID=\(key.keyID)")
+            lines.append("APNS_TEAM_ID=\(key.teamID)")
         }
         lines.append("APNS_TOPIC=com.example.app")
         try Self.write(lines.joined(separator: "\n") + "\n", to: self.environmentFile)
@@ -56,7 +58,7 @@ struct Credentials {
 
     /// How to send a push from a shell.
     var commands: [(title: String, command: String)] {
-        let header = self.needsToken ? "-H \"authorization: bearer $(apns provider-token)\" " : ""
+        let header = self.key != nil ? "-H \"authorization: bearer $(apns provider-token)\" " : ""
         return [
             (
                 "In another terminal",

@@ -19,7 +19,8 @@ struct Demo: Sendable {
 
     struct Report: Sendable {
         var counts = OutcomeCounts()
-        var simulator = LocalSimulator.Counts()
+        /// The simulator's record.
+        var record = Ledger()
         var expected503 = 0
         var resent = 0
         var restarts = 0
@@ -29,16 +30,19 @@ struct Demo: Sendable {
         var isRecorded = true
 
         func isGood(pushes: Int) -> Bool {
-            self.counts.accepted == pushes && self.faultsMissing.isEmpty && self.simulator.processedTwice == 0
+            self.counts.accepted == pushes && self.faultsMissing.isEmpty && self.processedTwice == 0
         }
+
+        var responses503: Int { self.record.responses[503] ?? 0 }
+        var processedTwice: Int { self.record.duplicates.count }
 
         var faultsMissing: [String] {
             var missing: [String] = []
-            if self.simulator.responses503 < self.expected503 {
-                missing.append("\(self.expected503 - self.simulator.responses503) responses 503")
+            if self.responses503 < self.expected503 {
+                missing.append("\(self.expected503 - self.responses503) responses 503")
             }
-            if self.simulator.goAways == 0 { missing.append("GOAWAY") }
-            if self.simulator.drops == 0 { missing.append("dropped connection") }
+            if self.record.goAwaysSent == 0 { missing.append("GOAWAY") }
+            if self.record.connectionsDropped == 0 { missing.append("dropped connection") }
             return missing
         }
 
@@ -49,7 +53,7 @@ struct Demo: Sendable {
                 let causes = self.counts.causeLines.joined(separator: "; ")
                 line += ", \(pushes - self.counts.accepted) not accepted: \(causes.isEmpty ? "no outcome" : causes)"
             }
-            if self.simulator.processedTwice > 0 { line += ", \(self.simulator.processedTwice) processed twice" }
+            if self.processedTwice > 0 { line += ", \(self.processedTwice) processed twice" }
             if !self.faultsMissing.isEmpty {
                 line += ", but these faults did not happen: \(self.faultsMissing.joined(separator: ", "))"
             }
@@ -64,9 +68,13 @@ struct Demo: Sendable {
 
     func run() async throws -> Report {
         let isRecorded = self.pushes <= Self.mostRecorded
-        let simulator = try await LocalSimulator.start(recording: isRecorded ? .pushes : .counts)
+        let key = SimulatedKey()
+        var configuration = Simulator.Configuration()
+        configuration.credential = .keys([Simulator.Key(key)])
+        configuration.recording = isRecorded ? .pushes : .counts
+        let simulator = try await Simulator.start(configuration)
         do {
-            var report = try await self.run(simulator)
+            var report = try await self.run(simulator, key)
             report.isRecorded = isRecorded
             await simulator.stop()
             return report
@@ -76,13 +84,9 @@ struct Demo: Sendable {
         }
     }
 
-    private func run(_ simulator: LocalSimulator) async throws -> Report {
+    private func run(_ simulator: Simulator, _ key: SimulatedKey) async throws -> Report {
         var configuration = APNSClientConfiguration(
-            authentication: .token(
-                privateKeyPEM: simulator.p8,
-                keyID: simulator.keyID,
-                teamID: simulator.teamID
-            ),
+            authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
             environment: .custom(host: "localhost", port: simulator.port),
             pool: .init(size: 2, maxOverflow: 2),
             trust: .init(caPEM: simulator.certificateAuthorityPEM),
@@ -93,8 +97,13 @@ struct Demo: Sendable {
 
         let burst = min(40, self.pushes / 50)
         let first503 = self.pushes / 10
-        simulator.inject503(tokens: (first503..<first503 + burst).map(Self.token))
-        simulator.injectGoAway(token: Self.token(self.pushes * 3 / 10))
+        // Each of these faults takes effect once, so the client's second attempt is accepted.
+        for index in first503..<first503 + burst {
+            let trigger = FaultTrigger(deviceTokens: [Self.token(index)])
+            simulator.inject(Fault(.respond(.serviceUnavailable), when: trigger))
+        }
+        let trigger = FaultTrigger(deviceTokens: [Self.token(self.pushes * 3 / 10)])
+        simulator.inject(Fault(.goAway(.beforeThisRequest), when: trigger))
 
         return try await withAPNSClient(configuration: configuration) { client in
             var report = Report()
@@ -110,7 +119,7 @@ struct Demo: Sendable {
             let status = await client.status
             report.resent = status.resends
             report.restarts = status.restarts
-            report.simulator = simulator.counts
+            report.record = simulator.record
             report.latencies.sort()
             return report
         }
@@ -144,7 +153,7 @@ struct Demo: Sendable {
 
     /// Drops a connection while nothing is in flight, so that it has no open stream. Returns when the client has
     /// noticed the loss, because until then it could send on that connection.
-    private func dropIdleConnection(of simulator: LocalSimulator, _ client: APNSClient) async {
+    private func dropIdleConnection(of simulator: Simulator, _ client: APNSClient) async {
         // Do not drop connections that were replaced and are about to close.
         _ = await Self.poll {
             let workers = await client.status.pool.workers
@@ -153,7 +162,9 @@ struct Demo: Sendable {
                 && workers.allSatisfy { $0.state != .connecting && $0.state != .draining }
         }
         let before = await Self.ages(of: client)
-        guard await simulator.dropNewestConnection() else { return }
+        guard let newest = simulator.connectionNumbers.last,
+            await simulator.dropConnections(.number(newest)) > 0
+        else { return }
         _ = await Self.poll {
             let now = await Self.ages(of: client)
             return before.contains { worker, age in now[worker].map { $0 < age } ?? true }
@@ -192,11 +203,11 @@ struct Demo: Sendable {
         table.add("not sent", report.counts.notSent)
         table.add("unknown", report.counts.unknown)
         table.add("resent", report.resent)
-        if report.isRecorded { table.add("processed twice by the simulator", report.simulator.processedTwice) }
-        table.add("responses 503", report.simulator.responses503)
-        table.add("GOAWAYs", report.simulator.goAways)
-        table.add("connections dropped", report.simulator.drops)
-        table.add("connections opened", report.simulator.connectionsOpened)
+        if report.isRecorded { table.add("processed twice by the simulator", report.processedTwice) }
+        table.add("responses 503", report.responses503)
+        table.add("GOAWAYs", report.record.goAwaysSent)
+        table.add("connections dropped", report.record.connectionsDropped)
+        table.add("connections opened", report.record.connectionsOpened)
         table.add("restarts by supervisors", report.restarts)
         table.add("pushes a second", report.seconds > 0 ? Int(Double(self.pushes) / report.seconds) : 0)
         table.add("latency p50", Self.milliseconds(report.latencies, 50))

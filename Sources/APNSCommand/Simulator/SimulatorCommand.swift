@@ -1,6 +1,7 @@
 import APNSPool
 import APNSSimulator
 import ArgumentParser
+import HTTP2Wire
 import NIOCore
 
 #if canImport(FoundationEssentials)
@@ -162,13 +163,13 @@ struct SimulatorCommand: AsyncParsableCommand {
             return SavedCredentials(folder: $0, needsToken: !self.withoutToken, now: now)
         }
         let ledger = try self.ledger.map { try LedgerFile(path: $0) }
-        let simulator = try await self.start(script, seed: seed, saved)
+        let key = self.withoutToken ? nil : saved?.key ?? SimulatedKey()
+        let simulator = try await self.start(script, seed: seed, key, saved?.authority)
         Interrupts.handle()
         let folder = given ?? FileManager.default.temporaryDirectory.appending(path: "apns-simulator-\(simulator.port)")
-        let needsToken = !self.withoutToken
-        let credentials = Credentials(simulator, host: self.host, folder: folder, needsToken: needsToken)
+        let credentials = Credentials(simulator, key: key, host: self.host, folder: folder)
         // Before the credentials are written: a port that is taken leaves no key behind.
-        let control = try await self.control.start(simulator.simulator, credentials: credentials, names: self.name)
+        let control = try await self.control.start(simulator, credentials: credentials, names: self.name)
         defer { if self.writeCredentials == nil { try? FileManager.default.removeItem(at: folder) } }
         try credentials.write()
         Standard.output.print(credentials.explanation)
@@ -182,17 +183,18 @@ struct SimulatorCommand: AsyncParsableCommand {
         control?.server.cancel()
         await control?.server.value
         await simulator.stop()
-        try ledger?.write(simulator.simulator)
-        let counts = simulator.counts
-        if !counts.faults.isEmpty {
-            let faults = counts.faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+        try ledger?.write(simulator)
+        let record = simulator.record
+        if !record.faults.isEmpty {
+            let faults = record.faults.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
             Standard.output.print("faults: \(faults.joined(separator: ", "))")
         }
         Standard.output.print(
-            "\(counts.received) pushes received, \(counts.accepted) of them accepted, "
-                + "\(counts.connectionsOpened) connections"
-                + (counts.providerTokens > 0 ? ", \(counts.providerTokens) provider tokens" : "")
-                + (counts.channelCalls > 0 ? ", \(counts.channelCalls) channel calls" : "")
+            "\(record.requestsReceived - record.channelCallsReceived) pushes received, "
+                + "\(record.requestsProcessed - record.channelCallsProcessed) of them accepted, "
+                + "\(record.connectionsOpened) connections"
+                + (record.providerTokens > 0 ? ", \(record.providerTokens) provider tokens" : "")
+                + (record.channelCallsReceived > 0 ? ", \(record.channelCallsReceived) channel calls" : "")
         )
     }
 
@@ -214,25 +216,28 @@ struct SimulatorCommand: AsyncParsableCommand {
         return self.ledger == nil ? .counts : .pushesWithoutPayload
     }
 
-    private func start(_ script: FaultScript, seed: UInt64, _ saved: SavedCredentials?) async throws -> LocalSimulator {
-        let port = try self.portNumber()
-        let offlineStorage = try self.control.storageRule()
+    private func start(
+        _ script: FaultScript,
+        seed: UInt64,
+        _ key: SimulatedKey?,
+        _ authority: TLSIdentity?
+    ) async throws -> Simulator {
+        var configuration = Simulator.Configuration()
+        configuration.host = self.listen
+        configuration.port = try self.portNumber()
+        configuration.certificateNames += self.name + [self.listen]
+        configuration.certificateAuthority = authority
+        configuration.credential = key.map { .keys([Simulator.Key($0)]) } ?? .none
+        configuration.limitsProviderTokenUpdates = !self.withoutTokenLimit
+        configuration.offlineStorage = try self.control.storageRule()
+        configuration.recording = self.recording
+        configuration.keep = self.control.keptPushes
+        configuration.faults = script
+        configuration.seed = seed
         do {
-            return try await LocalSimulator.start(
-                port: port,
-                wantsToken: !self.withoutToken,
-                limitsTokenUpdates: !self.withoutTokenLimit,
-                offlineStorage: offlineStorage,
-                host: self.listen,
-                names: self.name + [self.listen],
-                recording: self.recording,
-                keep: self.control.keptPushes,
-                faults: script,
-                seed: seed,
-                saved: saved
-            )
+            return try await Simulator.start(configuration)
         } catch {
-            Standard.error.print("apns: --port \(port), --listen \(self.listen): \(error)")
+            Standard.error.print("apns: --port \(configuration.port), --listen \(self.listen): \(error)")
             throw ExitStatus.configuration
         }
     }
