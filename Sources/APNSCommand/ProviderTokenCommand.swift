@@ -1,3 +1,4 @@
+import APNSBasics
 import APNSPool
 import ArgumentParser
 
@@ -48,10 +49,8 @@ struct ProviderTokenCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try self.settings().checked()
-        let issuedAt = Int64(Date().timeIntervalSince1970)
-        guard let token = try await settings.configuration.authentication.providerToken(issuedAt: issuedAt) else {
-            return
-        }
+        let authentication = settings.configuration.authentication
+        guard let token = try await authentication.providerToken(issuedAt: WallTime.now) else { return }
         Standard.output.print(self.json ? JSONText.encode(try IssuedToken(token)) : token)
     }
 
@@ -79,23 +78,13 @@ private struct IssuedToken: Encodable {
     }
 
     init(_ token: String) throws {
-        let parts = token.split(separator: ".")
+        let parts = token.split(separator: ".").compactMap { Base64.decodeForURL($0.utf8) }
         guard parts.count == 3 else { throw InputOutputError(description: "the token has another form than expected") }
-        let header = try JSONDecoder().decode(Header.self, from: Self.bytes(parts[0]))
-        let claims = try JSONDecoder().decode(Claims.self, from: Self.bytes(parts[1]))
+        let header = try JSONDecoder().decode(Header.self, from: Data(parts[0]))
+        let claims = try JSONDecoder().decode(Claims.self, from: Data(parts[1]))
         self.token = token
         self.keyID = header.kid
         self.teamID = claims.iss
         self.issuedAt = claims.iat
-    }
-
-    /// base64url (RFC 4648, section 5).
-    private static func bytes(_ text: Substring) throws -> Data {
-        var plain = text.replacing("-", with: "+").replacing("_", with: "/")
-        while plain.count % 4 != 0 { plain += "=" }
-        guard let data = Data(base64Encoded: String(plain)) else {
-            throw InputOutputError(description: "the token has another form than expected")
-        }
-        return data
     }
 }

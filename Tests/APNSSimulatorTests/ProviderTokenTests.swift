@@ -11,7 +11,7 @@ struct ProviderTokenTests {
     private static let now: Int64 = 1_750_000_000
     private let verifier = ProviderTokenVerifier(
         acceptsUnknownKeys: false,
-        keys: [key.keyID: .init(teamID: key.teamID, publicKey: key.publicKey)]
+        keys: [key.keyID: Simulator.Key(key)]
     )
 
     /// A token of any header and claims, signed by `key`.
@@ -75,8 +75,7 @@ struct ProviderTokenTests {
         let token = try self.token()
         #expect(verifier.inspect(token.utf8).isGenuine)
         #expect(!verifier.inspect("a.b.c".utf8).isGenuine)
-        let stranger = SimulatedKey()
-        verifier.keys["ABC123DEFG"] = .init(teamID: "TEAM567890", publicKey: stranger.publicKey)
+        verifier.keys["ABC123DEFG"] = Simulator.Key(SimulatedKey(keyID: "ABC123DEFG", teamID: "TEAM567890"))
         #expect(!verifier.inspect(token.utf8).isGenuine)
     }
 

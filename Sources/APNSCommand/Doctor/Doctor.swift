@@ -180,8 +180,7 @@ struct Doctor {
             let start = ContinuousClock.now
             do throws(WireError) {
                 let probe = try NetworkProbe(address, timeout: Self.timeout)
-                let time = start.duration(to: .now) / .milliseconds(1)
-                found.append("\(probe.address) connected in \((time * 10).rounded() / 10) ms")
+                found.append("\(probe.address) connected in \(Self.milliseconds(start.duration(to: .now)))")
                 first = first ?? probe
             } catch {
                 found.append(error.message)

@@ -159,8 +159,7 @@ struct SimulatorCommand: AsyncParsableCommand {
         let seed = try self.seedNumber() ?? script.seed ?? UInt64.random(in: 1...999_999_999)
         let given = self.writeCredentials.map { URL(filePath: $0, directoryHint: .isDirectory).absoluteURL }
         let saved = given.flatMap {
-            let now = Int64(Date().timeIntervalSince1970)
-            return SavedCredentials(folder: $0, needsToken: !self.withoutToken, now: now)
+            SavedCredentials(folder: $0, needsToken: !self.withoutToken, now: WallTime.now)
         }
         let ledger = try self.ledger.map { try LedgerFile(path: $0) }
         let key = self.withoutToken ? nil : saved?.key ?? SimulatedKey()

@@ -24,11 +24,6 @@ struct InspectedToken: Sendable {
 ///
 /// Source: Apple, "Establishing a token-based connection to APNs"; RFC 7515, RFC 7518 section 3.4.
 struct ProviderTokenVerifier: Sendable {
-    struct Key: Sendable {
-        var teamID: String
-        var publicKey: ES256PublicKey
-    }
-
     /// The age in seconds at which a token expires.
     static let lifetime: Int64 = 3600
     /// How many seconds in the future a token may be issued, because clocks differ.
@@ -38,10 +33,11 @@ struct ProviderTokenVerifier: Sendable {
 
     /// Whether tokens of unknown keys are accepted without a check of their signature.
     var acceptsUnknownKeys: Bool
-    var keys: [String: Key]
+    /// The known keys by key id.
+    var keys: [String: Simulator.Key]
     private var updates: [String: (tokens: [[UInt8]], lastUpdate: Int64)] = [:]
 
-    init(acceptsUnknownKeys: Bool, keys: [String: Key]) {
+    init(acceptsUnknownKeys: Bool, keys: [String: Simulator.Key]) {
         self.acceptsUnknownKeys = acceptsUnknownKeys
         self.keys = keys
     }

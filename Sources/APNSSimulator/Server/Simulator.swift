@@ -126,7 +126,7 @@ public final class Simulator: Sendable {
 
     private func add(_ key: Key) {
         self.core.update { state in
-            state.verifier.keys[key.keyID] = .init(teamID: key.teamID, publicKey: key.publicKey)
+            state.verifier.keys[key.keyID] = key
             state.keyGeneration += 1
         }
     }

@@ -64,14 +64,14 @@ struct SimulatorState {
         self.channels.topics = configuration.topics
         self.channels.maximum = configuration.maximumChannels
         self.channels.spacing = configuration.broadcastSpacing
-        var keys: [String: ProviderTokenVerifier.Key] = [:]
+        var keys: [String: Simulator.Key] = [:]
         var acceptsUnknownKeys = false
         self.asksForToken = configuration.credential.asksForToken
         switch configuration.credential {
         case .anyProviderToken:
             acceptsUnknownKeys = true
         case .keys(let known):
-            for key in known { keys[key.keyID] = .init(teamID: key.teamID, publicKey: key.publicKey) }
+            for key in known { keys[key.keyID] = key }
         case .none, .clientCertificate:
             break
         }
