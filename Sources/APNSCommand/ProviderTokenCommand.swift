@@ -56,7 +56,7 @@ struct ProviderTokenCommand: AsyncParsableCommand {
     }
 
     private func settings() throws -> ToolSettings {
-        let settings = try ToolSettings(self.keyOptions.values)
+        let settings = try ToolSettings(self.keyOptions)
         guard settings.hasKey else {
             throw UsageError("Missing --key (or APNS_KEY_FILE): the .p8 file that signs the token.")
         }

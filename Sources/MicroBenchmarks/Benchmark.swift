@@ -45,7 +45,7 @@ extension Benchmark {
 
     /// The request of one push: shared header block looked up, path, id and the rest written.
     fileprivate static let requestEncoder = Benchmark(name: "request-encoder", count: 5000) { count in
-        let encoder = RequestEncoder(authority: "api.push.apple.com")
+        var blocks = HeaderBlocks(authority: "api.push.apple.com")
         let push = try sample().prepared()
         let token = try DeviceToken(deviceToken)
         let ids = IDSource()
@@ -53,8 +53,8 @@ extension Benchmark {
         let credential = HeaderBlock([.init("authorization", "bearer token", .never)])
         var bytes = 0
         for _ in 0..<count {
-            let block = encoder.block(for: push)
-            let request = encoder.request(push, block: block, to: token, id: id, credential: credential)
+            let block = blocks.block(for: push)
+            let request = RequestEncoder.request(push, block: block, to: token, id: id, credential: credential)
             bytes &+= request.values.count
         }
         return bytes

@@ -85,6 +85,12 @@ public struct Backoff: Sendable, Hashable {
         return wait
     }
 
+    /// The wait after a number of failures in a row, with the system's random numbers.
+    public func wait(after failures: Int) -> Duration {
+        var random = SystemRandomNumberGenerator()
+        return self.wait(after: failures, using: &random)
+    }
+
     /// Resets the backoff, so that the next wait is like the first one. Call it when the work has succeeded again.
     public mutating func reset() {
         self.previous = self.minimum.saturatedNanoseconds

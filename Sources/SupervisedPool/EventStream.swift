@@ -1,3 +1,4 @@
+import APNSBasics
 import DequeModule
 import Synchronization
 
@@ -99,21 +100,14 @@ package final class EventHub<Element: Sendable>: Sendable {
 
 /// The buffer of one reader.
 final class EventReader<Element: Sendable>: Sendable {
-    private struct Waiting {
-        let number: Int
-        let continuation: CheckedContinuation<Element?, Never>
-    }
-
     private struct State {
         var buffer: Deque<Element> = []
         /// Events missed since the last one that was read.
         var missedSinceRead = 0
         var missed = 0
         var isFinished = false
-        var waiting: Deque<Waiting> = []
-        var lastNumber = 0
-        /// Numbers of the `next()` calls that were cancelled before they began to wait.
-        var cancelled: Set<Int> = []
+        /// The `next()` calls that wait, oldest first.
+        var waiting: Deque<OneShot<Element?>> = []
     }
 
     private let state = Mutex(State())
@@ -128,17 +122,20 @@ final class EventReader<Element: Sendable>: Sendable {
     var missedCount: Int { self.state.withLock { $0.missed } }
 
     func offer(_ element: Element) {
-        let waiting = self.state.withLock { state -> Waiting? in
-            if let first = state.waiting.popFirst() { return first }
-            if state.buffer.count >= self.room {
-                state.buffer.removeFirst()
-                state.missedSinceRead += 1
-                state.missed += 1
+        while true {
+            let waiting = self.state.withLock { state -> OneShot<Element?>? in
+                if let first = state.waiting.popFirst() { return first }
+                if state.buffer.count >= self.room {
+                    state.buffer.removeFirst()
+                    state.missedSinceRead += 1
+                    state.missed += 1
+                }
+                state.buffer.append(element)
+                return nil
             }
-            state.buffer.append(element)
-            return nil
+            // A call that was cancelled takes no element.
+            guard let waiting, !waiting.give(element) else { return }
         }
-        waiting?.continuation.resume(returning: element)
     }
 
     func finish() {
@@ -147,41 +144,28 @@ final class EventReader<Element: Sendable>: Sendable {
             state.isFinished = true
             return state.waiting
         }
-        for reader in waiting { reader.continuation.resume(returning: nil) }
+        for reader in waiting { reader.give(nil) }
     }
 
     func next() async -> Element? {
-        let number = self.state.withLock { state in
-            state.lastNumber += 1
-            return state.lastNumber
-        }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let result = self.state.withLock { state -> Element?? in
-                    if state.cancelled.remove(number) != nil { return .some(nil) }
-                    if state.missedSinceRead > 0 {
-                        let element = self.gap(state.missedSinceRead)
-                        state.missedSinceRead = 0
-                        if let element { return element }
-                    }
-                    if let element = state.buffer.popFirst() { return element }
-                    if state.isFinished { return .some(nil) }
-                    state.waiting.append(Waiting(number: number, continuation: continuation))
-                    return nil
-                }
-                if let result { continuation.resume(returning: result) }
+        if Task.isCancelled { return nil }
+        let waiting = OneShot<Element?>()
+        let result = self.state.withLock { state -> Element?? in
+            if state.missedSinceRead > 0 {
+                let element = self.gap(state.missedSinceRead)
+                state.missedSinceRead = 0
+                if let element { return element }
             }
-        } onCancel: {
-            let waiting = self.state.withLock { state -> Waiting? in
-                guard let index = state.waiting.firstIndex(where: { $0.number == number }) else {
-                    // Either not waiting yet or already resumed. Numbers are never reused, so an entry left behind is
-                    // harmless.
-                    state.cancelled.insert(number)
-                    return nil
-                }
-                return state.waiting.remove(at: index)
-            }
-            waiting?.continuation.resume(returning: nil)
+            if let element = state.buffer.popFirst() { return element }
+            if state.isFinished { return .some(nil) }
+            state.waiting.append(waiting)
+            return nil
         }
+        if let result { return result }
+        guard let element = await waiting.wait(orCancelled: nil) else {
+            self.state.withLock { $0.waiting.removeAll { $0 === waiting } }
+            return nil
+        }
+        return element
     }
 }

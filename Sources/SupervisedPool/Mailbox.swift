@@ -25,6 +25,8 @@ final class Mailbox<Item: Sendable>: Sendable {
     }
 
     private let state: Mutex<State>
+    /// Whether `items` has any, so that the reader need not take the lock to find out.
+    private let hasItems = Atomic<Bool>(false)
 
     /// - Parameter isAttentive: Whether items that are not urgent wake the reader, until ``take(into:isAttentive:)``
     ///   changes it.
@@ -38,6 +40,7 @@ final class Mailbox<Item: Sendable>: Sendable {
         let reader = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
             if state.isClosed { return nil }
             state.items.append(item)
+            self.hasItems.store(true, ordering: .releasing)
             return isUrgent || state.isAttentive ? state.wake() : nil
         }
         reader?.resume()
@@ -48,11 +51,15 @@ final class Mailbox<Item: Sendable>: Sendable {
         self.state.withLock { $0.wake() }?.resume()
     }
 
+    /// Whether no item has been posted since the last ``take(into:isAttentive:)``.
+    var isEmpty: Bool { !self.hasItems.load(ordering: .acquiring) }
+
     /// Swaps `batch`, which must be empty, for all items posted so far. Both arrays keep their capacity.
     func take(into batch: inout [Item], isAttentive: Bool) {
         self.state.withLock { state in
             state.isAttentive = isAttentive
             if !state.items.isEmpty { swap(&state.items, &batch) }
+            self.hasItems.store(false, ordering: .relaxed)
         }
     }
 

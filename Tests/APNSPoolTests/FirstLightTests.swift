@@ -20,7 +20,7 @@ private struct AcceptingServer {
             port: 0,
             tls: try TLSContext(.server, configuration: tls),
             group: MultiThreadedEventLoopGroup.singleton,
-            configuration: { HTTP2Session.Configuration() },
+            configuration: { HTTP2ServerSession.Configuration() },
             accept: { AcceptingSession($0) }
         )
         return AcceptingServer(listener: listener, caPEM: authority.certificatePEM)

@@ -14,18 +14,18 @@ struct AnnouncedLimitTests {
         [0, 0, 6, 1, 5, 0, 0, 0, streamID, 0x83, 0x87, 0x84, 0x01, 0x01, UInt8(ascii: "x")]
     }
 
-    private func session() throws -> HTTP2Session {
-        var configuration = HTTP2Session.Configuration()
+    private func session() throws -> HTTP2ServerSession {
+        var configuration = HTTP2ServerSession.Configuration()
         configuration.maxConcurrentStreams = 1000
         configuration.announcedMaxConcurrentStreams = 1
-        return try HTTP2Session(role: .server, configuration: configuration)
+        return try HTTP2ServerSession(configuration: configuration)
     }
 
-    private func receive(_ session: HTTP2Session, _ bytes: [UInt8]) throws {
+    private func receive(_ session: HTTP2ServerSession, _ bytes: [UInt8]) throws {
         try bytes.withUnsafeBytes { try session.receive($0, now: .now()) }
     }
 
-    private func frames(_ session: HTTP2Session) throws -> [[UInt8]] {
+    private func frames(_ session: HTTP2ServerSession) throws -> [[UInt8]] {
         var frames: [[UInt8]] = []
         while case let frame = try session.nextFrame(), !frame.isEmpty { frames.append(Array(frame)) }
         return frames

@@ -11,10 +11,10 @@ struct FuzzTests {
     @Test("Whatever a client sends after TLS, the session responds to its requests or ends")
     func fuzzSimulatorSession() throws {
         try Fuzz.run("simulator-session") { bytes in
-            var configuration = HTTP2Session.Configuration()
+            var configuration = HTTP2ServerSession.Configuration()
             configuration.maxConcurrentStreams = 16
             configuration.reportsRequestsEarly = bytes.first.map { $0 & 1 == 1 } ?? false
-            let session = try HTTP2Session(role: .server, configuration: configuration)
+            let session = try HTTP2ServerSession(configuration: configuration)
             let rules = APNSRules()
             let verifier = ProviderTokenVerifier(acceptsUnknownKeys: true, keys: [:])
             let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
@@ -31,7 +31,7 @@ struct FuzzTests {
 
     private static func receive(
         _ bytes: [UInt8],
-        _ session: HTTP2Session,
+        _ session: HTTP2ServerSession,
         _ rules: APNSRules,
         _ verifier: ProviderTokenVerifier
     ) throws {

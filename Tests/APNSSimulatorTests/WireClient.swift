@@ -68,10 +68,14 @@ actor WireClient: ConnectionDelegate {
                 valueLengths: [UInt16(path.count), UInt16(id.count), 0, 0, 0, 0, 0, 0],
                 body: Array(payload.utf8)
             )
-            return StreamSubmission(request: request, tag: self.nextTag, deadline: self.loop.now + .seconds(20))
+            return StreamSubmission(
+                request: request,
+                tag: StreamTag(self.nextTag),
+                deadline: self.loop.now + .seconds(20)
+            )
         }
         self.connection?.submit(submissions)
-        return submissions.map(\.tag)
+        return submissions.map(\.tag.rawValue)
     }
 
     /// Sends requests and waits for all their results, in the order of their streams.
@@ -85,7 +89,7 @@ actor WireClient: ConnectionDelegate {
         return tags.compactMap { self.results[$0] }
     }
 
-    func cancel(_ tag: UInt64) { self.connection?.cancel(tag: tag) }
+    func cancel(_ tag: UInt64) { self.connection?.cancel(tag: StreamTag(tag)) }
 
     func close() { self.connection?.close() }
 
@@ -132,7 +136,7 @@ actor WireClient: ConnectionDelegate {
 
     nonisolated func connection(_ id: Int, finished results: [StreamResult]) {
         self.assumeIsolated { client in
-            for result in results { client.results[result.tag] = result }
+            for result in results { client.results[result.tag.rawValue] = result }
             client.resumeWaiting()
         }
     }

@@ -26,7 +26,7 @@ struct ConnectionLifeTests {
         link.submit(1...500)
         try link.exchange()
         let before = link.writes
-        for tag: UInt64 in 1...500 { link.connection.cancel(tag: tag) }
+        for tag: UInt64 in 1...500 { link.connection.cancel(tag: StreamTag(tag)) }
         #expect(link.writes == before)
         link.connection.flush()
         #expect(link.writes == before + 1)
@@ -214,7 +214,7 @@ struct ConnectionLifeTests {
         broken.valueLengths = .zero
         link.connection.submit(
             [HTTP2Request.test(), broken, HTTP2Request.test()].enumerated().map {
-                StreamSubmission(request: $1, tag: UInt64($0), deadline: .distantFuture)
+                StreamSubmission(request: $1, tag: StreamTag(UInt64($0)), deadline: .distantFuture)
             }
         )
         #expect(link.delegate.events == [.ready, .finished([Ended(1, .notSent, .faulty)])])
@@ -379,10 +379,10 @@ struct ConnectionLifeTests {
         let link = try MemoryLink()
         try link.shakeHands()
         link.connection.submit(
-            (1...16).map {
+            (1...16 as ClosedRange<UInt64>).map {
                 StreamSubmission(
                     request: .test(body: String(repeating: "x", count: 4096)),
-                    tag: $0,
+                    tag: StreamTag($0),
                     deadline: link.loop.now + .seconds(3),
                     isBulk: true
                 )
@@ -412,10 +412,10 @@ struct ConnectionLifeTests {
         let link = try MemoryLink()
         try link.shakeHands()
         link.connection.submit(
-            (1...100).map {
+            (1...100 as ClosedRange<UInt64>).map {
                 StreamSubmission(
                     request: .test(body: String(repeating: "x", count: 4096)),
-                    tag: $0,
+                    tag: StreamTag($0),
                     deadline: link.loop.now + .seconds(30),
                     responseLimit: .milliseconds(2500),
                     isBulk: true

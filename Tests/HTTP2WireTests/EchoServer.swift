@@ -13,7 +13,7 @@ struct EchoServer {
     static func start(
         names: [String] = ["localhost", "127.0.0.1"],
         configure: @escaping @Sendable (inout TLSConfiguration) -> Void = { _ in },
-        session: @escaping @Sendable (inout HTTP2Session.Configuration) -> Void = { _ in }
+        session: @escaping @Sendable (inout HTTP2ServerSession.Configuration) -> Void = { _ in }
     ) async throws -> EchoServer {
         let authority = try CertificateAuthority()
         let identity = try authority.issue(names: names)
@@ -27,7 +27,7 @@ struct EchoServer {
             tls: try TLSContext(.server, configuration: tls),
             group: MultiThreadedEventLoopGroup.singleton,
             configuration: {
-                var configuration = HTTP2Session.Configuration()
+                var configuration = HTTP2ServerSession.Configuration()
                 session(&configuration)
                 return configuration
             },
@@ -164,7 +164,7 @@ actor ConnectionProbe: ConnectionDelegate {
     func submit(_ requests: [HTTP2Request], deadline: TimeAmount = .seconds(10)) {
         let submissions = requests.map { request in
             self.nextTag += 1
-            return StreamSubmission(request: request, tag: self.nextTag, deadline: self.loop.now + deadline)
+            return StreamSubmission(request: request, tag: StreamTag(self.nextTag), deadline: self.loop.now + deadline)
         }
         self.connection?.submit(submissions)
     }
@@ -188,7 +188,7 @@ actor ConnectionProbe: ConnectionDelegate {
         return self.formerConnection != nil
     }
 
-    func cancel(tag: UInt64) { self.connection?.cancel(tag: tag) }
+    func cancel(tag: UInt64) { self.connection?.cancel(tag: StreamTag(tag)) }
 
     func drain() { self.connection?.drain() }
 

@@ -50,7 +50,12 @@ struct HeaderCompressionTests {
         for tag in 1...2 {
             var request = HTTP2Request.test()
             request.credential = HeaderBlock([.init("authorization", "bearer token", indexing)])
-            _ = try script.client.submit(request, tag: UInt64(tag), deadline: .distantFuture, now: script.now)
+            _ = try script.client.submit(
+                request,
+                tag: StreamTag(UInt64(tag)),
+                deadline: .distantFuture,
+                now: script.now
+            )
         }
         // 23 is `authorization` in the static table.
         #expect(self.blocks(script).map(\.last) == Array(repeating: .init(form: .literalNever, index: 23), count: 2))

@@ -225,7 +225,7 @@ struct HeaderEncoderTests {
             for (number, block) in blocks.enumerated() {
                 var request = HTTP2Request.test()
                 request.shared = block
-                let tag = UInt64(round * blocks.count + number)
+                let tag = StreamTag(UInt64(round * blocks.count + number))
                 _ = try script.client.submit(request, tag: tag, deadline: .distantFuture, now: script.now)
             }
             sizes.append(script.write().filter { $0.kind == .headers }.map(\.payload.count))

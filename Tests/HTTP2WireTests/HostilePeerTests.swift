@@ -163,13 +163,13 @@ struct HostilePeerTests {
 
     // MARK: The server's side
 
-    private func serverSession() throws -> HTTP2Session {
-        let session = try HTTP2Session(role: .server, configuration: HTTP2Session.Configuration())
+    private func serverSession() throws -> HTTP2ServerSession {
+        let session = try HTTP2ServerSession(configuration: HTTP2ServerSession.Configuration())
         try self.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Frame.settings().bytes, to: session)
         return session
     }
 
-    private func send(_ bytes: [UInt8], to session: HTTP2Session) throws {
+    private func send(_ bytes: [UInt8], to session: HTTP2ServerSession) throws {
         let error: WireError? = bytes.withUnsafeBytes {
             do throws(WireError) {
                 try session.receive($0, now: .uptimeNanoseconds(0))

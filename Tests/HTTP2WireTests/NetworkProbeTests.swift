@@ -36,7 +36,7 @@ struct NetworkProbeTests {
             port: 0,
             tls: try TLSContext(.server, configuration: serverTLS),
             group: MultiThreadedEventLoopGroup.singleton,
-            configuration: { HTTP2Session.Configuration() },
+            configuration: { HTTP2ServerSession.Configuration() },
             accept: { FloodingSession($0) }
         )
         var tls = TLSConfiguration()

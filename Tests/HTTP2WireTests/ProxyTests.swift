@@ -110,7 +110,7 @@ struct ProxyTests {
             await self.open(probe, through: proxy.port, credentials: credentials) == .ready(maxConcurrentStreams: 100)
         )
         let bodies = (0..<50).map { String(repeating: "\($0)", count: 2000) }
-        let results = await probe.send(bodies).sorted { $0.tag < $1.tag }
+        let results = await probe.send(bodies).sorted { $0.tag.rawValue < $1.tag.rawValue }
         #expect(results.map { String(decoding: $0.body, as: UTF8.self) } == bodies)
         await probe.close()
         _ = await probe.closed()

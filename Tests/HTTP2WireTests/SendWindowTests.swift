@@ -83,7 +83,7 @@ struct SendWindowTests {
         script.now = .uptimeNanoseconds(10)
         #expect(script.client.expire(now: script.now) == .uptimeNanoseconds(25))
         script.write()
-        #expect(script.takeResults().map(\.tag).sorted() == Array(1...12))
+        #expect(script.takeResults().map(\.tag.rawValue).sorted() == Array(1...12))
         script.now = .uptimeNanoseconds(20)
         try script.server(windowUpdate(0, 2 * 4096))
         #expect(dataBytes(script.write()).count == 2)

@@ -14,7 +14,7 @@ struct ServerStreamStateTests {
     /// Lets the server process bytes.
     ///
     /// - Returns: the frames that it sends.
-    private func send(_ bytes: [UInt8], to session: HTTP2Session) throws -> [Frame] {
+    private func send(_ bytes: [UInt8], to session: HTTP2ServerSession) throws -> [Frame] {
         bytes.withUnsafeBytes { bytes in
             // A violation is reported by the frames that the session still sends.
             _ = try? session.receive(bytes, now: .uptimeNanoseconds(0))
@@ -26,7 +26,7 @@ struct ServerStreamStateTests {
 
     @Test("A frame on a stream that the client has ended is an error", arguments: History.allCases, [true, false])
     func lateFrames(history: History, isHeaders: Bool) throws {
-        let session = try HTTP2Session(role: .server, configuration: HTTP2Session.Configuration())
+        let session = try HTTP2ServerSession(configuration: HTTP2ServerSession.Configuration())
         _ = try self.send(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Frame.settings().bytes, to: session)
         _ = try self.send(Frame.request(1, end: history != .reset).bytes, to: session)
         switch history {

@@ -40,7 +40,7 @@ struct SessionModelTests {
                 // Interactive requests may overtake bulk ones.
                 let table = self.script.client.streams
                 guard let index = table.index(of: frame.streamID),
-                    let place = self.unwritten.firstIndex(where: { $0.tag == table[index].tag })
+                    let place = self.unwritten.firstIndex(where: { $0.tag == table[index].tag.rawValue })
                 else {
                     Issue.record("HEADERS of a request that had ended or was already written")
                     continue
@@ -176,11 +176,11 @@ struct SessionModelTests {
 
     private func check(_ world: inout World, _ place: String) -> Bool {
         for result in world.script.takeResults() {
-            guard let expected = world.expected.removeValue(forKey: result.tag) else {
+            guard let expected = world.expected.removeValue(forKey: result.tag.rawValue) else {
                 Issue.record("\(place): an extra result for \(result.tag): \(result.ending)")
                 return false
             }
-            guard world.seen.insert(result.tag).inserted, result.ending == expected else {
+            guard world.seen.insert(result.tag.rawValue).inserted, result.ending == expected else {
                 Issue.record("\(place): \(result.tag) ended as \(result.ending), not \(expected)")
                 return false
             }

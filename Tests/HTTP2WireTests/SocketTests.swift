@@ -121,7 +121,7 @@ struct SocketTests {
             port: 0,
             tls: TLSContext(.server, configuration: tls),
             group: MultiThreadedEventLoopGroup.singleton,
-            configuration: { HTTP2Session.Configuration() },
+            configuration: { HTTP2ServerSession.Configuration() },
             accept: { SlowServer($0, response: [UInt8](repeating: 7, count: 2_000_000)) }
         )
         var client = TLSConfiguration()

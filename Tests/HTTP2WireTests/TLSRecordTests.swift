@@ -97,7 +97,7 @@ struct TLSRecordTests {
         let handlers = try connection.makeHandlers(
             ServerEntrance(
                 tls: TLSContext(.server, configuration: serverTLS),
-                configuration: HTTP2Session.Configuration(),
+                configuration: HTTP2ServerSession.Configuration(),
                 accept: { EchoSession($0) }
             )
         )

@@ -22,11 +22,11 @@ package struct Relay: Sendable {
     var fleetTiming = FleetMachine.Timing()
 
     /// - Parameters:
-    ///   - settings: what the operator has set.
+    ///   - settings: the operator's settings.
     ///   - queue: an open queue. ``run(onListening:)`` closes it.
     ///   - clock: the queue's clock.
     ///   - outcomes: where to publish outcomes for other programs; nil for nowhere.
-    ///   - waitForFailure: waits until the queue cannot be used any more, which ends the relay.
+    ///   - waitForFailure: waits until the queue can no longer be used, which ends the relay.
     ///   - prometheus: the backend that `/metrics` exports. Bootstrap swift-metrics' `MetricsSystem` with it, too.
     ///   - metrics: the relay's own metrics; nil to make them.
     ///   - logger: for what an operator should know. It never gets device tokens or payloads.
@@ -62,7 +62,8 @@ package struct Relay: Sendable {
     ///
     /// - Parameter onListening: called with the port once requests are accepted.
     /// - Throws: the error of a part that cannot go on, for example because the port is taken; that of the queue if it
-    ///   cannot be used any more. Start the relay again then: opening the queue says what to do, if it does not help.
+    ///   can no longer be used. Then start the relay again. If that does not help, the error of opening the queue says what
+    ///   to do.
     package func run(onListening: @escaping @Sendable (Int) -> Void = { _ in }) async throws {
         var retry = WebhookMachine.Retry()
         // There is no signal for outcomes that another relay has stored.
@@ -233,7 +234,7 @@ private struct APIService: Service {
     }
 }
 
-/// Ends the relay when its queue cannot be used any more.
+/// Ends the relay when its queue can no longer be used.
 private struct QueueFailureService: Service {
     let waitForFailure: @Sendable () async -> QueueError?
 

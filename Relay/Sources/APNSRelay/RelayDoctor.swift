@@ -9,7 +9,7 @@ public struct RelayDoctor: Sendable {
     public struct Finding: Sendable, Hashable, CustomStringConvertible {
         public var subject: String
         public var isOK: Bool
-        /// What was found, and what to do about it.
+        /// The finding, and the remedy.
         public var message: String
 
         public init(_ subject: String, isOK: Bool, _ message: String) {

@@ -1,45 +1,35 @@
-import APNSPool
-public import Configuration
+@_spi(Relay) public import APNSPool
 import Logging
 import Metrics
 public import PushQueue
-import SystemPackage
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// Runs a relay as a process: reads the settings, sets up logs and metrics, opens the queue, and serves.
 public enum RelayProcess {
-    /// A reader of the environment variables `APNS_RELAY_…` and of a JSON file. The variables take precedence.
+    /// The sources of the settings: the environment variables `APNS_RELAY_…`, then a JSON file.
     ///
     /// - Parameter file: the path of the file; nil for the environment alone.
     /// - Throws: `RelaySettingsError` if the file cannot be read.
-    public static func reader(file: String?) async throws(RelaySettingsError) -> ConfigReader {
-        let environment = EnvironmentVariablesProvider().prefixKeys(with: ConfigKey("apns.relay"))
-        guard let file else { return ConfigReader(provider: environment) }
-        do {
-            let values = try await FileProvider<JSONSnapshot>(filePath: FilePath(file))
-            return ConfigReader(providers: [environment, values])
+    public static func sources(file: String?) throws(RelaySettingsError) -> [APNSSettingsSource] {
+        let environment = APNSSettingsSource.environment().below("apns.relay")
+        guard let file else { return [environment] }
+        do throws(APNSSettingsError) {
+            return [environment, try .jsonFile(file)]
         } catch {
-            throw RelaySettingsError(["\(file): it cannot be read as JSON: \(error)"])
+            throw RelaySettingsError(error.faults)
         }
     }
 
     /// Runs a relay until SIGTERM or SIGINT.
     ///
     /// - Parameters:
-    ///   - reader: the settings.
+    ///   - settings: all settings.
     ///   - wrap: returns the queue to use instead of the opened one, for tests.
-    /// - Throws: `RelaySettingsError`, `QueueError`, or an error of the listening socket.
+    /// - Throws: `QueueError`, or an error of the listening socket.
     public static func serve(
-        _ reader: ConfigReader,
+        _ settings: RelaySettings,
         wrap: (any PushQueue) -> any PushQueue = { $0 }
     ) async throws {
-        let settings = try RelaySettings(reader)
-        let logger = try Self.logger(reader)
+        let logger = Self.logger(settings.log)
         let prometheus = PrometheusMetrics()
         MetricsSystem.bootstrap(prometheus)
         let metrics = RelayMetrics(factory: prometheus)
@@ -72,28 +62,15 @@ public enum RelayProcess {
         }
     }
 
-    /// Sets up the log: `log.format` is `text` or `json`, `log.level` one of swift-log's levels.
-    static func logger(_ reader: ConfigReader) throws(RelaySettingsError) -> Logger {
-        var settings = SettingsReader(reader)
-        var level = Logger.Level.info
-        if let text = settings.text("log.level") {
-            if let value = Logger.Level(rawValue: text) {
-                level = value
-            } else {
-                let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-                settings.fail("log.level", "\"\(text)\" is not one of \(levels)")
+    private static func logger(_ settings: LogSettings) -> Logger {
+        LoggingSystem.bootstrap { label in
+            switch settings.format {
+            case .json: JSONLogHandler(label: label)
+            case .text: StreamLogHandler.standardError(label: label)
             }
         }
-        let format = settings.text("log.format") ?? "text"
-        if format != "text", format != "json" {
-            settings.fail("log.format", "\"\(format)\" is neither text nor json")
-        }
-        guard settings.problems.isEmpty else { throw RelaySettingsError(settings.problems) }
-        LoggingSystem.bootstrap { label in
-            if format == "json" { JSONLogHandler(label: label) } else { StreamLogHandler.standardError(label: label) }
-        }
         var logger = Logger(label: "apns-relay")
-        logger.logLevel = level
+        logger.logLevel = settings.level
         return logger
     }
 }

@@ -1,6 +1,6 @@
 import PushQueue
 
-/// What the API needs from the rest of the relay, besides the queue.
+/// The state of the rest of the relay, for the API.
 protocol RelayStatus: Sendable {
     /// The routes and what each is doing.
     func routes() async -> [RouteStatus]
@@ -17,7 +17,7 @@ protocol RelayStatus: Sendable {
     func oldestUnpublished() -> QueueTime?
     /// The relays that share the queue, this one first.
     func members() -> [FleetMember]
-    /// How far the clock is ahead of what is plausible; nil if it is plausible. Nothing expires until then.
+    /// The time by which the clock is implausibly ahead; nil if it is plausible. Nothing expires while it is not.
     func clockJump() -> Duration?
     /// An operator has checked the clock: it is right.
     func confirmClock() async throws(QueueError)
@@ -33,14 +33,14 @@ protocol RelayStatus: Sendable {
     func signal(_ routes: Set<Route>)
 }
 
-/// What the dispatcher is doing for a route.
+/// The dispatcher's activity for a route.
 struct RouteStatus: Sendable, Hashable {
     enum State: String, Sendable {
         /// Pushes are being sent.
         case sending
         /// Nothing is due.
         case idle
-        /// Nothing is sent for a while, or until an operator decides, because of the reason.
+        /// The route is paused for a while, or until an operator decides, for the given reason.
         case paused
     }
 
@@ -70,7 +70,7 @@ struct RelayTotals: Sendable, Hashable {
     var late = 0
 }
 
-/// What a webhook is doing.
+/// The state of a webhook.
 struct WebhookStatus: Sendable, Hashable {
     /// A request that was given up.
     struct Parked: Sendable, Hashable {

@@ -21,9 +21,9 @@ struct Doctor: AsyncParsableCommand {
     func run() async throws {
         let settings: RelaySettings
         do {
-            settings = try RelaySettings(try await self.settings.reader())
+            settings = try self.settings.read()
         } catch let error as RelaySettingsError {
-            for problem in error.problems { print(RelayDoctor.Finding("settings", isOK: false, problem)) }
+            for fault in error.faults { print(RelayDoctor.Finding("settings", isOK: false, "\(fault)")) }
             throw ExitCode.failure
         }
         let apps = settings.apps.map(\.name).joined(separator: ", ")

@@ -1,6 +1,5 @@
 import APNSRelay
 import ArgumentParser
-import Configuration
 
 @main
 struct RelayCommand: AsyncParsableCommand {
@@ -21,8 +20,8 @@ struct SettingsOptions: ParsableArguments {
     @Option(name: .long, help: ArgumentHelp("A JSON file with settings.", valueName: "file"))
     var config: String?
 
-    func reader() async throws -> ConfigReader {
-        try await RelayProcess.reader(file: self.config)
+    func read() throws -> RelaySettings {
+        try RelaySettings(try RelayProcess.sources(file: self.config))
     }
 }
 
@@ -33,6 +32,6 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup var settings: SettingsOptions
 
     func run() async throws {
-        try await RelayProcess.serve(try await self.settings.reader())
+        try await RelayProcess.serve(try self.settings.read())
     }
 }

@@ -27,11 +27,11 @@ public struct ClaimedPush: Sendable {
     public var deadline: QueueTime
     /// When the push was stored.
     public var queuedAt: QueueTime
-    /// How many times the push was marked as written before.
+    /// The number of earlier marks as written.
     public var attempts: Int
     /// Whether to send the push again if it may already have been processed.
     public var resendsUnknown: Bool
-    /// Whether an earlier attempt may have been processed. The push cannot end as not sent any more.
+    /// Whether an earlier attempt may have been processed. Such a push can no longer end as not sent.
     public var mayBeProcessed: Bool
 
     public init(
@@ -70,9 +70,9 @@ public struct Settlement: Sendable {
 public enum SettleResult: Sendable, Hashable {
     /// It is the push's outcome, merged with those of earlier attempts.
     case settled
-    /// The push had an outcome before; that one stays.
+    /// The push already had an outcome, which stays.
     case alreadySettled(PushOutcome)
-    /// The claim has ended, or the push is not known any more. Nothing was stored.
+    /// The claim has ended, or the queue no longer knows the push. Nothing was stored.
     case stale
 }
 
@@ -102,7 +102,7 @@ public struct Release: Sendable {
     public var isUnknown: Bool { self.outcome?.certainty == .unknown }
 }
 
-/// What became of claims whose lease expired.
+/// The numbers of claims whose lease expired, by their end.
 public struct ExpiredLeases: Sendable, Hashable {
     /// Pushes without a mark, queued again.
     public var queued = 0

@@ -1,7 +1,7 @@
 /// A position in the feed of outcomes. Larger is later. Positions may have gaps.
 public struct FeedCursor: Sendable, Hashable, Comparable {
     public var position: Int64
-    /// Which history of the queue the cursor belongs to, as the engine numbers them; 0 if that is not known. After a
+    /// The engine's number for the history of the queue to which the cursor belongs; 0 if it is not known. After a
     /// restore from a backup, the same positions belong to other outcomes.
     public var generation: UInt32
 
@@ -13,7 +13,7 @@ public struct FeedCursor: Sendable, Hashable, Comparable {
     public static func < (left: FeedCursor, right: FeedCursor) -> Bool { left.position < right.position }
 }
 
-/// What a feed contains.
+/// The contents of a feed.
 public enum FeedKind: Sendable, Hashable {
     /// Every settled push.
     case outcomes
@@ -33,13 +33,13 @@ public struct FeedEntry: Sendable {
     }
 }
 
-/// What a reader of a feed has missed.
+/// The outcomes that a reader of a feed has missed.
 public struct FeedGap: Sendable, Hashable {
     public enum Reason: Sendable, Hashable {
         /// Outcomes after the cursor were deleted, because their retention was over.
         case deleted
-        /// The queue was restored from a backup or replaced: it does not have outcomes that the reader has read, and
-        /// their positions belong to other outcomes, or will.
+        /// The queue was restored from a backup or replaced. It lacks outcomes that the reader has read, and their
+        /// positions belong to other outcomes, or will.
         case restored
     }
 
@@ -61,9 +61,9 @@ public struct FeedGap: Sendable, Hashable {
 /// A page of a feed.
 public struct FeedPage: Sendable {
     public var entries: [FeedEntry]
-    /// The end of the page: pass it to read the next one. Nil if the feed is empty and none was passed.
+    /// The end of the page. Pass it to read the next page. Nil if the feed is empty and no cursor was given.
     public var cursor: FeedCursor?
-    /// What is missing between the cursor that was passed and the page; nil if nothing is.
+    /// The outcomes that are missing between the given cursor and the page; nil if none is missing.
     public var gap: FeedGap?
 
     public init(entries: [FeedEntry], cursor: FeedCursor?, gap: FeedGap? = nil) {

@@ -30,7 +30,7 @@ public struct NewPush: Sendable {
     public var token: DeviceToken
     /// Headers and payload.
     public var push: PreparedPush
-    /// Who handed the push in.
+    /// The caller who submitted the push.
     public var caller: String
     /// The push is not sent before this time.
     public var notBefore: QueueTime
@@ -72,7 +72,7 @@ public struct NewPush: Sendable {
 public struct IdempotencyKey: Sendable, Hashable {
     /// The caller's key.
     public var key: String
-    /// A digest of the push as it was handed in. The same key with another digest is a conflict.
+    /// A digest of the push as the caller submitted it. The same key with another digest is a conflict.
     public var digest: [UInt8]
 
     public init(key: String, digest: [UInt8]) {
@@ -87,7 +87,7 @@ public enum EnqueueResult: Sendable, Hashable {
     case queued
     /// The push is already known under this id. It was not stored again.
     case duplicate(of: APNSID)
-    /// Another push has the same idempotency key or id, and was handed in with another digest or without a key. This one
+    /// Another push has the same idempotency key or id, and was submitted with another digest or without a key. This one
     /// was not stored.
     case conflict(with: APNSID)
 }

@@ -30,12 +30,12 @@ public import APNSModel
 /// A push whose deadline or expiration has passed is never sent. Whether it ends, and what is pruned, follows from
 /// ``QueueClock/expiry``: a push that is overdue by `now` alone stays queued, and does not delay the pushes behind it.
 ///
-/// Several processes may share a queue, if the engine allows it. What a process reads then contains all that its own
-/// calls have done; what the calls of other processes have done may be missing for a moment.
+/// Several processes may share a queue, if the engine allows it. A process then always reads the effects of its own
+/// calls. The effects of other processes' calls may be missing for a moment.
 ///
 /// `PushQueueConformance` tests an implementation.
 public protocol PushQueue: Sendable {
-    /// Whether several processes can use the queue at the same time. If not, a process that has opened it is alone.
+    /// Whether several processes can use the queue at the same time. If not, one process at a time uses it.
     var isShared: Bool { get }
 
     // MARK: Enqueueing
@@ -71,7 +71,7 @@ public protocol PushQueue: Sendable {
     /// - Parameters:
     ///   - route: whose pushes to claim.
     ///   - limit: the most pushes to return.
-    ///   - lease: how long the claims last.
+    ///   - lease: the duration of the claims.
     /// - Returns: the claimed pushes, sometimes fewer than `limit` although more are due; empty only if none is due.
     func claim(_ route: Route, limit: Int, lease: Duration) async throws(QueueError) -> [ClaimedPush]
 
@@ -79,7 +79,7 @@ public protocol PushQueue: Sendable {
     ///
     /// - Parameters:
     ///   - claims: claims of this worker.
-    ///   - lease: how long the marks wait for an outcome. Must be longer than an attempt can take.
+    ///   - lease: the time within which the outcomes must be stored. It must be longer than an attempt can take.
     /// - Returns: for each claim, in order, whether this call has marked it. If false, the claim has ended (its lease
     ///   expired, or the push was released, parked, cancelled, superseded or settled) or was marked before: the push must
     ///   not be sent.
@@ -100,28 +100,28 @@ public protocol PushQueue: Sendable {
     /// - Parameter releases: claims with the time of the next attempt. A claim that has ended is ignored.
     func release(_ releases: [Release]) async throws(QueueError)
 
-    /// Parks pushes that cannot be sent until somebody decides about them. A parked push is never overdue.
+    /// Parks pushes that cannot be sent until an operator decides. A parked push is never overdue.
     ///
-    /// - Parameter settlements: claims with the outcome of the last attempt. It becomes the push's outcome if the push
-    ///   is dropped. A claim that has ended is ignored.
+    /// - Parameter settlements: claims with the outcome of the last attempt, which becomes the push's outcome if the
+    ///   push is dropped. A claim that has ended is ignored.
     func park(_ settlements: [Settlement]) async throws(QueueError)
 
     /// Ends the claims whose lease has expired: pushes without a mark are queued again; pushes with a mark end as
     /// `unknown`, or are queued again if their owner asked for that. An engine that knows that a worker has died may
     /// end its claims earlier.
     ///
-    /// - Returns: how many of each there were.
+    /// - Returns: the numbers of ended claims.
     func expireLeases() async throws(QueueError) -> ExpiredLeases
 
     /// Settles queued pushes whose deadline or expiration has passed (`deadlineExceeded` or `expired`, not sent).
     ///
     /// - Parameter limit: the most pushes to settle in this call.
-    /// - Returns: how many were settled.
+    /// - Returns: the number of settled pushes.
     func settleOverdue(limit: Int) async throws(QueueError) -> Int
 
     // MARK: One push
 
-    /// What is known about a push; nil if it is unknown or was pruned.
+    /// The status of a push; nil if it is unknown or was pruned.
     func status(of id: APNSID) async throws(QueueError) -> PushStatus?
 
     /// Cancels a push that is not marked as written, also a parked one. Its outcome is `cancelled`, not sent.
@@ -153,7 +153,7 @@ public protocol PushQueue: Sendable {
     /// Parked pushes in the order in which they were stored.
     ///
     /// - Parameters:
-    ///   - id: the last push of the previous page, even if it is not parked any more; nil to begin.
+    ///   - id: the last push of the previous page, even if it is no longer parked; nil to begin.
     ///   - limit: the most pushes to return.
     func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus]
 
@@ -207,9 +207,9 @@ public protocol PushQueue: Sendable {
     /// may keep them longer if the clock was set back in the meantime.
     ///
     /// - Parameters:
-    ///   - retention: how long to keep each of them.
+    ///   - retention: the retention of each of them.
     ///   - limit: the most outcomes, payloads, keys and parked pushes together to delete or drop in this call.
-    /// - Returns: how many there were; `limit` if there may be more.
+    /// - Returns: the number of deleted rows; `limit` if there may be more.
     func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int
 
     /// Waits for running calls and closes the queue. Later calls throw `closed`.

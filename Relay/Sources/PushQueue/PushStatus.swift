@@ -1,6 +1,6 @@
 public import APNSModel
 
-/// What a queue knows about one push.
+/// The status of one push in a queue.
 public struct PushStatus: Sendable {
     /// The states of a push.
     public enum State: String, Sendable, Hashable, CaseIterable {
@@ -26,7 +26,7 @@ public struct PushStatus: Sendable {
     /// Not sent before this time: the caller's, or that of the next attempt.
     public var notBefore: QueueTime
     public var deadline: QueueTime
-    /// How many times it was marked as written, since it was stored or last retried by a person.
+    /// The number of marks as written since the push was stored, or since an operator retried it.
     public var attempts: Int
     /// The outcome of a settled push; otherwise the outcome of the attempts so far, if there is one.
     public var outcome: PushOutcome?

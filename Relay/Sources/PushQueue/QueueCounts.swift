@@ -47,7 +47,7 @@ public struct QueuedRoute: Sendable, Hashable {
     }
 }
 
-/// How long a queue keeps what it no longer needs for sending.
+/// The retention of everything that a queue no longer needs for sending.
 public struct Retention: Sendable, Hashable {
     /// Outcomes, for the feeds and for status requests. Default 7 days.
     public var outcomes: Duration

@@ -17,7 +17,7 @@ public struct QueueError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     public var code: Code
-    /// What happened and what to do about it.
+    /// The cause and the remedy.
     public var message: String
 
     public init(code: Code, message: String) {

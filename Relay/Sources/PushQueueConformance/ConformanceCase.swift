@@ -23,7 +23,7 @@ public enum QueueConformance {
 public struct ConformanceCase: Sendable, CustomStringConvertible {
     /// The behaviour, as a sentence.
     public let name: String
-    /// What the case needs of the fixture besides its functions.
+    /// The abilities that the case needs of the fixture, besides its functions.
     let needs: Set<QueueAbility>
     private let body: @Sendable (Harness) async throws -> Void
 
@@ -56,7 +56,7 @@ public struct ConformanceCase: Sendable, CustomStringConvertible {
     }
 }
 
-/// What is wrong with an engine.
+/// A fault of an engine.
 public struct ConformanceFailure: Error, CustomStringConvertible {
     public var text: String
     /// Where the expectation is, in this library.
@@ -82,7 +82,7 @@ public enum QueueAbility: Sendable, Hashable, CaseIterable {
 
 /// Opens the queue of one case and controls its surroundings.
 public protocol QueueFixture: Sendable {
-    /// What this fixture cannot do. Cases that need it are left out.
+    /// The abilities that this fixture lacks. Cases that need one of them are skipped.
     var lacks: Set<QueueAbility> { get }
 
     /// A time that is longer than a few calls take: any time with a manual clock, about 100 ms with a real one.

@@ -39,7 +39,7 @@ package struct FeedGenerations: Sendable, Hashable {
         return Array(zip(generations, next).filter { $0.start != $1 }.map(\.0).suffix(limit))
     }
 
-    /// What a reader with a cursor has missed.
+    /// The outcomes that a reader with a cursor has missed.
     ///
     /// - Parameters:
     ///   - cursor: where it has read to.

@@ -6,9 +6,8 @@ import Synchronization
 /// Runs writing jobs of any number of tasks, many in one transaction: while one transaction commits, the next jobs
 /// gather. No job is finished before its transaction is committed.
 ///
-/// Jobs that store new pushes have a lane of their own and run after the others, so that marks and outcomes do not wait
-/// behind them. A large one runs in parts, with other jobs between two parts. No other job of its lane runs before it has
-/// ended.
+/// Jobs that store new pushes have a separate lane and run after the others, so that marks and outcomes do not wait for
+/// them. A large one runs in parts, with other jobs between two parts. No other job of its lane runs before it has ended.
 ///
 /// A job that fails is rolled back alone. If the whole transaction fails, each of its jobs runs again in a separate
 /// transaction, so that only the jobs that cannot be stored fail. After a failed `fsync`, nothing runs again: a later one
@@ -25,7 +24,7 @@ final class GroupCommit: Sendable {
     }
 
     enum Progress: Sendable {
-        /// The job is done; the function finishes it successfully.
+        /// The job is done. The function reports its success.
         case done(@Sendable () -> Void)
         /// The rest of a job of the intake lane.
         case rest(Job)
@@ -176,7 +175,7 @@ final class GroupCommit: Sendable {
             self.whenCommitted(group.count, begin.duration(to: .now))
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
-            // An only job has failed already.
+            // The only job has already failed.
             let mayRunAgain = !self.isSyncFailure(error) && group.count > 1
             for (index, job) in group.enumerated() {
                 guard mayRunAgain else {
@@ -249,7 +248,7 @@ final class GroupCommit: Sendable {
         )
     }
 
-    /// A transaction that jobs run in.
+    /// A transaction in which jobs run.
     private struct Running {
         let transaction: WriteTransaction
         /// End the jobs, once the transaction is committed.

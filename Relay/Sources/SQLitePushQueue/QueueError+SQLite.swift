@@ -2,7 +2,7 @@ import GRDB
 package import PushQueue
 
 extension QueueError {
-    /// What a failure of SQLite means for the caller.
+    /// Converts a failure of SQLite to the caller's error.
     ///
     /// - Parameter file: the database, for the message.
     package init(_ error: any Error, file: String) {

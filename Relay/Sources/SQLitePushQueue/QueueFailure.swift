@@ -1,7 +1,7 @@
 import PushQueue
 import Synchronization
 
-/// Why a queue cannot be used any more.
+/// The reason why a queue can no longer be used.
 final class QueueFailure: Sendable {
     private struct State {
         var first: QueueError?
@@ -19,7 +19,7 @@ final class QueueFailure: Sendable {
     /// The first failure; nil if the queue can be used.
     var first: QueueError? { self.state.withLock { $0.first } }
 
-    /// What every writing call throws; nil as long as the disk has confirmed all writes.
+    /// The error of every writing call; nil as long as the disk has confirmed all writes.
     var syncError: QueueError? { self.state.withLock { $0.syncError } }
 
     /// The disk did not confirm a write. Nothing more may be written.

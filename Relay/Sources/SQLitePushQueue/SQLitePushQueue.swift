@@ -20,7 +20,7 @@ public final class SQLitePushQueue: Sendable {
         /// Whether the payloads of settled pushes are kept until they are pruned. Default false: a payload is deleted
         /// when its push is settled.
         public var keepsPayloads: Bool
-        /// How long to wait if another process has locked the database. Default 5 s.
+        /// The longest wait for another process that has locked the database. Default 5 s.
         public var busyTimeout: Duration
         /// The most pages of the file; a full disk for tests.
         package var maxPageCount: Int?
@@ -35,7 +35,7 @@ public final class SQLitePushQueue: Sendable {
     /// Receives the number of calls in a transaction, and the duration of the transaction with its commit.
     public typealias WhenCommitted = @Sendable (_ calls: Int, _ duration: Duration) -> Void
 
-    /// What became of the claims of the process that used the file before.
+    /// The claims of the process that used the file before, by their end.
     public let expiredAtOpen: ExpiredLeases
     /// The database file, without symbolic links.
     public let file: String
@@ -61,7 +61,7 @@ public final class SQLitePushQueue: Sendable {
     ///   - file: the path of the database. Its directory must exist.
     ///   - options: the capacity and other limits.
     ///   - clock: the time of day and the time for leases.
-    ///   - logger: receives what was found in the file.
+    ///   - logger: receives the findings about the file.
     ///   - whenCommitted: called after each commit, on the writer's thread.
     /// - Throws: `QueueError`: `inUse` if another process uses the file; `unusable` if it is damaged, or if another
     ///   program or a newer version wrote it; `unavailable` if it cannot be opened now.
@@ -131,7 +131,7 @@ public final class SQLitePushQueue: Sendable {
 
     /// Reads the whole file and looks for damage. Takes minutes for a large file.
     ///
-    /// - Returns: what is wrong; empty if the file is sound.
+    /// - Returns: the damage; empty if the file is sound.
     public func checkIntegrity() async throws(QueueError) -> [String] {
         let lines = try await self.read { db in
             let check = try db.prepared("PRAGMA quick_check(100)")
@@ -176,10 +176,10 @@ public final class SQLitePushQueue: Sendable {
         }
     }
 
-    /// Waits until the queue cannot be used any more: the disk did not confirm a write, or the file is damaged. Its process
+    /// Waits until the queue can no longer be used: the disk did not confirm a write, or the file is damaged. Its process
     /// must end then. Only one task may wait.
     ///
-    /// - Returns: what happened and what to do about it; nil if the queue was closed or the task was cancelled.
+    /// - Returns: the cause and the remedy; nil if the queue was closed or the task was cancelled.
     package func waitForFailure() async -> QueueError? { await self.failure.wait() }
 
     /// The number of calls that have begun and not returned, for tests.
@@ -234,7 +234,7 @@ public final class SQLitePushQueue: Sendable {
         }
     }
 
-    /// What a failure means for the caller. If it means that the file is damaged, the queue has failed.
+    /// Converts a failure to the caller's error. If the file is damaged, the queue has failed.
     func queueError(_ error: any Error) -> QueueError {
         let error = QueueError(error, file: self.file)
         if error.code == .unusable { self.failure.damaged(error) }

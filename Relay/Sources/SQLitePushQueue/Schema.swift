@@ -13,8 +13,8 @@ import GRDB
 /// - `outcome`: settled pushes in the order of the feed.
 /// - `payload`: the payloads of settled pushes, if they are kept.
 /// - `ident`: where the push with an id is: the position of its row in `push`, or of its row in `outcome`.
-/// - `idempotency`: the idempotency keys by the position of their push. `stored_at` is not read any more; `settled_at`,
-///   from which their retention counts, is NULL until the push has its outcome.
+/// - `idempotency`: the idempotency keys by the position of their push. `stored_at` is no longer read. Their retention
+///   counts from `settled_at`, which is NULL until the push has its outcome.
 /// - `counter`: numbers that must not be used twice, and do not follow from the rows: the next cursor after the last
 ///   outcomes were deleted, and how often the file was opened or, in a copy of a shared queue, the next position. While a
 ///   large call is stored in parts, the first position that is hidden.

@@ -8,7 +8,7 @@ package struct EnqueueConflict: Error {
 }
 
 extension WriteTransaction {
-    /// Stores pushes. If it throws, the caller must undo what it has done.
+    /// Stores pushes. If it throws, the caller must roll back.
     ///
     /// - Parameters:
     ///   - pushes: any number.
@@ -83,7 +83,7 @@ extension WriteTransaction {
         return try sql.runAndCheckChange()
     }
 
-    /// Whether the known push with this id was handed in with the same digest.
+    /// Whether the known push with this id was submitted with the same digest.
     private func isStored(_ push: NewPush) throws -> Bool {
         guard let digest = push.idempotency?.digest else { return false }
         let sql = try self.db.prepared(

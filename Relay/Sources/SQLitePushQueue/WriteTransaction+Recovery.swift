@@ -1,7 +1,7 @@
 import PushQueue
 
 extension WriteTransaction {
-    /// Reads what the writer must remember, and ends the claims of the process that used the file before.
+    /// Reads the writer's state, and ends the claims of the process that used the file before.
     func recover() throws -> ExpiredLeases {
         try self.loadState()
         // Each opening has its own range of epochs, because a claim and its epoch may be lost when the process dies.
@@ -45,7 +45,7 @@ extension WriteTransaction {
         return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
     }
 
-    /// Reads what the writer must remember, except for the next epoch.
+    /// Reads the writer's state, except for the next epoch.
     package func loadState() throws {
         try self.db.prepared("SELECT route, count(*) FROM queue GROUP BY route").forEach { row in
             self.state.totals.add(row.int(1), to: .queued, of: row.int64(0))

@@ -48,7 +48,7 @@ extension WriteTransaction {
     /// Queues the next pushes of a complete call, or deletes those of an incomplete one.
     ///
     /// - Parameter limit: the most pushes.
-    /// - Returns: whether no push is staged any more.
+    /// - Returns: whether no staged push is left.
     func finishStaged(limit: Int64) throws -> Bool {
         guard let staged = self.state.staged else { return true }
         let end = min(staged.first &+ limit, self.state.nextPosition)

@@ -4,7 +4,7 @@ package import PushQueue
 
 /// The writing operations, in a transaction that the caller begins and ends.
 ///
-/// What they do follows from the rows, the state, the times and the parameters alone, so that the same operations give
+/// Their effects depend on the rows, the state, the times and the parameters alone, so that the same operations give
 /// the same rows in each copy of a queue.
 package final class WriteTransaction {
     package let db: Database
@@ -34,7 +34,7 @@ package final class WriteTransaction {
         self.state = state
     }
 
-    /// A row of `push`, without what only a sender needs.
+    /// A row of `push`, without the columns that only a sender needs.
     struct Push {
         var position: Int64
         var id: APNSID
@@ -48,13 +48,13 @@ package final class WriteTransaction {
         var supersedes: Subject?
     }
 
-    /// What a supersede key applies to, besides the app and the environment.
+    /// The scope of a supersede key, besides the app and the environment.
     struct Subject {
         var key: String
         var token: [UInt8]
     }
 
-    /// Where a push without an outcome is.
+    /// The place of a push without an outcome.
     enum Place: Equatable {
         case queued
         case claimed(epoch: Int64)

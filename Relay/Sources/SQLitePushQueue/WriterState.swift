@@ -1,4 +1,4 @@
-/// What the writer remembers between transactions.
+/// The writer's state between transactions.
 package struct WriterState: Sendable {
     var names = NameTable()
     package internal(set) var totals = QueueTotals()

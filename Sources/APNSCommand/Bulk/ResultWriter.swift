@@ -1,3 +1,4 @@
+import APNSBasics
 import APNSPool
 import Synchronization
 
@@ -16,7 +17,7 @@ final class ResultWriter: Sendable {
         /// Lines whose row is written.
         var written = 0
         var isClosed = false
-        var waiter: CheckedContinuation<Void, Never>?
+        var waiter: OneShot<Void>?
     }
 
     private static let pieceSize = 64 * 1024
@@ -73,14 +74,13 @@ final class ResultWriter: Sendable {
 
     /// Returns when there may be room, or when no further line will be admitted.
     func waitForRoom() async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isReady = self.state.withLock { state in
-                if state.isClosed || state.failure != nil || state.begun - state.written < self.window { return true }
-                state.waiter = continuation
-                return false
-            }
-            if isReady { continuation.resume() }
+        let waiter = OneShot<Void>()
+        let isReady = self.state.withLock { state in
+            if state.isClosed || state.failure != nil || state.begun - state.written < self.window { return true }
+            state.waiter = waiter
+            return false
         }
+        if !isReady { await waiter.wait() }
     }
 
     /// Admits no further line.
@@ -89,7 +89,7 @@ final class ResultWriter: Sendable {
             state.isClosed = true
             return state.waiter.take()
         }
-        waiter?.resume()
+        waiter?.give(())
     }
 
     // MARK: Writing rows
@@ -106,7 +106,7 @@ final class ResultWriter: Sendable {
             let isWorthIt = state.recorded - state.written >= self.worthWriting || state.recorded == state.begun
             return isWorthIt ? state.waiter.take() : nil
         }
-        waiter?.resume()
+        waiter?.give(())
     }
 
     /// Writes all pending rows, and resumes a task that waits for room.
@@ -115,7 +115,7 @@ final class ResultWriter: Sendable {
             self.flush(&state)
             return state.waiter.take()
         }
-        waiter?.resume()
+        waiter?.give(())
     }
 
     private func flush(_ state: inout State) {

@@ -1,65 +1,24 @@
-import APNSPool
+@_spi(Relay) import APNSPool
 import ArgumentParser
 import Logging
 
-/// The key that signs provider tokens, and the configuration file that may name it.
-struct KeyOptions: ParsableArguments {
-    @Option(.config) var config: String?
-    @Option(.key) var key: String?
-    @Option(.keyID) var keyID: String?
-    @Option(.teamID) var teamID: String?
-    @Option(.tokenFile) var tokenFile: String?
-
-    var values: [(SettingOption, String?)] {
-        [
-            (.config, self.config), (.key, self.key), (.keyID, self.keyID), (.teamID, self.teamID),
-            (.tokenFile, self.tokenFile),
-        ]
-    }
+/// The options of a command that only needs a key.
+struct KeyOptions: SettingOptions {
+    static let options = SettingOption.ofKey
+    var values: [String: String] = [:]
 }
 
 /// The options of all commands that send. Each option is also read from the environment and the file of `--config`.
-///
-/// It repeats the options of `KeyOptions`: in a debug build, the parser builds the options of a nested group four times
-/// as often for each level of nesting. Therefore no group contains another.
-struct CommonOptions: ParsableArguments {
-    @Option(.config) var config: String?
-    @Option(.key) var key: String?
-    @Option(.keyID) var keyID: String?
-    @Option(.teamID) var teamID: String?
-    @Option(.tokenFile) var tokenFile: String?
-    @Option(.certificate) var certificate: String?
-    @Option(.certificateKey) var certificateKey: String?
-    @Option(.certificatePasswordFile) var certificatePasswordFile: String?
-    @Option(.environment) var environment: String?
-    @Option(.endpoint) var endpoint: String?
-    @Option(.port) var port: String?
-    @Option(.proxy) var proxy: String?
-    @Option(.caFile) var caFile: String?
-    @Option(.topic) var topic: String?
-    @Option(.poolSize) var poolSize: String?
-    @Option(.maxOverflow) var maxOverflow: String?
-    @Option(.inFlight) var inFlight: String?
-    @Option(.timeout) var timeout: String?
-    @Flag(help: "\(SettingOption.verbose.help) [env: \(SettingOption.verbose.variable)=1]") var verbose = false
-
-    private var values: [(SettingOption, String?)] {
-        [
-            (.config, self.config), (.key, self.key), (.keyID, self.keyID), (.teamID, self.teamID),
-            (.tokenFile, self.tokenFile), (.certificate, self.certificate), (.certificateKey, self.certificateKey),
-            (.certificatePasswordFile, self.certificatePasswordFile), (.environment, self.environment),
-            (.endpoint, self.endpoint), (.port, self.port), (.proxy, self.proxy), (.caFile, self.caFile),
-            (.topic, self.topic), (.poolSize, self.poolSize), (.maxOverflow, self.maxOverflow),
-            (.inFlight, self.inFlight), (.timeout, self.timeout), (.verbose, self.verbose ? "true" : nil),
-        ]
-    }
+struct CommonOptions: SettingOptions {
+    static let options = SettingOption.all
+    var values: [String: String] = [:]
 
     func validate() throws {
         _ = try self.resolved()
     }
 
     /// The settings as given; keys and certificates are not read.
-    func resolved() throws -> ToolSettings { try ToolSettings(self.values) }
+    func resolved() throws -> ToolSettings { try ToolSettings(self) }
 
     /// The settings, after keys, certificates and trust roots have been checked.
     func checked() throws -> ToolSettings { try self.resolved().checked() }
@@ -83,31 +42,31 @@ struct ToolSettings: Sendable {
     private let draft: SettingsDraft
 
     /// - Throws: `UsageError` with all errors found.
-    init(_ options: [(option: SettingOption, value: String?)]) throws {
-        var values: [String: String] = [:]
-        for (option, value) in options { values["apns.\(option.key)"] = value }
-        let names = options.map { ("apns.\($0.option.key)", $0.option.written) }
+    init(_ options: some SettingOptions) throws {
+        func path(_ key: String) -> String { "apns.\(key)" }
+        let values = Dictionary(uniqueKeysWithValues: options.values.map { (path($0.key), $0.value) })
+        let names = Dictionary(uniqueKeysWithValues: type(of: options).options.map { (path($0.key), $0.written) })
         let variables = ToolProcess.current.variables
         var sources: [APNSSettingsSource] = [
-            .options(values, names: Dictionary(uniqueKeysWithValues: names)), .environment(variables),
+            .options(values, names: names), .environment(variables),
         ]
-        let config = SettingOption.config
+        let config = path("config")
         // An empty option counts as missing, as everywhere.
-        let files = [values["apns.\(config.key)"], variables[config.variable]].compactMap { $0 }
+        let files = [values[config], variables[APNSSetting.variable(config)]].compactMap { $0 }
         if let file = files.first(where: { !$0.isEmpty }) {
             let source: APNSSettingsSource
             do throws(APNSSettingsError) {
                 source = try .jsonFile(file)
             } catch {
-                throw UsageError("\(config.written): \(error.text)")
+                throw UsageError("--config: \(error.text)")
             }
             guard source.has(below: "apns") || !source.has(below: "") else {
-                throw UsageError("\(config.written): '\(file)' has no \"apns\": all settings must be below it")
+                throw UsageError("--config: '\(file)' has no \"apns\": all settings must be below it")
             }
             sources.append(source)
         }
         let base = APNSClientConfiguration(authentication: .withoutToken, logger: .plain(isVerbose: false))
-        var draft = SettingsDraft(base, rows: SettingOption.rows)
+        var draft = SettingsDraft(base, rows: SettingsTable.tool)
         draft.read(sources)
         if let error = draft.error { throw UsageError(error.text) }
         self.draft = draft
@@ -122,7 +81,7 @@ struct ToolSettings: Sendable {
         self.given = draft.found.map { found in
             let origin = found.source.map { $0 == "environment" ? found.written : "\(found.written) in \($0)" }
             return GivenSetting(
-                option: options[found.key] ?? "apns.\(found.key)",
+                option: options[found.key] ?? path(found.key),
                 value: found.text,
                 origin: origin ?? "command line"
             )

@@ -1,10 +1,5 @@
+@_spi(Relay) import APNSModel
 import ArgumentParser
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// A payload from a file or standard input.
 enum Payload {
@@ -15,26 +10,14 @@ enum Payload {
     /// Reads the bytes, which are sent unchanged. They must be a JSON object.
     static func read(_ path: String) throws -> [UInt8] {
         let bytes = try Files.contents(of: path, option: "--payload", limit: self.limit)
-        do {
-            _ = try JSONDecoder().decode(AnyObjectOfJSON.self, from: Data(bytes))
+        do throws(JSONScanner.Failure) {
+            try JSONParser.checkObject(bytes)
         } catch {
             throw UsageError(
-                "--payload: \(Files.name(path)) holds no JSON object, such as {\"aps\":{\"alert\":\"Hello\"}}."
+                "--payload: \(Files.name(path)) holds no JSON object, such as {\"aps\":{\"alert\":\"Hello\"}}. "
+                    + "At byte \(error.offset + 1): \(error)."
             )
         }
         return bytes
-    }
-
-    private struct AnyObjectOfJSON: Decodable {
-        private struct Key: CodingKey {
-            var stringValue: String
-            var intValue: Int? { nil }
-            init?(stringValue: String) { self.stringValue = stringValue }
-            init?(intValue: Int) { nil }
-        }
-
-        init(from decoder: any Decoder) throws {
-            _ = try decoder.container(keyedBy: Key.self)
-        }
     }
 }

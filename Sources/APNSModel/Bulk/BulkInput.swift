@@ -1,3 +1,4 @@
+import APNSBasics
 import Synchronization
 
 /// Buffers the elements of an asynchronous input for a bulk call.
@@ -58,7 +59,7 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
     ///   - room: the number of elements that the call can take now, including this one.
     ///   - place: where to put it. The memory must not be initialized.
     func take(room: Int, into place: UnsafeMutablePointer<Element>) -> Taken {
-        let (taken, pump) = self.state.withLock { state -> (Taken, CheckedContinuation<Bool, Never>?) in
+        let (taken, pump) = self.state.withLock { state -> (Taken, OneShot<Bool>?) in
             if state.count > 0, let elements = Self.elements(of: state) {
                 place.moveInitialize(from: elements + state.position, count: 1)
                 state.count -= 1
@@ -68,7 +69,7 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
             state.demand = state.isClosed ? 0 : max(room, 1)
             return (state.isOver ? .end : .later, state.demand > 0 ? state.pump.take() : nil)
         }
-        pump?.resume(returning: true)
+        pump?.give(true)
         return taken
     }
 
@@ -80,7 +81,7 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
             return (state.pump.take(), state.task)
         }
         task?.cancel()
-        pump?.resume(returning: false)
+        pump?.give(false)
     }
 
     /// The input's error, once all elements before it have been taken.
@@ -90,13 +91,13 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
 
     private func isWanted() async -> Bool {
         if let isWanted = self.state.withLock({ $0.isWanted }) { return isWanted }
-        return await withCheckedContinuation { continuation in
-            let isWanted = self.state.withLock { state in
-                if state.isWanted == nil { state.pump = continuation }
-                return state.isWanted
-            }
-            if let isWanted { continuation.resume(returning: isWanted) }
+        let pump = OneShot<Bool>()
+        let isWanted = self.state.withLock { state in
+            if state.isWanted == nil { state.pump = pump }
+            return state.isWanted
         }
+        if let isWanted { return isWanted }
+        return await pump.wait()
     }
 
     private func put(_ element: Element) {
@@ -155,7 +156,7 @@ private struct BulkInputState: @unchecked Sendable {
     var isOver = false
     var failure: (any Error)?
     /// The task that pulls, while it waits until another element is wanted. Resumed with `isWanted`.
-    var pump: CheckedContinuation<Bool, Never>?
+    var pump: OneShot<Bool>?
     var task: Task<Void, Never>?
     var onArrival: (@Sendable () -> Void)?
 

@@ -1,3 +1,4 @@
+import APNSBasics
 import Synchronization
 
 /// Runs a bulk call for a sender without its own engine.
@@ -176,7 +177,7 @@ package final class PlainBulkRun: BulkEngine {
         private struct State {
             var deliveries: [Delivery] = []
             var isSignalled = false
-            var waiter: CheckedContinuation<Void, Never>?
+            var waiter: OneShot<Void>?
         }
 
         private let state = Mutex(State())
@@ -194,14 +195,13 @@ package final class PlainBulkRun: BulkEngine {
 
         /// Returns once something has arrived since the last call of `wait()`.
         func wait() async {
-            await withCheckedContinuation { continuation in
-                let isSignalled = self.state.withLock { state in
-                    if !state.isSignalled { state.waiter = continuation }
-                    defer { state.isSignalled = false }
-                    return state.isSignalled
-                }
-                if isSignalled { continuation.resume() }
+            let waiter = OneShot<Void>()
+            let isSignalled = self.state.withLock { state in
+                if !state.isSignalled { state.waiter = waiter }
+                defer { state.isSignalled = false }
+                return state.isSignalled
             }
+            if !isSignalled { await waiter.wait() }
         }
 
         private func change(_ body: (inout State) -> Void) {
@@ -210,7 +210,7 @@ package final class PlainBulkRun: BulkEngine {
                 state.isSignalled = state.waiter == nil
                 return state.waiter.take()
             }
-            waiter?.resume()
+            waiter?.give(())
         }
     }
 }

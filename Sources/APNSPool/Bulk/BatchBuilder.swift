@@ -5,7 +5,8 @@ import SupervisedPool
 
 /// Groups the pushes of one lease into batches, and hands each batch to the connection as soon as it is complete.
 struct BatchBuilder {
-    private let lease: UnownedLease<ConnectionActor>
+    private let worker: ConnectionActor
+    private let origin: LeaseOrigin
     private let collector: BulkCollector
     private let route: SendRoute
     private let responseLimit: TimeAmount
@@ -19,14 +20,16 @@ struct BatchBuilder {
     private(set) var count = 0
 
     init(
-        _ lease: UnownedLease<ConnectionActor>,
+        _ worker: ConnectionActor,
+        _ origin: LeaseOrigin,
         collector: BulkCollector,
         route: SendRoute,
         responseLimit: TimeAmount,
         isBulk: Bool,
         room: Int
     ) {
-        self.lease = lease
+        self.worker = worker
+        self.origin = origin
         self.collector = collector
         self.route = route
         self.responseLimit = responseLimit
@@ -63,13 +66,13 @@ struct BatchBuilder {
     mutating func finish() {
         guard let batch else { return }
         self.batch = nil
-        self.lease.worker.send(batch)
+        self.worker.send(batch)
     }
 
     /// Whether the push fits into the batch: the batch has room and the same header block, and the push has either the
     /// batch's payload or a non-empty payload of its own. (An empty payload stands for the batch's.)
     private func fits(_ push: PreparedPush, _ block: HeaderBlock, isCommon: Bool) -> Bool {
-        guard let batch, batch.indices.count < PendingBatches.batchSize else { return false }
+        guard let batch, batch.indices.count < PendingPushes.batchSize else { return false }
         return isCommon || !push.payload.isEmpty && batch.requests.shared === block
     }
 
@@ -84,10 +87,10 @@ struct BatchBuilder {
             ),
             indices: [],
             collector: self.collector,
-            origin: self.lease.origin,
+            origin: self.origin,
             probe: self.route.probe
         )
-        let room = min(self.room - self.count, PendingBatches.batchSize)
+        let room = min(self.room - self.count, PendingPushes.batchSize)
         batch.indices.reserveCapacity(room)
         batch.requests.reserve(room)
         return batch

@@ -12,18 +12,26 @@ final class BulkCollector: Sendable {
     }
 
     /// The result of the call's one checkout.
-    enum Checkout {
-        case leased(UnownedLease<ConnectionActor>)
+    enum Checkout: ~Copyable {
+        case leased(PoolLease<ConnectionActor>)
         case failed(PoolError)
         /// Streams were leased while the consumer was busy, so they were returned to the pool.
         case returned
+
+        var isLeased: Bool {
+            switch self {
+            case .leased: true
+            case .failed: false
+            case .returned: false
+            }
+        }
     }
 
     /// The approximate number of results that the call's task takes at once. If all responses arrive in one burst, the
     /// caller gets its first outcome before all of them are processed.
     static let portion = 512
 
-    private struct State {
+    private struct State: ~Copyable {
         /// The arrays as they were delivered. They are neither copied nor appended to one growing array.
         var items: [[Item]] = []
         var checkout: Checkout?
@@ -73,22 +81,15 @@ final class BulkCollector: Sendable {
         if isLast { onLast() }
     }
 
-    /// Adds the result of the call's checkout. Leased streams that would not be used immediately are returned.
-    func completeCheckout(_ result: Result<UnownedLease<ConnectionActor>, PoolError>, from pool: Pool<ConnectionActor>)
-    {
-        let (unused, waiter) = self.state.withLock { state in
-            var unused: UnownedLease<ConnectionActor>?
-            switch result {
-            case .success(let lease) where state.refusesCheckouts || state.isConsumerBusy:
-                unused = lease
-                state.checkout = .returned
-            case .success(let lease): state.checkout = .leased(lease)
-            case .failure(let error): state.checkout = .failed(error)
-            }
-            return (unused, state.waiter.take())
+    /// Adds the result of the call's checkout. Leased streams that would not be used immediately return to the pool.
+    func completeCheckout(_ result: consuming Checkout) {
+        var result: Checkout? = result
+        let waiter = self.state.withLock { state in
+            let isUnused = result?.isLeased == true && (state.refusesCheckouts || state.isConsumerBusy)
+            state.checkout = isUnused ? .returned : result.take()
+            return state.waiter.take()
         }
         waiter?.resume()
-        if let unused { pool.checkin(unused.origin, count: unused.count) }
     }
 
     /// Records that the consumer asks for the next outcome.
@@ -96,29 +97,25 @@ final class BulkCollector: Sendable {
         self.state.withLock { $0.isConsumerBusy = false }
     }
 
-    /// Records that the consumer has an outcome. Until it asks for the next one, the call returns every leased stream
-    /// to the pool, because the consumer may take any amount of time, and may need one of the streams itself.
-    func consumerIsBusy(_ pool: Pool<ConnectionActor>?) {
-        let unused = self.state.withLock { state -> UnownedLease<ConnectionActor>? in
+    /// Records that the consumer has an outcome. Until it asks for the next one, every leased stream returns to the pool,
+    /// because the consumer may take any amount of time, and may need one of the streams itself.
+    func consumerIsBusy() {
+        self.state.withLock { state in
             state.isConsumerBusy = true
-            guard case .leased(let lease) = state.checkout else { return nil }
-            state.checkout = .returned
-            return lease
+            if state.checkout?.isLeased == true { state.checkout = .returned }
         }
-        if let unused, let pool { pool.checkin(unused.origin, count: unused.count) }
     }
 
     func takeCheckout() -> Checkout? {
         self.state.withLock { $0.checkout.take() }
     }
 
-    /// Returns the lease of a checkout that arrived, and any later one. Nobody waits for a checkout any more.
-    func refuseCheckouts(from pool: Pool<ConnectionActor>) {
-        let late = self.state.withLock { state in
+    /// Returns the streams of a checkout that has arrived, and of any later one. Nobody waits for a checkout any more.
+    func refuseCheckouts() {
+        self.state.withLock { state in
             state.refusesCheckouts = true
-            return state.checkout.take()
+            state.checkout = nil
         }
-        if case .leased(let lease) = late { pool.checkin(lease.origin, count: lease.count) }
     }
 
     /// Wakes the waiting task even though no result arrived.

@@ -63,7 +63,7 @@ struct BulkMachine {
     }
 
     /// The maximum number of elements pulled at once.
-    static let batchSize = PendingBatches.batchSize
+    static let batchSize = PendingPushes.batchSize
     /// The maximum number of pushes in flight until the first accepted push, or the first 410, shows that the
     /// environment and topic are right.
     static let firstInFlight = 500

@@ -46,7 +46,7 @@ final class BulkRun: BulkEngine {
     /// so the right to probe is released with the push.
     private var probes: [Int: SendRoute] = [:]
     /// The checkout that waits in the pool. A call has at most one checkout at a time.
-    private var pendingCheckout: (route: SendRoute, ticket: PoolTicket)?
+    private var pendingCheckout: (route: SendRoute, task: Task<Void, Never>)?
     /// When the checkout was requested; nil unless queue times are measured.
     private var checkoutBegan: MonotonicInstant?
     private var timer: (instant: MonotonicInstant, task: Task<Void, Never>)?
@@ -109,7 +109,7 @@ final class BulkRun: BulkEngine {
         while true {
             if let delivery = self.takeReady() {
                 // The call holds no streams while the consumer processes the outcome.
-                self.collector.consumerIsBusy(self.pendingCheckout?.route.pool)
+                self.collector.consumerIsBusy()
                 // The consumer may take a long time. Meanwhile another push may probe the candidate credential.
                 self.pendingCheckout?.route.probe?.end()
                 return delivery
@@ -275,18 +275,27 @@ final class BulkRun: BulkEngine {
 
     private func checkOut(_ count: Int, _ deadline: MonotonicInstant, by route: SendRoute) async {
         self.checkoutBegan = self.context.monitor.queueTimes.begin(self.context.clock)
-        let pool = route.pool
-        let start = await pool.startCheckout(
-            wanted: route.limit(count),
-            deadline: route.waitDeadline(deadline, now: self.context.clock.now),
-            lane: PoolLane(self.options.lane)
-        ) { [collector] result in
-            collector.completeCheckout(result, from: pool)
-        }
-        switch start {
-        case .leased(let lease): self.submit(lease, by: route)
-        case .failed(let error): self.checkoutFailed(route.end(error))
-        case .waiting(let ticket): self.pendingCheckout = (route, ticket)
+        let wanted = route.limit(count)
+        let deadline = route.waitDeadline(deadline, now: self.context.clock.now)
+        let lane = PoolLane(self.options.lane)
+        do throws(PoolError) {
+            self.submit(
+                try await route.pool.checkout(wanted: wanted, deadline: deadline, block: false, lane: lane),
+                by: route
+            )
+        } catch  where error.code == .full {
+            let task = Task { @concurrent [collector, pool = route.pool] in
+                do throws(PoolError) {
+                    collector.completeCheckout(
+                        .leased(try await pool.checkout(wanted: wanted, deadline: deadline, lane: lane))
+                    )
+                } catch {
+                    collector.completeCheckout(.failed(error))
+                }
+            }
+            self.pendingCheckout = (route, task)
+        } catch {
+            self.checkoutFailed(route.end(error))
         }
     }
 
@@ -294,10 +303,10 @@ final class BulkRun: BulkEngine {
         self.machine.checkoutFailed(end, now: self.context.clock.now, using: &self.random)
     }
 
-    private func use(_ checkout: BulkCollector.Checkout) {
+    private func use(_ checkout: consuming BulkCollector.Checkout) {
         guard let (route, _) = self.pendingCheckout else { return }
         self.pendingCheckout = nil
-        switch checkout {
+        switch consume checkout {
         case .returned:
             self.machine.checkoutWithdrawn()
         case .failed(let error):
@@ -305,7 +314,7 @@ final class BulkRun: BulkEngine {
         case .leased(let lease):
             guard let renewed = self.context.router.renewed(route, now: self.context.clock.now) else {
                 // The token expired meanwhile. No stream is held while a new token is signed.
-                route.pool.checkin(lease.origin, count: lease.count)
+                lease.release()
                 return self.machine.checkoutWithdrawn()
             }
             self.submit(lease, by: renewed)
@@ -314,14 +323,15 @@ final class BulkRun: BulkEngine {
 
     /// Hands the first waiting pushes to the connection, as many as there are streams. Pushes that must not be sent any
     /// more end here.
-    private func submit(_ lease: UnownedLease<ConnectionActor>, by route: SendRoute) {
+    private func submit(_ lease: consuming PoolLease<ConnectionActor>, by route: SendRoute) {
         self.context.monitor.queueTimes.end(self.checkoutBegan, self.context.clock)
         // While the credential is refused, the lease is for a single push, which tests it.
         let room = self.machine.leased(route.limit(lease.count))
         let now = self.context.clock.now
         let routeKey = self.remember(route)
         var batches = BatchBuilder(
-            lease,
+            lease.worker,
+            lease.origin,
             collector: self.collector,
             route: route,
             responseLimit: self.context.live.responseLimit,
@@ -346,7 +356,8 @@ final class BulkRun: BulkEngine {
         }
         batches.finish()
         self.machine.submitted(batches.count)
-        route.pool.checkin(lease.origin, count: lease.count - batches.count)
+        // The connection returns these streams. The others return with the lease.
+        _ = lease.take(batches.count)
     }
 
     private func mayBeSent(_ waiting: BulkMachine.Waiting, _ push: PreparedPush, _ now: MonotonicInstant) -> Bool {
@@ -376,15 +387,15 @@ final class BulkRun: BulkEngine {
     private func giveUpCheckout() {
         guard let pendingCheckout else { return }
         self.pendingCheckout = nil
-        self.collector.refuseCheckouts(from: pendingCheckout.route.pool)
-        pendingCheckout.route.pool.withdraw(pendingCheckout.ticket)
+        self.collector.refuseCheckouts()
+        pendingCheckout.task.cancel()
     }
 
     /// The header block of the push. Reuses the block of the previous push if the headers match. The payload may
     /// differ, for example in the badge.
     private func headerBlock(_ push: PreparedPush) -> HeaderBlock {
         if let lastHeaders, lastHeaders.push.sharesHeaders(with: push) { return lastHeaders.block }
-        let block = self.context.encoder.block(for: push)
+        let block = self.context.router.block(for: push)
         self.lastHeaders = (push, block)
         self.span?.note(topic: push.topic)
         return block

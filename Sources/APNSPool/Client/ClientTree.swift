@@ -74,7 +74,7 @@ enum ClientTree {
                             monitor.reportSigning(result, isChange: isChange, credential: name)
                         }
                     )
-                    session.tokenActor.set(actor)
+                    session.started(actor)
                     try await actor.run(context)
                 }
             )

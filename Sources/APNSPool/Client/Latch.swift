@@ -1,3 +1,4 @@
+import APNSBasics
 import SupervisedPool
 import Synchronization
 
@@ -6,8 +7,7 @@ import Synchronization
 final class Latch: Sendable {
     private struct State {
         var isOpen = false
-        var nextWaiter = 0
-        var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
+        var waiters: [ObjectIdentifier: OneShot<Void>] = [:]
     }
 
     private let state = Mutex(State())
@@ -16,34 +16,28 @@ final class Latch: Sendable {
 
     func open() {
         let waiters = self.state.withLock { state in
+            defer { state.waiters = [:] }
             state.isOpen = true
-            let waiters = state.waiters.values
-            state.waiters = [:]
-            return Array(waiters)
+            return state.waiters.values
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter.give(()) }
     }
 
     /// Waits until the latch opens or the task is cancelled. Returns whether the latch is open.
     @discardableResult
     func wait() async -> Bool {
-        let id = self.state.withLock { state in
-            state.nextWaiter += 1
-            return state.nextWaiter
+        let waiter = OneShot<Void>()
+        let id = ObjectIdentifier(waiter)
+        let isOpen = self.state.withLock { state in
+            if !state.isOpen { state.waiters[id] = waiter }
+            return state.isOpen
         }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isDone = self.state.withLock { state in
-                    if state.isOpen || Task.isCancelled { return true }
-                    state.waiters[id] = continuation
-                    return false
-                }
-                if isDone { continuation.resume() }
-            }
-        } onCancel: {
-            self.state.withLock { $0.waiters.removeValue(forKey: id) }?.resume()
+        if isOpen { return true }
+        await waiter.wait(orCancelled: ())
+        return self.state.withLock { state in
+            state.waiters[id] = nil
+            return state.isOpen
         }
-        return self.isOpen
     }
 
     /// Waits until the latch opens, the task is cancelled or `deadline` passes. Returns whether the latch is open.

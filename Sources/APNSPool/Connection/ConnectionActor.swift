@@ -9,9 +9,8 @@ import NIOCore
 import SupervisedPool
 import Synchronization
 
-/// A pool worker: an actor whose executor is its event loop. It opens one `Connection` after another; in this folder,
-/// a session is one of them, identified by a number. The worker owns the session that accepts new streams and the
-/// sessions that drain.
+/// A pool worker: an actor whose executor is its event loop. It opens one `Connection` after another,
+/// each with a number. The worker owns the connection that accepts new streams and the connections that drain.
 ///
 /// Tasks send it messages through its mailbox instead of calling the actor. This costs one lock per push, and one
 /// wake-up for many pushes. `ConnectionStateMachine` makes all decisions; the actor performs them.
@@ -31,8 +30,8 @@ actor ConnectionActor: PoolWorker {
     private(set) var connections: [Int: Connection] = [:]
     // Unchecked: no access begins during another one. To resume a continuation only schedules its task.
     @exclusivity(unchecked) var pending = PendingPushes()
-    @exclusivity(unchecked) private var batches = PendingBatches()
-    /// The session with pushes of this tick that are not flushed yet; nil if there are none.
+    @exclusivity(unchecked) private var results: TickResults
+    /// The connection with pushes of this tick that are not flushed yet; nil if there are none.
     private var unflushed: Int?
     /// Whether pushes were cancelled in this tick.
     private var hasCancelled = false
@@ -60,6 +59,7 @@ actor ConnectionActor: PoolWorker {
     ) {
         self.id = id
         self.pool = pool
+        self.results = TickResults(pool: pool)
         self.shared = settings
         self.clock = ClientLoopClock(clock)
         self.loop = loop
@@ -139,29 +139,24 @@ actor ConnectionActor: PoolWorker {
 
     // MARK: Mailbox
 
-    /// Sends one push and waits for its result. Cancelling the task resets the stream.
-    ///
-    /// - Parameter submission: creates the submission. Called once, before this method suspends.
-    nonisolated func send(_ submission: (UInt64, StreamContinuation) -> PushSubmission) async -> StreamResult {
-        let ticket = self.shared.nextTicket()
-        return await withTaskCancellationHandler {
-            await Self.withContinuation { self.post(submission, ticket, $0) }
+    /// Makes one attempt to send a push, and waits for its result. The attempt's stream is returned to the pool first.
+    /// Cancelling the task resets the stream.
+    nonisolated func send(_ attempt: PushAttempt) async -> StreamResult {
+        await withTaskCancellationHandler {
+            await Self.withContinuation { self.post(attempt, $0) }
         } onCancel: {
-            self.post(.cancel(ticket: ticket))
+            self.post(.cancel(attempt))
         }
     }
 
     /// Not inlined, so that its temporary values do not occupy the task's memory until the response arrives.
     @inline(never)
-    nonisolated private func post(
-        _ submission: (UInt64, StreamContinuation) -> PushSubmission,
-        _ ticket: UInt64,
-        _ continuation: StreamContinuation
-    ) {
-        self.post(.submit(submission(ticket, continuation)))
+    nonisolated private func post(_ attempt: PushAttempt, _ continuation: StreamContinuation) {
+        attempt.begin(continuation)
+        self.post(.submit(attempt))
         // If the task was cancelled before the push was in the mailbox, the cancellation handler found no push to
         // cancel.
-        if Task.isCancelled { self.post(.cancel(ticket: ticket)) }
+        if Task.isCancelled { self.post(.cancel(attempt)) }
     }
 
     @inline(__always)
@@ -197,8 +192,9 @@ actor ConnectionActor: PoolWorker {
     nonisolated private func refuse(_ message: ConnectionMailbox.Message) {
         let result = StreamResult.notSent(.closedLocally)
         switch message {
-        case .submit(let submission):
-            submission.continuation.resume(returning: result)
+        case .submit(let attempt):
+            self.pool.checkin(attempt.origin, count: 1)
+            attempt.end(result)
         case .submitAll(let batch):
             batch.probe?.end()
             self.pool.checkin(batch.origin, count: batch.indices.count)
@@ -220,8 +216,8 @@ actor ConnectionActor: PoolWorker {
         var unwritten = 0
         for message in messages {
             switch message {
-            case .submit(let submission):
-                self.accept(submission)
+            case .submit(let attempt):
+                self.accept(attempt)
             case .submitAll(let batch):
                 self.accept(batch)
                 unwritten += batch.indices.count
@@ -229,8 +225,8 @@ actor ConnectionActor: PoolWorker {
                     unwritten = 0
                     self.flush()
                 }
-            case .cancel(let ticket):
-                self.cancel(ticket)
+            case .cancel(let attempt):
+                self.cancel(attempt)
             case .connect:
                 self.perform(self.machine.connect())
             case .disconnect:
@@ -241,7 +237,7 @@ actor ConnectionActor: PoolWorker {
                 self.perform(self.machine.replace())
             case .pathLost:
                 self.flush()
-                if let session = self.machine.readySession { self.connections[session]?.siblingLostPath() }
+                if let number = self.machine.readyConnection { self.connections[number]?.siblingLostPath() }
             case .stop:
                 self.flush()
                 self.stop()
@@ -254,35 +250,27 @@ actor ConnectionActor: PoolWorker {
 
     /// Returns the connection for new pushes; nil if there is none. Starts timing the push with this tag, unless
     /// another push is being timed. The caller must therefore submit this push next.
-    private func connection(for tag: UInt64) -> Connection? {
-        guard let session = self.machine.readySession, let connection = self.connections[session] else { return nil }
+    private func connection(for tag: StreamTag) -> Connection? {
+        guard let number = self.machine.readyConnection, let connection = self.connections[number] else { return nil }
         self.machine.willSubmit(tag: tag, now: self.clock.now)
-        self.unflushed = session
+        self.unflushed = number
         return connection
     }
 
-    private func accept(_ submission: PushSubmission) {
-        let tag = UInt64(self.pending.insert(submission.continuation, ticket: submission.ticket))
-        guard let connection = self.connection(for: tag) else {
+    private func accept(_ attempt: PushAttempt) {
+        let tag = self.pending.insert(attempt)
+        guard let connection = self.connection(for: tag), let submission = attempt.takeSubmission() else {
             self.deliver([.notSent(.noCapacity, tag: tag)])
             return
         }
-        connection.enqueue(
-            StreamSubmission(
-                request: submission.request,
-                tag: tag,
-                deadline: NIODeadline(submission.deadline),
-                responseLimit: submission.responseLimit,
-                isBulk: submission.isBulk
-            )
-        )
+        connection.enqueue(submission)
     }
 
     private func accept(_ batch: PushBatch) {
         guard !batch.indices.isEmpty else { return }
-        let tag = self.batches.insert(batch)
+        let tag = self.pending.insert(batch)
         guard let connection = self.connection(for: tag) else {
-            self.deliver(batch.indices.indices.map { .notSent(.noCapacity, tag: tag | UInt64($0)) })
+            self.deliver(batch.indices.indices.map { .notSent(.noCapacity, tag: tag.advanced(by: $0)) })
             return
         }
         connection.enqueue(batch.requests, firstTag: tag)
@@ -294,13 +282,13 @@ actor ConnectionActor: PoolWorker {
             self.hasCancelled = false
             for connection in self.connections.values { connection.flush() }
         }
-        guard let session = self.unflushed else { return }
+        guard let number = self.unflushed else { return }
         self.unflushed = nil
-        guard let connection = self.connections[session] else { return }
+        guard let connection = self.connections[number] else { return }
         connection.flush()
         self.perform(
             self.machine.submitted(
-                session: session,
+                connection: number,
                 open: connection.openStreams,
                 isNearlyExhausted: connection.isNearlyExhausted,
                 now: self.clock.now
@@ -310,33 +298,26 @@ actor ConnectionActor: PoolWorker {
 
     /// Cancels a push. A push that has not been written yet ends as not sent. Usually, a push is written at the end of
     /// the tick in which it was submitted. The resets of all pushes that are cancelled in a tick are written together.
-    private func cancel(_ ticket: UInt64) {
-        guard let index = self.pending.index(ofTicket: ticket) else { return }
+    private func cancel(_ attempt: PushAttempt) {
+        guard let tag = attempt.tag else { return }
         self.hasCancelled = true
-        for connection in self.connections.values { connection.cancel(tag: UInt64(index)) }
+        for connection in self.connections.values { connection.cancel(tag: tag) }
     }
 
     // MARK: Results
 
     private func deliver(_ results: [StreamResult]) {
-        var bulk = BulkResults()
-        for result in results {
-            if PendingBatches.contains(result.tag) {
-                bulk.add(result, to: &self.batches, pool: self.pool)
-            } else {
-                self.pending.remove(Int(truncatingIfNeeded: result.tag))?.resume(returning: result)
-            }
-        }
-        bulk.finish(&self.batches, pool: self.pool)
+        for result in results { self.results.add(result, of: &self.pending) }
+        self.results.deliver(&self.pending)
     }
 
     /// Lets the machine evaluate the results of a tick, and reports its findings to the shared objects.
-    private func evaluate(_ results: [StreamResult], of session: Int) {
+    private func evaluate(_ results: [StreamResult], of number: Int) {
         let now = self.clock.now
         let evaluation = self.machine.evaluate(
             results,
-            session: session,
-            quietSince: self.connections[session].map { MonotonicInstant($0.quietSince) } ?? now,
+            connection: number,
+            quietSince: self.connections[number].map { MonotonicInstant($0.quietSince) } ?? now,
             now: now,
             using: &self.generator,
             mayReplace: { self.shared.replacements.take(now: now) }
@@ -350,12 +331,12 @@ actor ConnectionActor: PoolWorker {
         if let time = evaluation.responseTime { self.shared.events.responseTimes.record(nanoseconds: time) }
     }
 
-    private func fault(_ error: WireError, of session: Int) -> ConnectionFault {
+    private func fault(_ error: WireError, of number: Int) -> ConnectionFault {
         ConnectionFault(error) {
             self.shared.credentialBreaker.refused(
                 .certificate(error.message),
-                by: .init(worker: self.id, session: session),
-                isFresh: self.machine.isFresh(session: session),
+                by: .init(worker: self.id, connection: number),
+                isFresh: self.machine.isFresh(connection: number),
                 now: self.clock.now
             )
         }
@@ -368,16 +349,16 @@ actor ConnectionActor: PoolWorker {
         self.noteDegradation()
         for action in actions {
             switch action {
-            case .open(let session): self.open(session)
-            case .drain(let session): self.connections[session]?.drain()
-            case .close(let session): self.connections[session]?.close()
+            case .open(let number): self.open(number)
+            case .drain(let number): self.connections[number]?.drain()
+            case .close(let number): self.connections[number]?.close()
             case .wakeAt(let instant): self.wake(at: instant)
-            case .checkForStall(let instant, let session): self.checkForStall(session, at: instant)
+            case .checkForStall(let instant, let number): self.checkForStall(number, at: instant)
             case .report(let report): self.report(report, fault: error)
-            case .refuseCredential(let refusal, let session, let isFresh):
+            case .refuseCredential(let refusal, let number, let isFresh):
                 self.shared.credentialBreaker.refused(
                     refusal,
-                    by: .init(worker: self.id, session: session),
+                    by: .init(worker: self.id, connection: number),
                     isFresh: isFresh,
                     now: self.clock.now
                 )
@@ -406,16 +387,16 @@ actor ConnectionActor: PoolWorker {
         self.pool.report(workerReport, from: self.id)
     }
 
-    private func open(_ session: Int) {
+    private func open(_ number: Int) {
         var configuration = self.shared.connection
         configuration.clock = self.clock
         let connection = Connection(
-            id: session,
+            id: number,
             configuration: configuration,
             loop: self.loop,
             delegate: self
         )
-        self.connections[session] = connection
+        self.connections[number] = connection
         connection.open()
     }
 
@@ -427,13 +408,13 @@ actor ConnectionActor: PoolWorker {
         }
     }
 
-    private func checkForStall(_ session: Int, at instant: MonotonicInstant) {
+    private func checkForStall(_ number: Int, at instant: MonotonicInstant) {
         self.stallCheck?.cancel()
         self.stallCheck = self.schedule(instant) { actor in
-            guard let connection = actor.connections[session] else { return }
+            guard let connection = actor.connections[number] else { return }
             let now = max(actor.clock.now, instant)
             let actions = actor.machine.checkForStall(
-                session: session,
+                connection: number,
                 open: connection.openStreams,
                 lastResponse: MonotonicInstant(connection.lastResponse),
                 now: now,
@@ -457,11 +438,11 @@ actor ConnectionActor: PoolWorker {
         self.shared.events.connection(isDegraded: isDegraded)
     }
 
-    private func sessionClosed(_ session: Int, _ error: WireError) {
-        self.connections[session] = nil
-        let fault = self.fault(error, of: session)
+    private func connectionClosed(_ number: Int, _ error: WireError) {
+        self.connections[number] = nil
+        let fault = self.fault(error, of: number)
         if fault == .lostPath { self.shared.pathLosses.signal() }
-        let actions = self.machine.closed(session: session, fault: fault, now: self.clock.now, using: &self.generator)
+        let actions = self.machine.closed(connection: number, fault: fault, now: self.clock.now, using: &self.generator)
         self.perform(actions, because: error)
         self.finishIfStopped()
     }
@@ -479,7 +460,7 @@ actor ConnectionActor: PoolWorker {
         self.finishIfStopped()
     }
 
-    /// Lets `run()` return after every session has closed, and gives every remaining push its result.
+    /// Lets `run()` return after every connection has closed, and gives every remaining push its result.
     private func finishIfStopped() {
         guard self.isStopping, self.connections.isEmpty, !self.isDrained else { return }
         self.isDrained = true
@@ -491,8 +472,7 @@ actor ConnectionActor: PoolWorker {
     /// Gives a result to pushes that no connection has reported. There are none unless a connection has lost count of
     /// them. They end as unknown, because they may have been written.
     private func deliverLeftovers() {
-        let tags = self.pending.waiting().map { UInt64($0) } + self.batches.waiting()
-        self.deliver(tags.map { StreamResult(tag: $0, ending: .unknown, cause: .closedLocally) })
+        self.deliver(self.pending.waiting.map { StreamResult(tag: $0, ending: .unknown, cause: .closedLocally) })
     }
 }
 
@@ -502,20 +482,20 @@ extension ConnectionActor: ConnectionDelegate {
     nonisolated func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
         self.assumeIsolated {
             $0.machine.streamCap = $0.shared.streamCap
-            $0.perform($0.machine.ready(session: id, limit: limit))
+            $0.perform($0.machine.ready(connection: id, limit: limit))
             $0.shared.credentialBreaker.connected(now: $0.clock.now)
         }
     }
 
     nonisolated func connection(_ id: Int, streamLimitChangedTo limit: Int) {
-        self.assumeIsolated { $0.perform($0.machine.limitChanged(session: id, to: limit)) }
+        self.assumeIsolated { $0.perform($0.machine.limitChanged(connection: id, to: limit)) }
     }
 
     nonisolated func connection(_ id: Int, isGoingAway error: WireError) {
         self.assumeIsolated { actor in
             let fault = actor.fault(error, of: id)
             let actions = actor.machine.goingAway(
-                session: id,
+                connection: id,
                 fault: fault,
                 now: actor.clock.now,
                 using: &actor.generator
@@ -532,6 +512,6 @@ extension ConnectionActor: ConnectionDelegate {
     }
 
     nonisolated func connection(_ id: Int, isClosed error: WireError) {
-        self.assumeIsolated { $0.sessionClosed(id, error) }
+        self.assumeIsolated { $0.connectionClosed(id, error) }
     }
 }

@@ -6,9 +6,9 @@ import Synchronization
 /// for all messages that arrive before it reads.
 final class ConnectionMailbox: Sendable {
     enum Message: Sendable {
-        case submit(PushSubmission)
+        case submit(PushAttempt)
         case submitAll(PushBatch)
-        case cancel(ticket: UInt64)
+        case cancel(PushAttempt)
         case connect
         case disconnect
         case replace

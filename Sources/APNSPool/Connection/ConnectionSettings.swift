@@ -18,7 +18,6 @@ final class ConnectionSettings: Sendable {
     let pathLosses = Listeners()
     /// The seed for the random part of connect backoffs; nil: random in each run.
     let seed: UInt64?
-    private let ticket = Atomic<UInt64>(1)
 
     init(
         connection: Connection.Configuration,
@@ -57,9 +56,5 @@ final class ConnectionSettings: Sendable {
     func change(streamCap: Int, connectTimeout: TimeAmount) {
         self.cap.store(streamCap, ordering: .relaxed)
         self.connectNanoseconds.store(connectTimeout.nanoseconds, ordering: .relaxed)
-    }
-
-    func nextTicket() -> UInt64 {
-        self.ticket.wrappingAdd(1, ordering: .relaxed).oldValue
     }
 }

@@ -1,6 +1,7 @@
+import HTTP2Wire
 import SupervisedPool
 
-/// Measures the smoothed response time of APNs on one session. Only one push is timed at once, so each push costs only
+/// Measures the smoothed response time of APNs on one connection. Only one push is timed at once, so each push costs only
 /// a comparison. Pure.
 struct LatencyProbe: Sendable {
     /// The minimum time between two reports.
@@ -9,7 +10,7 @@ struct LatencyProbe: Sendable {
     private static let weight: Int64 = 8
 
     /// The tag of the push that is being timed.
-    private(set) var tag: UInt64?
+    private(set) var tag: StreamTag?
     private var began = MonotonicInstant(nanoseconds: 0)
     /// The response time of the last timed push in nanoseconds; nil if it had no response.
     private(set) var measured: Int64?
@@ -17,7 +18,7 @@ struct LatencyProbe: Sendable {
     private var reported: MonotonicInstant?
 
     /// Starts timing a push, unless another one is being timed.
-    mutating func submitted(_ tag: UInt64, now: MonotonicInstant) {
+    mutating func submitted(_ tag: StreamTag, now: MonotonicInstant) {
         guard self.tag == nil else { return }
         self.tag = tag
         self.began = now
@@ -42,6 +43,6 @@ struct LatencyProbe: Sendable {
         return .nanoseconds(value)
     }
 
-    /// Starts over for a new session.
+    /// Starts over for a new connection.
     mutating func reset() { self = LatencyProbe() }
 }

@@ -1,182 +1,173 @@
 import HTTP2Wire
 import SupervisedPool
 
-/// The tasks that each wait for one push: a slab whose index is the stream's tag.
+/// The pushes of a worker that wait for their results: attempts of single pushes, and batches of bulk calls.
+///
+/// A slab. A push's tag consists of the index of its entry and the push's position in a batch. The data that the pushes
+/// of a batch share is stored once.
 struct PendingPushes {
-    private struct Entry {
-        var receiver: StreamContinuation?
-        var ticket: UInt64
+    /// The maximum number of pushes in a batch.
+    static let batchSize = 64
+
+    enum Entry {
+        case free
+        case attempt(PushAttempt)
+        case batch(PendingBatch)
     }
 
     private var entries: [Entry] = []
-    private var free: [Int] = []
-    /// For each of the newest tickets, the probable index of its push. The position in this array is the ticket's
-    /// lowest bits. The size is a power of two. It starts small and grows with the entries, because most connections
-    /// never have many.
-    private var hints = [Int32](repeating: 0, count: 64)
-    private static let mostHints = 4096
+    private var freeIndices: [Int] = []
 
-    mutating func insert(_ receiver: StreamContinuation, ticket: UInt64) -> Int {
-        let index = self.put(receiver, ticket: ticket)
-        if ticket != 0 { self.hints[self.hint(ticket)] = Int32(truncatingIfNeeded: index) }
-        return index
+    /// Inserts an attempt, and sets and returns its tag.
+    mutating func insert(_ attempt: PushAttempt) -> StreamTag {
+        let tag = Self.tag(self.insert(.attempt(attempt)))
+        attempt.tag = tag
+        return tag
     }
-
-    private func hint(_ ticket: UInt64) -> Int { Int(truncatingIfNeeded: ticket) & (self.hints.count - 1) }
-
-    private mutating func put(_ receiver: StreamContinuation, ticket: UInt64) -> Int {
-        if let index = self.free.popLast() {
-            self.entries[index] = Entry(receiver: receiver, ticket: ticket)
-            return index
-        }
-        self.entries.append(Entry(receiver: receiver, ticket: ticket))
-        if self.entries.count > self.hints.count / 2, self.hints.count < Self.mostHints { self.growHints() }
-        return self.entries.count - 1
-    }
-
-    private mutating func growHints() {
-        self.hints = [Int32](repeating: 0, count: self.hints.count * 4)
-        for (index, entry) in self.entries.enumerated() where entry.ticket != 0 {
-            self.hints[self.hint(entry.ticket)] = Int32(truncatingIfNeeded: index)
-        }
-    }
-
-    /// Removes and returns the receiver at `index`; nil if there is none.
-    mutating func remove(_ index: Int) -> StreamContinuation? {
-        guard self.entries.indices.contains(index), let receiver = self.entries[index].receiver else { return nil }
-        self.entries[index].receiver = nil
-        self.free.append(index)
-        return receiver
-    }
-
-    func index(ofTicket ticket: UInt64) -> Int? {
-        guard ticket != 0 else { return nil }
-        let hint = Int(self.hints[self.hint(ticket)])
-        if self.entries.indices.contains(hint), self.entries[hint].ticket == ticket {
-            return self.entries[hint].receiver == nil ? nil : hint
-        }
-        return self.entries.firstIndex { $0.receiver != nil && $0.ticket == ticket }
-    }
-
-    /// The indices of all pushes that still wait. They are not removed.
-    func waiting() -> [Int] {
-        self.entries.indices.filter { self.entries[$0].receiver != nil }
-    }
-}
-
-/// The batches of bulk calls that still wait for results: a slab. A push's tag identifies the batch and the position in
-/// it, so the data that the pushes of a batch share is stored once.
-struct PendingBatches {
-    /// The maximum number of pushes in a batch.
-    static let batchSize = 64
-    /// Marks tags of pushes in batches.
-    private static let mark = UInt64(1) << 63
-
-    private struct Entry {
-        var collector: BulkCollector
-        var origin: LeaseOrigin
-        var indices: [Int32]
-        /// One bit for each push without a result.
-        var open: UInt64
-        var probe: RotationProbe?
-    }
-
-    private var batches: [Entry?] = []
-    private var free: [Int] = []
 
     /// Inserts a batch and returns the tag of its first push. The tags of the others follow it. The caller must not
     /// exceed the size limit: pushes beyond it get no tag.
-    mutating func insert(_ batch: PushBatch) -> UInt64 {
-        let count = min(batch.indices.count, Self.batchSize)
-        let entry = Entry(
-            collector: batch.collector,
-            origin: batch.origin,
-            indices: batch.indices,
-            open: count == Self.batchSize ? .max : UInt64(1) << UInt64(count) - 1,
-            probe: batch.probe
-        )
-        let number: Int
-        if let last = self.free.popLast() {
-            number = last
-            self.batches[number] = entry
-        } else {
-            number = self.batches.count
-            self.batches.append(entry)
+    mutating func insert(_ batch: PushBatch) -> StreamTag {
+        Self.tag(self.insert(.batch(PendingBatch(batch))))
+    }
+
+    private mutating func insert(_ entry: Entry) -> Int {
+        guard let index = self.freeIndices.popLast() else {
+            self.entries.append(entry)
+            return self.entries.count - 1
         }
-        return Self.mark | UInt64(number) << 6
+        self.entries[index] = entry
+        return index
     }
 
-    /// Whether the tag is that of a push in a batch. Does not say whether the batch still waits.
-    static func contains(_ tag: UInt64) -> Bool { tag & self.mark != 0 }
+    private static func tag(_ index: Int) -> StreamTag { StreamTag(UInt64(index) << 6) }
+    static func index(of tag: StreamTag) -> Int { Int(truncatingIfNeeded: tag.rawValue >> 6) }
+    static func position(of tag: StreamTag) -> Int { Int(tag.rawValue & 63) }
 
-    static func number(_ tag: UInt64) -> Int { Int((tag & ~self.mark) >> 6) }
+    /// The entry with this index; `free` if there is none.
+    subscript(index: Int) -> Entry { self.entries.indices.contains(index) ? self.entries[index] : .free }
 
-    /// Returns the push's index in the bulk call, and marks its result as received; nil if it was already received.
-    mutating func close(_ tag: UInt64) -> Int? {
-        let number = Self.number(tag)
-        let position = Int(tag & 63)
-        guard self.batches.indices.contains(number),
-            let isOpen = self.batches[number].map({ $0.open >> position & 1 == 1 }),
-            isOpen
-        else { return nil }
-        self.batches[number]?.open &= ~(1 << UInt64(position))
-        return self.batches[number].map { Int($0.indices[position]) }
+    /// Removes an entry, whose index is then reused. The caller gives its pushes their results.
+    mutating func remove(_ index: Int) {
+        guard self.entries.indices.contains(index) else { return }
+        switch self.entries[index] {
+        case .free: return
+        case .attempt(let attempt): attempt.tag = nil
+        case .batch(let batch): batch.probe?.end()
+        }
+        self.entries[index] = .free
+        self.freeIndices.append(index)
     }
 
-    /// The collector that receives this batch's results, and the lease to which its streams are returned.
-    func destination(_ number: Int) -> (collector: BulkCollector, origin: LeaseOrigin)? {
-        self.batches[number].map { ($0.collector, $0.origin) }
-    }
-
-    /// Removes the batch if all its results have been received.
-    mutating func releaseIfDone(_ number: Int) {
-        guard let entry = self.batches[number], entry.open == 0 else { return }
-        entry.probe?.end()
-        self.batches[number] = nil
-        self.free.append(number)
-    }
-
-    /// The tags of all pushes without a result. They stay in the slab until they are closed.
-    func waiting() -> [UInt64] {
-        self.batches.indices.flatMap { number in
-            let open = self.batches[number]?.open ?? 0
-            return (0..<UInt64(64)).filter { open >> $0 & 1 == 1 }.map { Self.mark | UInt64(number) << 6 | $0 }
+    /// The tags of all pushes without a result.
+    var waiting: [StreamTag] {
+        self.entries.indices.flatMap { index -> [StreamTag] in
+            let first = Self.tag(index)
+            switch self.entries[index] {
+            case .free: return []
+            case .attempt: return [first]
+            case .batch(let batch): return batch.openPositions.map { first.advanced(by: $0) }
+            }
         }
     }
 }
 
-/// Collects the results of bulk calls over one tick. Successive results of the same call and lease are delivered and
-/// checked in together.
-struct BulkResults {
-    private var destination: (collector: BulkCollector, origin: LeaseOrigin)?
-    private var number = -1
-    private var items: [BulkCollector.Item] = []
+/// A batch of a bulk call that waits for results. Confined to the event loop of its connection.
+final class PendingBatch {
+    let collector: BulkCollector
+    let origin: LeaseOrigin
+    let probe: RotationProbe?
+    private let indices: [Int32]
+    /// One bit for each push without a result.
+    private var open: UInt64
 
-    mutating func add(_ result: StreamResult, to batches: inout PendingBatches, pool: Pool<ConnectionActor>) {
-        let number = PendingBatches.number(result.tag)
-        guard let index = batches.close(result.tag) else { return }
-        if number != self.number {
-            if self.number >= 0 { batches.releaseIfDone(self.number) }
-            self.number = number
-            let next = batches.destination(number)
-            if next?.collector !== self.destination?.collector || next?.origin != self.destination?.origin {
-                self.deliver(pool: pool)
-                self.destination = next
+    init(_ batch: PushBatch) {
+        let count = min(batch.indices.count, PendingPushes.batchSize)
+        self.collector = batch.collector
+        self.origin = batch.origin
+        self.probe = batch.probe
+        self.indices = batch.indices
+        self.open = count == PendingPushes.batchSize ? .max : UInt64(1) << UInt64(count) - 1
+    }
+
+    /// Whether every push has its result.
+    var isDone: Bool { self.open == 0 }
+
+    var openPositions: [Int] { (0..<PendingPushes.batchSize).filter { self.open >> UInt64($0) & 1 == 1 } }
+
+    /// Records the result of a push.
+    ///
+    /// - Returns: The push's index in the bulk call; nil if it already has a result, or if there is no such push.
+    func close(_ position: Int) -> Int? {
+        let bit = UInt64(1) << UInt64(position)
+        guard self.open & bit != 0 else { return nil }
+        self.open &= ~bit
+        return Int(self.indices[position])
+    }
+}
+
+/// The results of one tick, collected for their receivers. All streams are returned to the pool before the first
+/// receiver learns its result, because a task that resumes may need one at once.
+struct TickResults {
+    private let pool: Pool<ConnectionActor>
+    private var attempts: [(attempt: PushAttempt, result: StreamResult)] = []
+    private var calls: [(collector: BulkCollector, items: [BulkCollector.Item])] = []
+    /// The batch of the last result, and its index. Results of one batch usually follow each other.
+    private var batch: (index: Int, batch: PendingBatch)?
+    /// Streams of the same lease that are not returned yet.
+    private var returned: (origin: LeaseOrigin, count: Int)?
+
+    init(pool: Pool<ConnectionActor>) {
+        self.pool = pool
+    }
+
+    /// Adds a result. Ignores it if its push already has one.
+    mutating func add(_ result: StreamResult, of pending: inout PendingPushes) {
+        let index = PendingPushes.index(of: result.tag)
+        if index != self.batch?.index {
+            self.leaveBatch(&pending)
+            switch pending[index] {
+            case .free:
+                return
+            case .attempt(let attempt):
+                pending.remove(index)
+                self.returnStream(attempt.origin)
+                self.attempts.append((attempt, result))
+                return
+            case .batch(let batch):
+                self.batch = (index, batch)
+                if self.calls.last?.collector !== batch.collector { self.calls.append((batch.collector, [])) }
             }
         }
-        self.items.append(BulkCollector.Item(index: index, result: result))
+        guard let batch = self.batch?.batch, let number = batch.close(PendingPushes.position(of: result.tag))
+        else { return }
+        self.returnStream(batch.origin)
+        self.calls[self.calls.count - 1].items.append(BulkCollector.Item(index: number, result: result))
     }
 
-    mutating func finish(_ batches: inout PendingBatches, pool: Pool<ConnectionActor>) {
-        if self.number >= 0 { batches.releaseIfDone(self.number) }
-        self.deliver(pool: pool)
+    /// Returns the streams that are left, and delivers all results.
+    mutating func deliver(_ pending: inout PendingPushes) {
+        self.leaveBatch(&pending)
+        if let returned { self.pool.checkin(returned.origin, count: returned.count) }
+        self.returned = nil
+        for call in self.calls { call.collector.deliver(call.items) }
+        self.calls.removeAll(keepingCapacity: true)
+        for (attempt, result) in self.attempts { attempt.end(result) }
+        self.attempts.removeAll(keepingCapacity: true)
     }
 
-    /// Returns the streams first, because a task woken by the results may need them at once.
-    private mutating func deliver(pool: Pool<ConnectionActor>) {
-        guard let destination, !self.items.isEmpty else { return }
-        pool.checkin(destination.origin, count: self.items.count)
-        destination.collector.deliver(self.items)
-        self.items = []
+    private mutating func leaveBatch(_ pending: inout PendingPushes) {
+        guard let (index, batch) = self.batch else { return }
+        self.batch = nil
+        if batch.isDone { pending.remove(index) }
+    }
+
+    private mutating func returnStream(_ origin: LeaseOrigin) {
+        if let returned, returned.origin == origin {
+            self.returned = (origin, returned.count + 1)
+        } else {
+            if let returned { self.pool.checkin(returned.origin, count: returned.count) }
+            self.returned = (origin, 1)
+        }
     }
 }

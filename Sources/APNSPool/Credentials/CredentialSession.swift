@@ -24,6 +24,7 @@ final class CredentialSession: Sendable {
     let trialEvents = TrialEvents()
     /// The end of the pause after an internal fault of its tree; nil: it is not paused.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
+    private let version: SendRouteVersion
     private let retired = Atomic<Bool>(false)
     private let stopped = Atomic<Bool>(false)
 
@@ -37,7 +38,8 @@ final class CredentialSession: Sendable {
         settings: ConnectionSettings,
         tokens: ProviderTokenCache,
         currentPool: CurrentPool,
-        management: ManagementEndpoint
+        management: ManagementEndpoint,
+        version: SendRouteVersion
     ) {
         self.number = number
         self.resolved = resolved
@@ -45,6 +47,7 @@ final class CredentialSession: Sendable {
         self.tokens = tokens
         self.currentPool = currentPool
         self.management = management
+        self.version = version
     }
 
     var pool: Pool<ConnectionActor> { self.currentPool.current }
@@ -52,7 +55,16 @@ final class CredentialSession: Sendable {
     /// Whether no new route uses the session. Pushes that wait in its pool then move to its successor.
     var isRetired: Bool { self.retired.load(ordering: .sequentiallyConsistent) }
 
-    func retire() { self.retired.store(true, ordering: .sequentiallyConsistent) }
+    func retire() {
+        self.retired.store(true, ordering: .sequentiallyConsistent)
+        self.version.advance()
+    }
+
+    /// The actor that signs provider tokens was started, or started again.
+    func started(_ actor: TokenActor) {
+        self.tokenActor.set(actor)
+        self.version.advance()
+    }
 
     /// Whether no further tree may start. Code that starts a tree checks this after it has set `supervisor`.
     var isStopped: Bool { self.stopped.load(ordering: .sequentiallyConsistent) }

@@ -84,7 +84,8 @@ final class CredentialSessionFactory: Sendable {
                 connection: settings.connection,
                 pool: pool,
                 events: self.monitor.managementEvents
-            )
+            ),
+            version: self.version
         )
     }
 

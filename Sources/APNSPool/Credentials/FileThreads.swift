@@ -1,3 +1,4 @@
+import APNSBasics
 import NIOPosix
 
 /// The threads on which files are checked, read and locked.
@@ -7,19 +8,15 @@ import NIOPosix
 enum FileThreads {
     /// Returns the result of `body`. Waits for it even if the task is cancelled.
     static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-        await withCheckedContinuation { continuation in
-            NIOThreadPool.singleton.submit { _ in continuation.resume(returning: body()) }
-        }
+        let result = OneShot<Value>()
+        NIOThreadPool.singleton.submit { _ in result.give(body()) }
+        return await result.wait()
     }
 
     /// Returns the result of `body`, or nil without further waiting if the task is cancelled first.
     static func runUnlessCancelled<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value? {
-        let (values, value) = AsyncStream<Value>.makeStream()
-        NIOThreadPool.singleton.submit { _ in
-            value.yield(body())
-            value.finish()
-        }
-        for await value in values { return value }
-        return nil
+        let result = OneShot<Value?>()
+        NIOThreadPool.singleton.submit { _ in result.give(body()) }
+        return await result.wait(orCancelled: nil)
     }
 }

@@ -1,3 +1,4 @@
+import APNSBasics
 import SupervisedPool
 import Synchronization
 
@@ -18,11 +19,10 @@ import Synchronization
 ///
 /// A supervised child. After a restart it is a new object with the same cache.
 actor TokenActor {
-    private typealias Waiter = CheckedContinuation<Result<ProviderToken, TokenError>, Never>
+    private typealias Waiter = OneShot<Result<ProviderToken, TokenError>>
 
     private struct Waiting {
-        var lastID = 0
-        var waiters: [Int: Waiter] = [:]
+        var waiters: [ObjectIdentifier: Waiter] = [:]
         var isSignalled = false
         var hasEnded = false
     }
@@ -98,29 +98,20 @@ actor TokenActor {
     }
 
     private nonisolated func nextSignature() async -> Result<ProviderToken, TokenError> {
-        let id = self.waiting.withLock { waiting in
-            waiting.lastID &+= 1
-            return waiting.lastID
+        if Task.isCancelled { return .failure(.cancelled) }
+        let waiter = Waiter()
+        let id = ObjectIdentifier(waiter)
+        let (hasEnded, isFirst) = self.waiting.withLock { waiting in
+            if waiting.hasEnded { return (true, false) }
+            waiting.waiters[id] = waiter
+            defer { waiting.isSignalled = true }
+            return (false, !waiting.isSignalled)
         }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: Waiter) in
-                let (refusal, isFirst) = self.waiting.withLock { waiting -> (TokenError?, Bool) in
-                    if waiting.hasEnded { return (.stopped, false) }
-                    // A cancellation before the waiter is in the table finds nothing to cancel; this check detects it.
-                    if Task.isCancelled { return (.cancelled, false) }
-                    waiting.waiters[id] = waiter
-                    defer { waiting.isSignalled = true }
-                    return (nil, !waiting.isSignalled)
-                }
-                switch refusal {
-                case nil: if isFirst { self.event.yield(.wanted) }
-                case TokenError.stopped?: waiter.resume(returning: self.resultWithoutSigner())
-                case let refusal?: waiter.resume(returning: .failure(refusal))
-                }
-            }
-        } onCancel: {
-            let waiter = self.waiting.withLock { $0.waiters.removeValue(forKey: id) }
-            waiter?.resume(returning: .failure(.cancelled))
+        if hasEnded { return self.resultWithoutSigner() }
+        if isFirst { self.event.yield(.wanted) }
+        return await waiter.wait {
+            self.waiting.withLock { $0.waiters[id] = nil }
+            waiter.give(.failure(.cancelled))
         }
     }
 
@@ -142,7 +133,7 @@ actor TokenActor {
         context.onShutdown { [event] in event.finish() }
         context.started()
         // Before the first push, so that the client is ready only when it can send.
-        if self.cache.isWaitingForFirst { self.serve(self.clock.now) }
+        if self.cache.isWaitingForFirst, !context.isShuttingDown { self.serve(self.clock.now) }
         for await event in self.events {
             if context.isShuttingDown { break }
             self.handle(event)
@@ -328,6 +319,6 @@ actor TokenActor {
 
     /// Call without holding the lock: a resumed task may do anything.
     private func resume(_ waiters: [Waiter], with result: Result<ProviderToken, TokenError>) {
-        for waiter in waiters { waiter.resume(returning: result) }
+        for waiter in waiters { waiter.give(result) }
     }
 }

@@ -4,7 +4,7 @@ import SupervisedPool
 /// Sends to one app of a group in one environment and reports the state of the app's client. The client is started when
 /// there is something to send.
 public struct APNSAppSender: PushSender {
-    let core: ClientGroupCore
+    let sender: GroupSender
     /// The app's name.
     public let app: String
     /// One of the app's environments.
@@ -12,7 +12,7 @@ public struct APNSAppSender: PushSender {
 
     /// Delivers one prepared push. A push for a topic that does not belong to the app is not sent (`configuration`).
     public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
-        await self.core.deliver(
+        await self.sender.deliver(
             push,
             topic: push.topic,
             to: token,
@@ -30,7 +30,7 @@ public struct APNSAppSender: PushSender {
         options: DeliveryOptions
     ) async -> PushOutcome {
         let topic = notification.topic
-        return await self.core.deliver(
+        return await self.sender.deliver(
             notification,
             topic: topic,
             to: token,
@@ -47,7 +47,7 @@ public struct APNSAppSender: PushSender {
     /// from the group's shutdown on, and `failing` with `configuration` for an unknown app or environment.
     public var health: APNSHealth {
         get async {
-            switch self.core.standing(self.app, self.environment) {
+            switch self.sender.registry.standing(self.app, self.environment) {
             case .fault(let error): .failing(.init(code: .configuration, message: error.message))
             case .notRunning, .starting: .starting
             case .shutDown: .stopped
@@ -60,7 +60,9 @@ public struct APNSAppSender: PushSender {
     /// A snapshot of the app's client, which apps with the same key share; nil while none runs.
     public var status: APNSClientStatus? {
         get async {
-            guard case .client(let client) = self.core.standing(self.app, self.environment) else { return nil }
+            guard case .client(let client) = self.sender.registry.standing(self.app, self.environment) else {
+                return nil
+            }
             return await client.status
         }
     }
@@ -70,35 +72,19 @@ public struct APNSAppSender: PushSender {
     ///
     /// - Parameter time: The time limit. Default 15 s.
     public func check(within time: Duration = .seconds(15)) async -> APNSCheck {
-        let deadline = self.core.now.advanced(by: time)
-        switch await self.core.use(self.app, self.environment, asCall: true, until: deadline) {
+        let deadline = self.sender.registry.now.advanced(by: time)
+        switch await self.sender.use(self.app, self.environment, asCall: true, until: deadline) {
         case .failure(let error):
             var check = APNSCheck()
             check.fail(.client, error.message, "check the group's apps, its maxConnections, and whether it is running")
             return check
         case .success(let use):
-            defer { self.core.leave(use) }
+            defer { self.sender.registry.leave(use) }
             // A client that was started for this call may not be running yet.
             _ = await use.client.runtime.sending.waitUntilRunning(deadline)
-            let left = max(self.core.now.duration(to: deadline), .milliseconds(1))
-            return await use.client.check(topic: self.core.topic(self.app) ?? "", within: left)
+            let left = max(self.sender.registry.now.duration(to: deadline), .milliseconds(1))
+            return await use.client.check(topic: self.sender.registry.topic(self.app) ?? "", within: left)
         }
-    }
-}
-
-extension ClientGroupCore {
-    /// The state of an app's client.
-    enum Standing {
-        /// The app or environment is unknown; the error says why.
-        case fault(PushError)
-        /// The group is not running yet.
-        case notRunning
-        case shutDown
-        /// No client runs, because there is nothing to send.
-        case idle
-        /// A client is waiting to start or is starting.
-        case starting
-        case client(APNSClient)
     }
 }
 

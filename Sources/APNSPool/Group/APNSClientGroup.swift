@@ -85,13 +85,38 @@ public final class APNSClientGroup: Service {
             self.isolation = isolation
             self.client = client
         }
+
+        /// - Throws: `APNSConfigurationError`, which names the invalid setting.
+        func validate() throws(APNSConfigurationError) {
+            try self.client.validate()
+            guard (1...100_000).contains(self.maxConnections) else {
+                throw APNSConfigurationError(
+                    .outOfRange,
+                    setting: "maxConnections",
+                    message: "'maxConnections' is \(self.maxConnections); allowed: 1 to 100000"
+                )
+            }
+            guard self.idleTimeout >= .seconds(1) else {
+                throw APNSConfigurationError(
+                    .outOfRange,
+                    setting: "idleTimeout",
+                    message: "'idleTimeout' is \(self.idleTimeout); allowed: 1 s or more"
+                )
+            }
+        }
     }
 
-    let core: ClientGroupCore
+    let registry: AppRegistry
+    private let starter: ClientStarter
+    private let sender: GroupSender
 
     /// - Throws: `APNSConfigurationError` if a number is out of its limits.
     public init(configuration: Configuration = Configuration()) throws(APNSConfigurationError) {
-        self.core = try ClientGroupCore(configuration)
+        try configuration.validate()
+        let jobs = AsyncStream.makeStream(of: ClientStarter.Job.self)
+        self.registry = AppRegistry(configuration, jobs.continuation)
+        self.starter = ClientStarter(configuration, self.registry, jobs)
+        self.sender = GroupSender(self.registry, self.starter)
     }
 
     // MARK: Apps
@@ -101,7 +126,7 @@ public final class APNSClientGroup: Service {
     /// - Throws: `APNSConfigurationError`: `conflict` if the group has an app with that name, `missing` without a name,
     ///   a topic or an environment, or any error in the app's authentication.
     public func add(_ app: APNSApp) throws(APNSConfigurationError) {
-        try self.core.set(app, mayReplace: false)
+        try self.registry.set(app, mayReplace: false)
     }
 
     /// Replaces the app with this name, if any, for example to change its key or environments.
@@ -110,7 +135,7 @@ public final class APNSClientGroup: Service {
     ///
     /// - Throws: As ``add(_:)``. The old app then stays.
     public func replace(_ app: APNSApp) throws(APNSConfigurationError) {
-        try self.core.set(app, mayReplace: true)
+        try self.registry.set(app, mayReplace: true)
     }
 
     /// Removes an app. Pushes in flight finish, including running bulk calls; further pushes to it fail.
@@ -118,7 +143,7 @@ public final class APNSClientGroup: Service {
     /// - Returns: Whether there was an app with that name.
     @discardableResult
     public func remove(_ name: String) -> Bool {
-        self.core.remove(name)
+        self.registry.remove(name)
     }
 
     // MARK: Life
@@ -128,18 +153,18 @@ public final class APNSClientGroup: Service {
     ///
     /// - Throws: `APNSConfigurationError` (`alreadyRunning`) if called twice.
     public func run() async throws {
-        let core = self.core
+        let starter = self.starter
         try await withGracefulShutdownHandler {
-            try await core.run()
+            try await starter.run()
         } onGracefulShutdown: {
-            core.beginShutdown()
+            starter.beginShutdown()
         }
     }
 
     /// Accepts no further pushes, and makes ``run()`` return once those in flight have ended, each client within its
     /// `timeouts.drain`.
     public func shutdown() {
-        self.core.beginShutdown()
+        self.starter.beginShutdown()
     }
 
     // MARK: Sending
@@ -153,7 +178,7 @@ public final class APNSClientGroup: Service {
     ///   - app: The app's name.
     ///   - environment: One of the app's environments.
     public func sender(for app: String, in environment: APNSEnvironment = .production) -> APNSAppSender {
-        APNSAppSender(core: self.core, app: app, environment: environment)
+        APNSAppSender(sender: self.sender, app: app, environment: environment)
     }
 
     /// Calls `body` with the app's client, for broadcasts and channels. The client is not stopped before `body`
@@ -172,16 +197,16 @@ public final class APNSClientGroup: Service {
         within time: Duration = .seconds(30),
         _ body: (APNSClient) async throws -> Value
     ) async throws -> Value {
-        let use = try await self.core.use(app, environment, asCall: true, until: self.core.now.advanced(by: time))
-            .get()
-        defer { self.core.leave(use) }
+        let deadline = self.registry.now.advanced(by: time)
+        let use = try await self.sender.use(app, environment, asCall: true, until: deadline).get()
+        defer { self.registry.leave(use) }
         return try await body(use.client)
     }
 
     // MARK: Status
 
     /// Each app in each of its environments, sorted by name.
-    public var status: [AppStatus] { self.core.status }
+    public var status: [AppStatus] { self.registry.status }
 
     /// The health of the group.
     ///
@@ -191,11 +216,11 @@ public final class APNSClientGroup: Service {
     /// client; ``APNSAppSender/health`` reports on one app.
     public var health: APNSHealth {
         get async {
-            if self.core.isOver { return .stopped }
-            guard self.core.hasRun else { return .starting }
+            if self.registry.isOver { return .stopped }
+            guard self.registry.hasRun else { return .starting }
             var causes: [APNSHealth.Cause] = []
             var serving = 0
-            for (apps, client) in self.core.runningClients {
+            for (apps, client) in self.registry.runningClients {
                 let health = await client.health
                 if health.isReady { serving += 1 }
                 guard let cause = health.cause else { continue }
@@ -214,7 +239,7 @@ public final class APNSClientGroup: Service {
     /// - Parameter bufferingNewest: How many elements are buffered for a slow reader. Older ones are dropped, and the
     ///   stream's `missedCount` counts them.
     public func invalidTokens(bufferingNewest: Int) -> EventStream<InvalidToken> {
-        self.core.invalidTokens.stream(bufferingNewest: bufferingNewest)
+        self.starter.invalidTokens.stream(bufferingNewest: bufferingNewest)
     }
 
     /// The stream of invalid device tokens with a buffer of 10,000.
@@ -223,7 +248,7 @@ public final class APNSClientGroup: Service {
     // MARK: Settings
 
     /// The settings of all clients that are now in effect.
-    public var settings: APNSClientSettings { self.core.live.settings }
+    public var settings: APNSClientSettings { self.starter.live.settings }
 
     /// Changes the settings of all clients, both running ones and those started later. No push is lost.
     ///
@@ -240,12 +265,12 @@ public final class APNSClientGroup: Service {
     /// - Throws: `APNSConfigurationError` (`outOfRange`) that names the setting out of its limits. Nothing is changed
     ///   then.
     public func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
-        try self.core.update(change)
+        try self.starter.update(change)
     }
 
     /// The connections that are reserved for running clients, including those that are closing after an update; never
     /// more than `maxConnections`.
-    public var reservedConnections: Int { self.core.reservedConnections }
+    public var reservedConnections: Int { self.registry.reservedConnections }
 
     /// One app in one environment.
     public struct AppStatus: Sendable, Hashable {

@@ -191,12 +191,22 @@ struct ConnectionQuota: Sendable {
         return (.wait, actions)
     }
 
-    /// Ends one use of a client.
-    mutating func leave(_ clientID: ClientID, asCall: Bool = false, now: MonotonicInstant) -> [Action] {
+    /// Whether the end of a use may stop a client, so that `leave` must be called at once.
+    var awaitsLeaves: Bool {
+        !self.queue.isEmpty || self.entries.values.contains { $0.isRemoved || $0.state == .yielding }
+    }
+
+    /// Ends uses of a client.
+    mutating func leave(
+        _ clientID: ClientID,
+        count: Int = 1,
+        asCall: Bool = false,
+        now: MonotonicInstant
+    ) -> [Action] {
         guard let entry = self.entries[clientID], entry.users > 0 else { return [] }
-        self.entries[clientID]?.users -= 1
+        self.entries[clientID]?.users -= min(count, entry.users)
         if asCall, entry.calls > 0 { self.entries[clientID]?.calls -= 1 }
-        self.entries[clientID]?.lastUsed = now
+        self.entries[clientID]?.lastUsed = max(entry.lastUsed, now)
         var actions: [Action] = []
         self.stopIfUnused(clientID, into: &actions)
         if !self.queue.isEmpty { self.makeRoom(now: now, into: &actions) }

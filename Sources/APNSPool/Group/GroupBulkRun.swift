@@ -16,7 +16,7 @@ final class GroupBulkRun: BulkEngine {
     private var hasStarted = false
     /// Nil before the start, or if the call has ended without an engine.
     private var engine: (any BulkEngine)?
-    private var use: ClientGroupCore.Use?
+    private var use: AppRegistry.Use?
     private let engineWake = EngineWake()
 
     init(sender: APNSAppSender, _ source: BulkSource, _ options: BulkOptions, _ control: BulkControl) {
@@ -66,11 +66,11 @@ final class GroupBulkRun: BulkEngine {
     }
 
     /// Waits for the app's turn. A cancellation, a stop or a graceful shutdown ends the wait.
-    private func waitForClient() async -> Result<ClientGroupCore.Use, PushError> {
-        let core = self.sender.core
+    private func waitForClient() async -> Result<AppRegistry.Use, PushError> {
+        let sender = self.sender.sender
         let (app, environment, control) = (self.sender.app, self.sender.environment, self.control)
-        let deadline = core.hasRun ? MonotonicInstant.distantFuture : core.deadline(self.options.deadline)
-        let wait = Task { @concurrent in await core.use(app, environment, asCall: true, until: deadline) }
+        let deadline = sender.registry.hasRun ? MonotonicInstant.distantFuture : sender.deadline(self.options.deadline)
+        let wait = Task { @concurrent in await sender.use(app, environment, asCall: true, until: deadline) }
         // Identifies the entry in `control.listeners`: any object that belongs to this call alone will do.
         let listener = self.engineWake
         control.listeners.add(listener) { if control.isStopped { wait.cancel() } }
@@ -90,7 +90,7 @@ final class GroupBulkRun: BulkEngine {
     private func leave() {
         guard let use else { return }
         self.use = nil
-        self.sender.core.leave(use)
+        self.sender.sender.registry.leave(use)
     }
 
     /// Rejects pushes for topics that do not belong to the app.
@@ -101,7 +101,7 @@ final class GroupBulkRun: BulkEngine {
             pull: { index, room in
                 let pulled = source.pull(index, room)
                 guard case .push(let push, _, let id) = pulled, push.topic != checkedTopic else { return pulled }
-                if var refusal = sender.core.refusal(push.topic, sender.app) {
+                if var refusal = sender.sender.registry.refusal(push.topic, sender.app) {
                     refusal.apnsID = id
                     return .invalid(refusal)
                 }

@@ -12,6 +12,8 @@ final class PushSend: SendLoop, RequestLoop {
     private let dated: SupersedeQueue.Dated?
     // Unchecked: one task owns the object, and no access begins during another one.
     @exclusivity(unchecked) private var push: PreparedPush
+    /// The header block of the push.
+    @exclusivity(unchecked) private var block: HeaderBlock?
     @exclusivity(unchecked) private var entry: SupersedeEntry?
 
     @inline(never)
@@ -81,7 +83,9 @@ final class PushSend: SendLoop, RequestLoop {
     // MARK: An attempt
 
     override func nextRoute(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
-        try self.context.router.next(now: now)
+        let (route, block) = try self.context.router.next(for: self.push, now: now)
+        self.block = block
+        return route
     }
 
     override func expiry() -> AttemptEnd? { self.context.expiry(of: self.push) }
@@ -97,10 +101,9 @@ final class PushSend: SendLoop, RequestLoop {
     override var isBulk: Bool { self.lane == .bulk }
 
     func request(authorization: HeaderBlock?) -> HTTP2Request {
-        let encoder = self.context.encoder
-        return encoder.request(
+        RequestEncoder.request(
             self.push,
-            block: encoder.block(for: self.push),
+            block: self.block ?? self.context.router.block(for: self.push),
             to: self.token,
             id: self.history.id,
             credential: authorization

@@ -2,11 +2,9 @@ import APNSModel
 import HTTP2Wire
 import NIOCore
 import SupervisedPool
-import Synchronization
 
-/// Encodes a prepared push as an HTTP/2 request. A header block is encoded once for each combination of topic, push
-/// type and priority, and shared by all pushes with that combination.
-final class RequestEncoder: Sendable {
+/// Encodes a prepared push as an HTTP/2 request.
+enum RequestEncoder {
     /// The response fields of an accepted push that are kept: the `apns-id` if it differs from the one that was sent,
     /// and the `apns-unique-id` that the development environment adds. `echoed` is the index of `apns-id` in
     /// `variableNames`.
@@ -15,58 +13,7 @@ final class RequestEncoder: Sendable {
     /// The fields whose values differ between pushes, in the order of `HTTP2Request.valueLengths`.
     static let variableNames = [":path", "apns-id", "apns-expiration", "apns-collapse-id"]
 
-    private struct Key: Hashable {
-        var topic: String
-        var pushType: PushType
-        var priority: Priority?
-    }
-
-    /// Far more combinations than any server uses. When the limit is reached, all blocks are discarded and encoded
-    /// again.
-    private static let blockLimit = 1000
-
-    private struct Blocks {
-        var all: [Key: HeaderBlock] = [:]
-        /// Most pushes have the same headers as the previous one, and comparing is cheaper than hashing.
-        var last: (key: Key, block: HeaderBlock)?
-    }
-
-    private let authority: String
-    private let blocks = Mutex(Blocks())
-
-    /// - Parameter authority: the host, followed by the port unless the port is 443.
-    init(authority: String) {
-        self.authority = authority
-    }
-
-    /// The header block that all pushes with this topic, type and priority share.
-    func block(for push: PreparedPush) -> HeaderBlock {
-        let key = Key(topic: push.topic, pushType: push.pushType, priority: push.priority)
-        return self.blocks.withLock { blocks in
-            if let last = blocks.last, last.key == key { return last.block }
-            let block = blocks.all[key] ?? self.makeBlock(key)
-            blocks.last = (key, block)
-            if blocks.all[key] == nil {
-                if blocks.all.count >= Self.blockLimit { blocks.all.removeAll(keepingCapacity: true) }
-                blocks.all[key] = block
-            }
-            return block
-        }
-    }
-
-    private func makeBlock(_ key: Key) -> HeaderBlock {
-        var fields: [HeaderBlock.Field] = [
-            .init(":method", "POST"),
-            .init(":scheme", "https"),
-            .init(":authority", self.authority),
-            .init("apns-topic", key.topic),
-            .init("apns-push-type", key.pushType.rawValue),
-        ]
-        if let priority = key.priority { fields.append(.init("apns-priority", String(priority.rawValue))) }
-        return HeaderBlock(fields)
-    }
-
-    func request(
+    static func request(
         _ push: PreparedPush,
         block: HeaderBlock,
         to token: DeviceToken,
@@ -74,7 +21,8 @@ final class RequestEncoder: Sendable {
         credential: HeaderBlock?
     ) -> HTTP2Request {
         var values: [UInt8] = []
-        let lengths = Self.append(push, to: token, id: id, into: &values)
+        values.reserveCapacity(RequestBatch.typicalValueBytes)
+        let lengths = self.append(push, to: token, id: id, into: &values)
         return HTTP2Request(
             shared: block,
             credential: credential,
@@ -120,9 +68,58 @@ final class RequestEncoder: Sendable {
     private static let pathPrefix: StaticString = "/3/device/"
 }
 
+/// The header blocks of pushes. Each is encoded once for a combination of topic, push type and priority, and shared by
+/// all pushes with that combination.
+struct HeaderBlocks {
+    private struct Key: Hashable {
+        var topic: String
+        var pushType: PushType
+        var priority: Priority?
+    }
+
+    /// Far more combinations than any server uses. When the limit is reached, all blocks are discarded and encoded
+    /// again.
+    private static let limit = 1000
+
+    private let authority: String
+    private var all: [Key: HeaderBlock] = [:]
+    /// Most pushes have the same headers as the previous one, and comparing is cheaper than hashing.
+    private var last: (key: Key, block: HeaderBlock)?
+
+    /// - Parameter authority: the host, followed by the port unless the port is 443.
+    init(authority: String) {
+        self.authority = authority
+    }
+
+    /// The header block of all pushes with this topic, type and priority.
+    mutating func block(for push: PreparedPush) -> HeaderBlock {
+        let key = Key(topic: push.topic, pushType: push.pushType, priority: push.priority)
+        if let last, last.key == key { return last.block }
+        let block = self.all[key] ?? self.makeBlock(key)
+        self.last = (key, block)
+        if self.all[key] == nil {
+            if self.all.count >= Self.limit { self.all.removeAll(keepingCapacity: true) }
+            self.all[key] = block
+        }
+        return block
+    }
+
+    private func makeBlock(_ key: Key) -> HeaderBlock {
+        var fields: [HeaderBlock.Field] = [
+            .init(":method", "POST"),
+            .init(":scheme", "https"),
+            .init(":authority", self.authority),
+            .init("apns-topic", key.topic),
+            .init("apns-push-type", key.pushType.rawValue),
+        ]
+        if let priority = key.priority { fields.append(.init("apns-priority", String(priority.rawValue))) }
+        return HeaderBlock(fields)
+    }
+}
+
 extension RequestBatch {
     /// The typical size of a push's values in bytes: a path with a token of 32 bytes, an id and a date.
-    private static var typicalValueBytes: Int { 128 }
+    fileprivate static var typicalValueBytes: Int { 128 }
 
     mutating func reserve(_ count: Int) {
         self.values.reserveCapacity(count * Self.typicalValueBytes)

@@ -14,7 +14,6 @@ final class SendContext: Sendable {
     let lifecycle: ClientLifecycle
     let credentials: CredentialManager
     let router: SendRouter
-    let encoder: RequestEncoder
     let ids = IDSource()
     let retries: RetryBudget
     let monitor: ClientMonitor
@@ -42,10 +41,10 @@ final class SendContext: Sendable {
         self.router = SendRouter(
             credentials: credentials,
             lifecycle: lifecycle,
+            authority: configuration.environment.authority,
             clock: configuration.clock,
             version: version
         )
-        self.encoder = RequestEncoder(authority: configuration.environment.authority)
         self.retries = retries
         self.monitor = monitor
         self.massRejection = MassRejectionAlarm(limits: configuration.massRejection)

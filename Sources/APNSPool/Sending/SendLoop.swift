@@ -4,6 +4,7 @@
 
 import APNSModel
 import HTTP2Wire
+import NIOCore
 import SupervisedPool
 
 /// Sends one request, in as many attempts as it needs, until it has an outcome. Never throws, and ends by its deadline.
@@ -246,7 +247,7 @@ extension RequestLoop {
         while true {
             var step = self.beginAttempt()
             if step == .sign { step = await self.sign() }
-            if step == .checkout { await self.attempt() }
+            if step == .checkout { await self.checkOutAndSend() }
             switch self.conclude() {
             case .finish(let outcome):
                 return outcome
@@ -257,33 +258,35 @@ extension RequestLoop {
         }
     }
 
-    private func attempt() async {
+    private func checkOutAndSend() async {
         guard let pool = self.route?.pool else { return }
         let request = self.checkoutRequest
         do {
-            let lease = try await pool.checkout(
+            var lease = try await pool.checkout(
                 deadline: self.checkoutDeadline,
                 bytes: request.bytes,
                 lane: request.lane,
                 atFront: request.atFront
             )
             guard self.mayWrite() else { return }
-            self.record(await lease.worker.send { self.submission($0, $1) })
+            let worker = lease.worker
+            self.record(await worker.send(self.attempt(&lease)))
         } catch {
             self.end = self.route?.end(error) ?? AttemptEnd(error)
         }
     }
 
-    /// Creates the submission for the connection.
+    /// Encodes the attempt for the connection. The stream moves from the lease to the attempt.
     @inline(never)
-    private func submission(_ ticket: UInt64, _ continuation: StreamContinuation) -> PushSubmission {
-        PushSubmission(
+    private func attempt(_ lease: inout PoolLease<ConnectionActor>) -> PushAttempt {
+        let submission = StreamSubmission(
             request: self.request(authorization: self.route?.authorization),
-            deadline: self.history.deadline,
+            tag: 0,
+            deadline: NIODeadline(self.history.deadline),
             responseLimit: self.context.live.responseLimit,
-            ticket: ticket,
-            continuation: continuation,
             isBulk: self.isBulk
         )
+        _ = lease.take(1)
+        return PushAttempt(submission, origin: lease.origin)
     }
 }

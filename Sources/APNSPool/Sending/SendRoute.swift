@@ -120,12 +120,23 @@ extension AttemptEnd {
     )
 }
 
-/// Counts the changes that make a `SendRoute` outdated: of the credential, its token, its pool, or the state of the
-/// client. Call `advance()` after such a change.
+/// Counts the changes that make a `SendRoute` outdated, or for which the signing of its token waits: of the credential,
+/// its token, its pool, or the state of the client. Call `advance()` after such a change.
 final class SendRouteVersion: Sendable {
     private let value = Atomic<Int>(0)
+    private let change = Mutex(Latch())
 
     var current: Int { self.value.load(ordering: .acquiring) }
 
-    func advance() { self.value.wrappingAdd(1, ordering: .releasing) }
+    /// Opens at the next change.
+    var nextChange: Latch { self.change.withLock { $0 } }
+
+    func advance() {
+        self.value.wrappingAdd(1, ordering: .releasing)
+        let change = self.change.withLock { change in
+            defer { change = Latch() }
+            return change
+        }
+        change.open()
+    }
 }

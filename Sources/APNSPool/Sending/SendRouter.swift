@@ -1,3 +1,5 @@
+import APNSModel
+import HTTP2Wire
 import SupervisedPool
 import Synchronization
 
@@ -9,17 +11,22 @@ final class SendRouter: Sendable {
     private let lifecycle: ClientLifecycle
     private let clock: any MonotonicClock
     private let version: SendRouteVersion
-    private let cached = Mutex<SendRoute?>(nil)
+    private struct Cache {
+        var route: SendRoute?
+        var blocks: HeaderBlocks
+    }
 
-    /// The waits while the actor that signs provider tokens starts.
-    private static let waits = Backoff(.doubling(), minimum: .milliseconds(5), maximum: .milliseconds(200))
+    /// What a push needs from the client, under one lock.
+    private let cache: Mutex<Cache>
 
     init(
         credentials: CredentialManager,
         lifecycle: ClientLifecycle,
+        authority: String,
         clock: any MonotonicClock,
         version: SendRouteVersion
     ) {
+        self.cache = Mutex(Cache(blocks: HeaderBlocks(authority: authority)))
         self.credentials = credentials
         self.lifecycle = lifecycle
         self.clock = clock
@@ -28,15 +35,33 @@ final class SendRouter: Sendable {
 
     // MARK: Routes
 
-    /// Returns the route for a push's next attempt. Costs one lock while nothing has changed.
+    /// Returns the route and the header block for a push's next attempt. Takes one lock while nothing has changed.
+    ///
+    /// - Returns: a route that may still need to be signed.
+    /// - Throws: the reason why nothing is sent now.
+    func next(
+        for push: PreparedPush,
+        now: MonotonicInstant
+    ) throws(AttemptEnd) -> (route: SendRoute, block: HeaderBlock) {
+        let (route, block) = self.cache.withLock { ($0.route, $0.blocks.block(for: push)) }
+        if let route, self.isUsable(route, now: now) { return (route, block) }
+        return (try self.make(.pushes, mayProbe: true, now: now), block)
+    }
+
+    /// Returns the header block of a push.
+    func block(for push: PreparedPush) -> HeaderBlock { self.cache.withLock { $0.blocks.block(for: push) } }
+
+    /// Returns the next route for pushes.
     ///
     /// - Returns: a route that may still need to be signed.
     /// - Throws: the reason why nothing is sent now.
     func next(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
-        if let route = self.cached.withLock({ $0 }), route.version == self.version.current, now < route.validUntil {
-            return route
-        }
+        if let route = self.cache.withLock({ $0.route }), self.isUsable(route, now: now) { return route }
         return try self.make(.pushes, mayProbe: true, now: now)
+    }
+
+    private func isUsable(_ route: SendRoute, now: MonotonicInstant) -> Bool {
+        self.isCurrent(route) && now < route.validUntil
     }
 
     /// Returns a route for requests other than pushes. Never uses the candidate credential.
@@ -76,7 +101,7 @@ final class SendRouter: Sendable {
         // Not cached while the credential is refused: each attempt must ask whether it may test the credential.
         if mayProbe, !route.isProbe, !route.settings.credentialBreaker.hasFault {
             let route = route
-            self.cached.withLock { $0 = route }
+            self.cache.withLock { $0.route = route }
         }
         return route
     }
@@ -130,8 +155,8 @@ final class SendRouter: Sendable {
     ///   attempt uses the active credential.
     func sign(_ route: SendRoute, until deadline: MonotonicInstant) async throws(AttemptEnd) -> SendRoute {
         let deadline = route.waitDeadline(deadline, now: self.clock.now)
-        var waits = Self.waits
         while true {
+            let change = self.version.nextChange
             if let actor = route.session.tokenActor.current {
                 switch await self.token(of: actor, until: deadline) {
                 case .success(let token):
@@ -148,7 +173,7 @@ final class SendRouter: Sendable {
                     break
                 }
             }
-            // The actor that signs is about to start or restart.
+            // The actor that signs is about to start or restart. That is a change, like all that is checked below.
             if Task.isCancelled { throw .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
             let now = self.clock.now
             if let end = self.stopped ?? self.pause(of: route.session, now: now) { throw end }
@@ -157,7 +182,7 @@ final class SendRouter: Sendable {
                 if route.isProbe { throw .credentialReplaced }
                 throw .notSent(.deadlineExceeded, "no provider token was ready in time", isFinal: true)
             }
-            try? await self.clock.sleep(until: min(now.advanced(by: waits.next()), deadline))
+            _ = await change.wait(until: deadline, clock: self.clock)
         }
     }
 

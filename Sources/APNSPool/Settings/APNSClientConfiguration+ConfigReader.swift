@@ -31,7 +31,7 @@
             return APNSSettingsSource(
                 name: "configuration",
                 written: { $0 },
-                find: { path, setting in self.finding(snapshot, ConfigKey(path), setting) },
+                find: { self.finding(snapshot, ConfigKey($0), $1, isSecret: $2) },
                 present: { _ in [] }
             )
         }
@@ -40,11 +40,11 @@
         private static func finding(
             _ snapshot: ConfigSnapshotReader,
             _ key: ConfigKey,
-            _ setting: APNSSetting
+            _ kind: SettingKind,
+            isSecret: Bool
         ) -> Finding? {
-            let isSecret = setting.isSecret
             if let text = snapshot.string(forKey: key, isSecret: isSecret) { return .text(text) }
-            if setting.kind == .boolean {
+            if kind == .boolean {
                 if let isSo = snapshot.bool(forKey: key) { return .text("\(isSo)") }
             } else if let number = snapshot.int(forKey: key, isSecret: isSecret) {
                 return .text("\(number)")
@@ -52,10 +52,9 @@
                 return .text("\(number)")
             }
             // Without this check, a list would count as a missing value.
-            if snapshot.stringArray(forKey: key, isSecret: isSecret) != nil
-                || snapshot.intArray(forKey: key, isSecret: isSecret) != nil
-            {
-                return .unusable("a list")
+            if let texts = snapshot.stringArray(forKey: key, isSecret: isSecret) { return .list(texts) }
+            if let numbers = snapshot.intArray(forKey: key, isSecret: isSecret) {
+                return .list(numbers.map { "\($0)" })
             }
             return nil
         }

@@ -60,14 +60,6 @@ package struct APNSSetting: Sendable {
     package static func path(_ prefix: String, _ key: String) -> String {
         prefix.isEmpty ? key : "\(prefix).\(key)"
     }
-
-    /// Whether its value may appear in an error: it is neither a secret nor a long text.
-    var isShown: Bool {
-        switch self.kind {
-        case .pem, .base64: false
-        default: !self.isSecret
-        }
-    }
 }
 
 // MARK: - Rows

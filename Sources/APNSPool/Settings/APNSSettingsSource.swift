@@ -11,7 +11,8 @@ public struct APNSSettingsSource: Sendable {
     /// The result of looking up a key.
     enum Finding: Sendable, Hashable {
         case text(String)
-        /// A value of an unusable kind, such as `a list`.
+        case list([String])
+        /// A value of an unusable kind, such as `a list of objects`.
         case unusable(String)
     }
 
@@ -20,7 +21,7 @@ public struct APNSSettingsSource: Sendable {
     /// The key as written in this source; nil if the source cannot have the key.
     let written: @Sendable (_ path: String) -> String?
     /// Looks a key up.
-    let find: @Sendable (_ path: String, APNSSetting) -> Finding?
+    let find: @Sendable (_ path: String, SettingKind, _ isSecret: Bool) -> Finding?
     /// All keys that the source has below the prefix, as written in it. A key that is not in the table is an error.
     /// Empty if the source cannot list its keys.
     let present: @Sendable (_ prefix: String) -> [String]
@@ -43,7 +44,7 @@ public struct APNSSettingsSource: Sendable {
         return APNSSettingsSource(
             name: "environment",
             written: { APNSSetting.variable($0) },
-            find: { path, _ in
+            find: { path, _, _ in
                 let name = APNSSetting.variable(path)
                 return names.contains(name) ? nil : variables[name].map { Finding.text($0) }
             },
@@ -90,7 +91,7 @@ public struct APNSSettingsSource: Sendable {
         APNSSettingsSource(
             name: name,
             written: { $0 },
-            find: { path, _ in value(path).map { Finding.text($0) } },
+            find: { path, _, _ in value(path).map { Finding.text($0) } },
             present: { _ in [] }
         )
     }
@@ -104,7 +105,7 @@ public struct APNSSettingsSource: Sendable {
         APNSSettingsSource(
             name: nil,
             written: { names[$0] },
-            find: { path, _ in values[path].map { Finding.text($0) } },
+            find: { path, _, _ in values[path].map { Finding.text($0) } },
             present: { _ in [] }
         )
     }
@@ -113,7 +114,7 @@ public struct APNSSettingsSource: Sendable {
         APNSSettingsSource(
             name: name,
             written: { $0 },
-            find: { path, _ in values[path] },
+            find: { path, _, _ in values[path] },
             // Includes the prefix itself: in `{"apns": "x"}` it has text instead of settings, which is an error.
             present: { prefix in
                 values.keys.filter { prefix.isEmpty || $0 == prefix || $0.hasPrefix(prefix + ".") }.sorted()
@@ -124,23 +125,33 @@ public struct APNSSettingsSource: Sendable {
     /// Whether the source has any key below the prefix.
     package func has(below prefix: String) -> Bool { !self.present(prefix).isEmpty }
 
-    /// Errors for the keys below the prefix that are not in the table.
-    func faultsForUnknownKeys(in rows: [APNSSetting], prefix: String) -> [APNSSettingsError.Fault] {
-        let known = rows.compactMap { self.written(APNSSetting.path(prefix, $0.key)) }
-        // One environment serves both the library and the tool.
-        let others = prefix == "apns" ? SettingsTable.toolKeys.compactMap { self.written("apns.\($0)") } : []
-        let allowed = Set(known + others).union(SettingsTable.buildVariables)
-        return self.present(prefix).filter { !allowed.contains($0) }.map { name in
-            let nearest = NearestKey.of(name, among: known + others)
-            return APNSSettingsError.Fault(
-                code: .unknownSetting,
-                key: name,
-                written: SettingKind.shown(name),
-                source: self.name,
-                message: "there is no such setting" + (nearest.map { "; did you mean '\($0)'?" } ?? "")
-            )
-        }
+    /// The settings below a root, as a source of their own.
+    ///
+    /// - Parameter root: What every key in this source begins with: with `apns.relay`, the environment has
+    ///   `APNS_RELAY_HTTP_PORT` for `http.port`.
+    @_spi(Relay) public func below(_ root: String) -> APNSSettingsSource {
+        APNSSettingsSource(
+            name: self.name,
+            written: { self.written(APNSSetting.path(root, $0)) },
+            find: { self.find(APNSSetting.path(root, $0), $1, $2) },
+            present: { self.present($0.isEmpty ? root : APNSSetting.path(root, $0)) }
+        )
     }
+
+    /// Some settings of the source, for a program that detects unknown keys itself.
+    ///
+    /// - Parameter keys: The keys that remain.
+    @_spi(Relay) public func only(_ keys: Set<String>) -> APNSSettingsSource {
+        APNSSettingsSource(
+            name: self.name,
+            written: self.written,
+            find: { keys.contains($0) ? self.find($0, $1, $2) : nil },
+            present: { _ in [] }
+        )
+    }
+
+    /// The key as written in this source.
+    @_spi(Relay) public func spelling(_ path: String) -> String? { self.written(path) }
 }
 
 /// Detects the variables that Kubernetes sets in each container for each service of its namespace. A service `apns`

@@ -1,8 +1,5 @@
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
+@_spi(Relay) import APNSModel
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -27,18 +24,22 @@ enum JSONSettings {
             case .success(let contents): bytes = contents
             }
         }
-        guard bytes.count <= self.limit else { throw self.fault(.malformed, path, "the file has more than 1 MiB") }
         return try self.source(bytes, name: path)
     }
 
     static func source(_ json: [UInt8], name: String) throws(APNSSettingsError) -> APNSSettingsSource {
-        do {
-            var values: [String: APNSSettingsSource.Finding] = [:]
-            self.flatten(try JSONDecoder().decode([String: Node].self, from: Data(json)), "", into: &values)
-            return .flat(values, name: name)
+        let value: JSONValue
+        do throws(JSONScanner.Failure) {
+            value = try JSONValue(parsing: json, limit: self.limit)
         } catch {
-            throw self.fault(.malformed, name, "it is not a JSON object: \(self.what(error))")
+            let line = json.prefix(error.offset).count { $0 == UInt8(ascii: "\n") } + 1
+            // Never quotes the file, which may contain a secret.
+            throw self.fault(.malformed, name, "it is not JSON: line \(line), byte \(error.offset + 1): \(error)")
         }
+        guard case .object(let members) = value else { throw self.fault(.malformed, name, "it is not a JSON object") }
+        var values: [String: APNSSettingsSource.Finding] = [:]
+        self.flatten(members, "", into: &values)
+        return .flat(values, name: name)
     }
 
     private static func fault(
@@ -49,59 +50,33 @@ enum JSONSettings {
         APNSSettingsError(faults: [.init(code: code, key: name, written: name, source: nil, message: message)])
     }
 
-    /// The kind of the decoder's error. The error's own text quotes the file, which may contain a secret.
-    private static func what(_ error: any Error) -> String {
-        switch error {
-        case DecodingError.dataCorrupted: "its syntax is wrong"
-        case DecodingError.typeMismatch: "it has another type"
-        default: "it cannot be decoded"
-        }
-    }
-
     /// Collects all values by their paths, such as `pool.size`. A `null` counts as absent.
     private static func flatten(
-        _ tree: [String: Node],
+        _ members: [JSONValue.Member],
         _ prefix: String,
         into values: inout [String: APNSSettingsSource.Finding]
     ) {
-        for (name, node) in tree {
-            let path = APNSSetting.path(prefix, name)
-            switch node {
-            case .value(let text): values[path] = .text(text)
-            case .list: values[path] = .unusable("a list")
-            case .object(let tree): self.flatten(tree, path, into: &values)
-            case .null: break
+        for member in members {
+            let path = APNSSetting.path(prefix, member.key)
+            switch member.value {
+            case .object(let members): self.flatten(members, path, into: &values)
+            case .array(let elements):
+                let texts = elements.compactMap { self.text($0) }
+                values[path] = texts.count == elements.count ? .list(texts) : .unusable("a list of objects or lists")
+            default: values[path] = self.text(member.value).map { .text($0) }
             }
         }
     }
 
-    private indirect enum Node: Decodable {
-        case value(String)
-        case list
-        case object([String: Node])
-        case null
-
-        init(from decoder: any Decoder) throws {
-            if let tree = try? [String: Node](from: decoder) {
-                self = .object(tree)
-                return
-            }
-            if (try? decoder.unkeyedContainer()) != nil {
-                self = .list
-                return
-            }
-            let value = try decoder.singleValueContainer()
-            if value.decodeNil() {
-                self = .null
-            } else if let bool = try? value.decode(Bool.self) {
-                self = .value("\(bool)")
-            } else if let number = try? value.decode(Int.self) {
-                self = .value("\(number)")
-            } else if let number = try? value.decode(Double.self) {
-                self = .value("\(number)")
-            } else {
-                self = .value(try value.decode(String.self))
-            }
+    private static func text(_ value: JSONValue) -> String? {
+        switch value {
+        case .string(let text): text
+        case .bool(let isSo): "\(isSo)"
+        case .integer(let number): "\(number)"
+        case .unsigned(let number): "\(number)"
+        case .decimal(let number): "\(number)"
+        case .double(let number): "\(number)"
+        case .null, .array, .object: nil
         }
     }
 }

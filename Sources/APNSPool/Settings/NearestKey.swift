@@ -1,20 +1,20 @@
 /// Finds the known name that a misspelled one most likely means. Pure.
 package enum NearestKey {
     /// The nearest of `names`; nil if none is near. The first rule that finds a name applies:
-    /// 1. It has the same last part.
+    /// 1. It has the same last part, with the fewest changes before it.
     /// 2. It takes the fewest changes: at most one, or a third of the characters of `name`.
     /// 3. It begins with `name`, which has 8 characters or more.
     package static func of(_ name: String, among names: [String]) -> String? {
         let wanted = Array(name.lowercased().utf8.prefix(100))
         // `maxOverflow` means `pool.maxOverflow`, at any edit distance.
         let last = self.last(wanted)
-        if let same = names.first(where: { self.last(Array($0.lowercased().utf8)) == last }) { return same }
+        let same = names.filter { self.last(Array($0.lowercased().utf8)) == last }
         var best: (name: String, distance: Int)?
-        for candidate in names {
+        for candidate in same.isEmpty ? names : same {
             let distance = self.distance(wanted, Array(candidate.lowercased().utf8))
             if distance < (best?.distance ?? .max) { best = (candidate, distance) }
         }
-        if let best, best.distance <= max(1, wanted.count / 3) { return best.name }
+        if let best, !same.isEmpty || best.distance <= max(1, wanted.count / 3) { return best.name }
         // `APNS_TIMEOUT` means `APNS_TIMEOUTS_DEADLINE`.
         return wanted.count < 8 ? nil : names.first { $0.lowercased().utf8.starts(with: wanted) }
     }

@@ -1,5 +1,5 @@
 /// A server in a setting: `https://HOST:PORT`, or a proxy with its user. Pure.
-package struct ServerURL: Sendable, Hashable {
+@_spi(Relay) public struct ServerURL: Sendable, Hashable {
     static let endpointForm = "https://HOST:PORT"
     static let proxyForm = "http://USER:PASSWORD@HOST:PORT"
 

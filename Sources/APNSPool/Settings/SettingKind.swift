@@ -5,7 +5,7 @@
 #endif
 
 /// The kind of a setting's value: its format and its limits. Pure.
-package enum SettingKind: Sendable, Hashable {
+@_spi(Relay) public enum SettingKind: Sendable, Hashable {
     case string
     /// A host name or an address.
     case host
@@ -27,10 +27,13 @@ package enum SettingKind: Sendable, Hashable {
     case size(ClosedRange<Int>)
     /// One of these words.
     case choice([String])
+    /// Texts with commas between them; in a file, also an array.
+    case list
 
     /// A parsed value that is within its limits.
-    package enum Value: Sendable, Hashable {
+    @_spi(Relay) public enum Value: Sendable, Hashable {
         case text(String)
+        case texts([String])
         case bytes([UInt8])
         /// Nil for `off`.
         case integer(Int?)
@@ -62,13 +65,14 @@ package enum SettingKind: Sendable, Hashable {
         case .duration(_, let neverIsAllowed): neverIsAllowed ? "time or `never`" : "time"
         case .size: "bytes"
         case .choice: "one of"
+        case .list: "list"
         }
     }
 
     /// The allowed values; empty if all values of the kind are allowed.
     package var limits: String {
         switch self {
-        case .string, .host, .path, .pem, .base64, .endpoint, .proxy, .boolean: ""
+        case .string, .host, .path, .pem, .base64, .endpoint, .proxy, .boolean, .list: ""
         case .integer(let range, _): "\(range.lowerBound) to \(range.upperBound)"
         case .duration(let range, _): "\(Self.text(range.lowerBound)) to \(Self.text(range.upperBound))"
         case .size(let range): "\(Self.text(bytes: range.lowerBound)) to \(Self.text(bytes: range.upperBound))"
@@ -134,7 +138,14 @@ package enum SettingKind: Sendable, Hashable {
                 throw malformed("one of \(words.joined(separator: ", "))")
             }
             return .text(word)
+        case .list:
+            return .texts(Self.texts(text))
         }
+    }
+
+    /// The texts between commas, without blanks around them and without empty ones.
+    static func texts(_ text: String) -> [String] {
+        text.split(separator: ",").map { String($0).withoutBlanksAround }.filter { !$0.isEmpty }
     }
 
     /// A readable message about an invalid text.
@@ -227,11 +238,12 @@ package enum SettingKind: Sendable, Hashable {
 }
 
 extension SettingKind.Value {
-    var text: String? { if case .text(let text) = self { text } else { nil } }
+    @_spi(Relay) public var text: String? { if case .text(let text) = self { text } else { nil } }
+    @_spi(Relay) public var texts: [String]? { if case .texts(let texts) = self { texts } else { nil } }
     var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
-    var integer: Int? { if case .integer(let number) = self { number } else { nil } }
-    var boolean: Bool? { if case .boolean(let isSo) = self { isSo } else { nil } }
-    var duration: Duration? { if case .duration(let time) = self { time } else { nil } }
+    @_spi(Relay) public var integer: Int? { if case .integer(let number) = self { number } else { nil } }
+    @_spi(Relay) public var boolean: Bool? { if case .boolean(let isSo) = self { isSo } else { nil } }
+    @_spi(Relay) public var duration: Duration? { if case .duration(let time) = self { time } else { nil } }
     var server: ServerURL? { if case .server(let url) = self { url } else { nil } }
 }
 

@@ -8,7 +8,7 @@ import Logging
 ///
 /// Defaults come from `APNSClientConfiguration` itself. The limits are those of `APNSClientConfiguration.validate()`;
 /// tests check that the two agree.
-package enum SettingsTable {
+@_spi(Relay) public enum SettingsTable {
     /// The groups in the order of the documentation.
     package static let groups: [(title: String, settings: [APNSSetting])] = [
         ("Authentication", authentication), ("Service", service), ("Proxy", proxy), ("Pool", pool),
@@ -17,12 +17,28 @@ package enum SettingsTable {
 
     package static let settings: [APNSSetting] = groups.flatMap { $0.settings }
 
+    /// The keys of a credential.
+    @_spi(Relay) public static var credentialKeys: [String] { self.authentication.map(\.key) }
+
+    /// The keys that clients with different credentials and servers can share.
+    @_spi(Relay) public static var sharedKeys: [String] {
+        let own = Set((self.authentication + self.service).map(\.key))
+        return self.settings.map(\.key).filter { !own.contains($0) }
+    }
+
     /// Settings of the tool `apns` only. They may appear in an environment or a file that the library and the tool
     /// share.
-    package static let toolKeys: Set<String> = ["config", "topic", "inFlight", "verbose"]
+    package static let tool: [APNSSetting] = [
+        .part("config", .path).meaning("A file with settings."),
+        .part("topic", .string).meaning("The app's bundle id."),
+        .part("inFlight", .integer(1...100_000)).meaning("Pushes in flight at once."),
+        .part("verbose", .boolean).meaning("Whether the client's events are logged."),
+    ]
 
-    /// Variables of this package's own build.
-    static let buildVariables: Set<String> = ["APNS_MICROBENCHMARKS"]
+    /// Whether a variable belongs to the relay or to this package's own build, which share the prefix `APNS_`.
+    static func isForeign(_ variable: String) -> Bool {
+        variable.hasPrefix("APNS_RELAY_") || variable == "APNS_MICROBENCHMARKS"
+    }
 
     static let authentication: [APNSSetting] = [
         .part("keyFile", .path, sets: "authentication.keyFile")

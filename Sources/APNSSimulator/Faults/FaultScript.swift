@@ -1,4 +1,4 @@
-public import APNSModel
+@_spi(Relay) public import APNSModel
 
 /// A list of faults as data, for `apns simulator --faults FILE` and for tests. `Docs/Simulator.md` describes the JSON
 /// form.
@@ -25,8 +25,15 @@ public struct FaultScript: Sendable, Hashable {
     /// - Parameter json: JSON in UTF-8.
     /// - Throws: `FaultScriptError` for text that is not JSON, and for unknown keys and invalid values.
     public init(json: some Sequence<UInt8>) throws(FaultScriptError) {
-        guard let value = JSONValue(json: Array(json)) else {
-            throw FaultScriptError(keyPath: "", value: nil, problem: "this is not JSON")
+        let value: JSONValue
+        do throws(JSONScanner.Failure) {
+            value = try JSONValue(parsing: Array(json))
+        } catch {
+            throw FaultScriptError(
+                keyPath: "",
+                value: nil,
+                problem: "this is not JSON: \(error) at byte \(error.offset)"
+            )
         }
         self = try ScriptReader.script(value)
     }

@@ -1,18 +1,6 @@
 package import APNSModel
 
-#if canImport(FoundationEssentials)
-    internal import FoundationEssentials
-#else
-    internal import Foundation
-#endif
-
 extension JSONValue {
-    /// Nil for bytes that are not JSON.
-    package init?(json: [UInt8]) {
-        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)) else { return nil }
-        self = value
-    }
-
     /// An object with its keys sorted.
     package static func object(_ members: [String: JSONValue]) -> JSONValue {
         .object(members.sorted { $0.key < $1.key }.map { Member(key: $0.key, value: $0.value) })

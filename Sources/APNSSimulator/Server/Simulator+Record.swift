@@ -1,4 +1,5 @@
 public import APNSModel
+internal import APNSBasics
 internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
@@ -44,34 +45,31 @@ extension Simulator {
         _ condition: @escaping @Sendable (Ledger) -> Bool
     ) async throws(SimulatorError) {
         let core = self.core
-        let id = core.state.withLock { state in
-            state.nextWaiter += 1
-            return state.nextWaiter
-        }
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let known = core.state.withLock { state -> Result<Void, SimulatorError>? in
-                    if condition(state.ledger) { return .success(()) }
-                    if state.isStopped { return .failure(Self.stopped) }
-                    state.waiters[id] = .init(condition: condition, continuation: continuation)
-                    return nil
-                }
-                if let known { return continuation.resume(returning: known) }
-                let timer = MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: TimeAmount(bounded: timeout))
-                {
-                    Self.endWaiting(id, .timedOut, "the ledger did not meet the condition in \(timeout)", core)
-                }
-                let isWaiting = core.state.withLock { state in
-                    state.waiters[id]?.timer = timer
-                    return state.waiters[id] != nil
-                }
-                if !isWaiting { timer.cancel() }
-                if Task.isCancelled { Self.endWaiting(id, .cancelled, "the waiting task was cancelled", core) }
+        let result = OneShot<Result<Void, SimulatorError>>()
+        let id = core.state.withLock { state -> Int? in
+            if condition(state.ledger) {
+                result.give(.success(()))
+            } else if state.isStopped {
+                result.give(.failure(Self.stopped))
+            } else {
+                state.nextWaiter += 1
+                state.waiters[state.nextWaiter] = .init(condition: condition, result: result)
+                return state.nextWaiter
             }
-        } onCancel: {
-            Self.endWaiting(id, .cancelled, "the waiting task was cancelled", core)
+            return nil
         }
-        try result.get()
+        if let id {
+            let timer = MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: TimeAmount(bounded: timeout)) {
+                Self.endWaiting(id, .timedOut, "the ledger did not meet the condition in \(timeout)", core)
+            }
+            let isWaiting = core.state.withLock { state in
+                state.waiters[id]?.timer = timer
+                return state.waiters[id] != nil
+            }
+            if !isWaiting { timer.cancel() }
+            _ = await result.wait { Self.endWaiting(id, .cancelled, "the waiting task was cancelled", core) }
+        }
+        try await result.wait().get()
     }
 
     static let stopped = SimulatorError(code: .cancelled, message: "the simulator was stopped")

@@ -1,3 +1,4 @@
+internal import APNSBasics
 internal import HTTP2Wire
 internal import NIOCore
 internal import NIOPosix
@@ -87,13 +88,11 @@ public final class Simulator: Sendable {
             return Array(state.sessions.values)
         }
         await Self.run(on: sessions) { $0.drop(.closeNotify) }
-        await withCheckedContinuation { continuation in
-            let isEmpty = self.core.state.withLock { state in
-                if !state.sessions.isEmpty { state.stopping.append(continuation) }
-                return state.sessions.isEmpty
-            }
-            if isEmpty { continuation.resume() }
+        let lastClosed = OneShot<Void>()
+        self.core.state.withLock { state in
+            if state.sessions.isEmpty { lastClosed.give(()) } else { state.stopping.append(lastClosed) }
         }
+        await lastClosed.wait()
         let waiters = self.core.state.withLock { state in
             let waiters = Array(state.waiters.values)
             state.waiters = [:]
@@ -278,8 +277,8 @@ public final class Simulator: Sendable {
 
     // MARK: Internals
 
-    private static func sessionConfiguration(_ core: SimulatorCore) -> HTTP2Session.Configuration {
-        var session = HTTP2Session.Configuration()
+    private static func sessionConfiguration(_ core: SimulatorCore) -> HTTP2ServerSession.Configuration {
+        var session = HTTP2ServerSession.Configuration()
         let initial = core.configuration.initialMaxConcurrentStreams
         session.maxConcurrentStreams = max(initial, core.configuration.maxConcurrentStreams)
         if !core.configuration.credential.asksForToken {

@@ -1,3 +1,4 @@
+internal import APNSBasics
 internal import HTTP2Wire
 internal import NIOCore
 internal import Synchronization
@@ -52,12 +53,12 @@ final class SimulatorSession: ServerConnectionDelegate {
         let stopping = self.core.update { state in
             state.sessions[self.state.number] = nil
             state.ledger.connectionsClosed += 1
-            guard state.isStopped, state.sessions.isEmpty else { return [CheckedContinuation<Void, Never>]() }
+            guard state.isStopped, state.sessions.isEmpty else { return [OneShot<Void>]() }
             let stopping = state.stopping
             state.stopping = []
             return stopping
         }
-        for continuation in stopping { continuation.resume() }
+        for waiter in stopping { waiter.give(()) }
     }
 
     // MARK: On demand

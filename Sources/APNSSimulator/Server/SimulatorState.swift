@@ -7,12 +7,12 @@ internal import NIOCore
 struct SimulatorState {
     struct Waiter {
         var condition: @Sendable (Ledger) -> Bool
-        var continuation: CheckedContinuation<Result<Void, SimulatorError>, Never>
+        let result: OneShot<Result<Void, SimulatorError>>
         var timer: Scheduled<Void>?
 
         func end(_ result: Result<Void, SimulatorError>) {
             self.timer?.cancel()
-            self.continuation.resume(returning: result)
+            self.result.give(result)
         }
     }
 
@@ -54,7 +54,7 @@ struct SimulatorState {
 
     var sessions: [Int: NIOLoopBound<SimulatorSession>] = [:]
     var isStopped = false
-    var stopping: [CheckedContinuation<Void, Never>] = []
+    var stopping: [OneShot<Void>] = []
     var waiters: [Int: Waiter] = [:]
     var nextWaiter = 0
 

@@ -13,11 +13,11 @@ extension Connection {
         package var addresses = AddressBook()
         /// Looks up the host.
         package var nameResolver = NameResolver.system
-        /// See `HTTP2Session.Configuration`.
+        /// See `HTTP2ClientSession.Configuration`.
         package var variableNames: [String]
-        /// See `HTTP2Session.Configuration`.
+        /// See `HTTP2ClientSession.Configuration`.
         package var responseFilter: ResponseFilter?
-        /// See `HTTP2Session.Configuration`.
+        /// See `HTTP2ClientSession.Configuration`.
         package var responseBodyLimit = StreamTable.bodyLimit
         /// The time for the look-up, TCP, the proxy's tunnel, TLS and the peer's first SETTINGS together.
         package var connectTimeout = TimeAmount.seconds(10)

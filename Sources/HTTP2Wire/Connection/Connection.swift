@@ -20,14 +20,14 @@ package final class Connection {
     /// Kept because a request that is submitted after the end still needs a result.
     private weak var formerDelegate: (any ConnectionDelegate)?
     private var handler: WireHandler?
-    private(set) var session: HTTP2Session?
+    private(set) var session: HTTP2ClientSession?
     private let addressEntry: AddressBook.Entry
     private var state = State.connecting
     private var connectDeadline = NIODeadline.distantFuture
     private var pathCheck: PathCheck
     /// When the last frame arrived that advanced an open stream.
     package private(set) var lastResponse: NIODeadline
-    private var seenResponseFrames: UInt64 = 0
+    private var seenProgressFrames: UInt64 = 0
     /// When the connection last went from no open stream to one. If its first requests had to wait for a check of the
     /// path: when they were sent. See `quietSince`.
     private var busySince: NIODeadline
@@ -83,7 +83,7 @@ package final class Connection {
             handler = try self.makeHandler()
         } catch {
             // Notify in a later tick, because the delegate is still inside its call of `open()`.
-            self.loop.assumeIsolated().execute { self.wireIsClosed(nil, error) }
+            self.loop.assumeIsolated().execute { self.wireIsClosed(error) }
             return
         }
         self.handler = handler
@@ -114,7 +114,7 @@ package final class Connection {
             case .failure(let error):
                 var error = WireError(connecting: error, to: host)
                 if let proxy = self.configuration.proxy { error.message = "the proxy '\(proxy)': \(error.message)" }
-                self.wireIsClosed(nil, error)
+                self.wireIsClosed(error)
             case .success(let channel):
                 self.start(on: channel)
             }
@@ -159,7 +159,7 @@ package final class Connection {
             self.pendingChannels.removeAll()
             switch result {
             case .success: self.add(self.handler, to: channel)
-            case .failure(let error): self.wireIsClosed(nil, error)
+            case .failure(let error): self.wireIsClosed(error)
             }
         }
         self.add(handler, to: channel)
@@ -175,7 +175,7 @@ package final class Connection {
             guard channel.isActive else { throw ChannelError.ioOnClosedChannel }
         } catch {
             channel.close(mode: .all, promise: nil)
-            self.wireIsClosed(nil, WireError(.connectionReset, "the peer closed the connection at once"))
+            self.wireIsClosed(WireError(.connectionReset, "the peer closed the connection at once"))
         }
     }
 
@@ -192,14 +192,8 @@ package final class Connection {
     package func breakInvariant() { self.fail(WireError(.invariantBroken, "a test")) }
 
     private func makeHandler() throws(WireError) -> WireHandler {
-        var configuration = HTTP2Session.Configuration()
-        configuration.variableNames = self.configuration.variableNames
-        configuration.responseFilter = self.configuration.responseFilter
-        configuration.responseBodyLimit = self.configuration.responseBodyLimit
-        return WireHandler(
+        WireHandler(
             tls: try TLSSession(context: self.configuration.tls, peerName: self.configuration.host),
-            role: .client,
-            configuration: configuration,
             clock: self.configuration.clock,
             owner: self
         )
@@ -257,9 +251,9 @@ package final class Connection {
     }
 
     /// Submits a batch without sending it. The requests get consecutive tags, starting with `firstTag`.
-    package func enqueue(_ batch: RequestBatch, firstTag: UInt64) {
+    package func enqueue(_ batch: RequestBatch, firstTag: StreamTag) {
         guard let session, self.state == .ready, self.broken == nil else {
-            for number in batch.entries.indices { self.refuse(firstTag &+ UInt64(number)) }
+            for number in batch.entries.indices { self.refuse(firstTag.advanced(by: number)) }
             return
         }
         if session.openCount == 0 { self.becomesBusy(session) }
@@ -277,7 +271,7 @@ package final class Connection {
         return now
     }
 
-    private func becomesBusy(_ session: HTTP2Session) {
+    private func becomesBusy(_ session: HTTP2ClientSession) {
         let now = self.submissionTime()
         self.busySince = now
         let decision = self.pathCheck.becomesBusy(now)
@@ -285,7 +279,7 @@ package final class Connection {
         if decision == .ping { self.broken = self.broken ?? self.sendPing(session) }
     }
 
-    private func sendPing(_ session: HTTP2Session?) -> WireError? {
+    private func sendPing(_ session: HTTP2ClientSession?) -> WireError? {
         do throws(WireError) {
             try session?.submitPing()
             return nil
@@ -308,7 +302,7 @@ package final class Connection {
         self.deliverResults()
     }
 
-    private func refuse(_ tag: UInt64) {
+    private func refuse(_ tag: StreamTag) {
         if let session {
             session.results.append(.notSent(.noCapacity, tag: tag))
         } else {
@@ -318,7 +312,7 @@ package final class Connection {
 
     /// Resets the stream with this tag if it is still open, or withdraws the held request with this tag. The next
     /// `flush()` sends the reset and delivers the result.
-    package func cancel(tag: UInt64) {
+    package func cancel(tag: StreamTag) {
         self.session?.cancel(tag: tag)
     }
 
@@ -347,7 +341,7 @@ package final class Connection {
             handler.fail(error)
         } else {
             self.handler?.drop(error)
-            self.wireIsClosed(nil, error)
+            self.wireIsClosed(error)
         }
     }
 
@@ -423,7 +417,7 @@ package final class Connection {
     }
 
     /// Sends held requests, as far as the send window allows.
-    private func sendHeld(_ session: HTTP2Session, _ now: NIODeadline) {
+    private func sendHeld(_ session: HTTP2ClientSession, _ now: NIODeadline) {
         guard session.hasHeldRequests else { return }
         do {
             self.arm(try session.openHeld(now: now))
@@ -486,7 +480,7 @@ package final class Connection {
     /// trips. Also the interval of `WindowStreamLimit`.
     private static let windowPatience = TimeAmount.milliseconds(500)
 
-    private func watchWindow(_ session: HTTP2Session?) {
+    private func watchWindow(_ session: HTTP2ClientSession?) {
         guard let session, session.hasHeldRequests || session.hasWindowLimit, !session.waitsForPathCheck else { return }
         let deadline = self.now + Self.windowPatience
         self.windowDeadline = deadline
@@ -513,23 +507,32 @@ package final class Connection {
 }
 
 extension Connection: WireOwner {
-    func wireIsOpen(_ session: HTTP2Session) {
-        self.session = session
+    func makeSession() throws(WireError) -> HTTP2Session {
+        var configuration = HTTP2ClientSession.Configuration()
+        configuration.variableNames = self.configuration.variableNames
+        configuration.responseFilter = self.configuration.responseFilter
+        configuration.responseBodyLimit = self.configuration.responseBodyLimit
+        let session = try HTTP2ClientSession(configuration: configuration)
         if let id = self.configuration.firstStreamID { try? session.setNextStreamID(id) }
+        self.session = session
+        return session
     }
 
+    func wireIsOpen() {}
+
     /// The deadlines of requests may have passed meanwhile, and their timer may fire later in this tick.
-    func wireResumesWriting(_ session: HTTP2Session) {
-        _ = session.expire(now: self.now)
+    func wireResumesWriting() {
+        _ = self.session?.expire(now: self.now)
         self.deliverResults()
     }
 
-    func wireDidRead(_ session: HTTP2Session) {
+    func wireDidRead() {
+        guard let session else { return }
         let now = self.now
         let works = self.pathCheck.read(now)
         if works { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
-        if session.responseFrames != self.seenResponseFrames {
-            self.seenResponseFrames = session.responseFrames
+        if session.progressFrames != self.seenProgressFrames {
+            self.seenProgressFrames = session.progressFrames
             self.lastResponse = now
         }
         let wasReady = self.state == .ready
@@ -543,7 +546,7 @@ extension Connection: WireOwner {
 
     /// Delivers the responses that the server sent before its GOAWAY. The results of streams that the GOAWAY ended are
     /// delivered after the event, so that no push is resent over this connection.
-    private func deliverResponsesBeforeGoAway(of session: HTTP2Session) {
+    private func deliverResponsesBeforeGoAway(of session: HTTP2ClientSession) {
         guard let count = session.resultsBeforeGoAway else { return }
         session.resultsBeforeGoAway = nil
         let results = Array(session.results.prefix(count))
@@ -551,15 +554,16 @@ extension Connection: WireOwner {
         self.deliver(results)
     }
 
-    private func handleEvents(of session: HTTP2Session) {
+    private func handleEvents(of session: HTTP2ClientSession) {
         guard !session.events.isEmpty else { return }
         let events = session.events
         session.events.removeAll(keepingCapacity: true)
         for event in events { self.handle(event) }
     }
 
-    func wireIsClosed(_ session: HTTP2Session?, _ error: WireError) {
+    func wireIsClosed(_ error: WireError) {
         guard self.state != .closed else { return }
+        let session = self.session
         self.state = .closed
         self.timer?.cancel()
         self.timer = nil

@@ -3,8 +3,7 @@ package import NIOCore
 /// A request to submit to a connection.
 package struct StreamSubmission: Sendable {
     package var request: HTTP2Request
-    /// The submitter's identifier of the stream, returned with its result.
-    package var tag: UInt64
+    package var tag: StreamTag
     /// The time on the connection's clock at which the request ends, sent or not, if no response has arrived.
     package var deadline: NIODeadline
     /// How long the response may take once the stream is open. The time for which the request is held before that does
@@ -15,7 +14,7 @@ package struct StreamSubmission: Sendable {
 
     package init(
         request: HTTP2Request,
-        tag: UInt64,
+        tag: StreamTag,
         deadline: NIODeadline,
         responseLimit: TimeAmount = .nanoseconds(.max),
         isBulk: Bool = false

@@ -11,14 +11,16 @@ import NIOPosix
 
 /// The owner of a `WireHandler`: a client's or a server's connection. All calls are made on the event loop.
 protocol WireOwner: AnyObject {
-    /// TLS is established. The HTTP/2 session exists, and its first frames are sent with the next flush.
-    func wireIsOpen(_ session: HTTP2Session)
+    /// TLS is established. Returns a new HTTP/2 session.
+    func makeSession() throws(WireError) -> HTTP2Session
+    /// Frames can be sent. The first frames of the session are sent with the next flush.
+    func wireIsOpen()
     /// Frames that had to wait are about to be written.
-    func wireResumesWriting(_ session: HTTP2Session)
+    func wireResumesWriting()
     /// All bytes of this tick have been processed. There may be results and events.
-    func wireDidRead(_ session: HTTP2Session)
+    func wireDidRead()
     /// The connection has ended. Called once. By then, every stream of the session has its result.
-    func wireIsClosed(_ session: HTTP2Session?, _ error: WireError)
+    func wireIsClosed(_ error: WireError)
 }
 
 /// Moves bytes between a NIO channel, a `TLSSession` and an `HTTP2Session`. Confined to the channel's event loop.
@@ -45,8 +47,6 @@ final class WireHandler: ChannelInboundHandler {
     private static let waitingLimit = 512 * 1024
 
     private let tls: TLSSession
-    private let role: HTTP2Session.Role
-    private let configuration: HTTP2Session.Configuration
     private let clock: any LoopClock
     private var owner: (any WireOwner)?
     private var session: HTTP2Session?
@@ -58,14 +58,10 @@ final class WireHandler: ChannelInboundHandler {
 
     init(
         tls: TLSSession,
-        role: HTTP2Session.Role,
-        configuration: HTTP2Session.Configuration,
         clock: any LoopClock = EventLoopClock(),
         owner: any WireOwner
     ) {
         self.tls = tls
-        self.role = role
-        self.configuration = configuration
         self.clock = clock
         self.owner = owner
         self.piece = .allocate(byteCount: Self.pieceSize, alignment: 16)
@@ -98,7 +94,7 @@ final class WireHandler: ChannelInboundHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        if let session, self.state == .open { self.owner?.wireDidRead(session) }
+        if self.state == .open { self.owner?.wireDidRead() }
         self.flush()
     }
 
@@ -187,8 +183,7 @@ final class WireHandler: ChannelInboundHandler {
                     return
                 }
             case .needsMore:
-                // A server may read slowly on purpose, in pieces of a few bytes.
-                if hasData || self.role == .server { return }
+                if hasData { return }
                 do {
                     try session.receivedNothing(now: now)
                 } catch {
@@ -212,10 +207,9 @@ final class WireHandler: ChannelInboundHandler {
             self.fail(error)
         case .complete:
             do {
-                let session = try HTTP2Session(role: self.role, configuration: self.configuration)
-                self.session = session
+                self.session = try self.owner?.makeSession()
                 self.state = .open
-                self.owner?.wireIsOpen(session)
+                self.owner?.wireIsOpen()
             } catch {
                 self.fail(error)
             }
@@ -277,7 +271,7 @@ final class WireHandler: ChannelInboundHandler {
     }
 
     private func resumeWriting() {
-        if let session, self.state == .open { self.owner?.wireResumesWriting(session) }
+        if self.state == .open { self.owner?.wireResumesWriting() }
         self.flush()
     }
 
@@ -287,7 +281,7 @@ final class WireHandler: ChannelInboundHandler {
         let owner = self.owner
         self.owner = nil
         self.session?.concludeAll(cause: error.streamCause)
-        owner?.wireIsClosed(self.session, error)
+        owner?.wireIsClosed(error)
     }
 
     static func ioError(_ error: any Error) -> WireError {

@@ -97,7 +97,7 @@ extension HTTP2Session {
                 }
             }
             self.streams[index].outgoingOffset = offset + count
-            if self.role == .client { self.uncopiedBodyBytes -= count }
+            self.bodyCopied(count: count)
         }
         return (max(count, 0), offset + count >= total)
     }
@@ -106,16 +106,8 @@ extension HTTP2Session {
         self.headerBlockBytes = 0
         guard let frame else { return }
         let streamID = capns_frame_stream_id(frame)
-        if self.role == .server, capns_frame_headers_category(frame) == NGHTTP2_HCAT_REQUEST {
-            let index = self.streams.allocate()
-            self.streams[index].streamID = streamID
-            nghttp2_session_set_stream_user_data(session, streamID, UnsafeMutableRawPointer(bitPattern: index + 1))
-            if self.announcedLimit != nil, !self.admits(index) { self.streams[index].isConcluded = true }
-        } else if let index = self.index(session, streamID), !self.streams[index].hasFinalHeaders {
-            self.streams[index].pendingStatus = 0
-            if self.role == .client { self.keptBytes -= self.streams[index].fields.byteCount }
-            self.streams[index].fields.removeAll()
-        }
+        let isRequest = capns_frame_headers_category(frame) == NGHTTP2_HCAT_REQUEST
+        self.headersBegin(streamID: streamID, index: self.index(session, streamID), isRequest: isRequest)
     }
 
     /// Adds to the size of the header block, and returns whether it is within the limit. A block of a few kilobytes can
@@ -140,37 +132,20 @@ extension HTTP2Session {
         guard let frame, let index = self.index(session, capns_frame_stream_id(frame)),
             !self.streams[index].hasFinalHeaders  // otherwise these are trailers
         else { return }
-        if self.role == .client, name.count == 7, name[0] == UInt8(ascii: ":") {
-            // nghttp2 has verified that this is `:status` with three digits.
-            self.streams[index].pendingStatus = value.reduce(0) { $0 &* 10 &+ UInt16($1 &- 48) }
-        } else if self.streams[index].pendingStatus == 200, let filter = self.configuration.responseFilter,
-            self.isVariableName(filter.echoed, name)
-                ? self.streams[index].echo.matches(value) || !filter.keeps(name) : !filter.keeps(name)
-        {
-            // This field of an ordinary response contains nothing new.
-        } else if self.streams[index].fields.byteCount + name.count + value.count <= StreamTable.fieldLimit {
-            if self.role == .client {
-                // The same number of bytes as the list needs for it.
-                guard self.countKept(name.count + value.count + 4) else { return }
-            }
-            self.streams[index].fields.append(name: name, value: value)
-        }
+        self.received(index, name: name, value: value)
     }
 
     private func onData(_ session: OpaquePointer?, _ streamID: Int32, _ data: UnsafeBufferPointer<UInt8>) {
         guard let index = self.index(session, streamID) else { return }
-        // A client keeps enough to read the reason. A server keeps more than the largest body that APNs accepts, so
-        // that it can detect a body that is too large.
-        let limit = self.role == .client ? self.configuration.responseBodyLimit : 16 * StreamTable.bodyLimit
-        let count = min(limit - self.streams[index].body.count, data.count)
-        guard count > 0, self.role == .server || self.countKept(count) else { return }
+        let count = self.keepBody(index, count: data.count)
+        guard count > 0 else { return }
         self.noteProgress(index)
         self.glitches.kept(count)
         self.streams[index].body.append(contentsOf: data.prefix(count))
     }
 
     private func noteProgress(_ index: Int) {
-        if !self.streams[index].isConcluded { self.responseFrames &+= 1 }
+        if !self.streams[index].isConcluded { self.progressFrames &+= 1 }
     }
 
     private func onFrameReceived(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
@@ -200,13 +175,10 @@ extension HTTP2Session {
                 self.glitches.costlyFrame(type: capns_frame_type(frame))
                 self.readPeerSettings(frame)
             } else {
-                self.isLimitAcknowledged = true
+                self.settingsAcknowledged()
             }
         case NGHTTP2_WINDOW_UPDATE:
-            if capns_frame_stream_id(frame) == 0 {
-                self.windowUpdates &+= 1
-                self.windowRule.windowGrew()
-            }
+            if capns_frame_stream_id(frame) == 0 { self.windowGrew() }
         case NGHTTP2_PING:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { self.events.append(.pingAcknowledged) }
         case NGHTTP2_PRIORITY:
@@ -215,7 +187,7 @@ extension HTTP2Session {
             self.glitches.costlyFrame(type: capns_frame_type(frame))
             let last = capns_frame_goaway_last_stream_id(frame)
             self.hasGoAway = true
-            if self.resultsBeforeGoAway == nil { self.resultsBeforeGoAway = self.results.count }
+            self.goAwayReceived()
             self.lowestGoAwayStreamID = min(self.lowestGoAwayStreamID, last)
             let debug = UnsafeBufferPointer(
                 start: capns_frame_goaway_debug_data(frame),
@@ -239,14 +211,10 @@ extension HTTP2Session {
             self.noteGoAwaySent(frame)
             return
         }
-        guard self.role == .client, capns_frame_type(frame) == UInt8(NGHTTP2_HEADERS.rawValue),
-            let index = self.index(session, capns_frame_stream_id(frame)), !self.streams[index].isWritten
+        guard capns_frame_type(frame) == UInt8(NGHTTP2_HEADERS.rawValue),
+            let index = self.index(session, capns_frame_stream_id(frame))
         else { return }
-        self.streams[index].isWritten = true
-        self.encodeHeaders(index, flags: capns_frame_flags(frame))
-        self.releaseFixed(self.streams[index].fixed)
-        self.streams[index].fixed = RefCountTable<[UInt8]>.none
-        if !self.streams[index].isConcluded { self.unwrittenCount -= 1 }
+        self.headersSent(index, flags: capns_frame_flags(frame))
     }
 
     /// Records why nghttp2 ended the session: it sends a GOAWAY whose debug data describes the peer's violation.
@@ -262,23 +230,13 @@ extension HTTP2Session {
     }
 
     private func onFrameNotSent(_ session: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?) {
-        guard self.role == .client, let frame,
-            nghttp2_frame_type(UInt32(capns_frame_type(frame))) == NGHTTP2_HEADERS,
-            let index = self.streams.index(of: capns_frame_stream_id(frame))
-        else { return }
-        self.conclude(index, cause: self.hasGoAway ? .goAway : .noCapacity)
-        self.release(index)
+        guard let frame, nghttp2_frame_type(UInt32(capns_frame_type(frame))) == NGHTTP2_HEADERS else { return }
+        self.headersNotSent(streamID: capns_frame_stream_id(frame))
     }
 
     private func onStreamClose(_ session: OpaquePointer?, _ streamID: Int32, _ code: HTTP2ErrorCode) {
         guard let index = self.index(session, streamID) else { return }
-        switch self.role {
-        case .client:
-            // nghttp2 closes the streams above a GOAWAY's last id with REFUSED_STREAM.
-            let isAboveGoAway = streamID > self.lowestGoAwayStreamID
-            self.conclude(index, cause: isAboveGoAway ? .goAway : .reset(code))
-        case .server: self.streamClosed(index, code)
-        }
+        self.streamClosed(index, code)
         self.release(index)
     }
 }

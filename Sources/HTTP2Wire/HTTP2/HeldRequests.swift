@@ -8,7 +8,7 @@ struct NewStream {
     /// An entry of the session's `bodies`.
     var body: Int32
     var bodyCount: Int
-    var tag: UInt64
+    var tag: StreamTag
     /// When the request ends, sent or not.
     var deadline: NIODeadline
     /// How long the response may take, counted from when the stream is opened.

@@ -45,7 +45,7 @@ package struct StreamResult: Sendable {
     }
 
     /// The submitter's identifier of the stream.
-    package var tag: UInt64
+    package var tag: StreamTag
     package var ending: StreamEnding
     package var cause: StreamCause
     /// 0 unless the ending is `response`.
@@ -53,7 +53,7 @@ package struct StreamResult: Sendable {
     private var details: Details?
 
     package init(
-        tag: UInt64,
+        tag: StreamTag,
         ending: StreamEnding,
         cause: StreamCause,
         status: Int = 0,
@@ -75,7 +75,7 @@ package struct StreamResult: Sendable {
     package var isBare: Bool { self.details == nil }
 
     /// The result of a request that never got a stream.
-    package static func notSent(_ cause: StreamCause, tag: UInt64 = 0) -> StreamResult {
+    package static func notSent(_ cause: StreamCause, tag: StreamTag = 0) -> StreamResult {
         StreamResult(tag: tag, ending: .notSent, cause: cause)
     }
 }

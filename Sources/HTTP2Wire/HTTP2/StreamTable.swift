@@ -23,7 +23,7 @@ final class StreamTable {
         var fixed: Int32 = -1
         /// The other fields, until HEADERS are written.
         var values: RequestValues?
-        var tag: UInt64 = 0
+        var tag: StreamTag = 0
         /// The body to send: an entry of the session's `bodies`.
         var outgoing: Int32 = -1
         private var bodyCount: Int32 = 0
@@ -80,7 +80,7 @@ final class StreamTable {
     private var used = 0
     // Unchecked: no access re-enters this property.
     @exclusivity(unchecked) private var free: [Int] = []
-    /// The probable index of the stream with a tag, by the tag's last bits. Tags are small numbers that are reused.
+    /// The probable index of the stream with a tag, by a hash of the tag.
     private let hints: UnsafeMutableBufferPointer<Int32>
     private static let hintCount = 1024
     private(set) var count = 0
@@ -110,12 +110,12 @@ final class StreamTable {
         index >= 0 && index < self.used && self.base[index].streamID == streamID
     }
 
-    func remember(_ index: Int, tag: UInt64) {
+    func remember(_ index: Int, tag: StreamTag) {
         self.hints[Self.hint(tag)] = Int32(truncatingIfNeeded: index)
     }
 
     /// The open stream with this tag.
-    func index(ofTag tag: UInt64) -> Int? {
+    func index(ofTag tag: StreamTag) -> Int? {
         func isIt(_ index: Int) -> Bool {
             self.base[index].streamID != 0 && self.base[index].tag == tag && !self.base[index].isConcluded
         }
@@ -124,7 +124,10 @@ final class StreamTable {
         return self.indices.first(where: isIt)
     }
 
-    private static func hint(_ tag: UInt64) -> Int { Int(truncatingIfNeeded: tag) & (self.hintCount - 1) }
+    /// A multiplicative hash of ten bits (Knuth, The Art of Computer Programming, section 6.4).
+    private static func hint(_ tag: StreamTag) -> Int {
+        Int(truncatingIfNeeded: (tag.rawValue &* 0x9E37_79B9_7F4A_7C15) >> 54)
+    }
 
     /// Finds a stream for which nghttp2 no longer has user data. Searches all entries.
     func index(of streamID: Int32) -> Int? {

@@ -114,7 +114,7 @@ package final class NetworkProbe {
     /// Requests `/` over HTTP/2, without any credential. Any response is sufficient.
     package func ask(authority: String) throws(WireError) -> Response {
         guard let tls else { throw WireError(.tlsFailure, "there is no TLS session") }
-        let session = try HTTP2Session(role: .client, configuration: HTTP2Session.Configuration())
+        let session = try HTTP2ClientSession(configuration: HTTP2ClientSession.Configuration())
         let deadline = NIODeadline.now() + self.timeout
         var isAsked = false
         while true {

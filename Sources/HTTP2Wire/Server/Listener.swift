@@ -16,7 +16,7 @@ package struct ServerEntrance: Sendable {
     }
 
     package var tls: TLSContext
-    package var configuration: HTTP2Session.Configuration
+    package var configuration: HTTP2ServerSession.Configuration
     package var behaviour: Behaviour
     /// How long the behaviour lasts. After that, the connection continues normally. `nil` means no limit.
     package var lasting: TimeAmount?
@@ -25,7 +25,7 @@ package struct ServerEntrance: Sendable {
 
     package init(
         tls: TLSContext,
-        configuration: HTTP2Session.Configuration,
+        configuration: HTTP2ServerSession.Configuration,
         behaviour: Behaviour = .serve,
         lasting: TimeAmount? = nil,
         accept: @escaping @Sendable (ServerConnection) -> any ServerConnectionDelegate
@@ -62,7 +62,7 @@ package struct Listener: Sendable {
         port: Int,
         tls: TLSContext,
         group: any EventLoopGroup,
-        configuration: @escaping @Sendable () -> HTTP2Session.Configuration,
+        configuration: @escaping @Sendable () -> HTTP2ServerSession.Configuration,
         accept: @escaping @Sendable (ServerConnection) -> any ServerConnectionDelegate
     ) async throws(WireError) -> Listener {
         try await self.bind(host: host, port: port, group: group) {

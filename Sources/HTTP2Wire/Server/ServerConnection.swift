@@ -18,7 +18,8 @@ package final class ServerConnection {
     package let loop: any EventLoop
     package weak var delegate: (any ServerConnectionDelegate)?
     private var handler: WireHandler?
-    private var session: HTTP2Session?
+    private var session: HTTP2ServerSession?
+    private var configuration = HTTP2ServerSession.Configuration()
     private var tls: TLSSession?
     private var gate: ServerGate?
     /// Retains the delegate as long as the channel exists.
@@ -30,8 +31,9 @@ package final class ServerConnection {
 
     func makeHandlers(_ entrance: ServerEntrance) throws(WireError) -> (gate: ServerGate, wire: WireHandler) {
         let tls = try TLSSession(context: entrance.tls, peerName: "")
-        let handler = WireHandler(tls: tls, role: .server, configuration: entrance.configuration, owner: self)
+        let handler = WireHandler(tls: tls, owner: self)
         let gate = ServerGate(entrance: entrance)
+        self.configuration = entrance.configuration
         self.tls = tls
         self.handler = handler
         self.gate = gate
@@ -160,7 +162,7 @@ package final class ServerConnection {
         self.handler?.drop(WireError(.closedLocally, "the server dropped the connection"))
     }
 
-    private func perform(_ body: (HTTP2Session) throws(WireError) -> Void) {
+    private func perform(_ body: (HTTP2ServerSession) throws(WireError) -> Void) {
         guard let session else { return }
         do {
             try body(session)
@@ -171,15 +173,19 @@ package final class ServerConnection {
 }
 
 extension ServerConnection: WireOwner {
-    func wireIsOpen(_ session: HTTP2Session) {
+    func makeSession() throws(WireError) -> HTTP2Session {
+        let session = try HTTP2ServerSession(configuration: self.configuration)
         self.session = session
-        self.delegate?.opened()
+        return session
     }
 
-    /// Responses have no deadlines.
-    func wireResumesWriting(_ session: HTTP2Session) {}
+    func wireIsOpen() { self.delegate?.opened() }
 
-    func wireDidRead(_ session: HTTP2Session) {
+    /// Responses have no deadlines.
+    func wireResumesWriting() {}
+
+    func wireDidRead() {
+        guard let session else { return }
         session.events.removeAll(keepingCapacity: true)
         if !session.requests.isEmpty {
             var requests: [ServerRequest] = []
@@ -194,7 +200,7 @@ extension ServerConnection: WireOwner {
         }
     }
 
-    func wireIsClosed(_ session: HTTP2Session?, _ error: WireError) {
+    func wireIsClosed(_ error: WireError) {
         let delegate = self.retainedDelegate
         self.session = nil
         self.handler = nil

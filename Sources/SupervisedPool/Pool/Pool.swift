@@ -125,37 +125,6 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         return value
     }
 
-    /// Leases streams without suspending the caller's task for the wait: either immediately, or later through a
-    /// callback.
-    ///
-    /// - Parameter onCompletion: Called exactly once if the method returns `waiting`. It is called on the pool's
-    ///   thread, so it must return immediately.
-    package func startCheckout(
-        wanted: Int,
-        deadline: MonotonicInstant,
-        lane: PoolLane,
-        onCompletion: @escaping @Sendable (Result<UnownedLease<Worker>, PoolError>) -> Void
-    ) async -> PoolCheckoutStart<Worker> {
-        let request = PoolStateMachine.Request(wanted: wanted, deadline: deadline, lane: lane)
-        let start = await self.core.startCheckout(request) { result in
-            switch result {
-            case .success(let leased?): onCompletion(.success(UnownedLease(leased)))
-            case .success(nil): break  // Only for callers that wait for a condition.
-            case .failure(let error): onCompletion(.failure(error))
-            }
-        }
-        switch start {
-        case .leased(let leased): return .leased(UnownedLease(leased))
-        case .failed(let error): return .failed(error)
-        case .waiting(let id): return .waiting(PoolTicket(id: id))
-        }
-    }
-
-    /// Cancels a waiting checkout. Its callback is still called: with `cancelled`, unless the checkout completed first.
-    package func withdraw(_ ticket: PoolTicket) {
-        self.core.mailbox.post(.cancel(ticket.id), isUrgent: true)
-    }
-
     /// Returns streams that ``PoolLease/take(_:)`` moved out of a lease. Never blocks, and may be called from any
     /// thread.
     ///
@@ -285,31 +254,4 @@ public struct PoolDrainReport: Sendable, Hashable {
     public let leased: Int
     /// Whether everything finished in time.
     public var isComplete: Bool { self.unserved == 0 && self.leased == 0 }
-}
-
-/// Streams leased by ``Pool/startCheckout(wanted:deadline:lane:onCompletion:)``. Its holder must return each of them
-/// exactly once, with ``Pool/checkin(_:count:)``.
-package struct UnownedLease<Worker: PoolWorker>: Sendable {
-    package let worker: Worker
-    package let origin: LeaseOrigin
-    package let count: Int
-
-    init(_ leased: PoolCore.Leased) {
-        // See `checkout`: all of the core's workers are of type `Worker`.
-        self.worker = unsafeDowncast(leased.worker, to: Worker.self)
-        self.origin = leased.origin
-        self.count = leased.count
-    }
-}
-
-/// Identifies a checkout that waits for its callback.
-package struct PoolTicket: Sendable {
-    let id: WaiterID
-}
-
-/// The immediate result of ``Pool/startCheckout(wanted:deadline:lane:onCompletion:)``.
-package enum PoolCheckoutStart<Worker: PoolWorker>: Sendable {
-    case leased(UnownedLease<Worker>)
-    case failed(PoolError)
-    case waiting(PoolTicket)
 }

@@ -32,23 +32,10 @@ actor PoolCore {
     /// ready workers.
     typealias CheckoutResult = Result<Leased?, PoolError>
 
-    /// The result of a checkout that does not suspend.
-    enum Start: Sendable {
+    private enum Start {
         case leased(Leased)
         case failed(PoolError)
-        /// `onCompletion` will be called exactly once.
-        case waiting(WaiterID)
-    }
-
-    private enum Parked {
-        case nobody
-        /// The waiter is in the queue, but its continuation has not been stored yet.
-        case expected
-        case waiting(CheckedContinuation<CheckoutResult, Never>)
-        /// Called on the actor, so it must return immediately.
-        case calling(@Sendable (CheckoutResult) -> Void)
-        /// The result arrived before the continuation was stored.
-        case completed(CheckoutResult)
+        case waiting(WaiterID, OneShot<CheckoutResult>)
     }
 
     let clock: any MonotonicClock
@@ -59,11 +46,13 @@ actor PoolCore {
     @exclusivity(unchecked) private var machine: PoolStateMachine
     @exclusivity(unchecked) private var random: SplitMix64
     @exclusivity(unchecked) private var workers: [(any PoolWorker)?]
-    /// Indexed by the waiter's index in the queue.
-    @exclusivity(unchecked) private var parked: [Parked] = []
+    /// The results that callers wait for, by the waiter's index in the queue.
+    @exclusivity(unchecked) private var results: [OneShot<CheckoutResult>?] = []
     @exclusivity(unchecked) private var batch: [PoolItem] = []
     @exclusivity(unchecked) private var actions: [PoolAction] = []
     @exclusivity(unchecked) private var timer = EarliestTimer()
+    /// Whether check-ins wake the pool.
+    private var isMailboxAttentive = false
     private var isStopping = false
 
     init(
@@ -139,7 +128,7 @@ actor PoolCore {
     ///   and the loop arms the timer itself.
     private func advance(_ now: MonotonicInstant, isTimer: Bool = false) {
         var isAttentive = self.machine.hasWaiters
-        self.mailbox.take(into: &self.batch, isAttentive: isAttentive)
+        if isAttentive != self.isMailboxAttentive || !self.mailbox.isEmpty { self.takePosted(isAttentive) }
         while true {
             if self.batch.isEmpty, !self.machine.needsSettling, !isTimer { return }
             for item in self.batch { self.apply(item, now) }
@@ -152,12 +141,17 @@ actor PoolCore {
             // Items posted before the mailbox became attentive did not wake the pool, so take them now.
             guard self.machine.hasWaiters, !isAttentive else { break }
             isAttentive = true
-            self.mailbox.take(into: &self.batch, isAttentive: true)
+            self.takePosted(true)
             if self.batch.isEmpty { break }
         }
         if !isTimer, self.timer.isLater(than: self.machine.nextDeadline) || self.machine.inconsistency != nil {
             self.mailbox.wake()
         }
+    }
+
+    private func takePosted(_ isAttentive: Bool) {
+        self.isMailboxAttentive = isAttentive
+        self.mailbox.take(into: &self.batch, isAttentive: isAttentive)
     }
 
     private func apply(_ item: PoolItem, _ now: MonotonicInstant) {
@@ -233,7 +227,7 @@ actor PoolCore {
         switch self.begin(request, now) {
         case .leased(let leased): return leased
         case .failed(let error): throw error
-        case .waiting(let id): return try await self.waited(id, request.deadline, since: now)
+        case .waiting(let id, let result): return try await self.waited(id, result, request.deadline, since: now)
         }
     }
 
@@ -256,18 +250,18 @@ actor PoolCore {
             if self.timer.isLater(than: self.machine.nextDeadline) { self.mailbox.wake() }
             return .failed(error)
         case .wait(let id):
-            self.expect(id)
-            return .waiting(id)
+            return .waiting(id, self.expect(id))
         }
     }
 
     @inline(never)
     private func waited(
         _ id: WaiterID,
+        _ result: OneShot<CheckoutResult>,
         _ deadline: MonotonicInstant,
         since now: MonotonicInstant
     ) async throws(PoolError) -> Leased {
-        guard let leased = try await self.wait(id, deadline).get() else {
+        guard let leased = try await self.wait(id, result, deadline).get() else {
             throw self.machine.error(.cancelled, self.clock.now, since: now)
         }
         if Task.isCancelled {
@@ -276,34 +270,6 @@ actor PoolCore {
             throw self.machine.error(.cancelled, self.clock.now, since: now)
         }
         return leased
-    }
-
-    /// Starts a checkout without suspending. If the checkout has to wait, its result is delivered through the callback.
-    func startCheckout(
-        _ request: PoolStateMachine.Request,
-        onCompletion: @escaping @Sendable (CheckoutResult) -> Void
-    ) -> Start {
-        let now = self.clock.now
-        self.advance(now)
-        switch self.machine.checkout(request, now: now, using: &self.random, into: &self.actions) {
-        case .leased(let origin, let count):
-            guard let worker = self.workers[origin.worker.index] else {
-                return .failed(self.machine.error(.poolStopped, now))
-            }
-            return .leased(Leased(worker: worker, origin: origin, count: count))
-        case .failed(let error):
-            self.perform()
-            if self.timer.isLater(than: self.machine.nextDeadline) { self.mailbox.wake() }
-            return .failed(error)
-        case .wait(let id):
-            while self.parked.count <= id.index { self.parked.append(.nobody) }
-            self.parked[id.index] = .calling(onCompletion)
-            self.perform()
-            // Makes the mailbox attentive: from now on, a check-in must wake the pool.
-            self.machine.needsSettling = true
-            self.advance(self.clock.now)
-            return .waiting(id)
-        }
     }
 
     func waitUntilReady(_ wanted: Int, deadline: MonotonicInstant) async throws(PoolError) {
@@ -331,24 +297,30 @@ actor PoolCore {
             self.perform()
             throw error
         case .wait(let id):
-            self.expect(id)
-            _ = try await self.wait(id, deadline).get()
+            _ = try await self.wait(id, self.expect(id), deadline).get()
         }
     }
 
-    /// Reserves the entry for a waiter whose continuation is not stored yet.
+    /// Carries out the waiter's first actions, which may already complete it.
     ///
-    /// The actor is not left between this call and ``park(_:)``, which stores the continuation, because a call from an
-    /// actor to its own methods does not suspend. Therefore no other checkout can reuse this waiter's index before its
-    /// result is taken.
-    private func expect(_ id: WaiterID) {
-        while self.parked.count <= id.index { self.parked.append(.nobody) }
-        self.parked[id.index] = .expected
+    /// - Returns: Where its result arrives.
+    private func expect(_ id: WaiterID) -> OneShot<CheckoutResult> {
+        let result = OneShot<CheckoutResult>()
+        while self.results.count <= id.index { self.results.append(nil) }
+        self.results[id.index] = result
         self.perform()
+        // Makes the mailbox attentive: from now on, a check-in must wake the pool.
+        self.settleAgain()
+        return result
     }
 
-    private func wait(_ id: WaiterID, _ deadline: MonotonicInstant) async -> CheckoutResult {
-        guard self.machine.phase == .notStarted else { return await self.park(id) }
+    private func wait(
+        _ id: WaiterID,
+        _ result: OneShot<CheckoutResult>,
+        _ deadline: MonotonicInstant
+    ) async -> CheckoutResult {
+        let withdraw = { @Sendable [mailbox] in mailbox.post(.cancel(id), isUrgent: true) }
+        guard self.machine.phase == .notStarted else { return await result.wait(onCancel: withdraw) }
         // The pool is not running, so nothing watches the time or the mailbox. This checkout does it itself.
         return await withDiscardingTaskGroup(returning: CheckoutResult.self) { group in
             group.addTask { [clock, mailbox] in
@@ -359,7 +331,7 @@ actor PoolCore {
                 }
                 await self.settleAgain()
             }
-            let result = await self.park(id)
+            let result = await result.wait(onCancel: withdraw)
             group.cancelAll()
             return result
         }
@@ -370,37 +342,8 @@ actor PoolCore {
         self.advance(self.clock.now)
     }
 
-    private func park(_ id: WaiterID) async -> CheckoutResult {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                if case .completed(let result) = self.parked[id.index] {
-                    self.parked[id.index] = .nobody
-                    continuation.resume(returning: result)
-                    return
-                }
-                self.parked[id.index] = .waiting(continuation)
-                // Makes the mailbox attentive: from now on, a check-in must wake the pool.
-                self.machine.needsSettling = true
-                self.advance(self.clock.now)
-            }
-        } onCancel: { [mailbox] in
-            mailbox.post(.cancel(id), isUrgent: true)
-        }
-    }
-
     private func complete(_ id: WaiterID, _ result: CheckoutResult) {
-        switch self.parked[id.index] {
-        case .waiting(let continuation):
-            self.parked[id.index] = .nobody
-            continuation.resume(returning: result)
-        case .calling(let onCompletion):
-            self.parked[id.index] = .nobody
-            onCompletion(result)
-        case .expected:
-            self.parked[id.index] = .completed(result)
-        case .nobody, .completed:
-            break
-        }
+        self.results[id.index].take()?.give(result)
     }
 
     // MARK: Reconfiguration

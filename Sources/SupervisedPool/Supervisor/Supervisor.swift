@@ -1,3 +1,5 @@
+import APNSBasics
+
 /// Starts children in order, restarts them when they fail, stops them in reverse order, and gives up when they fail too
 /// often: OTP's supervisor in structured concurrency.
 ///
@@ -28,7 +30,7 @@ public actor Supervisor {
     private var running: [ChildSpec.ID: Running] = [:]
     private typealias Reply = Result<(any Sendable)?, SupervisorError>
     private struct Caller {
-        let continuation: CheckedContinuation<Reply, Never>
+        let reply: OneShot<Reply>
         /// The child whose start result the caller receives.
         let child: ChildSpec.ID?
     }
@@ -190,7 +192,7 @@ public actor Supervisor {
         let forgotten = self.callers
         self.callers = [:]
         for caller in forgotten.values {
-            caller.continuation.resume(returning: .failure(self.machine.error(.notRunning)))
+            caller.reply.give(.failure(self.machine.error(.notRunning)))
         }
         try self.outcome?.get()
         if self.wasCancelled { throw CancellationError() }
@@ -215,8 +217,7 @@ public actor Supervisor {
             case .command(let command, let number):
                 self.perform(self.machine.command(command, number: number, now: now), context, &group)
             case .abandoned(let number):
-                self.callers.removeValue(forKey: number)?.continuation
-                    .resume(returning: .failure(self.machine.error(.cancelled)))
+                self.callers.removeValue(forKey: number)?.reply.give(.failure(self.machine.error(.cancelled)))
             case .shutdown:
                 self.perform(self.machine.shutdown(now: now), context, &group)
             case .cancelled:
@@ -243,9 +244,7 @@ public actor Supervisor {
                 self.running[id]?.task.cancel()
             case .reply(let number, let result):
                 guard let caller = self.callers.removeValue(forKey: number) else { continue }
-                caller.continuation.resume(
-                    returning: result.map { caller.child.flatMap { self.running[$0]?.context.startResult } }
-                )
+                caller.reply.give(result.map { caller.child.flatMap { self.running[$0]?.context.startResult } })
             case .ready:
                 context?.started()
             case .event(let event):
@@ -294,18 +293,9 @@ public actor Supervisor {
         guard !Task.isCancelled else { throw self.machine.error(.cancelled) }
         self.lastCommand += 1
         let number = self.lastCommand
-        let reply = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                guard self.outcome == nil else {
-                    continuation.resume(returning: Reply.failure(self.machine.error(.notRunning)))
-                    return
-                }
-                self.callers[number] = Caller(continuation: continuation, child: child)
-                self.mailbox.post(.command(command, number: number))
-            }
-        } onCancel: { [mailbox] in
-            mailbox.post(.abandoned(number))
-        }
-        return try reply.get()
+        let reply = OneShot<Reply>()
+        self.callers[number] = Caller(reply: reply, child: child)
+        self.mailbox.post(.command(command, number: number))
+        return try await reply.wait { [mailbox] in mailbox.post(.abandoned(number)) }.get()
     }
 }

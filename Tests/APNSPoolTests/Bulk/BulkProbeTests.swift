@@ -38,11 +38,12 @@ struct BulkProbeTests {
     @Test("The last response of a batch releases its probe")
     func lastResponse() async throws {
         try await self.withProbe { credentials, candidate, batch in
-            var batches = PendingBatches()
-            let tag = batches.insert(batch)
-            #expect(batches.close(tag) == 0)
+            var pending = PendingPushes()
+            var results = TickResults(pool: candidate.pool)
+            let tag = pending.insert(batch)
             #expect(!self.mayProbe(candidate, credentials))
-            batches.releaseIfDone(PendingBatches.number(tag))
+            results.add(.notSent(.noCapacity, tag: tag), of: &pending)
+            results.deliver(&pending)
             #expect(self.mayProbe(candidate, credentials))
         }
     }
@@ -91,7 +92,7 @@ struct BulkProbeTests {
             var iterator = deliveries.makeAsyncIterator()
             #expect(await iterator.next()?.outcome.certainty == .accepted)
             // The second push waits for a stream of the candidate.
-            #expect(await candidate.pool.status().bulkQueueDepth == 1)
+            await until { await candidate.pool.status().bulkQueueDepth == 1 }
             #expect(self.mayProbe(candidate, credentials))
             credentials.giveUp(candidate)
             lease.release()

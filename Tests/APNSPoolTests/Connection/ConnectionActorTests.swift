@@ -92,8 +92,8 @@ struct ConnectionActorTests {
         let (results, result) = AsyncStream<StreamResult>.makeStream()
         _ = try await self.withWorker(port: 1, clock: ManualClock()) { _, worker in
             // As if a connection had lost count of it.
-            Task { result.yield(await withCheckedContinuation { worker.forgetPush($0) }) }
-            await until { await worker.pending.waiting().count == 1 }
+            Task { result.yield(await worker.sendForgotten()) }
+            await until { await worker.pendingCount == 1 }
         }
         var iterator = results.makeAsyncIterator()
         #expect(await iterator.next()?.ending == .unknown)

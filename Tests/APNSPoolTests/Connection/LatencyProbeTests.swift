@@ -1,3 +1,4 @@
+import HTTP2Wire
 import SupervisedPool
 import Testing
 

@@ -47,10 +47,10 @@ struct ConnectionMailboxTests {
         let mailbox = ConnectionMailbox()
         let (wakeUps, wakeUp) = AsyncStream<Void>.makeStream()
         await withTaskGroup(of: Void.self) { group in
-            for writer in 0..<4 as Range<UInt64> {
+            for _ in 0..<4 {
                 group.addTask { @concurrent in
-                    for number in 1...500 as ClosedRange<UInt64> {
-                        switch mailbox.put(.cancel(ticket: writer * 1000 + number)) {
+                    for _ in 0..<500 {
+                        switch mailbox.put(.cancel(PushAttempt(.empty))) {
                         case .wakeReader: wakeUp.yield()
                         case .accepted: break
                         case .closed, .orphaned: Issue.record("the mailbox was closed")
@@ -58,11 +58,15 @@ struct ConnectionMailboxTests {
                     }
                 }
             }
-            var seen: Set<UInt64> = []
+            var attempts: [PushAttempt] = []
+            var seen: Set<ObjectIdentifier> = []
             var messages: [ConnectionMailbox.Message] = []
             for await _ in wakeUps {
                 mailbox.take(into: &messages)
-                for case .cancel(let ticket) in messages { #expect(seen.insert(ticket).inserted) }
+                for case .cancel(let attempt) in messages {
+                    #expect(seen.insert(ObjectIdentifier(attempt)).inserted)
+                    attempts.append(attempt)
+                }
                 messages.removeAll(keepingCapacity: true)
                 if seen.count == 2000 { break }
             }
@@ -71,108 +75,10 @@ struct ConnectionMailboxTests {
     }
 }
 
-/// Continuations that resume with the number of their push as tag.
+/// Attempts and batches are added, and their results arrive in any order: each push gets its first result, and each
+/// lease gets its streams back, before the receivers learn their results.
 struct PendingPushesTests {
-    /// Collects continuations, and calls `body` once there are `count` of them.
-    private final class Gathering: Sendable {
-        private let count: Int
-        private let body: @Sendable ([StreamContinuation]) -> Void
-        private let gathered = Mutex<[StreamContinuation]>([])
-
-        init(_ count: Int, _ body: @escaping @Sendable ([StreamContinuation]) -> Void) {
-            self.count = count
-            self.body = body
-        }
-
-        func add(_ continuation: StreamContinuation) {
-            let all = self.gathered.withLock { gathered in
-                gathered.append(continuation)
-                return gathered.count == self.count ? gathered : nil
-            }
-            if let all { self.body(all) }
-        }
-    }
-
-    /// Gives `body` this many continuations. It must resume all of them, in any order.
-    private func withContinuations(
-        _ count: Int,
-        _ body: @escaping @Sendable ([StreamContinuation]) -> Void
-    ) async -> [UInt64] {
-        let gathering = Gathering(count, body)
-        return await withTaskGroup(of: UInt64.self) { group in
-            for _ in 0..<count {
-                group.addTask {
-                    #if DEBUG
-                        await withCheckedContinuation { gathering.add($0) }.tag
-                    #else
-                        await withUnsafeContinuation { gathering.add($0) }.tag
-                    #endif
-                }
-            }
-            return await group.reduce(into: []) { $0.append($1) }.sorted()
-        }
-    }
-
-    private static func end(_ continuation: StreamContinuation?, _ number: Int) {
-        continuation?.resume(returning: .notSent(.noCapacity, tag: UInt64(number)))
-    }
-
-    @Test func eachContinuationIsRemovedOnce() async {
-        let tags = await withContinuations(3) { all in
-            var pending = PendingPushes()
-            let first = pending.insert(all[0], ticket: 0)
-            let second = pending.insert(all[1], ticket: 5)
-            #expect(pending.waiting() == [first, second])
-            Self.end(pending.remove(first), 10)
-            #expect(pending.remove(first) == nil)
-            #expect(pending.remove(-1) == nil && pending.remove(99) == nil && pending.remove(Int.max) == nil)
-            // The index is reused.
-            #expect(pending.insert(all[2], ticket: 6) == first)
-            Self.end(pending.remove(first), 12)
-            #expect(pending.waiting() == [second])
-            Self.end(pending.remove(second), 11)
-        }
-        #expect(tags == [10, 11, 12])
-    }
-
-    @Test func ticketsAreFoundWhileTheyWait() async {
-        let tags = await withContinuations(2) { all in
-            var pending = PendingPushes()
-            let anonymous = pending.insert(all[0], ticket: 0)
-            let named = pending.insert(all[1], ticket: 7)
-            #expect(pending.index(ofTicket: 7) == named)
-            #expect(pending.index(ofTicket: 0) == nil)
-            #expect(pending.index(ofTicket: 8) == nil)
-            Self.end(pending.remove(named), 2)
-            #expect(pending.index(ofTicket: 7) == nil)
-            Self.end(pending.remove(anonymous), 1)
-            #expect(pending.waiting().isEmpty)
-        }
-        #expect(tags == [1, 2])
-    }
-
-    /// Tickets are shared by all connections, so those of one connection may have equal last bits.
-    @Test(arguments: [UInt64(1), 2, 4096, 8192, 1 << 40])
-    func ticketsWithEqualHintsAreFound(_ step: UInt64) async {
-        let tags = await withContinuations(300) { all in
-            var pending = PendingPushes()
-            let tickets = (1...300 as ClosedRange<UInt64>).map { $0 * step }
-            let places = zip(tickets, all).map { pending.insert($1, ticket: $0) }
-            #expect(tickets.map { pending.index(ofTicket: $0) } == places)
-            for (number, place) in places.enumerated() where number % 2 == 0 { Self.end(pending.remove(place), number) }
-            for (number, ticket) in tickets.enumerated() {
-                #expect(pending.index(ofTicket: ticket) == (number % 2 == 0 ? nil : places[number]))
-            }
-            for (number, place) in places.enumerated() where number % 2 == 1 { Self.end(pending.remove(place), number) }
-        }
-        #expect(tags == (0..<300 as Range<UInt64>).map { $0 })
-    }
-}
-
-struct PendingBatchesTests {
-    private let origin = LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1)
-
-    private func batch(_ indices: [Int], _ collector: BulkCollector) -> PushBatch {
+    private func batch(_ indices: Range<Int>, _ collector: BulkCollector, _ origin: LeaseOrigin) -> PushBatch {
         PushBatch(
             requests: RequestBatch(shared: HeaderBlock([]), credential: nil, body: [], isBulk: true),
             indices: indices.map { Int32($0) },
@@ -181,62 +87,110 @@ struct PendingBatchesTests {
         )
     }
 
-    @Test func eachPushIsClosedOnce() {
-        var batches = PendingBatches()
-        let first = batches.insert(batch([7, 8, 9], BulkCollector()))
-        let second = batches.insert(batch([1], BulkCollector()))
-        #expect(PendingBatches.contains(first) && !PendingBatches.contains(12))
-        #expect(batches.waiting() == [first, first | 1, first | 2, second])
-        #expect(batches.close(first | 1) == 8)
-        #expect(batches.close(first | 1) == nil)
-        #expect(batches.close(first | 3) == nil, "a fourth push of a batch of three was closed")
-        #expect(batches.close(second + 6400) == nil, "a push of a missing batch was closed")
-        #expect(batches.waiting() == [first, first | 2, second])
-        batches.releaseIfDone(PendingBatches.number(first))
-        #expect(batches.close(first) == 7)
-        #expect(batches.close(first | 2) == 9)
-        batches.releaseIfDone(PendingBatches.number(first))
-        #expect(batches.destination(PendingBatches.number(first)) == nil)
-        // The index is reused.
-        #expect(batches.insert(batch([3], BulkCollector())) == first)
+    private static let origins = (1...2).map {
+        LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: $0)
     }
 
-    @Test func aFullBatchUsesEveryBit() {
-        var batches = PendingBatches()
-        let tag = batches.insert(batch(Array(100..<164), BulkCollector()))
-        #expect(batches.waiting().count == 64)
-        #expect((0..<64 as Range<UInt64>).map { batches.close(tag | $0) } == (100..<164).map { $0 })
-        #expect(batches.waiting().isEmpty)
+    @Test("Tags of ended pushes, and tags that were never given out, have no effect")
+    func unknownTags() {
+        var pending = PendingPushes()
+        var results = TickResults(pool: Pool(configuration: PoolConfiguration()))
+        let collector = BulkCollector()
+        let batch = pending.insert(self.batch(7..<10, collector, Self.origins[0]))
+        let attempt = PushAttempt(.empty)
+        let single = pending.insert(attempt)
+        #expect(pending.waiting == [batch, batch.advanced(by: 1), batch.advanced(by: 2), single])
+        #expect(attempt.tag == single)
+        for tag in [batch.advanced(by: 3), single.advanced(by: 64), StreamTag(.max), batch.advanced(by: 1)] {
+            results.add(.notSent(.noCapacity, tag: tag), of: &pending)
+            results.add(.notSent(.noCapacity, tag: tag), of: &pending)
+        }
+        results.deliver(&pending)
+        #expect(collector.take().joined().map(\.index) == [8])
+        #expect(pending.waiting == [batch, batch.advanced(by: 2), single])
+        results.add(.notSent(.noCapacity, tag: single), of: &pending)
+        results.add(.notSent(.noCapacity, tag: single), of: &pending)
+        results.deliver(&pending)
+        #expect(attempt.tag == nil)
+        // The entry is reused.
+        #expect(pending.insert(PushAttempt(.empty)) == single)
     }
 
-    @Test(arguments: 0..<20 as Range<UInt64>)
-    func pendingBatchesAgreeWithADictionary(_ seed: UInt64) {
+    @Test("A full batch uses every position")
+    func fullBatch() {
+        var pending = PendingPushes()
+        var results = TickResults(pool: Pool(configuration: PoolConfiguration()))
+        let collector = BulkCollector()
+        let tag = pending.insert(self.batch(100..<164, collector, Self.origins[0]))
+        #expect(pending.waiting.count == 64)
+        for position in 0..<64 { results.add(.notSent(.noCapacity, tag: tag.advanced(by: position)), of: &pending) }
+        results.deliver(&pending)
+        #expect(collector.take().joined().map(\.index) == Array(100..<164))
+        #expect(pending.waiting.isEmpty)
+    }
+
+    @Test("Random results of attempts and batches agree with a dictionary", arguments: 0..<20 as Range<UInt64>)
+    func model(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
-        var batches = PendingBatches()
-        var model: [UInt64: Int] = [:]
-        // The keys of the model, so that a random one is chosen without sorting.
-        var tags: [UInt64] = []
+        var pending = PendingPushes()
+        var results = TickResults(pool: Pool(configuration: PoolConfiguration()))
+        let collectors = [BulkCollector(), BulkCollector()]
+        // The pushes without a result: the collector and the index of a bulk call's push; nil for a single one.
+        var model: [StreamTag: (collector: Int, index: Int)?] = [:]
+        var attempts: [StreamTag: PushAttempt] = [:]
+        var expected = [Set<Int>(), []]
         var next = 0
         for _ in 0..<500 {
-            if Bool.random(using: &random) || model.isEmpty {
+            switch Int.random(in: 0..<3, using: &random) {
+            case 0:
+                let attempt = PushAttempt(.empty)
+                let tag = pending.insert(attempt)
+                #expect(model.updateValue(nil, forKey: tag) == nil)
+                attempts[tag] = attempt
+            case 1:
+                let collector = Int.random(in: 0..<2, using: &random)
                 let count = Int.random(in: 1...64, using: &random)
-                let tag = batches.insert(batch(Array(next..<next + count), BulkCollector()))
+                let origin = Self.origins[Int.random(in: 0..<2, using: &random)]
+                let tag = pending.insert(self.batch(next..<next + count, collectors[collector], origin))
                 for position in 0..<count {
-                    #expect(model.updateValue(next + position, forKey: tag | UInt64(position)) == nil)
-                    tags.append(tag | UInt64(position))
+                    #expect(model.updateValue((collector, next + position), forKey: tag.advanced(by: position)) == nil)
                 }
                 next += count
-            } else {
-                for _ in 0..<40 {
-                    guard let place = tags.indices.randomElement(using: &random) else { break }
-                    tags.swapAt(place, tags.count - 1)
-                    let tag = tags.removeLast()
-                    #expect(batches.close(tag) == model.removeValue(forKey: tag))
-                    batches.releaseIfDone(PendingBatches.number(tag))
+            default:
+                var tags = model.keys.sorted { $0.rawValue < $1.rawValue }
+                tags.shuffle(using: &random)
+                for tag in tags.prefix(Int.random(in: 0...60, using: &random)) {
+                    results.add(.notSent(.noCapacity, tag: tag), of: &pending)
+                    if let push = model.removeValue(forKey: tag) ?? nil { expected[push.collector].insert(push.index) }
+                    attempts[tag] = nil
                 }
+                results.deliver(&pending)
             }
         }
-        #expect(Set(batches.waiting()) == Set(model.keys))
+        for (collector, expected) in zip(collectors, expected) {
+            var seen: Set<Int> = []
+            while case let items = collector.take().joined(), !items.isEmpty {
+                for item in items { #expect(seen.insert(item.index).inserted) }
+            }
+            #expect(seen == expected)
+        }
+        #expect(Set(pending.waiting) == Set(model.keys))
+        for (tag, attempt) in attempts { #expect(attempt.tag == tag) }
+    }
+
+    @Test("An attempt resumes its task once, after its stream was returned")
+    func resumes() async throws {
+        let clock = ManualClock()
+        let pool = Pool<ConnectionActor>(configuration: PoolConfiguration(), clock: clock)
+        let result = await PushAttempt.withResult { attempt in
+            var pending = PendingPushes()
+            var results = TickResults(pool: pool)
+            let tag = pending.insert(attempt)
+            results.add(.notSent(.noCapacity, tag: tag), of: &pending)
+            results.deliver(&pending)
+            attempt.end(.notSent(.goAway))
+        }
+        #expect(result.cause == .noCapacity)
     }
 }
 

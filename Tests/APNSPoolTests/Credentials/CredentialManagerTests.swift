@@ -128,8 +128,9 @@ struct CredentialManagerTests {
         replacement.cancel()
         #expect(await replacement.value?.code == .cancelled)
         #expect(manager.onTrial == nil)
-        // The start and the end of the trial outdate the routes. Arming the candidate would outdate them once more.
-        #expect(version.current == before + 2)
+        // The start and the end of the trial and the retirement of its session outdate the routes. Arming the candidate
+        // would outdate them once more.
+        #expect(version.current == before + 3)
     }
 
     @Test("A settings update reaches a candidate that becomes the active credential during the update")

@@ -53,8 +53,10 @@ struct BrokenInvariantTests {
             let neighbours = Task { await ClientOutcomeTests.deliver(10, with: client) }
             await server.wait { $0.held == 10 }
             let core = client.runtime
-            let lease = try await core.pool.checkout(deadline: core.sending.deadline(nil))
-            let result = await lease.worker.send(self.invalidRequest(), deadline: core.sending.deadline(nil))
+            var lease = try await core.pool.checkout(deadline: core.sending.deadline(nil))
+            let worker = lease.worker
+            let deadline = core.sending.deadline(nil)
+            let result = await worker.send(self.invalidRequest(), with: &lease, deadline: deadline)
             var history = PushHistory(id: APNSID.random(), deadline: core.sending.deadline(nil))
             let end = core.sending.evaluate(result, of: nil, &history)
             guard case .finish(let outcome) = core.sending.decide(end, &history) else {

@@ -84,11 +84,11 @@ struct ClientGroupResizeTests: GroupOfClients {
 
     private func checkConnections(of group: APNSClientGroup) {
         // Under the lock, no connection passes from one client to another.
-        let (open, reserved) = group.core.state.withLock { state in
+        let (open, reserved) = group.registry.state.withLock { state in
             let counts = state.clients.values.compactMap { $0.client?.runtime.workers.count }
             return (counts.reduce(0) { $0 + $1.limit + $1.surplus }, state.quota.totalReserved)
         }
-        #expect(open <= reserved && reserved <= group.core.configuration.maxConnections)
+        #expect(open <= reserved && reserved <= group.registry.configuration.maxConnections)
     }
 
     private func expect(_ connections: Int, _ group: APNSClientGroup, _ simulator: Simulator) async {
@@ -207,7 +207,7 @@ struct ClientGroupResizeTests: GroupOfClients {
         #expect(group.status.map(\.connections) == [1, 0])
         #expect(group.reservedConnections == 2)
         let other = deliver(1)
-        await until { group.core.waiting("app1", environment) == 1 }
+        await until { group.registry.waiting("app1", environment) == 1 }
         #expect(server.record.connections == 2 && group.reservedConnections == 2)
         server.release()
         for push in held + [other] { #expect(await push.value.certainty == .accepted) }

@@ -81,7 +81,7 @@ struct ClientGroupTests: GroupOfClients {
                 let outcome = await self.deliver(group, 0, simulator)
                 #expect(outcome.certainty == .notSent || outcome.certainty == .accepted, "\(outcome)")
             }
-            await until { group.core.state.withLock { $0.clients.isEmpty } }
+            await until { group.registry.state.withLock { $0.clients.isEmpty } }
         }
         let errors = log.entries.filter { $0.level >= .error }
         #expect(errors.isEmpty, "\(errors)")
@@ -109,9 +109,9 @@ struct ClientGroupTests: GroupOfClients {
             async let busy: Bool = group.withClient(for: "app0", in: environment) { _ in await latch.wait() }
             await until { group.status.contains { $0.isRunning } }
             async let waiting = self.deliver(group, 1, simulator)
-            await until { group.core.waiting("app1", environment) == 1 }
+            await until { group.registry.waiting("app1", environment) == 1 }
             try group.replace(self.app(1, simulator))
-            await until { group.core.waiting("app1", environment) == 1 }
+            await until { group.registry.waiting("app1", environment) == 1 }
             latch.open()
             #expect(await waiting.certainty == .accepted)
             _ = try await busy
@@ -132,7 +132,7 @@ struct ClientGroupTests: GroupOfClients {
             async let busy: Bool = group.withClient(for: "app0", in: environment) { _ in await latch.wait() }
             await until { group.status.contains { $0.isRunning } }
             async let waiting = self.deliver(group, 1, simulator)
-            await until { group.core.waiting("app1", environment) == 1 }
+            await until { group.registry.waiting("app1", environment) == 1 }
             try group.replace(self.app(1, simulator, key: keys[1]))
             latch.open()
             #expect(await waiting.certainty == .accepted)
@@ -185,12 +185,12 @@ struct ClientGroupTests: GroupOfClients {
             async let short: Bool = group.withClient(for: "app1", in: environment) { _ in await latches[1].wait() }
             await until { group.status.filter { $0.isRunning }.count == 2 }
             async let third = self.deliver(group, 2, simulator)
-            await until { group.core.waiting("app2", environment) == 1 }
+            await until { group.registry.waiting("app2", environment) == 1 }
             // The turn of both clients is over, and a push of the first app makes its client yield.
             clock.advance(by: .seconds(11))
             async let own = self.deliver(group, 0, simulator)
             await until {
-                group.core.waiting("app0", environment) == 1 || simulator.record.requestsProcessed > 0
+                group.registry.waiting("app0", environment) == 1 || simulator.record.requestsProcessed > 0
             }
             latches[1].open()
             #expect(await ends { await until { simulator.record.requestsProcessed == 2 } })

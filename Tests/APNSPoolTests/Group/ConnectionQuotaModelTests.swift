@@ -41,6 +41,8 @@ private struct QuotaModel {
     private var removed: Set<Int> = []
     private var users: [Int: Int] = [:]
     private var calls: [Int: Int] = [:]
+    /// Pushes that have ended, which the quota does not know yet. It must know as soon as it awaits ends.
+    private var late: [Int: Int] = [:]
     private var starting: [Int: Int] = [:]
     private var running: [Int: Connections] = [:]
     private var stopping: Set<Int> = []
@@ -78,8 +80,11 @@ private struct QuotaModel {
                 self.running[clientID]?.surplus.remove(surplus)
             }
             if self.isOne(in: 2) { self.report(clientID) }
-        default: self.note(self.quota.sweep(now: self.now))
+        default:
+            self.reportLate()
+            self.note(self.quota.sweep(now: self.now))
         }
+        self.reportAwaited()
         self.check()
     }
 
@@ -92,6 +97,7 @@ private struct QuotaModel {
                 self.apply(clientID)
                 self.running[clientID]?.surplus = []
                 self.report(clientID)
+                self.reportAwaited()
                 self.check()
             }
         }
@@ -123,16 +129,34 @@ private struct QuotaModel {
         guard self.users[clientID, default: 0] > 0 else { return }
         let isCall = self.calls[clientID, default: 0] == self.users[clientID]
         self.users[clientID, default: 0] -= 1
-        if isCall { self.calls[clientID, default: 0] -= 1 }
-        self.note(self.quota.leave(clientID, asCall: isCall, now: self.now))
+        if isCall {
+            self.calls[clientID, default: 0] -= 1
+            self.note(self.quota.leave(clientID, asCall: true, now: self.now))
+        } else {
+            self.late[clientID, default: 0] += 1
+        }
     }
+
+    private mutating func reportLate() {
+        for (clientID, count) in self.late.sorted(by: { $0.key < $1.key }) {
+            self.late[clientID] = nil
+            self.note(self.quota.leave(clientID, count: count, now: self.now))
+        }
+    }
+
+    private mutating func reportAwaited() {
+        while self.quota.awaitsLeaves, !self.late.isEmpty { self.reportLate() }
+    }
+
+    /// The users as the quota knows them, without those that have left.
+    private func knownUsers(_ clientID: Int) -> Int { self.quota.users(clientID) - self.late[clientID, default: 0] }
 
     private mutating func start() {
         guard let (clientID, connections) = self.starting.min(by: { $0.key < $1.key }) else { return }
         self.starting[clientID] = nil
         self.running[clientID] = Connections(limit: connections)
         let actions = self.quota.started(clientID, now: self.now)
-        self.users[clientID] = self.quota.users(clientID)
+        self.users[clientID] = self.knownUsers(clientID)
         self.calls[clientID] = self.quota.calls(clientID)
         self.note(actions)
     }
@@ -152,6 +176,7 @@ private struct QuotaModel {
         self.wanted = Int.random(in: 1...5, using: &self.random)
         self.quota.resize(to: self.wanted)
         for clientID in self.running.keys.sorted().shuffled(using: &self.random) {
+            self.reportAwaited()
             self.check()
             self.report(self.running.keys.sorted().randomElement(using: &self.random) ?? clientID)
             self.apply(clientID)
@@ -192,9 +217,10 @@ private struct QuotaModel {
                 #expect(self.stopping.insert(clientID).inserted, "\(self.replay)")
             case .resume(let clientID):
                 #expect(self.running[clientID] != nil && !self.stopping.contains(clientID), "\(self.replay)")
-                self.users[clientID] = self.quota.users(clientID)
+                self.users[clientID] = self.knownUsers(clientID)
                 self.calls[clientID] = self.quota.calls(clientID)
             case .forget(let clientID):
+                self.late[clientID] = nil
                 self.known.removeAll { $0 == clientID }
             }
         }
@@ -207,7 +233,7 @@ private struct QuotaModel {
         #expect(open <= self.quota.totalReserved && self.quota.totalReserved <= self.cap, "\(self.replay)")
         // No client waits for room while another is idle, unless room is already being made.
         let isWanted = self.known.contains { self.quota.state($0) == .queued }
-        let idles = self.running.keys.contains { self.quota.state($0) == .running && self.quota.users($0) == 0 }
+        let idles = self.running.keys.contains { self.quota.state($0) == .running && self.knownUsers($0) == 0 }
         #expect(!isWanted || !idles || !self.stopping.isEmpty, "\(self.replay)")
         // No client waits while a connection is free.
         #expect(!isWanted || self.quota.totalReserved == self.cap, "\(self.replay)")

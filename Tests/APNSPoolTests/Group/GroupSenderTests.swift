@@ -68,7 +68,7 @@ struct GroupSenderTests: GroupOfClients {
                 for await delivery in deliveries { summary.count(delivery.outcome.certainty) }
                 return summary
             }
-            await until { group.core.waiting("fern", self.environment(simulator)) == 1 }
+            await until { group.registry.waiting("fern", self.environment(simulator)) == 1 }
             try await body(group, run, control) { other.finish() }
             other.finish()
             #expect(await busy.value.accepted == 1)

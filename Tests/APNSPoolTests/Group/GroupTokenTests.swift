@@ -87,19 +87,19 @@ struct GroupTokenTests: GroupOfClients {
             )
         }
         for name in ["a", "b"] { try group.add(app(name, key)) }
-        #expect(group.core.tokenSourceCount == 1)
+        #expect(group.registry.tokenSourceCount == 1)
         for number in 0..<20 {
             try group.add(app("c\(number)", SimulatedKey()))
             try group.replace(app("b", SimulatedKey()))
-            #expect(group.core.tokenSourceCount == 3)
+            #expect(group.registry.tokenSourceCount == 3)
             group.remove("c\(number)")
         }
         try group.replace(app("b", key))
         try group.replace(app("b", key))
         group.remove("a")
-        #expect(group.core.tokenSourceCount == 1)
+        #expect(group.registry.tokenSourceCount == 1)
         group.remove("b")
-        #expect(group.core.tokenSourceCount == 0)
+        #expect(group.registry.tokenSourceCount == 0)
     }
 
     private func deliver(_ group: APNSClientGroup, _ name: String, _ simulator: Simulator) async -> PushOutcome {

@@ -50,29 +50,29 @@ struct RequestEncoderTests {
     }
 
     @Test func pushesOfOneKindShareAHeaderBlock() throws {
-        let encoder = RequestEncoder(authority: "a")
-        let first = encoder.block(for: samplePush())
-        #expect(encoder.block(for: samplePush(payload: "{}", expiration: .immediate)) === first)
-        #expect(encoder.block(for: samplePush(topic: "b")) !== first)
-        #expect(encoder.block(for: samplePush(priority: .low)) !== first)
+        var blocks = HeaderBlocks(authority: "a")
+        let first = blocks.block(for: samplePush())
+        #expect(blocks.block(for: samplePush(payload: "{}", expiration: .immediate)) === first)
+        #expect(blocks.block(for: samplePush(topic: "b")) !== first)
+        #expect(blocks.block(for: samplePush(priority: .low)) !== first)
         let background = try PreparedPush(
             topic: "com.example.app",
             pushType: .background,
             payload: Array("{}".utf8),
             skippingValidation: true
         )
-        #expect(encoder.block(for: background) !== first)
+        #expect(blocks.block(for: background) !== first)
     }
 
     @Test func manyKindsOfPushesDoNotKeepAllHeaderBlocks() {
-        let encoder = RequestEncoder(authority: "a")
-        weak let first = encoder.block(for: samplePush(topic: "t"))
-        for number in 0..<1000 { _ = encoder.block(for: samplePush(topic: "t\(number)")) }
+        var blocks = HeaderBlocks(authority: "a")
+        weak let first = blocks.block(for: samplePush(topic: "t"))
+        for number in 0..<1000 { _ = blocks.block(for: samplePush(topic: "t\(number)")) }
         #expect(first == nil)
     }
 
     @Test func theLongestValuesFit() throws {
-        let encoder = RequestEncoder(authority: "a")
+        var blocks = HeaderBlocks(authority: "a")
         let push = try PreparedPush(
             topic: "a",
             pushType: .alert,
@@ -81,9 +81,9 @@ struct RequestEncoderTests {
             collapseID: try CollapseID(String(repeating: "x", count: 64)),
             skippingValidation: true
         )
-        let request = encoder.request(
+        let request = RequestEncoder.request(
             push,
-            block: encoder.block(for: push),
+            block: blocks.block(for: push),
             to: deviceToken,
             id: APNSID.random(),
             credential: nil

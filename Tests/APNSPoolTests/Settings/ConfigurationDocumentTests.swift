@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import APNSPool
+@_spi(Relay) @testable import APNSPool
 
 /// `Docs/Configuration.md` agrees with the table and the compiled examples.
 struct ConfigurationDocumentTests {
@@ -87,9 +87,7 @@ struct ConfigurationDocumentTests {
                 with: files.keyFile
             )
         }
-        let source = APNSSettingsSource.environment(variables)
-        let configuration = try APNSClientConfiguration(settings: [source])
-        #expect(source.faultsForUnknownKeys(in: SettingsTable.settings, prefix: "apns") == [])
+        let configuration = try APNSClientConfiguration(settings: [.environment(variables)])
         #expect(configuration.pool.size == 2)
         #expect(configuration.timeouts.deadline == .seconds(10))
     }

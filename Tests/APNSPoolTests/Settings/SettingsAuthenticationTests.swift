@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import APNSPool
+@_spi(Relay) @testable import APNSPool
 
 /// Keys and certificates from settings: the valid combinations, and that no secret is shown.
 struct SettingsAuthenticationTests {

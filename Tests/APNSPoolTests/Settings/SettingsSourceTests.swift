@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import APNSPool
+@_spi(Relay) @testable import APNSPool
 
 /// The sources of settings (the environment, JSON files, lookups) and unknown keys.
 struct SettingsSourceTests {
@@ -138,6 +138,28 @@ struct SettingsSourceTests {
         #expect(configuration.environment.host == "fern.example.com")
     }
 
+    @Test("Variables of the relay are not those of the client") func variablesOfTheRelay() throws {
+        let variables = ["APNS_HOST": "h", "APNS_RELAY_APPS": "fern", "APNS_RELAY_HTTP_PORT": "x"]
+        let configuration = try APNSClientConfiguration(settings: [.environment(variables)])
+        #expect(configuration.environment.host == "h")
+        #expect(throws: APNSSettingsError.self) {
+            try APNSClientConfiguration(settings: [.environment(variables)], prefix: "apns.relay")
+        }
+    }
+
+    @Test("Lists are read from arrays and from texts with commas") func lists() throws {
+        let text = #"{"a":["x"," y,z "],"b":"x, ,y","c":[1,true],"d":[],"e":[[1]],"f":{}}"#
+        var reader = SettingsReader([try JSONSettings.source(Array(text.utf8), name: "push.json")])
+        #expect(reader.value("a", .list)?.texts == ["x", "y", "z"])
+        #expect(reader.value("b", .list)?.texts == ["x", "y"])
+        #expect(reader.value("c", .list)?.texts == ["1", "true"])
+        #expect(reader.value("d", .list)?.texts == [])
+        #expect(reader.value("f", .list) == nil && reader.faults.isEmpty)
+        #expect(reader.value("e", .list) == nil)
+        #expect(reader.value("a", .string) == nil)
+        #expect(reader.faults.map(\.key) == ["e", "a"])
+    }
+
     // MARK: Unknown keys
 
     @Test func anUnknownKeyInAFileIsAnError() {
@@ -228,6 +250,7 @@ struct SettingsSourceTests {
         #expect(NearestKey.of("TimeOuts.Response", among: names) == "timeouts.response")
         #expect(NearestKey.of("retry.retryInternalServerError", among: names) == "retry.retriesInternalServerError")
         #expect(NearestKey.of("colour", among: names) == nil)
+        #expect(NearestKey.of("tmeouts.size", among: ["pool.size", "timeouts.size"]) == "timeouts.size")
         #expect(NearestKey.of("", among: names) == nil)
         #expect(NearestKey.distance(Array("kitten".utf8), Array("sitting".utf8)) == 3)
     }

@@ -4,28 +4,60 @@ import SupervisedPool
 
 @testable import APNSPool
 
-extension ConnectionActor {
-    /// Sends one request and waits for its result.
-    nonisolated func send(_ request: HTTP2Request, deadline: MonotonicInstant) async -> StreamResult {
-        await self.send { ticket, continuation in
-            PushSubmission(
-                request: request,
-                deadline: deadline,
-                responseLimit: .hours(1),
-                ticket: ticket,
-                continuation: continuation
-            )
-        }
+extension HTTP2Request {
+    static var empty: HTTP2Request {
+        HTTP2Request(shared: HeaderBlock([]), credential: nil, values: [], valueLengths: SIMD8(), body: [])
+    }
+}
+
+extension PushAttempt {
+    /// - Parameter origin: by default a lease that no pool knows.
+    convenience init(
+        _ request: HTTP2Request,
+        deadline: MonotonicInstant = .distantFuture,
+        origin: LeaseOrigin = LeaseOrigin(worker: WorkerID(index: 0, generation: 0), session: 1)
+    ) {
+        self.init(StreamSubmission(request: request, tag: 0, deadline: NIODeadline(deadline)), origin: origin)
+    }
+
+    /// Waits for the result of an attempt that `body` must end.
+    static func withResult(
+        origin: LeaseOrigin = LeaseOrigin(worker: WorkerID(index: 0, generation: 0), session: 1),
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (PushAttempt) -> Void
+    ) async -> StreamResult {
+        let attempt = PushAttempt(.empty, origin: origin)
+        #if DEBUG
+            return await withCheckedContinuation {
+                attempt.begin($0)
+                body(attempt)
+            }
+        #else
+            return await withUnsafeContinuation {
+                attempt.begin($0)
+                body(attempt)
+            }
+        #endif
     }
 }
 
 extension ConnectionActor {
-    /// Counts a push as pending that no connection has.
-    nonisolated func forgetPush(_ continuation: StreamContinuation) {
-        Task { await self.keep(continuation) }
+    /// Sends one request with the first stream of a lease, and waits for its result.
+    nonisolated func send(
+        _ request: HTTP2Request,
+        with lease: inout PoolLease<ConnectionActor>,
+        deadline: MonotonicInstant
+    ) async -> StreamResult {
+        _ = lease.take(1)
+        return await self.send(PushAttempt(request, deadline: deadline, origin: lease.origin))
     }
 
-    private func keep(_ continuation: StreamContinuation) { _ = self.pending.insert(continuation, ticket: 0) }
+    var pendingCount: Int { self.pending.waiting.count }
+
+    /// Makes an attempt that is pending, but that no connection has.
+    func sendForgotten() async -> StreamResult {
+        await PushAttempt.withResult { _ = self.pending.insert($0) }
+    }
 
     /// Ends the worker as a defect in the library would.
     func crash() {

@@ -107,7 +107,7 @@ final class ScriptedServer: Sendable {
             tls: try TLSContext(.server, configuration: tls),
             group: MultiThreadedEventLoopGroup.singleton,
             configuration: {
-                var configuration = HTTP2Session.Configuration()
+                var configuration = HTTP2ServerSession.Configuration()
                 configuration.maxConcurrentStreams = limit
                 configuration.reportsRequestsEarly = early
                 return configuration

@@ -4,7 +4,7 @@ import NIOCore
 
 /// A client session and a server made of hand-written frames, joined in memory.
 final class FrameScript {
-    let client: HTTP2Session
+    let client: HTTP2ClientSession
     /// All frames that the client has written, in their order.
     private(set) var written: [Frame] = []
     private(set) var results: [StreamResult] = []
@@ -20,10 +20,10 @@ final class FrameScript {
         settings: [(UInt16, UInt32)] = [],
         bodyLimit: Int = StreamTable.bodyLimit
     ) throws {
-        var configuration = HTTP2Session.Configuration()
+        var configuration = HTTP2ClientSession.Configuration()
         configuration.responseBodyLimit = bodyLimit
         configuration.variableNames = [":path", "apns-id"]
-        self.client = try HTTP2Session(role: .client, configuration: configuration)
+        self.client = try HTTP2ClientSession(configuration: configuration)
         guard let limit else { return }
         self.write()
         try self.server(.settings([(3, limit)] + settings), .settingsAck)
@@ -77,11 +77,11 @@ final class FrameScript {
         deadline: NIODeadline = .distantFuture,
         responseLimit: TimeAmount = .nanoseconds(.max),
         isBulk: Bool = false
-    ) throws -> HTTP2Session.Submission {
+    ) throws -> HTTP2ClientSession.Submission {
         let request = HTTP2Request.test(path: path, id: id, body: body)
         return try self.client.submit(
             request,
-            tag: tag,
+            tag: StreamTag(tag),
             deadline: deadline,
             responseLimit: responseLimit,
             isBulk: isBulk,
@@ -90,7 +90,7 @@ final class FrameScript {
     }
 
     func cancel(_ tag: UInt64) {
-        self.client.cancel(tag: tag)
+        self.client.cancel(tag: StreamTag(tag))
         self.collect()
     }
 
@@ -106,7 +106,7 @@ final class FrameScript {
         let before = self.results.count
         _ = self.client.checkWindowLimit()
         self.collect()
-        return self.results[before...].map(\.tag)
+        return self.results[before...].map(\.tag.rawValue)
     }
 
     func loseConnection() {
@@ -117,7 +117,7 @@ final class FrameScript {
     /// The streams that ended since the last call, in short form.
     func take() -> [Ended] {
         defer { self.results.removeAll() }
-        return self.results.map { Ended($0.tag, $0.ending, $0.cause) }
+        return self.results.map { Ended($0.tag.rawValue, $0.ending, $0.cause) }
     }
 
     func takeResults() -> [StreamResult] {

@@ -55,7 +55,7 @@ final class ScriptedDelegate: ConnectionDelegate {
         self.onGoingAway(error)
     }
     func connection(_ id: Int, finished results: [StreamResult]) {
-        self.events.append(.finished(results.map { Ended($0.tag, $0.ending, $0.cause) }))
+        self.events.append(.finished(results.map { Ended($0.tag.rawValue, $0.ending, $0.cause) }))
         self.onFinished(results)
     }
     func connection(_ id: Int, isClosed error: WireError) {
@@ -169,7 +169,7 @@ final class MemoryLink {
     func submit(_ tags: ClosedRange<UInt64>, body: String = "{}", within time: TimeAmount = .seconds(30)) {
         self.connection.submit(
             tags.map {
-                StreamSubmission(request: .test(body: body), tag: $0, deadline: self.loop.now + time)
+                StreamSubmission(request: .test(body: body), tag: StreamTag($0), deadline: self.loop.now + time)
             }
         )
     }

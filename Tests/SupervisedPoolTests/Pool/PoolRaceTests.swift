@@ -218,37 +218,6 @@ struct PoolRaceTests {
         }
     }
 
-    @Test func aCallbackCheckoutCompletesOnce() async throws {
-        try await withPool(.init(maxOverflow: 0), capacities: [1]) { pool in
-            let results = Journal<String>()
-            func start() async -> PoolCheckoutStart<Worker> {
-                await pool.startCheckout(wanted: 3, deadline: soon, lane: .bulk) { result in
-                    switch result {
-                    case .success(let lease): results.write("leased \(lease.count)")
-                    case .failure(let error): results.write("\(error.code)")
-                    }
-                }
-            }
-            guard case .leased(let lease) = await start() else {
-                Issue.record("not leased")
-                return
-            }
-            guard case .waiting = await start(), case .waiting(let second) = await start() else {
-                Issue.record("the checkout does not wait")
-                return
-            }
-            pool.withdraw(second)
-            pool.checkin(lease.origin, count: lease.count)
-            await results.wait(count: 2)
-            #expect(results.entries.sorted() == ["cancelled", "leased 1"])
-            pool.withdraw(second)
-            pool.checkin(lease.origin, count: 1)
-            let status = await pool.status()
-            #expect(status.leased == 0 && status.queueDepth == 0)
-            #expect(results.entries.count == 2)
-        }
-    }
-
     @Test func prewarmAndReplaceAllReachTheWorkers() async throws {
         final class Recorder: PoolWorker {
             let journal = Journal<String>()

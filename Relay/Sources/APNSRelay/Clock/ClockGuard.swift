@@ -6,7 +6,7 @@ import PushQueue
 /// these purposes continues as if the clock had not jumped, until the clock is back or an operator confirms it. A clock
 /// that was set back does no such harm, so it needs no confirmation, and neither does its return.
 struct ClockGuard: Sendable, Hashable {
-    /// How long the relays of a queue may have been stopped without a confirmation.
+    /// The longest stop of all relays of a queue that needs no confirmation.
     static let longestStop = Duration.seconds(86_400)
 
     /// The longest plausible jump ahead.
@@ -28,7 +28,7 @@ struct ClockGuard: Sendable, Hashable {
         self.since = lease
     }
 
-    /// How far the time of day is ahead of what is plausible; nil if it is plausible.
+    /// The time by which the time of day is implausibly ahead; nil if it is plausible.
     mutating func jump(now: QueueTime, lease: QueueTime) -> Duration? {
         let expected = self.plausible.advanced(by: self.since.duration(to: lease))
         guard now <= expected.advanced(by: self.longestJump) else { return expected.duration(to: now) }

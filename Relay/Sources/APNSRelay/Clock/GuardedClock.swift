@@ -18,7 +18,7 @@ package final class GuardedClock: QueueClock {
     package var lease: QueueTime { self.base.lease }
     package var expiry: QueueTime { self.state.withLock { $0.expiry(now: self.base.now, lease: self.base.lease) } }
 
-    /// How far the time of day is ahead of what is plausible; nil if it is plausible.
+    /// The time by which the time of day is implausibly ahead; nil if it is plausible.
     var jump: Duration? { self.state.withLock { $0.jump(now: self.base.now, lease: self.base.lease) } }
 
     func confirm() { self.state.withLock { $0.confirm(now: self.base.now, lease: self.base.lease) } }

@@ -1,6 +1,7 @@
 import APNSModel
 import Logging
 import PushQueue
+import SupervisedPool
 
 /// The queue, the settings and the limits that all routes share.
 struct DispatchContext: Sendable {
@@ -18,7 +19,7 @@ struct DispatchContext: Sendable {
     /// Set once, when the shutdown begins.
     let isStopping = StopFlag()
 
-    /// How long a claim lasts. It covers the time to the mark, including a queue that is slow for a while.
+    /// The duration of a claim. It covers the time to the mark, including a queue that is slow for a while.
     static let claimLease = Duration.seconds(60)
 
     var writtenLease: Duration { self.settings.attemptDeadline + self.settings.settleMargin }
@@ -30,7 +31,7 @@ struct DispatchContext: Sendable {
         _ purpose: String,
         _ call: @Sendable () async throws(QueueError) -> Value
     ) async -> Value? {
-        var delay = Duration.milliseconds(100)
+        var delays = Backoff(.doubling(), minimum: .milliseconds(100), maximum: .seconds(5))
         while true {
             do throws(QueueError) {
                 return try await call()
@@ -44,9 +45,8 @@ struct DispatchContext: Sendable {
                 )
                 guard !isFinal, !self.isStopping.isSet else { return nil }
             }
-            try? await Task.sleep(for: delay)
+            try? await Task.sleep(for: delays.next())
             if Task.isCancelled { return nil }
-            delay = min(delay * 2, .seconds(5))
         }
     }
 }

@@ -3,13 +3,14 @@ import Logging
 import PushQueue
 import ServiceLifecycle
 
-/// Takes due pushes from the queue and sends them, each route on its own. Also settles overdue pushes, ends expired
-/// leases, and prunes the queue.
+/// Takes due pushes from the queue and sends them, each route independently.
+///
+/// It also settles overdue pushes, ends expired leases, and prunes the queue.
 actor Dispatcher: Service {
     /// Returns the sender of a route; nil if the settings have no such app or environment.
     typealias SenderOfRoute = @Sendable (Route) -> (any PushSender)?
 
-    /// How often to read the queue without a signal. A request that stores pushes signals at once.
+    /// The interval between reads of the queue without a signal. A request that stores pushes signals at once.
     private static let interval = Duration.seconds(1)
 
     private nonisolated let context: DispatchContext
@@ -29,8 +30,8 @@ actor Dispatcher: Service {
     private var lastClockCheck: QueueTime?
 
     /// - Parameters:
-    ///   - context: what all routes share.
-    ///   - retention: how long the queue keeps outcomes, payloads, keys and parked pushes.
+    ///   - context: the objects that all routes share.
+    ///   - retention: the retention of outcomes, payloads, keys and parked pushes.
     ///   - stopSending: called if a shutdown takes too long. Makes the senders end all of their pushes.
     ///   - sender: the sender of a route.
     init(
@@ -73,8 +74,10 @@ actor Dispatcher: Service {
         self.wakeup.signal()
     }
 
-    /// Runs until ``stop()``, graceful shutdown or cancellation. Takes no more pushes then, and returns once the outcomes
-    /// of those in flight are stored, and after its turn has come in a graceful shutdown.
+    /// Runs until ``stop()``, graceful shutdown or cancellation.
+    ///
+    /// Then it takes no more pushes. It returns when the outcomes of those in flight are stored and, in a graceful
+    /// shutdown, when the service group has reached it.
     func run() async {
         let context = self.context
         // Not a child: a cancelled task could not wait for the outcomes of the pushes in flight.
@@ -103,7 +106,7 @@ actor Dispatcher: Service {
         }
         await storing.value
         late.cancel()
-        // A service group takes a service that ends before its turn for a failure.
+        // A service group regards a service that ends early as failed.
         try? await gracefulShutdown()
     }
 
@@ -154,7 +157,7 @@ actor Dispatcher: Service {
         }
     }
 
-    /// Queues the pushes again that were parked only because the settings did not have their app, if they have it now.
+    /// Queues pushes again that were parked because the settings lacked their app, if the settings now have it.
     private func releaseParked() async {
         var last: APNSID?
         while true {
@@ -173,7 +176,7 @@ actor Dispatcher: Service {
             }
             guard let released else { return }
             self.context.logger.notice(
-                "Pushes are queued again, because the settings have their app now",
+                "Parked pushes are queued again, because the settings now have their app",
                 metadata: ["pushes": "\(released.count { $0 })"]
             )
             self.wakeup.signal()
@@ -247,8 +250,7 @@ actor Dispatcher: Service {
         }
     }
 
-    /// Stores the time, so that the next process can compare its clock with it. Says every minute that a clock is
-    /// implausible.
+    /// Stores the time, so that the next process can compare its clock with it. Logs an implausible clock every minute.
     private func checkClock() async {
         guard let clock = self.context.guardedClock else { return }
         let lease = self.context.clock.lease
@@ -330,7 +332,7 @@ struct UnknownRoute {
         "the settings have no app \(route.app) with the environment \(route.environment)"
     }
 
-    /// Whether a push was parked because of this. The outcome of an earlier attempt keeps its code.
+    /// Whether a push was parked for this reason. The outcome of an earlier attempt keeps its code.
     static func isReason(of push: PushStatus) -> Bool {
         push.outcome?.ends(with: Self.message(push.route)) ?? false
     }

@@ -1,6 +1,7 @@
 import APNSModel
 import Logging
 import PushQueue
+import SupervisedPool
 import Synchronization
 
 /// Stores the results of attempts. While one batch is being stored, the next one gathers.
@@ -121,7 +122,7 @@ final class Outbox: Sendable {
         _ entries: [Entry],
         _ call: @Sendable ([Entry]) async throws(QueueError) -> Void
     ) async {
-        var delay = Duration.milliseconds(50)
+        var delays = Backoff(.doubling(), minimum: .milliseconds(50), maximum: .seconds(5))
         var isLate = false
         defer { if isLate { self.state.withLock { $0.late -= 1 } } }
         while !entries.isEmpty {
@@ -148,9 +149,8 @@ final class Outbox: Sendable {
                 isLate = true
                 self.state.withLock { $0.late += 1 }
             }
-            try? await Task.sleep(for: delay)
+            try? await Task.sleep(for: delays.next())
             if Task.isCancelled { break }
-            delay = min(delay * 2, .seconds(5))
         }
         for entry in entries { entry.whenStored() }
     }
@@ -177,7 +177,7 @@ final class Outbox: Sendable {
             case .alreadySettled(let first):
                 self.metrics.late(entry.route)
                 self.logger.warning(
-                    "An outcome came after the push had one; the first one stays",
+                    "A late outcome is ignored, because the push already has one",
                     metadata: [
                         "id": "\(entry.claim.id)", "first": "\(first.certainty.rawValue)",
                         "late": "\(outcome.certainty.rawValue)",
@@ -186,7 +186,7 @@ final class Outbox: Sendable {
             case .stale:
                 self.metrics.late(entry.route)
                 self.logger.warning(
-                    "An outcome came after the claim of the push had ended",
+                    "A late outcome is ignored, because the claim of the push has ended",
                     metadata: ["id": "\(entry.claim.id)", "late": "\(outcome.certainty.rawValue)"]
                 )
             }

@@ -1,25 +1,25 @@
 import APNSModel
 import PushQueue
+import SupervisedPool
 
-/// Decides what becomes of a push after an attempt. A pure function of the outcome, the push and the time.
+/// Decides whether a push ends, is sent again or is parked after an attempt. Pure.
 struct RetryRules: Sendable, Hashable {
     enum Decision: Sendable, Hashable {
         /// The outcome is final.
         case settle
         /// The push returns to the queue, due at this time. The attempt counts if the push itself was at fault.
         case release(notBefore: QueueTime, countsAttempt: Bool)
-        /// Somebody must decide: the push was sent back too often, or can never be sent.
+        /// An operator must decide, because the push returned to the queue too often, or can never be sent.
         case park
     }
 
-    /// The number of attempts after which a push that is sent back again is parked.
+    /// The number of attempts after which a push that would return to the queue is parked.
     var maxAttempts: Int
     /// Whether a push is sent again after a response with status 500.
     var retriesInternalServerError = true
 
-    /// The shortest and the longest time between two attempts of one push.
-    static let firstDelay = Duration.seconds(1)
-    static let longestDelay = Duration.seconds(60)
+    /// The times between the attempts of one push.
+    static let delays = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(60))
 
     /// - Parameters:
     ///   - outcome: the outcome of the attempt.
@@ -29,7 +29,7 @@ struct RetryRules: Sendable, Hashable {
     func decide(_ outcome: PushOutcome, for push: ClaimedPush, at now: QueueTime) -> Decision {
         guard let error = outcome.error else { return .settle }
         if self.isFinal(error, for: push) { return .settle }
-        let delay = max(error.retryAfter ?? .zero, self.delay(after: push.attempts))
+        let delay = max(error.retryAfter ?? .zero, Self.delays.wait(after: push.attempts + 1))
         let next = now.advanced(by: delay)
         // If the next attempt would be too late, the outcome is final now.
         guard next < push.deadline, !push.push.isExpired(at: next) else { return .settle }
@@ -49,11 +49,6 @@ struct RetryRules: Sendable, Hashable {
         case .rejected: !error.canResend && error.advice != .fixCredential
         case .notProcessed, .notSent: !error.canResend
         }
-    }
-
-    /// Doubles with each attempt.
-    private func delay(after attempts: Int) -> Duration {
-        min(Self.firstDelay * (1 << min(max(attempts, 0), 6)), Self.longestDelay)
     }
 }
 

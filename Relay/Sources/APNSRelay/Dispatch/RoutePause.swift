@@ -1,21 +1,22 @@
 import APNSModel
 import PushQueue
+import SupervisedPool
 
-/// Stops a route for a while after errors that would meet every one of its pushes, so that an outage does not use up the
-/// attempts of all of them. After a pause, a few pushes test whether the error is gone.
+/// Pauses a route after errors that would affect each of its pushes, so that an outage does not use up their attempts.
+///
+/// After a pause, a few pushes test whether the error is gone.
 struct RoutePause: Sendable, Hashable {
-    static let firstPause = Duration.seconds(1)
-    static let longestPause = Duration.seconds(60)
+    static let pauses = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(60))
     /// While there is no connection to APNs.
     static let longestPauseWithoutConnection = Duration.seconds(2)
-    /// The most pushes in flight while it is not known whether the error is gone.
+    /// The most pushes in flight during such a test.
     static let probes = 10
 
     private(set) var reason: String?
     private(set) var until: QueueTime?
     private var failures = 0
 
-    /// Whether the route was stopped and no push has got through since then.
+    /// Whether the route was paused, and APNs has responded to no push since then.
     var isProbing: Bool { self.failures > 0 }
 
     func isPaused(at now: QueueTime) -> Bool { self.until.map { now < $0 } ?? false }
@@ -33,21 +34,21 @@ struct RoutePause: Sendable, Hashable {
         }
     }
 
-    /// An attempt failed for a reason that would meet every push. Further failures within a pause change nothing.
+    /// Begins a pause after an error that would affect every push. Further failures within a pause change nothing.
     mutating func fail(_ fault: RouteFault, retryAfter: Duration?, at now: QueueTime) {
         guard !self.isPaused(at: now) else { return }
-        let pause = Self.firstPause * (1 << min(self.failures, 6))
         self.failures += 1
+        let pause = Self.pauses.wait(after: self.failures)
         self.reason = fault.message
         self.until = now.advanced(by: min(max(pause, retryAfter ?? .zero), fault.longestPause))
     }
 }
 
-/// An error that would meet every push of a route, so that the route pauses.
+/// An error that would affect every push of a route, so the route pauses.
 struct RouteFault: Sendable, Hashable {
     var message: String
     /// The longest pause after it.
-    var longestPause = RoutePause.longestPause
+    var longestPause = RoutePause.pauses.maximum
 
     init(_ message: String) {
         self.message = message
@@ -58,7 +59,7 @@ struct RouteFault: Sendable, Hashable {
         self.message = error.message
         switch error.code {
         case .unavailable, .notRunning, .queueFull:
-            // The client itself spaces its attempts to connect, so the tests after a pause reach nobody.
+            // The client itself spaces its attempts to connect, so the tests after a pause cause no traffic.
             self.longestPause = RoutePause.longestPauseWithoutConnection
         case .credential, .configuration, .suspectedMisconfiguration:
             break

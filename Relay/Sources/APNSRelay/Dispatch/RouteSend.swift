@@ -8,22 +8,22 @@ import Synchronization
 /// Each batch is claimed, marked as written and only then given to the bulk call. The next batch is claimed while the
 /// current one is being marked.
 ///
-/// A bulk call that cannot send pulls nothing. Pushes that were marked for it would wait without an end, so the call is
-/// stopped when the route pauses, and when a push has waited for ``longestWait``. What it has not pulled returns to the
-/// queue: it was provably not sent.
+/// A bulk call that cannot send pulls nothing, and pushes that were marked for it would wait without a limit. So the call is
+/// stopped when the route pauses, and when a push has waited for ``longestWait``. The pushes that it has not pulled were
+/// provably not sent, and return to the queue.
 final class RouteSend: Sendable {
     private struct State {
         var pending: [APNSID: PendingPush] = [:]
-        /// Places of the window: claimed, marked, or waiting in the outbox.
+        /// The places in the window that its pushes hold: claimed, marked, or waiting in the outbox.
         var held = 0
         var pause: RoutePause
-        /// The bulk call has ended.
+        /// Whether the bulk call has ended.
         var isOver = false
-        /// There may be pushes that came after the last claim.
+        /// Whether there may be pushes that came after the last claim.
         var hasNews = false
     }
 
-    /// How long a marked push may wait for the bulk call to pull it.
+    /// The longest time for which a marked push may wait for the bulk call to pull it.
     static let longestWait = Duration.seconds(5)
 
     let route: Route
@@ -42,7 +42,7 @@ final class RouteSend: Sendable {
 
     var pause: RoutePause { self.state.withLock { $0.pause } }
 
-    /// There may be new pushes, or the relay is stopping.
+    /// Signals that there may be new pushes, or that the relay is stopping.
     func signal() {
         self.state.withLock { $0.hasNews = true }
         self.wakeup.signal()

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Wakes one waiting task. A signal that comes while nobody waits is kept for the next wait; several become one.
+/// Wakes one waiting task. Signals without a waiting task are kept as one signal for the next wait.
 final class Wakeup: Sendable {
     private struct State {
         var isSignalled = false

@@ -12,7 +12,7 @@ struct ConnectionShare: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - budget: the most connections of all relays per client; nil for no limit.
-    ///   - members: how many relays there are.
+    ///   - members: the number of relays.
     ///   - isStable: whether the members have been the same for a heartbeat.
     mutating func update(budget: Int?, members: Int, isStable: Bool) {
         guard let budget else {

@@ -3,7 +3,7 @@ import PushQueue
 import ServiceLifecycle
 import Synchronization
 
-/// What the fleet decides for this relay.
+/// The fleet's decisions for this relay.
 struct FleetEffects: Sendable, Hashable {
     /// The connections of each client; nil for the relay's own setting.
     var poolSize: Int?
@@ -13,7 +13,7 @@ struct FleetEffects: Sendable, Hashable {
     var pausedApps: Set<String>?
 }
 
-/// This relay's part in the fleet: stores its heartbeat, observes those of the others, and runs what it has the duty for.
+/// This relay's part in the fleet: it stores its heartbeat, observes those of the others, and performs its duties.
 ///
 /// If the storage fails, the last view stays, and the next attempt follows soon. A relay that cannot store its heartbeat
 /// counts as gone for the others, so it gives up its duties in time.
@@ -37,13 +37,13 @@ final class Fleet: Service {
         /// The settings that apply; nil before the first reading.
         var settings: FleetSettings?
         var share = ConnectionShare()
-        /// What was applied last.
+        /// The values that were applied last.
         var effects: FleetEffects?
     }
 
-    /// How long to wait for the storage at the end.
+    /// The longest wait for the storage at the end.
     private static let leaveTimeout = Duration.seconds(2)
-    /// How often to check the duties between heartbeats.
+    /// The interval between checks of the duties.
     private static let checkInterval = Duration.seconds(1)
 
     private let queue: any PushQueue
@@ -61,10 +61,10 @@ final class Fleet: Service {
     ///   - queue: the queue of the fleet.
     ///   - clock: its clock.
     ///   - metrics: counts errors of the storage.
-    ///   - logger: gets a line when a relay comes or goes, and when a duty does.
+    ///   - logger: receives changes of the members and of the duties.
     ///   - timing: the same for all relays.
     ///   - maxConnections: the budget of connections, unless the settings of the fleet have one.
-    ///   - apply: applies what the fleet has decided for this relay. Must not wait or call the fleet.
+    ///   - apply: applies the fleet's decisions for this relay. It must not wait or call the fleet.
     init(
         member: FleetMember,
         queue: any PushQueue,
@@ -88,8 +88,8 @@ final class Fleet: Service {
 
     // MARK: Life
 
-    /// Takes part in the fleet until a graceful shutdown reaches this service, or the task is cancelled. Then it leaves,
-    /// so that the others take its duties over at once.
+    /// Takes part in the fleet until a graceful shutdown reaches this service, or the task is cancelled. It then leaves the
+    /// fleet, so that other relays take over its duties at once.
     func run() async {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
@@ -183,7 +183,7 @@ final class Fleet: Service {
         }
     }
 
-    /// Gives the duties up and removes the heartbeat. Errors are ignored: the others then wait until it counts as gone.
+    /// Gives up the duties and removes the heartbeat. Errors are ignored: the others then wait until it counts as gone.
     func leave() async {
         let exchanges = self.state.withLock { $0.machine.leave() }
         self.update()
@@ -212,7 +212,7 @@ final class Fleet: Service {
         }
     }
 
-    /// Tells everything that depends on the time or on the members what has changed.
+    /// Passes changes on to everything that depends on the time or on the members.
     func update() {
         self.state.withLock { state in
             let now = self.clock.lease
@@ -223,7 +223,9 @@ final class Fleet: Service {
                 performance.changes.yield(isHeld)
                 if state.machine.isShared {
                     self.logger.notice(
-                        isHeld ? "This relay takes a duty of the fleet" : "This relay has a duty no more",
+                        isHeld
+                            ? "This relay has taken a duty of the fleet"
+                            : "This relay has given up a duty of the fleet",
                         metadata: ["duty": "\(duty.rawValue)"]
                     )
                 }
@@ -248,7 +250,7 @@ final class Fleet: Service {
 
     // MARK: Settings
 
-    /// This relay has stored settings for the fleet. Applies them at once.
+    /// Applies settings that this relay has stored for the fleet, at once.
     func didStore(_ settings: [UInt8]) {
         self.state.withLock { state in
             state.revision &+= 1
@@ -266,7 +268,7 @@ final class Fleet: Service {
                 ?? FleetSettings()
             if let stored {
                 let text = String(decoding: stored, as: UTF8.self)
-                self.logger.notice("The settings of the fleet apply", metadata: ["settings": "\(text)"])
+                self.logger.notice("New settings of the fleet apply", metadata: ["settings": "\(text)"])
             }
         } catch {
             state.settings = state.settings ?? FleetSettings()
@@ -284,20 +286,24 @@ final class Fleet: Service {
         guard ids != known else { return }
         for member in others where !known.contains(member.id) {
             self.logger.notice(
-                "A relay is in the fleet",
+                "Another relay is in the fleet",
                 metadata: ["relay": "\(member.id)", "host": "\(member.host)"]
             )
         }
         for member in state.logged where !ids.contains(member.id) {
-            self.logger.notice("A relay left the fleet", metadata: ["relay": "\(member.id)", "host": "\(member.host)"])
+            self.logger.notice(
+                "A relay has left the fleet",
+                metadata: ["relay": "\(member.id)", "host": "\(member.host)"]
+            )
         }
         state.logged = others
     }
 
     // MARK: Duties
 
-    /// Runs a body whenever this relay has a duty, and cancels it when the duty is lost. A body that returns earlier runs
-    /// again when the relay takes the duty the next time.
+    /// Runs a body whenever this relay has a duty, and cancels it when the duty is lost.
+    ///
+    /// A body that returns earlier runs again when the relay takes the duty the next time.
     ///
     /// The relay takes part in the duty only during this call. Returns when the task is cancelled, after the body has
     /// returned. Only one call for a duty may be under way; a second one returns at once.

@@ -11,11 +11,11 @@ import PushQueue
 struct FleetMachine: Sendable {
     /// The times of a fleet. All of its relays must have the same.
     struct Timing: Sendable, Hashable {
-        /// How often a relay stores its heartbeat.
+        /// The interval between heartbeats of a relay.
         var heartbeat = Duration.seconds(5)
-        /// How long a value must be unchanged before its relay counts as gone.
+        /// The time without a change of its value after which a relay counts as gone.
         var expiry = Duration.seconds(20)
-        /// How long a value must be unchanged before it is removed.
+        /// The time without a change after which a value is removed.
         var removal = Duration.seconds(60)
     }
 
@@ -82,7 +82,7 @@ struct FleetMachine: Sendable {
     /// - Parameters:
     ///   - values: the values with the prefix `fleet/`.
     ///   - now: the time after the call.
-    /// - Returns: what to exchange now.
+    /// - Returns: the exchange to perform now.
     mutating func didRead(_ values: [String: [UInt8]], at now: QueueTime) -> [Exchange] {
         guard self.isShared else { return [] }
         let members = Set(self.presentMembers)
@@ -105,7 +105,7 @@ struct FleetMachine: Sendable {
     /// An exchange has been performed.
     ///
     /// - Parameters:
-    ///   - exchange: what `didRead` returned.
+    ///   - exchange: the exchange that `didRead` returned.
     ///   - isDone: whether the value was stored.
     ///   - start: when the call began.
     mutating func didExchange(_ exchange: Exchange, isDone: Bool, at start: QueueTime) {
@@ -152,7 +152,7 @@ struct FleetMachine: Sendable {
         return [own] + others.sorted { ($0.since, $0.id) < ($1.since, $1.id) }
     }
 
-    /// How many members there are, with this one.
+    /// The number of members, including this one.
     var memberCount: Int {
         Set(self.presentMembers).union([FleetKey.member(self.member.id)]).count
     }
@@ -195,12 +195,12 @@ struct FleetMachine: Sendable {
     /// This relay can do a duty from now on.
     mutating func want(_ duty: FleetDuty) { self.wanted.insert(duty) }
 
-    /// This relay cannot do a duty any more. If it has the duty, the next heartbeat lets another relay have it.
+    /// Gives up a duty that this relay can no longer do. The next heartbeat lets another relay have it.
     mutating func stopWanting(_ duty: FleetDuty) { self.wanted.remove(duty) }
 
     /// Ends the membership.
     ///
-    /// - Returns: what to exchange, so that the others need not wait until this relay counts as gone.
+    /// - Returns: an exchange, so that the others need not wait until this relay counts as gone.
     mutating func leave() -> [Exchange] {
         self.wanted = []
         defer { self.renewed = [:] }

@@ -92,7 +92,7 @@ extension DutyValue {
     }
 }
 
-/// How the values of a fleet are coded. Equal values have equal bytes.
+/// The coded form of a fleet's values. Equal values have equal bytes.
 enum StoredJSON {
     static func encode(_ value: some Encodable) -> [UInt8] {
         let encoder = JSONEncoder()

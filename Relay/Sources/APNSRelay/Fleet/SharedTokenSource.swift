@@ -82,7 +82,7 @@ final class SharedTokenSource: ProviderTokenSource {
 
 /// The token of another relay cannot be used here.
 struct SharedTokenError: Error, CustomStringConvertible {
-    /// How far the token's time is ahead of this machine's clock.
+    /// The time by which the token is ahead of this machine's clock.
     var secondsAhead: Int64
 
     var description: String {

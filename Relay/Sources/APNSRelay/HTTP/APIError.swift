@@ -13,7 +13,7 @@ struct APIError: Error, Hashable {
 
     var status: HTTPResponse.Status
     var code: Code
-    /// What is wrong and what to do about it.
+    /// The fault and the remedy.
     var message: String
     /// The line of the body, from 1.
     var line: Int?
@@ -21,7 +21,7 @@ struct APIError: Error, Hashable {
     var field: String?
     /// The seconds after which the request may succeed.
     var retryAfter: Int?
-    /// What a reader of a feed has missed.
+    /// The outcomes that a reader of a feed has missed.
     var gap: FeedGap?
 
     init(

@@ -4,7 +4,7 @@ import Logging
 
 /// One method of one path of the API.
 struct APIRoute: Sendable {
-    /// Who may use a route.
+    /// The access that a route requires.
     enum Access: Sendable {
         /// Everybody, without a token.
         case open

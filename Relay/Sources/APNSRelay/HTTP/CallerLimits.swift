@@ -28,7 +28,7 @@ final class CallerLimits: Sendable {
         throw APIError(
             .tooManyRequests,
             .rateLimited,
-            "The caller \(caller.name) hands in more than \(caller.pushesPerSecond ?? 0) pushes per second. "
+            "The caller \(caller.name) submits more than \(caller.pushesPerSecond ?? 0) pushes per second. "
                 + "Nothing was stored; try again in \(seconds) s.",
             retryAfter: max(1, seconds)
         )

@@ -51,7 +51,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        // The later handlers no longer see what arrives, so they do not read any more.
+        // The later handlers no longer see received bytes, so they stop reading.
         if self.machine.isLingering { context.read() }
         context.fireChannelReadComplete()
     }

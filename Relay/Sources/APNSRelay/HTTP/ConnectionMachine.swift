@@ -14,15 +14,15 @@ import NIOCore
 /// lose the response (RFC 9112 §9.6).
 struct ConnectionMachine {
     struct Limits {
-        /// How long a request's body may take to arrive, and a response to be received.
+        /// The time limit for a request's body to arrive, and for a response to be received.
         var request: TimeAmount
-        /// How long nothing may arrive.
+        /// The longest time without a received byte.
         var idle: TimeAmount
-        /// How long the rest of a refused request is discarded.
+        /// The time for which the rest of a refused request is discarded.
         var linger = TimeAmount.seconds(2)
     }
 
-    /// What to do when the time is up.
+    /// The action when the time is up.
     enum Timeout: Hashable {
         case close
         /// The request's body ends with an error. The response follows.

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Decides which connections of the API stay open, so that connections without a valid request keep nobody out.
+/// Decides which connections of the API stay open, so that connections without a valid request do not exclude others.
 ///
 /// A connection is *proved* by its first request with a caller's token. While a limit is reached, idle connections that
 /// were not proved within ``grace`` are closed. Connections that are proved stay.
@@ -11,7 +11,7 @@ struct ConnectionTable<ID: Hashable> {
         var isProved = false
     }
 
-    /// How long a connection has for its first request while a limit is reached.
+    /// The time limit for a connection's first request while a limit is reached.
     let grace: TimeAmount
     private let limit: Int
     private let limitOfAddress: Int

@@ -8,7 +8,7 @@ struct MakeRoom: Sendable {
     var willClose: @Sendable () -> Void
 }
 
-/// The open connections of the API. Closes those that ``ConnectionTable`` decides about.
+/// The open connections of the API. It closes those that ``ConnectionTable`` names.
 final class OpenConnections: Sendable {
     private struct State {
         var table: ConnectionTable<ObjectIdentifier>
@@ -98,7 +98,7 @@ final class OpenConnections: Sendable {
         )
     }
 
-    /// What counts as one address: that of IPv4, or the network of IPv6 (64 bits), all of which one host may have.
+    /// The unit of the limit: an IPv4 address, or an IPv6 network of 64 bits, which one host may have.
     static func key(_ address: SocketAddress?) -> [UInt8] {
         guard let address else { return [] }
         let bytes = address.withSockAddr { [UInt8](UnsafeRawBufferPointer(start: $0, count: $1)) }

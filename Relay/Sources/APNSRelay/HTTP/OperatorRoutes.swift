@@ -126,7 +126,7 @@ struct OperatorRoutes: Sendable {
         return .json(DecisionJSON(id: id.description, state: state.rawValue))
     }
 
-    /// The most pushes that one call of the queue decides about.
+    /// The most pushes in one call of the queue.
     private static let page = 500
 
     /// Decides about all parked pushes of an app, or those of them with a reason.

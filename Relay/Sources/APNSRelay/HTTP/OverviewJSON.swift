@@ -70,7 +70,7 @@ struct OverviewJSON: Encodable {
     var ready: Bool
     /// Why the relay is not ready.
     @OrNull var reason: String?
-    /// How many seconds the clock is ahead of what is plausible.
+    /// The seconds by which the clock is implausibly ahead.
     @OrNull var clockAhead: Double?
     var queue: Queue
     var routes: [RouteJSON]
@@ -80,7 +80,7 @@ struct OverviewJSON: Encodable {
 
     /// - Parameters:
     ///   - relays: the relays of the fleet, this one first.
-    ///   - clockJump: how far the clock is ahead of what is plausible; nil if it is plausible.
+    ///   - clockJump: the time by which the clock is implausibly ahead; nil if it is plausible.
     init(
         now: QueueTime,
         version: String,

@@ -43,7 +43,7 @@ struct PushRoutes: Sendable {
             throw APIError(.badRequest, .badJSON, "The body holds no push.")
         }
         try self.limits.take(batch.count, request.caller)
-        // What is not stored does not count, so that a request can be repeated after an error.
+        // Pushes that were not stored do not count towards the limit, so a client can repeat the request.
         var stored = 0
         defer { self.limits.giveBack(batch.count - stored, request.caller) }
         if !isPartial, let fault = batch.faults.first { throw APIError(fault) }
@@ -95,7 +95,7 @@ struct PushRoutes: Sendable {
                 throw APIError(
                     .contentTooLarge,
                     .tooManyPushes,
-                    "The body holds more than \(PushBatch.maximumPushes) pushes. Nothing was stored; divide them "
+                    "The body has more than \(PushBatch.maximumPushes) pushes. Nothing was stored; divide them "
                         + "between requests."
                 )
             }
@@ -115,7 +115,7 @@ struct PushRoutes: Sendable {
         }
     }
 
-    /// Tells the rest of the relay what was stored.
+    /// Passes the stored pushes on to the rest of the relay.
     private func report(_ results: [EnqueueResult], of pushes: [NewPush]) {
         var queued: [Route: Int] = [:]
         var duplicates: [Route: Int] = [:]

@@ -1,7 +1,7 @@
 import APNSModel
 import PushQueue
 
-/// What is known about a push, as the API and the webhooks report it.
+/// The status of a push, as the API and the webhooks report it.
 struct PushStatusJSON: Encodable, Sendable {
     var id: String
     var app: String

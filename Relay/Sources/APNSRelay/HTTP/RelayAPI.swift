@@ -28,12 +28,12 @@ struct RelayAPI: Sendable {
     ///   - settings: the apps, the callers and the limits.
     ///   - queue: where pushes are stored.
     ///   - clock: the times of day and of leases.
-    ///   - status: what the rest of the relay is doing.
+    ///   - status: the state of the rest of the relay.
     ///   - version: the version that the overview reports.
     ///   - metrics: the text of `/metrics`.
     ///   - pages: the files of the page.
     ///   - factory: where the metrics about requests go.
-    ///   - logger: what requests log to. They log no token and no payload.
+    ///   - logger: the logger of requests. They log no token and no payload.
     init(
         settings: RelaySettings,
         queue: any PushQueue,

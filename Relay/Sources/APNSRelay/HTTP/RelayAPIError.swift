@@ -5,12 +5,12 @@ struct RelayAPIError: Error, Sendable, Hashable, CustomStringConvertible {
         case callersMissing
         /// Two routes have the same path.
         case pageInvalid
-        /// A file for TLS is missing, cannot be read, or does not hold what it should.
+        /// A file for TLS is missing, cannot be read, or has other contents.
         case tlsFileInvalid
     }
 
     var code: Code
-    /// What is wrong and what to do about it. Names the file.
+    /// The fault and the remedy, with the name of the file.
     var message: String
 
     var description: String { self.message }

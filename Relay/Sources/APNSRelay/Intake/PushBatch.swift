@@ -15,7 +15,7 @@ struct PushBatch {
         case lines
     }
 
-    /// How far the body is parsed.
+    /// The progress of parsing a body.
     enum Progress: Hashable {
         case unfinished
         case finished
@@ -24,7 +24,7 @@ struct PushBatch {
     }
 
     private let format: Format
-    /// Whether to go on after a push that is wrong.
+    /// Whether to continue after a faulty push.
     private let isPartial: Bool
     private var parser: PushParser
     private var position = 0

@@ -16,7 +16,7 @@ struct PushFault: Error, Sendable, Hashable {
     var line = 1
     /// The member that is wrong, for example `headers.apns-priority`; nil if it is none.
     var field: String?
-    /// What is wrong and what was expected.
+    /// The fault, and the expected value.
     var message: String
 
     init(_ code: Code, _ field: String?, _ message: String) {

@@ -1,6 +1,6 @@
-import APNSModel
+@_spi(Relay) import APNSModel
 
-/// The member `headers` of a push that was handed in.
+/// The member `headers` of a submitted push.
 struct PushHeaders {
     private enum Name: String, CaseIterable {
         case pushType = "apns-push-type"
@@ -42,7 +42,7 @@ struct PushHeaders {
         do {
             try inner.object(into: &members)
         } catch {
-            throw PushFault(.badJSON, "headers", error.message)
+            throw PushFault(.badJSON, "headers", error.description)
         }
         var seen: UInt8 = 0
         var pushType: PushType?
@@ -81,7 +81,7 @@ struct PushHeaders {
         self.pushType = pushType
     }
 
-    /// How an error names a header.
+    /// The name of a header in an error.
     private static func field(_ key: String) -> String { "headers.\(printable(key))" }
 
     /// A header's value: a string or an integer.

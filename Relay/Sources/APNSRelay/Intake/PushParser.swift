@@ -1,4 +1,4 @@
-import APNSModel
+@_spi(Relay) import APNSModel
 import APNSPool
 import PushQueue
 
@@ -65,7 +65,7 @@ struct PushParser {
             try scanner.object(into: &self.members)
         } catch {
             let place = error.offset - range.lowerBound + 1
-            throw PushFault(.badJSON, nil, "invalid JSON at byte \(place): \(error.message)")
+            throw PushFault(.badJSON, nil, "invalid JSON at byte \(place): \(error)")
         }
         return try self.push(try self.fields(scanner), scanner)
     }

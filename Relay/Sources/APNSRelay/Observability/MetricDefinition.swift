@@ -1,4 +1,4 @@
-/// What is known about a metric besides its values.
+/// The name, kind and meaning of a metric.
 struct MetricDefinition: Sendable, Hashable {
     enum Kind: String, Sendable, Hashable {
         case counter, gauge, histogram

@@ -1,7 +1,7 @@
 import PushQueue
 import Synchronization
 
-/// What `/metrics` returns. Gauges are set when the page is read.
+/// The page `/metrics`. Gauges are set when the page is read.
 final class MetricsPage: Sendable {
     private let prometheus: PrometheusMetrics
     private let metrics: RelayMetrics
@@ -13,7 +13,7 @@ final class MetricsPage: Sendable {
     /// - Parameters:
     ///   - prometheus: all metrics of the process.
     ///   - metrics: the relay's own ones, in `prometheus`.
-    ///   - queue: whose pushes are counted.
+    ///   - queue: the queue whose pushes are counted.
     ///   - status: the routes, the webhooks, and whether the relay is ready.
     ///   - clock: the time of day.
     init(

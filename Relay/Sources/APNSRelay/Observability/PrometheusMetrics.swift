@@ -29,7 +29,7 @@ package final class PrometheusMetrics: MetricsFactory {
 
     private struct Entry {
         var series: any PrometheusSeries
-        /// How many handlers were made and not destroyed. Metrics with equal names and labels share a series.
+        /// The number of handlers that were made and not destroyed. Metrics with equal names and labels share a series.
         var owners: Int
     }
 

@@ -84,7 +84,7 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// Requests handed in pushes that were stored before.
+    /// Requests submitted pushes that were already stored.
     func duplicates(_ count: Int = 1, _ route: Route) {
         self.count(route) { handlers, totals in
             totals.duplicates &+= count
@@ -146,7 +146,7 @@ package final class RelayMetrics: Sendable {
     /// A commit of the storage.
     ///
     /// - Parameters:
-    ///   - calls: how many calls of the queue it contains.
+    ///   - calls: the number of calls of the queue in it.
     ///   - duration: the time of the transaction and its commit.
     func committed(calls: Int, duration: Duration) {
         self.commitGroup.record(calls)
@@ -199,7 +199,7 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// Sets which routes are paused. Routes that are missing are not.
+    /// Sets the paused routes. All other routes are not paused.
     func setRoutes(_ routes: [RouteStatus]) {
         let paused = Set(routes.filter { $0.state == .paused }.map(\.route))
         for (route, handlers) in self.handlers(of: Set(routes.map(\.route))) {
@@ -236,7 +236,7 @@ package final class RelayMetrics: Sendable {
         self.outcomeStreamLag.set(oldest.map { max(0, $0.duration(to: now).inSeconds) } ?? 0)
     }
 
-    /// Sets how far the clock is ahead of what is plausible; nil if it is plausible.
+    /// Sets the time by which the clock is implausibly ahead; nil if it is plausible.
     func setClock(_ jump: Duration?) { self.clockAhead.set(jump.map(\.inSeconds) ?? 0) }
 
     /// Sets whether the relay accepts pushes.

@@ -7,7 +7,7 @@ import Synchronization
 /// Publishes the outcomes of the feed to a stream that other programs read.
 ///
 /// The stream has the outcomes in the order of the feed, each once. The cursor of its last message is the position, so
-/// nothing else is stored, and a relay that takes over continues where the last one was. An empty stream begins with the
+/// nothing else is stored, and a relay that takes over continues where the last one ended. An empty stream begins with the
 /// oldest outcome that is kept.
 ///
 /// Relays that publish at the same time do no harm: the stream takes a message only after the one before it. This would
@@ -29,7 +29,7 @@ final class OutcomePublisher: Sendable {
 
     /// The most messages of a call.
     private static let batchSize = 1_000
-    /// How long to wait for a signal, and after an error.
+    /// The longest wait for a signal, and the wait after an error.
     private static let interval = Duration.seconds(1)
 
     private let stream: any OutcomeStream
@@ -43,11 +43,11 @@ final class OutcomePublisher: Sendable {
 
     /// - Parameters:
     ///   - stream: where to.
-    ///   - queue: whose outcomes are published.
+    ///   - queue: the queue whose outcomes are published.
     ///   - metrics: counts errors of the queue.
     ///   - clock: the times.
     ///   - logger: gets a line when publishing begins or ceases to fail.
-    ///   - retention: how long the stream keeps messages, and the feed outcomes.
+    ///   - retention: the retention of the stream's messages and of the feed's outcomes.
     init(
         _ stream: any OutcomeStream,
         queue: any PushQueue,
@@ -94,7 +94,7 @@ final class OutcomePublisher: Sendable {
         self.state.withLock { $0 = State() }
     }
 
-    /// Another relay may have stored outcomes, of which there is no signal.
+    /// Outcomes that another relay has stored cause no signal.
     private func waitForSignal() async {
         let timer = Task {
             try await Task.sleep(for: Self.interval)

@@ -1,17 +1,19 @@
 public import APNSPool
+public import Logging
 
-/// Everything that an operator can set. `RelaySettings(_: ConfigReader)` reads it.
+/// Everything that an operator can set. ``RelaySettings/init(_:)`` reads it.
 public struct RelaySettings: Sendable {
     /// The apps that pushes can be sent to.
     public var apps: [RelayApp]
-    /// Who may use the API. Empty: everybody may do everything, which is allowed on loopback addresses only.
+    /// The callers that may use the API. If empty, everybody may do everything, and the relay listens on loopback only.
     public var callers: [Caller]
     public var http: HTTPSettings
     public var dispatch: DispatchSettings
     public var webhooks: [WebhookSettings]
     public var storage: StorageSettings
     public var fleet: FleetLimits
-    /// What all apps' clients share: pool, timeouts and the like.
+    public var log: LogSettings
+    /// The settings that all apps' clients share: pool, timeouts and the like.
     public var group: APNSClientGroup.Configuration
 
     public init(
@@ -22,6 +24,7 @@ public struct RelaySettings: Sendable {
         webhooks: [WebhookSettings] = [],
         storage: StorageSettings = StorageSettings(),
         fleet: FleetLimits = FleetLimits(),
+        log: LogSettings = LogSettings(),
         group: APNSClientGroup.Configuration = APNSClientGroup.Configuration()
     ) {
         self.apps = apps
@@ -31,6 +34,7 @@ public struct RelaySettings: Sendable {
         self.webhooks = webhooks
         self.storage = storage
         self.fleet = fleet
+        self.log = log
         self.group = group
     }
 }
@@ -73,7 +77,7 @@ public struct Caller: Sendable, Hashable {
     public var apps: Set<String>?
     /// Whether it may see the overview and decide about parked pushes and webhooks, as the page does.
     public var isOperator: Bool
-    /// The most pushes per second that it may hand in, on average over ten seconds; nil for no limit.
+    /// The most pushes per second that it may submit, on average over ten seconds; nil for no limit.
     public var pushesPerSecond: Int?
 
     public init(
@@ -108,22 +112,22 @@ public struct HTTPSettings: Sendable, Hashable {
     public var maxBodyBytes = 33_554_432
     /// The most bytes of all bodies that are being read or parsed. Default 256 MiB.
     public var maxBufferedBytes = 268_435_456
-    /// How long a request body may take to arrive, and a response to be received. Default 60 s.
+    /// The time limit for a request body to arrive, and for a response to be received. Default 60 s.
     public var requestTimeout = Duration.seconds(60)
-    /// How long a connection may be idle, between requests or within one. Default 15 s.
+    /// The longest idle time of a connection, between requests or within one. Default 15 s.
     public var idleTimeout = Duration.seconds(15)
     /// The most connections. While there are as many, those are closed that have sent no request with a caller's token
     /// within a second. Default 1,000.
     public var maxConnections = 1_000
     /// The most connections of one IPv4 address or IPv6 network (64 bits); nil for half of ``maxConnections``.
     public var maxConnectionsPerAddress: Int?
-    /// How long a connection has for its first request while there are too many. Default 1 s; not a setting of operators.
+    /// The time limit for a connection's first request while there are too many. Default 1 s; not a setting of operators.
     package var grace = Duration.seconds(1)
 
     public init() {}
 }
 
-/// How pushes are taken from the queue and sent.
+/// The limits on taking pushes from the queue and sending them.
 public struct DispatchSettings: Sendable, Hashable {
     /// The most pushes that are marked as written and have no durable outcome yet: as many can end as `unknown` if the
     /// process dies. Default 2,000.
@@ -132,8 +136,8 @@ public struct DispatchSettings: Sendable, Hashable {
     public var batch = 500
     /// The time limit for one attempt, from the mark to the outcome. Default 30 s.
     public var attemptDeadline = Duration.seconds(30)
-    /// How long after its time limit an attempt's outcome may still be stored, while the storage is full or away. Then
-    /// the push ends as `unknown`, unless its relay has been started again before. Default 10 minutes.
+    /// The time after its limit within which an attempt's outcome may still be stored, while the storage is full or away.
+    /// Then the push ends as `unknown`, unless its relay has been started again before. Default 10 minutes.
     public var settleMargin = Duration.seconds(600)
     /// The deadline of pushes that name none, from the moment they are stored. Default 1 day.
     public var defaultDeadline = Duration.seconds(86_400)
@@ -148,7 +152,7 @@ public struct DispatchSettings: Sendable, Hashable {
     public init() {}
 }
 
-/// What the relays that share a queue divide among themselves.
+/// The limits that relays with a shared queue divide among themselves.
 public struct FleetLimits: Sendable, Hashable {
     /// The most connections of all relays together for each client, which has one credential and environment; nil for no
     /// limit besides those of `group`. Each relay has an equal share, but at least one connection, so more relays than
@@ -160,7 +164,24 @@ public struct FleetLimits: Sendable, Hashable {
     }
 }
 
-/// Where outcomes are posted to.
+/// The log on standard error.
+public struct LogSettings: Sendable, Hashable {
+    /// The format of a line.
+    public enum Format: Sendable, Hashable {
+        case text
+        /// One JSON object a line.
+        case json
+    }
+
+    /// The lowest level that is logged. Default `info`.
+    public var level = Logger.Level.info
+    /// Default `text`.
+    public var format = Format.text
+
+    public init() {}
+}
+
+/// A receiver of outcomes.
 public struct WebhookSettings: Sendable, Hashable {
     public var name: String
     /// An `https` or `http` URL.
@@ -173,9 +194,9 @@ public struct WebhookSettings: Sendable, Hashable {
     public var onlyInvalidTokens: Bool
     /// The most outcomes in one request. Default 500.
     public var batch: Int
-    /// How long one request may take. Default 10 s.
+    /// The time limit for one request. Default 10 s.
     public var timeout: Duration
-    /// How long a request is retried before it is parked. Default 1 day.
+    /// The time for which a failed request is retried before it is parked. Default 1 day.
     public var giveUpAfter: Duration
 
     public init(

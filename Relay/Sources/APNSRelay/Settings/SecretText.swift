@@ -1,3 +1,4 @@
+@_spi(Relay) import APNSPool
 import Crypto
 
 #if canImport(FoundationEssentials)
@@ -6,30 +7,8 @@ import Crypto
     import Foundation
 #endif
 
-/// A secret from a setting, or from the file that another setting names.
+/// Conversions of secrets.
 enum SecretText {
-    /// Reads the setting, or the file that the setting with the suffix `File` names. Records what is wrong with them.
-    ///
-    /// - Returns: the text without white space at its ends; nil if neither setting is there, or one is wrong.
-    static func read(_ key: String, _ settings: inout SettingsReader) -> String? {
-        let fileKey = "\(key)File"
-        let text = settings.text(key, isSecret: true)
-        guard let file = settings.text(fileKey) else { return text.map(Self.trimmed) }
-        guard text == nil else {
-            settings.fail(fileKey, "set either this or \(key), not both")
-            return nil
-        }
-        guard let data = try? Data(contentsOf: URL(fileURLWithPath: file)) else {
-            settings.fail(fileKey, "the file \(file) cannot be read")
-            return nil
-        }
-        guard let secret = String(data: data, encoding: .utf8).map(Self.trimmed), !secret.isEmpty else {
-            settings.fail(fileKey, "the file \(file) is empty or not text")
-            return nil
-        }
-        return secret
-    }
-
     static func digest(_ text: String) -> [UInt8] {
         Array(SHA256.hash(data: Array(text.utf8)))
     }
@@ -41,7 +20,39 @@ enum SecretText {
         return Data(base64Encoded: String(text.dropFirst("whsec_".count))).map { Array($0) }
     }
 
-    private static func trimmed(_ text: String) -> String {
+    fileprivate static func trimmed(_ text: String) -> String {
         String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
+    }
+}
+
+extension SettingsReader {
+    /// Returns a secret from its setting, or from the file of the setting with the suffix `File`.
+    ///
+    /// - Parameters:
+    ///   - text: the secret; nil if it is not set.
+    ///   - file: the path of the file; nil if it is not set.
+    ///   - key: the setting of the secret.
+    /// - Returns: the text without white space at its ends; nil if neither is set, or one is wrong, which is reported.
+    mutating func secret(_ text: String?, orIn file: String?, _ key: String) -> String? {
+        let fileKey = "\(key)File"
+        guard let file else {
+            if text == nil, !self.isFound(key), !self.isFound(fileKey) {
+                self.complain(key, .missing, "it is missing: set it, or \(self.writtenName(fileKey))")
+            }
+            return text.map(SecretText.trimmed)
+        }
+        guard text == nil else {
+            self.complain(fileKey, .conflict, "set either this or \(self.writtenName(key)), not both")
+            return nil
+        }
+        guard let data = try? Data(contentsOf: URL(fileURLWithPath: file)) else {
+            self.complain(fileKey, .fileUnreadable, "the file '\(file)' cannot be read")
+            return nil
+        }
+        guard let secret = String(data: data, encoding: .utf8).map(SecretText.trimmed), !secret.isEmpty else {
+            self.complain(fileKey, .malformed, "the file '\(file)' is empty or not text")
+            return nil
+        }
+        return secret
     }
 }

@@ -4,7 +4,7 @@ package import NATSPushQueue
 public import PushQueue
 package import SQLitePushQueue
 
-/// Where and how long pushes are stored.
+/// The storage of pushes, and their retention.
 public struct StorageSettings: Sendable, Hashable {
     /// The SQLite file with the queue or, if there are brokers, with this relay's copy of it. Default
     /// `apns-relay.sqlite` in the working directory.
@@ -17,7 +17,7 @@ public struct StorageSettings: Sendable, Hashable {
     public var maxClockJump = Duration.seconds(3_600)
     /// The brokers with a queue that several relays share; nil for a queue in the file.
     package var brokers: NATSOptions?
-    /// How long a call waits for the brokers. When one of three is lost, the others take up to nine seconds to elect a
+    /// The longest wait of a call for the brokers. When one of three is lost, the others take up to nine seconds to elect a
     /// leader. Default 30 s.
     package var brokerTimeout = Duration.seconds(30)
 
@@ -29,11 +29,11 @@ package struct OpenedQueue: Sendable {
     package var queue: any PushQueue
     /// The queue's times.
     package var clock: any QueueClock
-    /// What became of the claims of the process that used the file before.
+    /// The claims of the process that used the file before, by their end.
     package var expired: ExpiredLeases
     /// Where to publish outcomes; nil if they are not published.
     package var outcomes: (any OutcomeStream)?
-    /// Waits until the queue cannot be used any more, and returns why; nil if it was closed or the task was cancelled.
+    /// Waits until the queue can no longer be used, and returns the reason; nil if it was closed or the task was cancelled.
     package var waitForFailure: (@Sendable () async -> QueueError?)?
 }
 
@@ -41,7 +41,7 @@ extension StorageSettings {
     /// Opens the queue.
     ///
     /// - Parameters:
-    ///   - logger: receives what was found in the file.
+    ///   - logger: receives the findings about the file.
     ///   - whenCommitted: called after each commit, with the number of calls or journal entries in it.
     /// - Throws: `QueueError` if the file or the brokers cannot be used.
     package func open(

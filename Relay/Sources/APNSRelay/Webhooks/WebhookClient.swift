@@ -13,7 +13,7 @@ import Synchronization
 
 /// Posts requests to webhooks. Redirects are not followed, and certificates are verified.
 final class WebhookClient: Sendable {
-    /// How a request ended.
+    /// The end of a request.
     enum Response: Sendable, Hashable {
         /// With a status, and how long the receiver asks to wait.
         case status(Int, retryAfter: Duration?)
@@ -32,7 +32,7 @@ final class WebhookClient: Sendable {
 
     private let client: HTTPClient
 
-    /// - Parameter tls: how the certificates of receivers are verified; nil for the system's authorities.
+    /// - Parameter tls: the verification of receivers' certificates; nil for the system's authorities.
     init(tls: TLSConfiguration? = nil) {
         var configuration = HTTPClient.Configuration(tlsConfiguration: tls, redirectConfiguration: .disallow)
         configuration.httpVersion = .automatic

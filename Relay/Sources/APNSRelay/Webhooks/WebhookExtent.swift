@@ -7,7 +7,7 @@ struct WebhookExtent: Sendable, Hashable, Codable {
     /// The first and the last outcome.
     var first: Int64
     var last: Int64
-    /// How many outcomes the request has. Deleted ones are missing later.
+    /// The number of outcomes in the request. Deleted ones are missing later.
     var count: Int
     /// The filter at that time, so that a retry after a change of the settings contains no other outcomes.
     var apps: [String]?
@@ -23,7 +23,7 @@ struct ParkedWebhook: Sendable, Hashable, Codable {
     var extent: WebhookExtent
     /// When it was parked.
     var since: QueueTime
-    /// How its last attempt failed.
+    /// The error of its last attempt.
     var error: String
 }
 

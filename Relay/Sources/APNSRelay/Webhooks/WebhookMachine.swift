@@ -1,4 +1,5 @@
 import PushQueue
+import SupervisedPool
 
 /// Decides what one webhook does next: which outcomes a request carries, when it is sent again, when it is given up.
 /// `WebhookSender` performs it.
@@ -18,29 +19,25 @@ import PushQueue
 struct WebhookMachine: Sendable {
     /// When requests are sent again.
     struct Retry: Sendable, Hashable {
-        /// The delay after each failed attempt; the last one repeats.
-        var steps: [Duration] = [
-            .seconds(1), .seconds(5), .seconds(30), .seconds(120), .seconds(600), .seconds(3_600),
-        ]
-        /// The largest random extension of a delay, as a share of the delay.
-        var jitter = 0.2
+        /// The delays after failed attempts.
+        var delays = Backoff(.doubling(randomPercent: 20), minimum: .seconds(1), maximum: .seconds(3_600))
         /// The longest delay that a receiver can ask for.
         var maxRetryAfter = Duration.seconds(3_600)
-        /// How long a failed request is retried before it is parked.
+        /// The time for which a failed request is retried before it is parked.
         var giveUpAfter = Duration.seconds(86_400)
         /// The most refused outcomes that are parked without an acknowledgement between them.
         var maxRefused = 10
-        /// How often a request is sent again, with delays, before a refusal that may concern the receiver counts.
-        var doubtfulAttempts = 3
+        /// The number of repetitions, with delays, before a refusal that may concern the receiver counts.
+        var doubtfulAttempts = 5
         /// The most parked requests.
         var maxParked = 1_000
         /// The delay after an error of the storage.
         var storageDelay = Duration.seconds(1)
-        /// How often to look for outcomes without a signal.
+        /// The interval between looks for outcomes without a signal.
         var poll = Duration.seconds(10)
     }
 
-    /// What the shell performs.
+    /// An action for the shell.
     enum Action: Sendable, Hashable {
         /// Read the stored state, then call `didRestore`.
         case restore
@@ -60,7 +57,7 @@ struct WebhookMachine: Sendable {
         case parked([ParkedWebhook])
     }
 
-    /// What a page of the feed contains.
+    /// The contents of a page of the feed.
     struct Page: Sendable, Hashable {
         /// The positions of the first and the last outcome; nil if there is none.
         var outcomes: ClosedRange<Int64>?
@@ -71,14 +68,14 @@ struct WebhookMachine: Sendable {
         var end: Int64?
     }
 
-    /// How an attempt ended.
+    /// The end of an attempt.
     enum Result: Sendable, Hashable {
         case acknowledged
         /// With the error, and how long the receiver asks to wait.
         case failed(String, retryAfter: Duration?)
         /// With the error. The receiver will not take the same request later either, unless that is in doubt.
         case refused(String, isInDoubt: Bool)
-        /// None of the outcomes is kept any more.
+        /// The queue no longer has any of the outcomes.
         case nothingLeft
         /// The outcomes could not be read.
         case storage(QueueError)
@@ -151,7 +148,7 @@ struct WebhookMachine: Sendable {
 
     // MARK: What to do
 
-    /// What to do now. Call it again after each action except `wait`, and after each event.
+    /// Returns the next action. Call it again after each action except `wait`, and after each event.
     mutating func next(now: QueueTime) -> Action {
         if self.fault != nil { return .wait(until: nil) }
         if let pausedUntil = self.pausedUntil {
@@ -210,7 +207,7 @@ struct WebhookMachine: Sendable {
         }
     }
 
-    /// The stored state cannot be used. Nothing is sent, and it is not overwritten.
+    /// Reports that the stored state cannot be used. Nothing is sent, and the state is not overwritten.
     mutating func cannotRestore(_ message: String) {
         self.fault = message
         self.lastError = message
@@ -235,7 +232,7 @@ struct WebhookMachine: Sendable {
         }
     }
 
-    /// The storage failed at what `next` asked for. It is asked again after a delay.
+    /// Reports that the storage failed at the action that `next` returned. It is tried again after a delay.
     mutating func storageFailed(_ error: QueueError, now: QueueTime) {
         self.lastError = error.message
         self.pausedUntil = now.advanced(by: self.retry.storageDelay)
@@ -289,20 +286,24 @@ struct WebhookMachine: Sendable {
     /// An attempt ended.
     ///
     /// - Parameters:
-    ///   - result: how it ended.
+    ///   - result: the end of the attempt.
     ///   - now: the time.
-    ///   - random: 0 to 1, for the delay of the next attempt.
-    mutating func didSend(_ result: Result, now: QueueTime, random: Double) {
+    ///   - random: the source of the random part of the delay before the next attempt.
+    mutating func didSend(_ result: Result, now: QueueTime, using random: inout some RandomNumberGenerator) {
         let sending = self.sending
         self.sending = nil
         switch sending {
-        case .current: self.didSendCurrent(result, now: now, random: random)
+        case .current: self.didSendCurrent(result, now: now, using: &random)
         case .parked(let id): self.didSendParked(id, result)
         case nil: break
         }
     }
 
-    private mutating func didSendCurrent(_ result: Result, now: QueueTime, random: Double) {
+    private mutating func didSendCurrent(
+        _ result: Result,
+        now: QueueTime,
+        using random: inout some RandomNumberGenerator
+    ) {
         guard let current = self.current else { return }
         switch result {
         case .acknowledged, .nothingLeft:
@@ -313,7 +314,7 @@ struct WebhookMachine: Sendable {
         case .refused(let error, let isInDoubt):
             let isTried = !isInDoubt || self.limit != nil || self.failures >= self.retry.doubtfulAttempts
             if self.refused >= self.retry.maxRefused || !isTried {
-                self.currentFailed(current, error, retryAfter: nil, now: now, random: random)
+                self.currentFailed(current, error, retryAfter: nil, now: now, using: &random)
             } else if current.count > 1 {
                 if self.limit == nil { self.refusedEnd = current.last }
                 self.limit = current.count / 2
@@ -326,11 +327,11 @@ struct WebhookMachine: Sendable {
                 self.limit = nil
                 self.pending = .park(ParkedWebhook(extent: current, since: now, error: error))
             } else {
-                self.currentFailed(current, error, retryAfter: nil, now: now, random: random)
+                self.currentFailed(current, error, retryAfter: nil, now: now, using: &random)
             }
         case .storage(let error): self.storageFailed(error, now: now)
         case .failed(let error, let retryAfter):
-            self.currentFailed(current, error, retryAfter: retryAfter, now: now, random: random)
+            self.currentFailed(current, error, retryAfter: retryAfter, now: now, using: &random)
         }
     }
 
@@ -339,7 +340,7 @@ struct WebhookMachine: Sendable {
         _ error: String,
         retryAfter: Duration?,
         now: QueueTime,
-        random: Double
+        using random: inout some RandomNumberGenerator
     ) {
         self.failures += 1
         self.lastError = error
@@ -353,7 +354,8 @@ struct WebhookMachine: Sendable {
                 "\(error) (not given up, because \(self.parked.count) requests are parked: "
                 + "retry or drop them)"
         }
-        let next = now.advanced(by: self.delay(retryAfter: retryAfter, random: random))
+        let delay = self.retry.delays.wait(after: self.failures, using: &random)
+        let next = now.advanced(by: max(delay, min(retryAfter ?? .zero, self.retry.maxRetryAfter)))
         self.nextAttempt = now < end ? min(next, end) : next
     }
 
@@ -378,12 +380,6 @@ struct WebhookMachine: Sendable {
         }
     }
 
-    private func delay(retryAfter: Duration?, random: Double) -> Duration {
-        let step = self.retry.steps.prefix(max(1, self.failures)).last ?? .seconds(3_600)
-        let delay = step + step * (self.retry.jitter * min(max(random, 0), 1))
-        return max(delay, min(retryAfter ?? .zero, self.retry.maxRetryAfter))
-    }
-
     // MARK: Decisions of operators
 
     /// Sends a parked request once more, as soon as no other request is being sent. If it fails, it stays parked.
@@ -404,7 +400,7 @@ struct WebhookMachine: Sendable {
     /// A parked request was dropped.
     mutating func didDropParked(_ id: String) { self.parked = self.parkedWithout(id) ?? self.parked }
 
-    /// What an operator sees.
+    /// The status for operators.
     func status(url: String) -> WebhookStatus {
         WebhookStatus(
             name: self.name,

@@ -2,7 +2,7 @@ import Logging
 import PushQueue
 import Synchronization
 
-/// Performs what the machine of one webhook decides.
+/// Performs the decisions of one webhook's machine.
 ///
 /// One loop handles all events, so writes to the storage never overlap. Only requests and timers run beside it.
 final class WebhookSender: Sendable {
@@ -25,7 +25,7 @@ final class WebhookSender: Sendable {
         var store: WebhookStore
         /// The end of the last gap in the feed that was counted.
         var countedGap = Int64.min
-        /// What is being sent.
+        /// The request that is being sent.
         var sending: WebhookExtent?
         /// The body of the current request.
         var body: (first: Int64, request: WebhookRequest)?
@@ -69,10 +69,10 @@ final class WebhookSender: Sendable {
 
     var name: String { self.settings.name }
 
-    /// What the webhook is doing.
+    /// The state of the webhook.
     var status: WebhookStatus { self.state.withLock { $0.status } }
 
-    /// There may be new outcomes. Signals that are not yet handled become one.
+    /// Signals that there may be new outcomes. Signals that have not been handled yet count as one.
     func signal() {
         let isNew = self.state.withLock { state in
             defer { state.isSignalled = true }
@@ -159,7 +159,7 @@ final class WebhookSender: Sendable {
         return true
     }
 
-    /// Looks again and again: other relays may store decisions, and the storage may have failed the last time.
+    /// Reads the decisions at an interval, because other relays may store some, and the storage may have failed before.
     private func lookForDecisions() async {
         while !Task.isCancelled {
             self.continuation.yield(.decisions)
@@ -261,7 +261,7 @@ final class WebhookSender: Sendable {
         }
     }
 
-    /// Counts what the webhook has missed, once.
+    /// Counts the outcomes that the webhook has missed, once.
     private func count(_ gap: FeedGap?, _ loop: inout Loop) {
         guard let gap, gap.reason == .deleted, gap.last > loop.countedGap else { return }
         let first = max(gap.first, loop.countedGap &+ 1)
@@ -293,7 +293,7 @@ final class WebhookSender: Sendable {
         }
     }
 
-    /// Stores values in this order. If another relay has changed one of them, the machine begins with what is stored.
+    /// Stores values in this order. If another relay has changed one of them, the machine begins anew with the stored values.
     private func write(_ writes: [WebhookMachine.Write], _ loop: inout Loop) async throws(QueueError) {
         for write in writes where try await !loop.store.write(write) {
             self.logger.warning("Another relay has stored the webhook's position; reading it again")
@@ -309,7 +309,7 @@ final class WebhookSender: Sendable {
 
     // MARK: Requests
 
-    /// Sends a request, and reports how it ended.
+    /// Sends a request, and reports its end.
     private func send(_ extent: WebhookExtent, _ kept: WebhookRequest?) async {
         var request = kept
         if request == nil {
@@ -379,15 +379,16 @@ final class WebhookSender: Sendable {
         _ request: WebhookRequest?,
         _ loop: inout Loop
     ) {
-        // A request that was in flight when the machine began anew says nothing about what it sends now.
+        // The end of a request from before the machine began anew says nothing about the present request.
         guard extent == loop.sending else { return }
         loop.sending = nil
         let failures = loop.machine.failures
         let isCurrent = extent.first == loop.machine.current?.first
         if isCurrent { loop.body = request.map { (extent.first, $0) } }
-        loop.machine.didSend(result, now: self.clock.lease, random: .random(in: 0...1))
+        var random = SystemRandomNumberGenerator()
+        loop.machine.didSend(result, now: self.clock.lease, using: &random)
         if loop.machine.failures > 0, failures == 0 {
-            self.logger.warning("A webhook fails", metadata: ["error": "\(loop.machine.lastError ?? "")"])
+            self.logger.warning("Requests to a webhook fail", metadata: ["error": "\(loop.machine.lastError ?? "")"])
         } else if loop.machine.failures == 0, failures > 0, result == .acknowledged {
             self.logger.notice("A webhook acknowledges requests again", metadata: ["failures": "\(failures)"])
         }

@@ -73,7 +73,7 @@ struct WebhookStore: Sendable {
 
     // MARK: Decisions of operators
 
-    /// What an operator wants of a parked request. The relay that posts to the webhook finds it in the queue.
+    /// An operator's decision about a parked request. The relay that posts to the webhook finds it in the queue.
     enum Decision: String, Sendable {
         case retry, drop
     }
@@ -105,7 +105,7 @@ struct WebhookStore: Sendable {
         _ = try await queue.exchangeValue(nil, forKey: key, expecting: Array(decision.rawValue.utf8))
     }
 
-    /// The decisions that nobody has carried out yet, by the ids of the requests.
+    /// The decisions that have not been carried out yet, by the ids of the requests.
     static func decisions(_ queue: any PushQueue, name: String) async throws(QueueError) -> [String: Decision] {
         let prefix = Self.decisionPrefix(name)
         var decisions: [String: Decision] = [:]

@@ -24,7 +24,7 @@ final class Webhooks: Sendable {
     ///   - metrics: counts the requests.
     ///   - clock: the times.
     ///   - logger: gets a line when a webhook begins or ceases to fail, and for each request that is parked.
-    ///   - tls: how the certificates of receivers are verified; nil for the system's authorities.
+    ///   - tls: the verification of receivers' certificates; nil for the system's authorities.
     ///   - retry: the delays. `giveUpAfter` comes from the settings.
     init(
         _ settings: [WebhookSettings],
@@ -76,10 +76,10 @@ final class Webhooks: Sendable {
 
     private var senders: [WebhookSender] { self.state.withLock { $0.senders } }
 
-    /// What each webhook is doing, in the order of the settings.
+    /// The states of the webhooks, in the order of the settings.
     func statuses() -> [WebhookStatus] { self.senders.map(\.status) }
 
-    /// What is stored about each webhook, for a relay that does not post to them. A webhook whose state cannot be read
+    /// The stored states of the webhooks, for a relay that does not post to them. A webhook whose state cannot be read
     /// is shown as new.
     func storedStatuses() async -> [WebhookStatus] {
         var statuses: [WebhookStatus] = []

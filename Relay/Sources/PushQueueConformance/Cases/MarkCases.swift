@@ -64,7 +64,7 @@ enum MarkCases {
             try await test.store(push)
             let old = try await test.claim(push, ticks: 5)
             await test.advance(6)
-            // Nobody has called expireLeases: the mark either fails, or the push stays this worker's.
+            // Without a call of expireLeases, either the mark fails, or the push stays this worker's.
             let isMarked = try await test.canMark(old)
             _ = try await test.queue.expireLeases()
             let claimed = try await test.claim()

@@ -1,7 +1,7 @@
 import APNSModel
 import PushQueue
 
-/// What a queue must do, in memory: the reference for random histories.
+/// A queue in memory with the required behaviour: the reference for random histories.
 ///
 /// Where a queue is free to choose, as in how many pushes `claim` returns, the model follows the queue if its choice is
 /// allowed.

@@ -1,5 +1,6 @@
 import APNSModel
 import PushQueue
+import SupervisedPool
 import Testing
 
 @testable import APNSRelay
@@ -94,7 +95,7 @@ struct RetryRulesTests {
     func credential() throws {
         let outcome = self.rejected(403, .invalidProviderToken)
         let decision = self.rules.decide(outcome, for: try self.push(attempts: 50), at: self.now)
-        #expect(decision == .release(notBefore: self.now.advanced(by: RetryRules.longestDelay), countsAttempt: false))
+        #expect(decision == .release(notBefore: self.now.advanced(by: RetryRules.delays.maximum), countsAttempt: false))
     }
 
     @Test(

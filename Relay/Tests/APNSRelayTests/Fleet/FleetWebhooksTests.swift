@@ -1,5 +1,6 @@
 import APNSModel
 import PushQueue
+import SupervisedPool
 import Testing
 
 @testable import APNSRelay
@@ -8,7 +9,7 @@ import Testing
 struct FleetWebhooksTests {
     private static func webhooks(_ receiver: WebhookReceiver, _ queue: any PushQueue) -> Webhooks {
         var retry = WebhookMachine.Retry()
-        retry.steps = [.milliseconds(10)]
+        retry.delays = Backoff(minimum: .milliseconds(10), maximum: .milliseconds(10))
         retry.storageDelay = .milliseconds(10)
         retry.poll = .milliseconds(20)
         return Webhooks(

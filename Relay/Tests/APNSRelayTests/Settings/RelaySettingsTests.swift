@@ -1,5 +1,4 @@
-import APNSPool
-import Configuration
+@_spi(Relay) import APNSPool
 import Foundation
 import NATSPushQueue
 import PushQueue
@@ -9,21 +8,19 @@ import Testing
 
 struct RelaySettingsTests {
     private func read(_ values: [String: String]) throws(RelaySettingsError) -> RelaySettings {
-        let names = values.map { key, value in
-            (AbsoluteConfigKey(ConfigKey(key)), ConfigValue(.string(value), isSecret: false))
-        }
-        let provider = InMemoryProvider(values: Dictionary(uniqueKeysWithValues: names))
-        return try RelaySettings(ConfigReader(provider: provider))
+        try RelaySettings([.values(values)])
     }
 
-    private func problems(_ values: [String: String]) -> [String] {
+    private func faults(_ sources: [APNSSettingsSource]) -> [APNSSettingsError.Fault] {
         do throws(RelaySettingsError) {
-            _ = try self.read(values)
+            _ = try RelaySettings(sources)
             return []
         } catch {
-            return error.problems
+            return error.faults
         }
     }
+
+    private func faults(_ values: [String: String]) -> [APNSSettingsError.Fault] { self.faults([.values(values)]) }
 
     /// Servers other than Apple's need no key.
     private let small = [
@@ -50,8 +47,8 @@ struct RelaySettingsTests {
         #expect(set.storage.brokers?.publishesOutcomes == true)
         let unset = try self.read(self.small.merging(["nats.servers": "nats://a:4222"]) { $1 })
         #expect(unset.storage.brokers?.publishesOutcomes == false)
-        let problems = self.problems(self.small.merging(["nats.outcomes": "true"]) { $1 })
-        #expect(problems == ["nats.outcomes: it needs brokers: set nats.servers"])
+        let faults = self.faults(self.small.merging(["nats.outcomes": "true"]) { $1 })
+        #expect(faults.map(\.description) == ["nats.outcomes (values): it needs brokers: set nats.servers"])
     }
 
     @Test("Settings of every group are read")
@@ -95,7 +92,7 @@ struct RelaySettingsTests {
     }
 
     @Test("A JSON file has numbers, booleans and arrays as such")
-    func file() async throws {
+    func file() throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("settings-\(UUID().uuidString).json")
         defer { try? FileManager.default.removeItem(at: file) }
         let json = """
@@ -107,7 +104,7 @@ struct RelaySettingsTests {
              "nats": {"servers": ["nats://10.0.0.1:4222", "nats://10.0.0.2:4222"], "replicas": 3}}
             """
         try Data(json.utf8).write(to: file)
-        let settings = try RelaySettings(try await RelayProcess.reader(file: file.path))
+        let settings = try RelaySettings([.jsonFile(file.path)])
         #expect(settings.callers.map(\.isOperator) == [true, false])
         #expect(settings.callers.last?.pushesPerSecond == 50)
         #expect(settings.storage.brokers?.servers == ["nats://10.0.0.1:4222", "nats://10.0.0.2:4222"])
@@ -137,15 +134,15 @@ struct RelaySettingsTests {
             ("nats.keyFile", "/k"), ("nats.timeout", "0s"), ("retention.payloads", "1d"),
         ] {
             let wrong = ["nats.servers": "nats://10.0.0.1:4222"].merging([key: value]) { $1 }
-            let problems = self.problems(self.small.merging(wrong) { $1 })
+            let faults = self.faults(self.small.merging(wrong) { $1 })
             let name = key == "nats.keyFile" ? "nats.certificateFile" : key
-            #expect(problems.contains { $0.hasPrefix(name + ":") }, "\(key): \(problems)")
+            #expect(faults.contains { $0.key == name }, "\(key): \(faults)")
         }
     }
 
     @Test("All errors are reported together, each with its setting")
     func errors() {
-        let problems = self.problems([
+        let faults = self.faults([
             "apps": "fern,fern,a b", "app.fern.topic": "com.a", "server.development": "localhost",
             "app.fern.environments": "moon", "callers": "x", "caller.x.token": "short", "caller.x.apps": "elm",
             "webhooks": "w", "webhook.w.url": "ftp://x", "http.port": "70000", "dispatch.maxInFlight": "many",
@@ -153,25 +150,24 @@ struct RelaySettingsTests {
             "server.production": "a:b:c", "storage.capacity": "0", "fleet.maxConnections": "0",
             "client.retry.resendsUnknown": "true",
         ])
-        // One of them is the missing key of the app.
-        let keys = problems.map { String($0.prefix { $0 != ":" }) }
         #expect(
-            keys.sorted() == [
-                "app.fern", "app.fern.environments", "apps", "apps", "caller.x.apps", "caller.x.token",
+            faults.map(\.key).sorted() == [
+                "app.fern.environments", "app.fern.keyFile", "apps", "apps", "caller.x.apps", "caller.x.token",
                 "client.retry.resendsUnknown",
                 "dispatch.attemptDeadline",
                 "dispatch.maxInFlight", "fleet.maxConnections", "group.isolation", "http.clientAuthoritiesFile",
                 "http.port",
-                "server.production", "storage.capacity", "webhook.w.url",
+                "server.production", "storage.capacity", "webhook.w.secret", "webhook.w.url",
             ]
         )
     }
 
     @Test("Without callers, the relay listens only on a loopback address")
     func loopback() {
-        #expect(self.problems(self.small.merging(["http.host": "127.0.0.2"]) { $1 }) == [])
-        let problems = self.problems(self.small.merging(["http.host": "0.0.0.0"]) { $1 })
-        #expect(problems.count == 1 && problems.first?.hasPrefix("callers:") == true)
+        #expect(self.faults(self.small.merging(["http.host": "127.0.0.2"]) { $1 }) == [])
+        #expect(self.faults(self.small.merging(["http.host": "0.0.0.0"]) { $1 }).map(\.key) == ["callers"])
+        let empty = self.small.merging(["http.host": "0.0.0.0", "callers": ","]) { $1 }
+        #expect(self.faults(empty).map(\.key) == ["callers"])
     }
 
     @Test("A secret may be in a file, and errors never contain it")
@@ -182,11 +178,11 @@ struct RelaySettingsTests {
         let base = self.small.merging(["callers": "shop", "caller.shop.tokenFile": file.path]) { $1 }
         let settings = try self.read(base)
         #expect(settings.callers.first?.tokenDigest == SecretText.digest("0123456789abcdef"))
-        let both = self.problems(base.merging(["caller.shop.token": "secretsecretsecret"]) { $1 })
-        #expect(both.contains { $0.contains("not both") })
-        #expect(!both.contains { $0.contains("secretsecret") })
-        let missing = self.problems(base.merging(["caller.shop.tokenFile": "/nowhere/token"]) { $1 })
-        #expect(missing.contains { $0.contains("/nowhere/token") })
+        let both = self.faults(base.merging(["caller.shop.token": "secretsecretsecret"]) { $1 })
+        #expect(both.contains { $0.message.contains("not both") })
+        #expect(!"\(both)".contains("secretsecret"))
+        let missing = self.faults(base.merging(["caller.shop.tokenFile": "/nowhere/token"]) { $1 })
+        #expect(missing.contains { $0.message.contains("/nowhere/token") })
     }
 
     @Test("A webhook's secret is text, or base64 after whsec_")
@@ -196,22 +192,130 @@ struct RelaySettingsTests {
         #expect(SecretText.signingKey("whsec_!") == nil)
     }
 
-    @Test(
-        "Durations have a unit",
-        arguments: [
-            ("500ms", Duration.milliseconds(500)), ("30", .seconds(30)), ("30s", .seconds(30)), ("1.5m", .seconds(90)),
-            ("12h", .seconds(43_200)), ("7d", .seconds(604_800)),
-        ]
-    )
-    func durations(text: String, duration: Duration) {
-        #expect(SettingsReader.duration(text) == duration)
-    }
+    // MARK: Unknown keys
 
     @Test(
-        "A text that is no duration is refused",
-        arguments: ["", "s", "-1s", "1y", "1 s", "1e3s", "٣s", "9999999999999d"]
+        "A key that is no setting is an error that names the intended one",
+        arguments: [
+            ("http.prot", "http.port"), ("htp.idleTimeout", "http.idleTimeout"),
+            ("app.fern.keyfile", "app.fern.keyFile"),
+            ("app.fern.team", "app.fern.teamID"), ("app.fern.environment", "app.fern.environments"),
+            ("app.fern.pool.size", "client.pool.size"), ("caller.shop.pushesPerSec", "caller.shop.pushesPerSecond"),
+            ("webhook.crm.onlyInvalidToken", "webhook.crm.onlyInvalidTokens"), ("client.log.level", "log.level"),
+            ("client.keyFile", nil), ("dispatch.maxInflight", "dispatch.maxInFlight"),
+            ("http", nil), ("colour", nil),
+        ]
     )
-    func noDurations(text: String) {
-        #expect(SettingsReader.duration(text) == nil)
+    func unknown(key: String, intended: String?) {
+        let more = [
+            "callers": "shop", "caller.shop.token": "0123456789abcdef", "webhooks": "crm",
+            "webhook.crm.url": "https://crm.example.com", "webhook.crm.secret": "0123456789abcdef01234567",
+        ]
+        let values = self.small.merging(more) { $1 }
+        #expect(self.faults(values) == [])
+        let faults = self.faults(values.merging([key: "7"]) { $1 })
+        #expect(faults.map(\.code) == [.unknownSetting] && faults.map(\.key) == [key])
+        if let intended {
+            #expect(faults.first?.message == "there is no such setting; did you mean '\(intended)'?")
+        } else {
+            #expect(faults.first?.message.hasPrefix("there is no such setting") == true)
+        }
+    }
+
+    @Test("A setting of an app, a caller or a webhook that is not listed is an error")
+    func unlisted() {
+        let more = [
+            "app.elm.topic": "com.grasscove.Elm", "caller.shop.token": "0123456789abcdef", "webhook.crm.url": "x",
+        ]
+        let faults = self.faults(self.small.merging(more) { $1 })
+        #expect(
+            faults.map(\.description) == [
+                "app.elm.topic (values): the name after 'app.' is not in 'apps'",
+                "caller.shop.token (values): the name after 'caller.' is not in 'callers'",
+                "webhook.crm.url (values): the name after 'webhook.' is not in 'webhooks'",
+            ]
+        )
+    }
+
+    /// The small settings as environment variables.
+    private let variables = [
+        "APNS_RELAY_APPS": "fern,fern_beta", "APNS_RELAY_APP_FERN_TOPIC": "com.grasscove.Fern",
+        "APNS_RELAY_APP_FERN_BETA_TOPIC": "com.grasscove.FernBeta", "APNS_RELAY_SERVER_PRODUCTION": "localhost:2197",
+        "APNS_RELAY_SERVER_DEVELOPMENT": "localhost:2198",
+    ]
+
+    private func environment(_ more: [String: String]) -> [APNSSettingsSource] {
+        [APNSSettingsSource.environment(self.variables.merging(more) { $1 }).below("apns.relay")]
+    }
+
+    @Test("Environment variables of the relay are settings, and those of other programs are not")
+    func environment() throws {
+        // A service apns-relay of Kubernetes, the library and the tool, and a script share the prefix or a part of it.
+        let others = [
+            "APNS_RELAY_SERVICE_HOST": "10.0.0.7", "APNS_RELAY_SERVICE_PORT": "8027",
+            "APNS_RELAY_PORT": "tcp://10.0.0.7:8027", "APNS_RELAY_PORT_8027_TCP_ADDR": "10.0.0.7",
+            "APNS_RELAY_HEADLESS_SERVICE_HOST": "10.0.0.8", "APNS_POOL_SIZE": "many",
+            "APNS_RELAY": "/usr/bin/apns-relay",
+            "APNS_RELAY_HTTP_HOST": "",
+        ]
+        let settings = try RelaySettings(self.environment(others.merging(["APNS_RELAY_HTTP_PORT": "8000"]) { $1 }))
+        #expect(settings.apps.map(\.name) == ["fern", "fern_beta"])
+        #expect(settings.http.port == 8000 && settings.http.host == "127.0.0.1")
+    }
+
+    @Test("Errors in environment variables name the variable, its value and the intended one")
+    func variableErrors() {
+        let faults = self.faults(
+            self.environment([
+                "APNS_RELAY_HTTP_PROT": "8000", "APNS_RELAY_APP_FERN_TOPIK": "x", "APNS_RELAY_APP_ELM_TOPIC": "x",
+                "APNS_RELAY_DISPATCH_BATCH": "none", "APNS_RELAY_HTTP_PORT": "tcp://10.0.0.7:80",
+                "APNS_RELAY_CALLERS": "shop", "APNS_RELAY_CALLER_SHOP_TOKEN": "shortsecret",
+            ]) + [.values(["caller.shop.token": "ignored, because the environment has it"])]
+        )
+        let texts = faults.map(\.description).sorted()
+        #expect(
+            texts == [
+                "APNS_RELAY_APP_ELM_TOPIC (environment): the name after 'APNS_RELAY_APP_' is not in 'APNS_RELAY_APPS'",
+                "APNS_RELAY_APP_FERN_TOPIK (environment): there is no such setting; did you mean "
+                    + "'APNS_RELAY_APP_FERN_TOPIC'?",
+                "APNS_RELAY_CALLER_SHOP_TOKEN (environment): a token needs at least 16 characters",
+                "APNS_RELAY_DISPATCH_BATCH (environment): 'none' is not a whole number; allowed: 1 to 10000",
+                "APNS_RELAY_HTTP_PORT (environment): 'tcp://10.0.0.7:80' is not a whole number; allowed: 0 to 65535. "
+                    + "Kubernetes has set it, for a service 'apns-relay-http' of this namespace; set "
+                    + "enableServiceLinks: false in the pod's specification, or rename the service",
+                "APNS_RELAY_HTTP_PROT (environment): there is no such setting; did you mean 'APNS_RELAY_HTTP_PORT'?",
+            ]
+        )
+    }
+
+    @Test("No error contains a secret, whatever is wrong with it")
+    func noSecretInErrors() {
+        let secret = "S3CRET"
+        let values = [
+            "apps": "fern", "app.fern.topic": "com.grasscove.Fern", "app.fern.privateKey": secret,
+            "app.fern.passphrase": secret, "callers": "a,b", "caller.a.token": secret, "caller.b.token": secret,
+            "webhooks": "crm", "webhook.crm.url": "https://crm.example.com", "webhook.crm.secret": "whsec_" + secret,
+            "client.proxy": "http://user:\(secret)@proxy",
+            "http.privateKeyFile": "-----BEGIN PRIVATE KEY-----\(secret)",
+            "caller.a.tokens": secret,
+        ]
+        let faults = self.faults(values)
+        #expect(faults.count >= 7, "\(faults)")
+        #expect(!"\(faults)".contains(secret), "\(faults)")
+    }
+
+    @Test("Every key of a table is read from a file and from the environment, and no key twice")
+    func everyKey() {
+        let names = ["fern", "shop", "crm"]
+        let keys = RelaySettingsTable.keys(apps: [names[0]], callers: [names[1]], webhooks: [names[2]])
+        #expect(Set(keys).count == keys.count)
+        for key in keys {
+            var values = self.small
+            values["callers"] = names[1]
+            values["webhooks"] = names[2]
+            values[key] = "?"
+            let written = key.split(separator: ".").joined(separator: ".")
+            #expect(!self.faults(values).contains { $0.code == .unknownSetting && $0.key == written }, "\(key)")
+        }
     }
 }

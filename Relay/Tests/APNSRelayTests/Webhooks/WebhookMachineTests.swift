@@ -1,4 +1,5 @@
 import PushQueue
+import PushQueueConformance
 import Testing
 
 @testable import APNSRelay
@@ -64,7 +65,7 @@ struct WebhookMachineTests {
     @Test("The position is stored with the next request's extent, or at the end of the feed")
     func storesPosition() {
         var machine = Self.sending()
-        machine.didSend(.acknowledged, now: Self.start, random: 0)
+        machine.didSend(.acknowledged, now: Self.start)
         #expect(Self.next(&machine, Self.start) == .read(after: 7, limit: nil))
         machine.didRead(WebhookMachine.Page(count: 0, end: 7), now: Self.start)
         #expect(Self.next(&machine, Self.start) == .store([.position(WebhookPosition(position: 7, extent: nil))]))
@@ -74,15 +75,20 @@ struct WebhookMachineTests {
         #expect(Self.next(&machine, Self.start) == .read(after: 7, limit: nil))
     }
 
-    @Test("The delays are those of the contract, with up to a fifth more")
+    @Test("The delays double up to an hour; up to a fifth of each is random")
     func delays() {
-        for random in [0.0, 1.0] {
+        for seed in UInt64(0)..<20 {
+            var random = SeededRandom(seed: seed)
             var machine = Self.sending()
             var now = Self.start
-            for seconds in [1, 5, 30, 120, 600, 3_600, 3_600] {
-                machine.didSend(.failed("500", retryAfter: nil), now: now, random: random)
-                let until = now.advanced(by: .milliseconds(seconds * (random == 0 ? 1_000 : 1_200)))
-                #expect(Self.next(&machine, now) == .wait(until: until))
+            for seconds in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 3_600, 3_600] {
+                machine.didSend(.failed("500", retryAfter: nil), now: now, using: &random)
+                guard case .wait(let until?) = Self.next(&machine, now) else {
+                    Issue.record("it does not wait")
+                    return
+                }
+                let delay = now.duration(to: until)
+                #expect(delay <= .seconds(seconds) && delay >= .milliseconds(seconds * 800 - 1), "seed \(seed)")
                 now = until
                 guard case .send(let extent) = machine.next(now: now) else {
                     Issue.record("it does not send again")
@@ -90,7 +96,7 @@ struct WebhookMachineTests {
                 }
                 #expect(extent.first == 5 && extent.last == 7 && extent.count == 3)
             }
-            #expect(machine.failures == 7)
+            #expect(machine.failures == 14)
         }
     }
 
@@ -98,7 +104,7 @@ struct WebhookMachineTests {
     func retryAfter() {
         for (asked, seconds) in [(0, 1), (90, 90), (1_000_000, 3_600)] {
             var machine = Self.sending()
-            machine.didSend(.failed("503", retryAfter: .seconds(asked)), now: Self.start, random: 0)
+            machine.didSend(.failed("503", retryAfter: .seconds(asked)), now: Self.start)
             #expect(Self.next(&machine, Self.start) == .wait(until: Self.after(.seconds(seconds))))
         }
     }
@@ -108,13 +114,13 @@ struct WebhookMachineTests {
         var retry = WebhookMachine.Retry()
         retry.giveUpAfter = .seconds(3)
         var machine = Self.sending(retry)
-        machine.didSend(.failed("500", retryAfter: nil), now: Self.start, random: 0)
+        machine.didSend(.failed("500", retryAfter: nil), now: Self.start)
         _ = machine.next(now: Self.after(.seconds(1)))
-        machine.didSend(.failed("500", retryAfter: nil), now: Self.after(.seconds(1)), random: 0)
+        machine.didSend(.failed("500", retryAfter: nil), now: Self.after(.seconds(1)))
         // The last attempt is at the end of the time, not five seconds later.
         #expect(Self.next(&machine, Self.after(.seconds(1))) == .wait(until: Self.after(.seconds(3))))
         _ = machine.next(now: Self.after(.seconds(3)))
-        machine.didSend(.failed("501", retryAfter: nil), now: Self.after(.seconds(3)), random: 0)
+        machine.didSend(.failed("501", retryAfter: nil), now: Self.after(.seconds(3)))
         guard case .store(let writes) = machine.next(now: Self.after(.seconds(3))), writes.count == 2,
             case .parked(let parked) = writes[0]
         else {
@@ -148,10 +154,10 @@ struct WebhookMachineTests {
             case .send(let extent):
                 requests += 1
                 if (extent.first...extent.last).contains(where: isRefused) {
-                    machine.didSend(.refused("422", isInDoubt: false), now: Self.start, random: 0)
+                    machine.didSend(.refused("422", isInDoubt: false), now: Self.start)
                 } else {
                     acknowledged += Array(extent.first...extent.last)
-                    machine.didSend(.acknowledged, now: Self.start, random: 0)
+                    machine.didSend(.acknowledged, now: Self.start)
                 }
             case .restore: machine.didRestore(nil, parked: [], now: Self.start)
             case .wait: return (acknowledged, requests, action)
@@ -182,7 +188,7 @@ struct WebhookMachineTests {
         #expect(machine.failures == 1)
         // It works again.
         _ = machine.next(now: Self.after(.seconds(1)))
-        machine.didSend(.acknowledged, now: Self.after(.seconds(1)), random: 0)
+        machine.didSend(.acknowledged, now: Self.after(.seconds(1)))
         let rest = Self.run(&machine) { $0 == 90 }
         #expect(rest.acknowledged == (61...100).filter { $0 != 90 })
         #expect(machine.parked.count == 11)
@@ -192,20 +198,20 @@ struct WebhookMachineTests {
     func doubtfulRefusal() {
         var machine = Self.sending()
         var now = Self.start
-        for seconds in [1, 5, 30] {
-            machine.didSend(.refused("404", isInDoubt: true), now: now, random: 0)
+        for seconds in [1, 2, 4, 8, 16] {
+            machine.didSend(.refused("404", isInDoubt: true), now: now)
             let until = now.advanced(by: .seconds(seconds))
             #expect(Self.next(&machine, now) == .wait(until: until))
             now = until
             _ = machine.next(now: now)
         }
-        machine.didSend(.refused("404", isInDoubt: true), now: now, random: 0)
+        machine.didSend(.refused("404", isInDoubt: true), now: now)
         #expect(Self.next(&machine, now) == .read(after: nil, limit: 1))
         machine.didRead(Self.page(5...5, count: 1), now: now)
         _ = machine.next(now: now)
         machine.didStore()
         _ = machine.next(now: now)
-        machine.didSend(.refused("404", isInDoubt: true), now: now, random: 0)
+        machine.didSend(.refused("404", isInDoubt: true), now: now)
         _ = machine.next(now: now)
         machine.didStore()
         #expect(machine.parked.map(\.extent.first) == [5])
@@ -231,7 +237,7 @@ struct WebhookMachineTests {
         var machine = Self.sending(retry)
         var now = Self.after(.seconds(5))
         for _ in 0..<20 {
-            machine.didSend(.failed("500", retryAfter: nil), now: now, random: 0)
+            machine.didSend(.failed("500", retryAfter: nil), now: now)
             guard case .wait(let until?) = machine.next(now: now), until > now else {
                 Issue.record("it does not wait")
                 return
@@ -243,7 +249,7 @@ struct WebhookMachineTests {
             }
         }
         #expect(machine.lastError?.contains("retry or drop") == true)
-        machine.didSend(.acknowledged, now: now, random: 0)
+        machine.didSend(.acknowledged, now: now)
         #expect(Self.next(&machine, now) == .read(after: 7, limit: nil))
     }
 
@@ -251,7 +257,7 @@ struct WebhookMachineTests {
     func crashWhileParking() {
         var sending = Self.sending()
         let extent = sending.current
-        sending.didSend(.acknowledged, now: Self.start, random: 0)
+        sending.didSend(.acknowledged, now: Self.start)
         let parked = extent.map { [ParkedWebhook(extent: $0, since: Self.start, error: "500")] } ?? []
         var machine = Self.machine(position: WebhookPosition(position: nil, extent: extent), parked: parked)
         #expect(Self.next(&machine, Self.start) == .read(after: 7, limit: nil))
@@ -265,12 +271,12 @@ struct WebhookMachineTests {
         #expect(!Self.retry(&machine, "crm-6"))
         #expect(Self.retry(&machine, "crm-5"))
         #expect(Self.next(&machine, Self.start) == extent.map { .send($0) })
-        machine.didSend(.failed("502", retryAfter: nil), now: Self.start, random: 0)
+        machine.didSend(.failed("502", retryAfter: nil), now: Self.start)
         #expect(machine.parked.map(\.error) == ["502"])
         #expect(Self.next(&machine, Self.start) == .read(after: 7, limit: nil))
         #expect(Self.retry(&machine, "crm-5"))
         _ = machine.next(now: Self.start)
-        machine.didSend(.acknowledged, now: Self.start, random: 0)
+        machine.didSend(.acknowledged, now: Self.start)
         #expect(Self.next(&machine, Self.start) == .store([.parked([])]))
         machine.didStore()
         #expect(machine.parked.isEmpty)
@@ -284,7 +290,7 @@ struct WebhookMachineTests {
         var machine = Self.machine(parked: parked)
         #expect(Self.retry(&machine, "crm-5"))
         _ = machine.next(now: Self.start)
-        machine.didSend(.nothingLeft, now: Self.start, random: 0)
+        machine.didSend(.nothingLeft, now: Self.start)
         #expect(machine.status(url: "").parked.first?.error.contains("drop the request") == true)
         #expect(machine.parkedWithout("crm-5") == [])
         machine.didDropParked("crm-5")

@@ -167,19 +167,19 @@ private struct WebhookWorld {
         self.inFlight = nil
         let id = self.machine.id(of: extent)
         if self.chance(40) {
-            self.machine.didSend(.failed("500", retryAfter: nil), now: self.now, random: 0.5)
+            self.machine.didSend(.failed("500", retryAfter: nil), now: self.now)
             return
         }
         if !self.acknowledged.contains(id), self.chance(10) {
             self.refused.insert(id)
             let isInDoubt = self.chance(30)
-            self.machine.didSend(.refused("422", isInDoubt: isInDoubt), now: self.now, random: 0.5)
+            self.machine.didSend(.refused("422", isInDoubt: isInDoubt), now: self.now)
             return
         }
         if !self.acknowledged.contains(id) { self.acknowledged.append(id) }
         self.acknowledgedSinceCrash.insert(id)
         if self.chance(5) { return self.crash() }
-        self.machine.didSend(.acknowledged, now: self.now, random: 0.5)
+        self.machine.didSend(.acknowledged, now: self.now)
     }
 
     /// The process dies and starts again. A request in flight may still arrive.

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import PushQueue
 import SQLitePushQueue
+import SupervisedPool
 import Testing
 
 @testable import APNSRelay
@@ -92,7 +93,7 @@ struct WebhooksSQLiteTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appendingPathComponent("queue.sqlite").path
         var retry = WebhookMachine.Retry()
-        retry.steps = [.milliseconds(10)]
+        retry.delays = Backoff(minimum: .milliseconds(10), maximum: .milliseconds(10))
         retry.storageDelay = .milliseconds(10)
         try await WebhookReceiver.run { [retry] receiver in
             let settings = WebhookSettings(name: "crm", url: receiver.url, secret: WebhookReceiver.secret, batch: 50)

@@ -5,15 +5,16 @@ import Foundation
 import Logging
 import NIOSSL
 import PushQueue
+import SupervisedPool
 import Testing
 
 @testable import APNSRelay
 
 struct WebhooksTests {
-    /// The contract's steps, shorter.
+    /// The delays of the relay, shorter.
     private static let retry = {
         var retry = WebhookMachine.Retry()
-        retry.steps = [.milliseconds(10), .milliseconds(20)]
+        retry.delays = Backoff(.doubling(), minimum: .milliseconds(10), maximum: .milliseconds(20))
         retry.storageDelay = .milliseconds(10)
         retry.poll = .milliseconds(50)
         return retry

@@ -23,8 +23,8 @@ struct ScriptedBody {
     var ending: ResponseEnding
 }
 
-/// Frames for a server that misbehaves on purpose. Server only.
-extension HTTP2Session {
+/// Frames for a server that misbehaves on purpose.
+extension HTTP2ServerSession {
     /// Responds to a request like `respond(streamID:status:fields:body:)`, with the given ending. Does nothing if its
     /// stream is already closed.
     package func respond(
@@ -57,18 +57,9 @@ extension HTTP2Session {
         if let code = code ?? nil, code != 0 { throw Self.error(code) }
     }
 
-    /// Sends SETTINGS with these identifiers and values, in this order (RFC 9113, section 6.5.1).
-    ///
-    /// - Throws: `invariantBroken` for values that the protocol forbids, which nghttp2 does not send.
-    package func submitSettings(_ settings: [(identifier: UInt16, value: UInt32)]) throws(WireError) {
-        if settings.contains(where: { $0.identifier == 3 }) { self.announcedLimit = nil }
-        let entries = settings.map { nghttp2_settings_entry(settings_id: Int32($0.identifier), value: $0.value) }
-        try self.check { nghttp2_submit_settings($0, 0, entries, entries.count) }
-    }
-
     private static let readScriptedBody: capns_data_read_callback = { _, streamID, buffer, length, flags, _, context in
         guard let context, let buffer, let flags else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
-        return Unmanaged<HTTP2Session>.fromOpaque(context)._withUnsafeGuaranteedRef { session in
+        return Unmanaged<HTTP2ServerSession>.fromOpaque(context)._withUnsafeGuaranteedRef { session in
             session.readScriptedBody(streamID, into: UnsafeMutableBufferPointer(start: buffer, count: length), flags)
         }
     }

@@ -1,7 +1,7 @@
 import CAPNSNghttp2
 package import NIOCore
 
-extension HTTP2Session {
+extension HTTP2ClientSession {
     package enum Submission: Sendable, Hashable {
         case accepted
         /// The request is not sent. No byte of it was written.
@@ -28,7 +28,7 @@ extension HTTP2Session {
     /// - Throws: the error of nghttp2.
     package func submit(
         _ request: HTTP2Request,
-        tag: UInt64,
+        tag: StreamTag,
         deadline: NIODeadline,
         responseLimit: TimeAmount = .nanoseconds(.max),
         isBulk: Bool = false,
@@ -55,14 +55,14 @@ extension HTTP2Session {
         return try Self.rethrow(result)
     }
 
-    /// Opens a stream for each entry, with the tags `firstTag`, `firstTag + 1` and so on. Entries that are not valid, too
+    /// Opens a stream for each entry, with consecutive tags from `firstTag` on. Entries that are not valid, too
     /// late, or for which there is no capacity get their results immediately.
     ///
     /// - Returns: The earliest deadline of the requests. If nghttp2 rejects a request, `broken` is the error: that
     ///   request's result is `faulty`, and the requests after it are not submitted.
     package func submit(
         _ batch: RequestBatch,
-        firstTag: UInt64,
+        firstTag: StreamTag,
         now: NIODeadline
     ) -> (earliest: NIODeadline, broken: WireError?) {
         var earliest = NIODeadline.distantFuture
@@ -70,7 +70,7 @@ extension HTTP2Session {
         var broken: WireError?
         guard let fixed = self.fixedEntry(batch.shared, batch.credential) else {
             for number in batch.entries.indices {
-                self.results.append(.notSent(.faulty, tag: firstTag &+ UInt64(number)))
+                self.results.append(.notSent(.faulty, tag: firstTag.advanced(by: number)))
             }
             return (earliest, nil)
         }
@@ -80,7 +80,7 @@ extension HTTP2Session {
             for number in batch.entries.indices {
                 let lengths = batch.entries[number].valueLengths
                 let end = min(position + batch.entries[number].valueCount, values.count)
-                let tag = firstTag &+ UInt64(number)
+                let tag = firstTag.advanced(by: number)
                 guard broken == nil, self.hasCapacity else {
                     self.results.append(.notSent(.noCapacity, tag: tag))
                     continue
@@ -196,7 +196,7 @@ extension HTTP2Session {
 
     /// Resets the stream with this tag if it is still open, or withdraws the held request with this tag. It gets its
     /// result.
-    package func cancel(tag: UInt64) {
+    package func cancel(tag: StreamTag) {
         self.giveUpHeld(cause: .cancelled) { $0.stream.tag == tag }
         if let index = self.streams.index(ofTag: tag) { self.giveUp(index, cause: .cancelled) }
     }
@@ -217,25 +217,7 @@ extension HTTP2Session {
         return next
     }
 
-    /// Gives every stream its result, because the connection has ended.
-    package func concludeAll(cause: StreamCause) {
-        self.giveUpHeld(cause: cause)
-        for index in self.streams.indices where self.streams[index].streamID != 0 {
-            self.conclude(index, cause: cause)
-        }
-    }
-
-    /// Withdraws every held request, and every request whose HEADERS nghttp2 has not produced yet.
-    func giveUpUnwritten(cause: StreamCause) {
-        self.giveUpHeld(cause: cause)
-        guard self.unwrittenCount > 0 else { return }
-        for index in self.streams.indices
-        where self.streams[index].streamID != 0 && !self.streams[index].isWritten && !self.streams[index].isConcluded {
-            self.giveUp(index, cause: cause)
-        }
-    }
-
-    private func giveUp(_ index: Int, cause: StreamCause) {
+    func giveUp(_ index: Int, cause: StreamCause) {
         let streamID = self.streams[index].streamID
         self.conclude(index, cause: cause)
         _ = self.withSession {
@@ -300,37 +282,5 @@ extension HTTP2Session {
                 body: body
             )
         )
-    }
-
-    /// Called when a header block is complete.
-    func headersComplete(_ index: Int) {
-        switch self.role {
-        case .client:
-            // 1xx blocks come before the final one (RFC 9113, section 8.1). A block after the final one contains
-            // trailers.
-            if !self.streams[index].hasFinalHeaders, self.streams[index].pendingStatus >= 200 {
-                self.streams[index].hasFinalHeaders = true
-                self.streams[index].status = self.streams[index].pendingStatus
-            }
-        case .server:
-            self.requestHeadersComplete(index)
-        }
-    }
-
-    /// Called when the peer has ended its side of the stream.
-    func remoteComplete(_ index: Int) {
-        self.streams[index].isRemoteComplete = true
-        switch self.role {
-        case .client:
-            guard self.streams[index].hasFinalHeaders, !self.streams[index].isConcluded else { return }
-            self.conclude(index, cause: .responded)
-            if self.streams[index].outgoingOffset < self.streams[index].outgoingCount {
-                // The server may respond before it has received the whole request (RFC 9113, section 8.1). nghttp2
-                // would continue to send the body; a reset frees the stream immediately.
-                self.earlyResponses.append(self.streams[index].streamID)
-            }
-        case .server:
-            self.requestComplete(index)
-        }
     }
 }

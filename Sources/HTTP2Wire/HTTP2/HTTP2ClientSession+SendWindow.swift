@@ -1,7 +1,7 @@
 import CAPNSNghttp2
 package import NIOCore
 
-extension HTTP2Session {
+extension HTTP2ClientSession {
     /// Whether requests are being held: for the send window, or because the path is being checked.
     package var hasHeldRequests: Bool { !self.held.isEmpty }
 

@@ -1,12 +1,11 @@
 import APNSModel
 import HTTP2Wire
-import Logging
-import NIOPosix
 import SupervisedPool
 import Synchronization
 
-/// The implementation of a group: its apps and the clients that run for them. `ConnectionQuota` makes the decisions.
-final class ClientGroupCore: Sendable {
+/// The apps of a group and the clients that serve them. `ConnectionQuota` decides which clients run, and a
+/// `ClientStarter` runs them.
+final class AppRegistry: Sendable {
     /// Identifies the apps that share a pool.
     struct ClientKey: Hashable {
         var environment: APNSEnvironment
@@ -23,6 +22,7 @@ final class ClientGroupCore: Sendable {
         var client: APNSClient?
         /// The callers that wait until the client runs.
         var start = ClientStart()
+        let ended = EndedUses()
     }
 
     /// One wait for a client, shared by all callers that wait for it.
@@ -42,6 +42,36 @@ final class ClientGroupCore: Sendable {
         var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID]
     }
 
+    /// The right to use a client until `leave` is called.
+    struct Use: Sendable {
+        let clientID: ConnectionQuota.ClientID
+        let client: APNSClient
+        let isCall: Bool
+        fileprivate let ended: EndedUses
+    }
+
+    /// The answer to a request for a client.
+    enum Entrance {
+        case use(Use)
+        /// Wait for the start, and then call `result`.
+        case wait(ClientStart, ConnectionQuota.ClientID)
+        case refused(PushError)
+    }
+
+    /// The state of an app's client.
+    enum Standing {
+        /// The app or environment is unknown; the error says why.
+        case fault(PushError)
+        /// The group is not running yet.
+        case notRunning
+        case shutDown
+        /// No client runs, because there is nothing to send.
+        case idle
+        /// A client is waiting to start or is starting.
+        case starting
+        case client(APNSClient)
+    }
+
     struct State {
         var quota: ConnectionQuota
         var clients: [ConnectionQuota.ClientID: ClientEntry] = [:]
@@ -52,55 +82,21 @@ final class ClientGroupCore: Sendable {
         var isOver = false
     }
 
-    private enum Job: Sendable {
-        case start(ConnectionQuota.ClientID, connections: Int)
-        case grow(ConnectionQuota.ClientID)
-        case stop(APNSClient)
-    }
-
-    /// The right to use a client until `leave` is called.
-    struct Use: Sendable {
-        let clientID: ConnectionQuota.ClientID
-        let client: APNSClient
-        let isCall: Bool
-    }
-
     let configuration: APNSClientGroup.Configuration
     // Used for each push: reading it from the configuration would copy the whole configuration.
     private let clock: any MonotonicClock
-    /// The settings that `update` changes.
-    let live: LiveSettings
-    /// The hub to which all clients report invalid device tokens.
-    let invalidTokens = EventHub<InvalidToken>()
-    private let contexts: TLSContexts
-    private let renewals = TeamRenewals()
     let state: Mutex<State>
-    private let jobs: AsyncStream<Job>
-    private let job: AsyncStream<Job>.Continuation
-    private let over = Latch()
+    /// Whether the end of each push must be recorded at once, because it may stop a client. Changed under the lock.
+    private let isAttentive = Atomic<Bool>(false)
+    /// The work that the quota requests.
+    private let job: AsyncStream<ClientStarter.Job>.Continuation
 
     var now: MonotonicInstant { self.clock.now }
 
-    init(_ configuration: APNSClientGroup.Configuration) throws(APNSConfigurationError) {
-        try configuration.client.validate()
-        guard (1...100_000).contains(configuration.maxConnections) else {
-            throw APNSConfigurationError(
-                .outOfRange,
-                setting: "maxConnections",
-                message: "'maxConnections' is \(configuration.maxConnections); allowed: 1 to 100000"
-            )
-        }
-        guard configuration.idleTimeout >= .seconds(1) else {
-            throw APNSConfigurationError(
-                .outOfRange,
-                setting: "idleTimeout",
-                message: "'idleTimeout' is \(configuration.idleTimeout); allowed: 1 s or more"
-            )
-        }
+    init(_ configuration: APNSClientGroup.Configuration, _ job: AsyncStream<ClientStarter.Job>.Continuation) {
         self.configuration = configuration
         self.clock = configuration.client.clock
-        self.live = LiveSettings(configuration.client)
-        self.contexts = TLSContexts(trust: configuration.client.trust)
+        self.job = job
         self.state = Mutex(
             State(
                 quota: ConnectionQuota(
@@ -110,7 +106,6 @@ final class ClientGroupCore: Sendable {
                 )
             )
         )
-        (self.jobs, self.job) = AsyncStream.makeStream()
     }
 
     // MARK: Apps
@@ -211,44 +206,15 @@ final class ClientGroupCore: Sendable {
         PushError(code: .configuration, certainty: .notSent, message: "the group has no app '\(name)'")
     }
 
-    // MARK: Sending
+    // MARK: Use
 
-    func deliver(
-        _ push: consuming some PushContent,
-        topic: String,
-        to token: DeviceToken,
-        app: String,
-        environment: APNSEnvironment,
-        options: DeliveryOptions
-    ) async -> PushOutcome {
-        let deadline = self.deadline(options.deadline)
-        if let refusal = self.refusal(topic, app) { return .failed(self.withAPNSID(refusal, options)) }
-        switch await self.use(app, environment, until: deadline) {
-        case .failure(let error):
-            return .failed(self.withAPNSID(error, options))
-        case .success(let use):
-            defer { self.leave(use) }
-            var options = options
-            options.deadline = self.now.duration(to: deadline)
-            return await push.deliver(with: use.client, to: token, options: options)
-        }
-    }
-
-    /// The deadline of a push that begins now; nil uses the default time limit.
-    func deadline(_ time: Duration?) -> MonotonicInstant {
-        self.now.advanced(by: time ?? .nanoseconds(self.live.deadlineNanoseconds))
-    }
-
-    @inline(never)
-    private func withAPNSID(_ error: PushError, _ options: DeliveryOptions) -> PushError {
-        var error = error
-        error.apnsID = options.apnsID
-        return error
-    }
-
-    @inline(never)
+    /// Why the app does not send pushes with this topic; nil if it does.
     func refusal(_ pushTopic: String, _ name: String) -> PushError? {
-        guard let topic = self.state.withLock({ $0.apps[name]?.app.topic }) else { return Self.noApp(name) }
+        self.state.withLock { Self.refusal(pushTopic, name, $0) }
+    }
+
+    private static func refusal(_ pushTopic: String, _ name: String, _ state: borrowing State) -> PushError? {
+        guard let topic = state.apps[name]?.app.topic else { return Self.noApp(name) }
         if pushTopic == topic || pushTopic.hasPrefix(topic + ".") { return nil }
         return PushError(
             code: .configuration,
@@ -257,77 +223,59 @@ final class ClientGroupCore: Sendable {
         )
     }
 
-    // `use` and `leave` are not inlined: their temporary values would otherwise occupy the task's memory for the
-    // duration of the push.
-
-    /// Returns the app's client, which runs or is about to run. `leave` must follow.
-    @inline(never)
-    func use(
+    /// Requests the use of an app's client. After `use`, `leave` must follow. One lock.
+    ///
+    /// - Parameter topic: The topic of the push, which is checked; nil: not checked.
+    func enter(
         _ name: String,
         _ environment: APNSEnvironment,
-        asCall: Bool = false,
-        until deadline: MonotonicInstant
-    ) async -> Result<Use, PushError> {
-        let (immediate, clientID, start) = self.enter(name, environment, asCall)
-        if let immediate { return immediate }
-        let result = await self.wait(for: start, clientID, asCall, until: deadline)
-        // The app got another key meanwhile. The client that has started uses the old key, for other apps.
-        guard self.hasMoved(name, environment, from: clientID) else { return result }
-        if case .success(let use) = result { self.leave(use) }
-        return await self.use(name, environment, asCall: asCall, until: deadline)
-    }
-
-    private func enter(
-        _ name: String,
-        _ environment: APNSEnvironment,
-        _ isCall: Bool
-    ) -> (result: Result<Use, PushError>?, clientID: ConnectionQuota.ClientID, start: ClientStart) {
-        self.state.withLock { state -> (Result<Use, PushError>?, ConnectionQuota.ClientID, ClientStart) in
-            guard let clientID = state.apps[name]?.clientIDs[environment], let start = state.clients[clientID]?.start
-            else {
-                return (.failure(Self.noApp(name, environment, state)), 0, ClientStart())
+        topic: String?,
+        asCall isCall: Bool
+    ) -> Entrance {
+        self.state.withLock { state -> Entrance in
+            if let topic, let refusal = Self.refusal(topic, name, state) { return .refused(refusal) }
+            guard let clientID = state.apps[name]?.clientIDs[environment], let entry = state.clients[clientID] else {
+                return .refused(Self.noApp(name, environment, state))
             }
-            if state.isOver { return (.failure(Self.shuttingDown), clientID, start) }
+            if state.isOver { return .refused(Self.shuttingDown) }
             let (admission, actions) = state.quota.enter(clientID, asCall: isCall, now: self.now)
-            self.perform(actions, &state)
             switch admission {
-            case .gone: return (.failure(Self.noApp(name)), clientID, start)
-            case .wait: return (nil, clientID, start)
             case .use:
-                guard let client = state.clients[clientID]?.client else {
-                    return (.failure(Self.noApp(name)), clientID, start)
-                }
-                return (.success(Use(clientID: clientID, client: client, isCall: isCall)), clientID, start)
+                if !actions.isEmpty { self.perform(actions, &state) }
+                guard let client = entry.client else { return .refused(Self.noApp(name)) }
+                return .use(Use(clientID: clientID, client: client, isCall: isCall, ended: entry.ended))
+            case .wait:
+                self.perform(actions, &state)
+                return .wait(entry.start, clientID)
+            case .gone:
+                return .refused(Self.noApp(name))
             }
         }
     }
 
-    private func hasMoved(_ name: String, _ environment: APNSEnvironment, from clientID: ConnectionQuota.ClientID)
-        -> Bool
-    {
+    /// Whether the app has another client by now, because it got another key.
+    func hasMoved(_ name: String, _ environment: APNSEnvironment, from clientID: ConnectionQuota.ClientID) -> Bool {
         self.state.withLock { state in
             guard !state.isOver, let new = state.apps[name]?.clientIDs[environment] else { return false }
             return new != clientID
         }
     }
 
-    private func wait(
-        for start: ClientStart,
-        _ clientID: ConnectionQuota.ClientID,
-        _ isCall: Bool,
-        until deadline: MonotonicInstant
-    ) async -> Result<Use, PushError> {
-        _ = await start.latch.wait(until: deadline, clock: self.clock)
-        return self.result(of: start, clientID, isCall)
-    }
-
-    private func result(of start: ClientStart, _ clientID: ConnectionQuota.ClientID, _ isCall: Bool) -> Result<
+    /// The result of a wait. Without one, the wait is given up.
+    func result(of start: ClientStart, _ clientID: ConnectionQuota.ClientID, asCall isCall: Bool) -> Result<
         Use, PushError
     > {
         self.state.withLock { state in
             // `ClientStart.end` is called under the same lock: either the client is there, or the wait is given up.
             if let result = start.result.withLock({ $0 }) {
-                return result.map { Use(clientID: clientID, client: $0, isCall: isCall) }
+                return result.map { client in
+                    Use(
+                        clientID: clientID,
+                        client: client,
+                        isCall: isCall,
+                        ended: state.clients[clientID]?.ended ?? EndedUses()
+                    )
+                }
             }
             self.perform(state.quota.giveUp(clientID, asCall: isCall, now: self.now), &state)
             if Task.isCancelled {
@@ -351,14 +299,31 @@ final class ClientGroupCore: Sendable {
         }
     }
 
-    @inline(never)
+    /// Ends the use of a client. Takes no lock for a push while nothing waits for its end.
     func leave(_ use: Use) {
-        self.state.withLock { state in
-            self.perform(state.quota.leave(use.clientID, asCall: use.isCall, now: self.now), &state)
+        if use.isCall {
+            self.state.withLock { state in
+                self.perform(state.quota.leave(use.clientID, asCall: true, now: self.now), &state)
+            }
+        } else {
+            use.ended.add(at: self.now)
+            // Sequentially consistent, as in `listen`: either that sees this end, or this sees that it is awaited.
+            guard self.isAttentive.load(ordering: .sequentiallyConsistent) else { return }
+            self.state.withLock { state in self.perform(self.takeEnded(use.clientID, &state), &state) }
         }
     }
 
-    private static let shuttingDown = PushError(
+    /// Records the pushes of a client that have ended.
+    private func takeEnded(_ clientID: ConnectionQuota.ClientID, _ state: inout State) -> [ConnectionQuota.Action] {
+        guard let (count, last) = state.clients[clientID]?.ended.take() else { return [] }
+        return state.quota.leave(clientID, count: count, now: last)
+    }
+
+    private func takeAllEnded(_ state: inout State) -> [ConnectionQuota.Action] {
+        Array(state.clients.keys).flatMap { self.takeEnded($0, &state) }
+    }
+
+    static let shuttingDown = PushError(
         code: .shuttingDown,
         certainty: .notSent,
         message: "the group is shutting down and takes no further pushes"
@@ -366,7 +331,23 @@ final class ClientGroupCore: Sendable {
 
     // MARK: Clients
 
+    /// Carries out what the quota has decided. Called after each change of the quota.
     func perform(_ actions: [ConnectionQuota.Action], _ state: inout State) {
+        self.carryOut(actions, &state)
+        self.listen(&state)
+    }
+
+    /// Records each end of a push at once while the quota waits for it, and only then.
+    private func listen(_ state: inout State) {
+        while state.quota.awaitsLeaves != self.isAttentive.load(ordering: .relaxed) {
+            let isAttentive = state.quota.awaitsLeaves
+            self.isAttentive.store(isAttentive, ordering: .sequentiallyConsistent)
+            // The ends before this moment.
+            if isAttentive { self.carryOut(self.takeAllEnded(&state), &state) }
+        }
+    }
+
+    private func carryOut(_ actions: [ConnectionQuota.Action], _ state: inout State) {
         for action in actions {
             switch action {
             case .start(let clientID, let connections):
@@ -385,74 +366,36 @@ final class ClientGroupCore: Sendable {
         }
     }
 
-    func run() async throws {
-        let isFirst = self.state.withLock { state in
+    /// Records that the group runs. Returns false if it has run before.
+    func beginRun() -> Bool {
+        self.state.withLock { state in
             defer { state.hasRun = true }
             return !state.hasRun
         }
-        guard isFirst else {
-            throw APNSConfigurationError(
-                .alreadyRunning,
-                setting: "run",
-                message: "the group is already running or has ended: a group can run only once"
-            )
-        }
-        defer { self.invalidTokens.finish() }
-        await withDiscardingTaskGroup { group in
-            group.addTask { await self.sweep() }
-            for await job in self.jobs {
-                switch job {
-                case .start(let clientID, let connections):
-                    group.addTask { await self.runClient(clientID, connections) }
-                case .grow(let clientID):
-                    self.live.apply { self.apply($0, to: clientID) }
-                case .stop(let client):
-                    client.runtime.lifecycle.beginDrain(within: self.live.settings.timeouts.drain)
-                }
-            }
-            // The group was cancelled or shut down.
-            self.beginShutdown()
-        }
     }
 
-    func beginShutdown() {
-        let clients = self.state.withLock { state in
+    /// Refuses work from now on, and returns the clients that run.
+    func beginShutdown() -> [APNSClient] {
+        self.state.withLock { state in
             state.isOver = true
             for entry in state.clients.values where entry.client == nil { entry.start.end(.failure(Self.shuttingDown)) }
             return state.clients.values.compactMap(\.client)
         }
-        for client in clients {
-            client.runtime.lifecycle.beginDrain(within: self.live.settings.timeouts.drain)
-        }
-        self.over.open()
-        self.job.finish()
     }
 
-    private func sweep() async {
-        let pause = max(min(self.configuration.idleTimeout / 4, .seconds(5)), .milliseconds(250))
-        while !self.over.isOpen, !Task.isCancelled {
-            let next = self.now.advanced(by: pause)
-            if await self.over.wait(until: next, clock: self.clock) { return }
-            self.state.withLock { state in self.perform(state.quota.sweep(now: self.now), &state) }
+    /// Stops the clients that were idle for too long.
+    func sweep() {
+        self.state.withLock { state in
+            self.perform(self.takeAllEnded(&state), &state)
+            self.perform(state.quota.sweep(now: self.now), &state)
         }
     }
 
-    /// Runs a client from its start to its end.
-    private func runClient(_ clientID: ConnectionQuota.ClientID, _ connections: Int) async {
-        guard let entry = self.state.withLock({ $0.clients[clientID] }) else { return }
-        let client: APNSClient
-        do throws(APNSConfigurationError) {
-            client = try await self.makeClient(clientID, entry, connections)
-        } catch {
-            self.configuration.client.logger.error(
-                "an app's client cannot be started",
-                metadata: ["apps": "\(entry.apps.sorted().joined(separator: ", "))", "error": "\(error)"]
-            )
-            let failure = PushError(code: .configuration, certainty: .notSent, message: error.description)
-            self.end(clientID, .failure(failure))
-            return
-        }
-        let isWanted = self.state.withLock { state in
+    func entry(_ clientID: ConnectionQuota.ClientID) -> ClientEntry? { self.state.withLock { $0.clients[clientID] } }
+
+    /// A client was made. Returns false if it is not wanted any more.
+    func started(_ clientID: ConnectionQuota.ClientID, _ client: APNSClient) -> Bool {
+        self.state.withLock { state in
             guard !state.isOver, let start = state.clients[clientID]?.start else { return false }
             state.clients[clientID]?.client = client
             self.perform(state.quota.started(clientID, now: self.now), &state)
@@ -460,53 +403,12 @@ final class ClientGroupCore: Sendable {
             state.clients[clientID]?.start = ClientStart()
             return true
         }
-        guard isWanted else {
-            self.end(clientID, .failure(Self.shuttingDown))
-            return
-        }
-        // The settings and the number of connections may have changed while the client was being made.
-        self.live.apply { self.apply($0, to: clientID) }
-        do {
-            try await client.runtime.run()
-        } catch is CancellationError {
-        } catch let error as APNSConfigurationError where error.code == .alreadyRunning {
-            // All its apps were removed while it was being made, so it was shut down before it could run.
-        } catch {
-            self.configuration.client.logger.error("an app's client ended", metadata: ["error": "\(error)"])
-        }
-        self.end(clientID, nil)
     }
 
-    private func makeClient(
-        _ clientID: ConnectionQuota.ClientID,
-        _ entry: ClientEntry,
-        _ connections: Int
-    ) async throws(APNSConfigurationError) -> APNSClient {
-        let live = self.live.settings
-        var configuration = live.applied(to: self.configuration.client)
-        configuration.pool = live.pool.limited(to: connections)
-        configuration.groupInvalidTokens = self.invalidTokens
-        configuration.authentication = entry.authentication
-        if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = entry.tokens }
-        configuration.environment = entry.environment
-        configuration.tlsContexts = self.contexts
-        configuration.teamRenewals = self.renewals
-        configuration.onWorkerTally = { [weak self] in self?.readTally(of: clientID) }
-        let apps = entry.apps.sorted().joined(separator: ", ")
-        configuration.logger[metadataKey: "apps"] = "\(apps)"
-        configuration.metricLabels = [.init(name: "app", value: apps)]
-        let settings = configuration
-        let result = try? await NIOThreadPool.singleton.runIfActive {
-            Result { () throws(APNSConfigurationError) in try APNSClient(configuration: settings) }
-        }
-        guard let result else {
-            throw APNSConfigurationError(.missing, setting: "app", message: "The task was cancelled.")
-        }
-        return try result.get()
-    }
-
+    /// A client has ended or could not be made.
+    ///
     /// - Parameter result: The result for waiting callers; nil: they keep waiting.
-    private func end(_ clientID: ConnectionQuota.ClientID, _ result: Result<APNSClient, PushError>?) {
+    func ended(_ clientID: ConnectionQuota.ClientID, _ result: Result<APNSClient, PushError>?) {
         self.state.withLock { state in
             state.clients[clientID]?.client = nil
             if let result, let start = state.clients[clientID]?.start {
@@ -532,14 +434,97 @@ final class ClientGroupCore: Sendable {
             actions += state.quota.ended(clientID, keepsWaiting: false, now: self.now)
         }
     }
-}
 
-extension APNSClientConfiguration.Pool {
-    /// These pool settings with exactly this number of connections in total. `size` does not grow.
-    func limited(to connections: Int) -> Self {
-        var pool = self
-        pool.size = min(self.size, connections)
-        pool.maxOverflow = connections - pool.size
-        return pool
+    /// Sets the number of connections that each client should have. Returns all clients.
+    func resize(to connections: Int) -> [ConnectionQuota.ClientID] {
+        self.state.withLock { state in
+            state.quota.resize(to: connections)
+            return Array(state.clients.keys)
+        }
+    }
+
+    /// A client that runs, and the number of connections that it may use.
+    func allowance(_ clientID: ConnectionQuota.ClientID) -> (client: APNSClient?, connections: Int) {
+        self.state.withLock { state in (state.clients[clientID]?.client, state.quota.connections(clientID)) }
+    }
+
+    /// Tells the quota which connections of a client are closed. Not after the shutdown, when all clients end.
+    func readTally(of clientID: ConnectionQuota.ClientID) {
+        self.state.withLock { state in
+            guard !state.isOver, let client = state.clients[clientID]?.client else { return }
+            // Read under the lock, so that it is the client's present state, whatever the order of the calls.
+            let count = client.runtime.workers.count
+            let actions = state.quota.applied(
+                clientID,
+                connections: count.limit,
+                surplus: count.surplus,
+                now: self.now
+            )
+            self.perform(actions, &state)
+        }
+    }
+
+    // MARK: State
+
+    func standing(_ name: String, _ environment: APNSEnvironment) -> Standing {
+        self.state.withLock { state in
+            guard let clientID = state.apps[name]?.clientIDs[environment] else {
+                return .fault(Self.noApp(name, environment, state))
+            }
+            return self.standing(clientID, state)
+        }
+    }
+
+    private func standing(_ clientID: ConnectionQuota.ClientID, _ state: State) -> Standing {
+        if state.isOver { return .shutDown }
+        if !state.hasRun { return .notRunning }
+        if let client = state.clients[clientID]?.client { return .client(client) }
+        switch state.quota.state(clientID) {
+        case .queued, .starting, .running, .yielding: return .starting
+        case .stopped, .stopping, nil: return .idle
+        }
+    }
+
+    /// The running clients, each with the names of its apps.
+    var runningClients: [(apps: String, client: APNSClient)] {
+        self.state.withLock { state in
+            state.clients.values.compactMap { entry in
+                entry.client.map { (entry.apps.sorted().joined(separator: ", "), $0) }
+            }
+        }.sorted { $0.apps < $1.apps }
+    }
+
+    var hasRun: Bool { self.state.withLock { $0.hasRun } }
+    var isOver: Bool { self.state.withLock { $0.isOver } }
+
+    func topic(_ name: String) -> String? { self.state.withLock { $0.apps[name]?.app.topic } }
+
+    /// How many callers wait until the app's client runs.
+    func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
+        self.state.withLock { state in state.apps[name]?.clientIDs[environment].map { state.quota.waiting($0) } ?? 0 }
+    }
+
+    /// How many keys have provider tokens that apps share.
+    var tokenSourceCount: Int { self.state.withLock { $0.tokenSources.count } }
+
+    var reservedConnections: Int { self.state.withLock { $0.quota.totalReserved } }
+
+    var status: [APNSClientGroup.AppStatus] {
+        self.state.withLock { state in
+            self.perform(self.takeAllEnded(&state), &state)
+            return state.apps.values.flatMap { info in
+                info.clientIDs.map { environment, clientID in
+                    APNSClientGroup.AppStatus(
+                        app: info.app.name,
+                        environment: environment,
+                        credential: info.resolved.name,
+                        isRunning: state.clients[clientID]?.client != nil,
+                        connections: state.quota.connections(clientID),
+                        inFlight: state.quota.users(clientID),
+                        certificateExpiry: info.resolved.certificate?.notAfter
+                    )
+                }
+            }.sorted { ($0.app, $0.environment.description) < ($1.app, $1.environment.description) }
+        }
     }
 }

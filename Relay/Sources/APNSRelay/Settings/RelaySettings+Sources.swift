@@ -1,0 +1,342 @@
+@_spi(Relay) public import APNSPool
+import NATSPushQueue
+import PushQueue
+
+extension RelaySettings {
+    /// Reads all settings. `Relay/README.md` lists the keys.
+    ///
+    /// The files of keys, certificates and tokens are read now; this blocks. A key that is no setting is an error.
+    ///
+    /// - Parameter sources: each setting is taken from the first source that has it.
+    /// - Throws: `RelaySettingsError` with all errors.
+    public init(_ sources: [APNSSettingsSource]) throws(RelaySettingsError) {
+        var reader = SettingsReader(sources)
+        var draft = RelaySettingsTable.Draft()
+        reader.read(RelaySettingsTable.rows, into: &draft)
+        let apps = reader.names(draft.appNames, "apps")
+        let callers = reader.names(draft.callerNames, "callers")
+        let webhooks = reader.names(draft.webhookNames, "webhooks")
+        reader.reportUnknownKeys(apps: apps, callers: callers, webhooks: webhooks)
+
+        self = draft.settings
+        self.group.client = Self.client(&reader, sources)
+        self.apps = Self.apps(apps, draft, &reader, sources)
+        // All of them, so that one wrong app does not make the callers of it wrong.
+        let names = Set(apps)
+        self.callers = callers.compactMap { Caller($0, &reader, apps: names) }
+        self.webhooks = webhooks.compactMap { WebhookSettings($0, &reader, apps: names) }
+        self.storage.brokers = NATSOptions(draft, &reader)
+        self.check(draft, &reader)
+        // The clients' pushes in flight end within the time that is left for a shutdown.
+        let drain = self.dispatch.shutdownTimeout / 3
+        self.group.client.timeouts.drain = min(self.group.client.timeouts.drain, drain)
+        guard reader.faults.isEmpty else { throw RelaySettingsError(reader.faults) }
+    }
+
+    /// Checks settings against each other.
+    private func check(_ draft: RelaySettingsTable.Draft, _ reader: inout SettingsReader) {
+        if draft.appNames.isEmpty {
+            reader.complain("apps", .missing, "it is missing: name at least one app, for example fern")
+        }
+        if draft.callerNames.isEmpty, !OriginGuard.isLoopbackAddress(self.http.host) {
+            reader.complain(
+                "callers",
+                .missing,
+                "it is missing: without callers, \(reader.writtenName("http.host")) must be a loopback address, "
+                    + "not \(self.http.host)"
+            )
+        }
+        if Set(self.callers.map(\.tokenDigest)).count < self.callers.count {
+            reader.complain("callers", .conflict, "two callers have the same token; give each its own")
+        }
+        if (self.http.certificateChainFile == nil) != (self.http.privateKeyFile == nil) {
+            let keys = ["http.certificateChainFile", "http.privateKeyFile"]
+            let (missing, given) = self.http.privateKeyFile == nil ? (keys[1], keys[0]) : (keys[0], keys[1])
+            reader.require(missing, with: given)
+        }
+        if self.http.clientAuthoritiesFile != nil, self.http.certificateChainFile == nil {
+            reader.complain(
+                "http.clientAuthoritiesFile",
+                .conflict,
+                "client certificates need TLS: set \(reader.writtenName("http.certificateChainFile"))"
+            )
+        }
+        if self.http.maxBufferedBytes < self.http.maxBodyBytes {
+            reader.complain(
+                "http.maxBufferedBytes",
+                .conflict,
+                "it is smaller than \(reader.writtenName("http.maxBodyBytes")), \(self.http.maxBodyBytes) bytes"
+            )
+        }
+        if self.dispatch.defaultDeadline > self.dispatch.maxDeadline {
+            reader.complain(
+                "dispatch.defaultDeadline",
+                .conflict,
+                "it is longer than \(reader.writtenName("dispatch.maxDeadline")), \(self.dispatch.maxDeadline)"
+            )
+        }
+        if self.storage.brokers != nil, self.storage.retention.payloads > .zero {
+            reader.complain(
+                "retention.payloads",
+                .conflict,
+                "a queue in brokers keeps no payloads of settled pushes; set 0s"
+            )
+        }
+    }
+
+    /// The settings that the clients of all apps share.
+    private static func client(
+        _ reader: inout SettingsReader,
+        _ sources: [APNSSettingsSource]
+    ) -> APNSClientConfiguration {
+        // Each app has its own credential and servers. The placeholder server needs no credential.
+        var client = APNSClientConfiguration(authentication: .withoutToken, environment: .custom(host: "localhost"))
+        // The clients drain after half of dispatch.shutdownTimeout, and must finish within the other half (12.5 s).
+        client.timeouts.drain = .seconds(8)
+        do throws(APNSSettingsError) {
+            let keys = Set(RelaySettingsTable.clientKeys)
+            try client.apply(settings: sources.map { $0.only(keys) }, prefix: "client")
+        } catch {
+            reader.add(error.faults)
+        }
+        if client.retry.resendsUnknown {
+            reader.complain(
+                "client.retry.resendsUnknown",
+                .conflict,
+                "it would send pushes again whose callers did not ask for it; remove it, and let callers set "
+                    + "resendUnknown of a push"
+            )
+        }
+        return client
+    }
+
+    private static func apps(
+        _ names: [String],
+        _ draft: RelaySettingsTable.Draft,
+        _ reader: inout SettingsReader,
+        _ sources: [APNSSettingsSource]
+    ) -> [RelayApp] {
+        var servers: [String: APNSEnvironment] = ["production": .production, "development": .development]
+        for (name, text) in [("production", draft.production), ("development", draft.development)] {
+            guard let text else { continue }
+            if let server = Self.server(text) {
+                servers[name] = server
+            } else {
+                reader.complain(
+                    "server.\(name)",
+                    .malformed,
+                    "'\(text)' is not a host or host:port, such as localhost:2197"
+                )
+            }
+        }
+        return names.compactMap { RelayApp($0, &reader, sources, servers: servers) }
+    }
+
+    private static func server(_ text: String) -> APNSEnvironment? {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard let host = parts.first, !host.isEmpty, parts.count <= 2 else { return nil }
+        guard parts.count == 2 else { return .custom(host: String(host)) }
+        guard let port = Int(parts[1]), (1...65_535).contains(port) else { return nil }
+        return .custom(host: String(host), port: port)
+    }
+}
+
+extension RelayApp {
+    fileprivate init?(
+        _ name: String,
+        _ reader: inout SettingsReader,
+        _ sources: [APNSSettingsSource],
+        servers: [String: APNSEnvironment]
+    ) {
+        let prefix = "app.\(name)"
+        var app = RelaySettingsTable.App()
+        reader.read(RelaySettingsTable.App.rows, below: prefix, into: &app)
+        var environments = servers
+        if let chosen = app.environments {
+            environments = servers.filter { chosen.contains($0.key) }
+            if environments.count != Set(chosen).count || environments.isEmpty {
+                reader.complain("\(prefix).environments", .malformed, "it is not production, development, or both")
+            }
+        }
+        // Apple's servers need a credential; others may not.
+        let strictest =
+            environments.values.first { $0 == .production || $0 == .development } ?? environments.values.first
+        var client = APNSClientConfiguration(
+            authentication: .withoutToken,
+            environment: strictest ?? .production
+        )
+        do throws(APNSSettingsError) {
+            let keys = Set(SettingsTable.credentialKeys.map { "\(prefix).\($0)" })
+            try client.apply(settings: sources.map { $0.only(keys) }, prefix: prefix)
+        } catch {
+            reader.add(error.faults)
+        }
+        guard let topic = app.topic else {
+            reader.complain("\(prefix).topic", .missing, "it is missing: set the app's bundle ID")
+            return nil
+        }
+        self.init(name: name, topic: topic, authentication: client.authentication, environments: environments)
+    }
+}
+
+extension Caller {
+    fileprivate init?(_ name: String, _ reader: inout SettingsReader, apps: Set<String>) {
+        let prefix = "caller.\(name)"
+        var caller = RelaySettingsTable.Caller()
+        reader.read(RelaySettingsTable.Caller.rows, below: prefix, into: &caller)
+        reader.check(caller.apps, "\(prefix).apps", areAmong: apps)
+        guard let token = reader.secret(caller.token, orIn: caller.tokenFile, "\(prefix).token") else { return nil }
+        if token.utf8.count < 16 {
+            reader.complain("\(prefix).token", .outOfRange, "a token needs at least 16 characters")
+        }
+        self.init(
+            name: name,
+            tokenDigest: SecretText.digest(token),
+            apps: caller.apps.map(Set.init),
+            isOperator: caller.isOperator,
+            pushesPerSecond: caller.pushesPerSecond
+        )
+    }
+}
+
+extension WebhookSettings {
+    fileprivate init?(_ name: String, _ reader: inout SettingsReader, apps: Set<String>) {
+        let prefix = "webhook.\(name)"
+        var webhook = RelaySettingsTable.Webhook()
+        reader.read(RelaySettingsTable.Webhook.rows, below: prefix, into: &webhook)
+        reader.check(webhook.apps, "\(prefix).apps", areAmong: apps)
+        let isURL = webhook.url.map { $0.hasPrefix("https://") || $0.hasPrefix("http://") } ?? false
+        if !isURL {
+            reader.complain(
+                "\(prefix).url",
+                webhook.url == nil ? .missing : .malformed,
+                "the webhook needs a URL that begins with https:// or http://"
+            )
+        }
+        guard let text = reader.secret(webhook.secret, orIn: webhook.secretFile, "\(prefix).secret") else { return nil }
+        guard let secret = SecretText.signingKey(text), secret.count >= 24 else {
+            reader.complain(
+                "\(prefix).secret",
+                .malformed,
+                "the webhook needs a secret of at least 24 bytes, as text or as whsec_ with base64"
+            )
+            return nil
+        }
+        guard isURL, let url = webhook.url else { return nil }
+        self = webhook.settings
+        self.name = name
+        self.url = url
+        self.secret = secret
+        self.apps = webhook.apps.map(Set.init)
+    }
+}
+
+extension NATSOptions {
+    /// The settings `nats.*`; nil if no brokers are set.
+    fileprivate init?(_ draft: RelaySettingsTable.Draft, _ reader: inout SettingsReader) {
+        self = draft.brokers
+        guard !self.servers.isEmpty else {
+            if self.publishesOutcomes {
+                reader.complain(
+                    "nats.outcomes",
+                    .conflict,
+                    "it needs brokers: set \(reader.writtenName("nats.servers"))"
+                )
+            }
+            return nil
+        }
+        if self.servers.contains(where: { !$0.hasPrefix("nats://") && !$0.hasPrefix("tls://") }) {
+            reader.complain(
+                "nats.servers",
+                .malformed,
+                "an address begins with nats:// or tls://, such as nats://10.0.0.1:4222"
+            )
+        }
+        if self.replicas.isMultiple(of: 2) {
+            reader.complain(
+                "nats.replicas",
+                .outOfRange,
+                "it must be 1, 3 or 5: \(self.replicas) brokers survive no more failures than \(self.replicas - 1)"
+            )
+        }
+        let tls = draft.brokersTLS
+        if (tls.certificateFile == nil) != (tls.keyFile == nil) {
+            let keys = ["nats.certificateFile", "nats.keyFile"]
+            let (missing, given) = tls.keyFile == nil ? (keys[1], keys[0]) : (keys[0], keys[1])
+            reader.require(missing, with: given)
+        }
+        if tls != TLS() || self.servers.contains(where: { $0.hasPrefix("tls://") }) { self.tls = tls }
+        if let fault = self.fault { reader.complain("nats.stream", .malformed, fault) }
+    }
+}
+
+extension SettingsReader {
+    /// Reports a missing setting that another one needs.
+    fileprivate mutating func require(_ key: String, with other: String) {
+        // A setting that was given with an invalid value has already been reported.
+        guard !self.isFound(key) else { return }
+        self.complain(key, .missing, "it is not set, and '\(self.writtenName(other))' needs it")
+    }
+
+    /// The names without repetitions and without those that cannot be part of a key, which are reported.
+    fileprivate mutating func names(_ names: [String], _ key: String) -> [String] {
+        var seen: Set<String> = []
+        var result: [String] = []
+        for name in names {
+            if name.utf8.count > 64 || !name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }) {
+                self.complain(key, .malformed, "'\(name)' is not a name: use up to 64 letters, digits and underscores")
+            } else if !seen.insert(name).inserted {
+                self.complain(key, .conflict, "'\(name)' is listed twice")
+            } else {
+                result.append(name)
+            }
+        }
+        return result
+    }
+
+    /// Reports names that are not those of apps.
+    fileprivate mutating func check(_ names: [String]?, _ key: String, areAmong apps: Set<String>) {
+        for name in names ?? [] where !apps.contains(name) {
+            self.complain(key, .conflict, "there is no app '\(name)'")
+        }
+    }
+
+    /// Reports keys that are no settings, and settings of apps, callers and webhooks that are not listed.
+    fileprivate mutating func reportUnknownKeys(apps: [String], callers: [String], webhooks: [String]) {
+        let sections = [("app", "apps", apps), ("caller", "callers", callers), ("webhook", "webhooks", webhooks)]
+        self.reportUnknownKeys(
+            known: RelaySettingsTable.keys(apps: apps, callers: callers, webhooks: webhooks),
+            explain: { written, source in
+                for (section, list, names) in sections {
+                    guard let start = source.beginning(of: section), written.hasPrefix(start) else { continue }
+                    let isListed = names.contains { name in
+                        source.beginning(of: "\(section).\(name)").map { written.hasPrefix($0) } ?? false
+                    }
+                    if !isListed { return "the name after '\(start)' is not in '\(source.spelling(list) ?? list)'" }
+                }
+                return nil
+            }
+        )
+    }
+}
+
+extension APNSSettingsSource {
+    /// How all keys below a path begin in this source.
+    fileprivate func beginning(of path: String) -> String? {
+        // The letter is the shortest key.
+        self.spelling("\(path).x").map { String($0.dropLast()) }
+    }
+}
+
+/// The settings cannot be used.
+public struct RelaySettingsError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// All errors; at least one.
+    public var faults: [APNSSettingsError.Fault]
+
+    public init(_ faults: [APNSSettingsError.Fault]) {
+        self.faults = faults
+    }
+
+    /// One line for each error.
+    public var description: String { self.faults.map(\.description).joined(separator: "\n") }
+}

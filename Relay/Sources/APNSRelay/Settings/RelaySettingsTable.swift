@@ -1,0 +1,155 @@
+@_spi(Relay) import APNSPool
+import Logging
+import NATSPushQueue
+import PushQueue
+
+/// Every setting of the relay. The settings are read by this table, and keys that are not in it are errors.
+///
+/// `Relay/README.md` describes the settings; a test compares the page with the table.
+enum RelaySettingsTable {
+    /// The values of all settings that are not below a name.
+    struct Draft {
+        var settings = RelaySettings(apps: [])
+        var appNames: [String] = []
+        var callerNames: [String] = []
+        var webhookNames: [String] = []
+        /// The servers as host or host:port; nil for Apple's.
+        var production: String?
+        var development: String?
+        var brokers = NATSOptions(servers: [])
+        var brokersTLS = NATSOptions.TLS()
+    }
+
+    /// The settings `app.NAME.…` beside those of the credential.
+    struct App {
+        var topic: String?
+        var environments: [String]?
+
+        static let rows: [SettingRow<Self>] = [
+            .text("topic", \.topic), .list("environments", \.environments),
+        ]
+    }
+
+    /// The settings `caller.NAME.…`.
+    struct Caller {
+        var token: String?
+        var tokenFile: String?
+        var apps: [String]?
+        var isOperator = false
+        var pushesPerSecond: Int?
+
+        static let rows: [SettingRow<Self>] = [
+            .text("token", \.token, isSecret: true), .file("tokenFile", \.tokenFile), .list("apps", \.apps),
+            .boolean("operator", \.isOperator), .integer("pushesPerSecond", \.pushesPerSecond, 1...10_000_000),
+        ]
+    }
+
+    /// The settings `webhook.NAME.…`.
+    struct Webhook {
+        var url: String?
+        var secret: String?
+        var secretFile: String?
+        var apps: [String]?
+        var settings = WebhookSettings(name: "", url: "", secret: [])
+
+        static let rows: [SettingRow<Self>] = [
+            .text("url", \.url), .text("secret", \.secret, isSecret: true), .file("secretFile", \.secretFile),
+            .list("apps", \.apps), .boolean("onlyInvalidTokens", \.settings.onlyInvalidTokens),
+            .integer("batch", \.settings.batch, 1...1_000),
+            .duration("timeout", \.settings.timeout, .seconds(1)...(.seconds(300))),
+            .duration("giveUpAfter", \.settings.giveUpAfter, .zero...(.seconds(30 * 86_400))),
+        ]
+    }
+
+    /// The settings that are not below a name.
+    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, brokers, group].flatMap { $0 }
+
+    /// The keys of all settings.
+    ///
+    /// - Parameters:
+    ///   - apps: the names of the apps.
+    ///   - callers: the names of the callers.
+    ///   - webhooks: the names of the webhooks.
+    static func keys(apps: [String], callers: [String], webhooks: [String]) -> [String] {
+        let app = Self.App.rows.map(\.key) + SettingsTable.credentialKeys
+        let caller = Self.Caller.rows.map(\.key)
+        let webhook = Self.Webhook.rows.map(\.key)
+        return Self.rows.map(\.key)
+            + apps.flatMap { name in app.map { "app.\(name).\($0)" } }
+            + callers.flatMap { name in caller.map { "caller.\(name).\($0)" } }
+            + webhooks.flatMap { name in webhook.map { "webhook.\(name).\($0)" } }
+            + Self.clientKeys
+    }
+
+    /// The settings of all clients. They have no log level of their own, because the relay's logger serves them, too.
+    static let clientKeys = SettingsTable.sharedKeys.filter { $0 != "log.level" }.map { "client.\($0)" }
+
+    private static let names: [SettingRow<Draft>] = [
+        .list("apps", \.appNames), .list("callers", \.callerNames), .list("webhooks", \.webhookNames),
+        .text("server.production", \.production), .text("server.development", \.development),
+    ]
+
+    private static let http: [SettingRow<Draft>] = [
+        .text("http.host", \.settings.http.host), .integer("http.port", \.settings.http.port, 0...65_535),
+        .file("http.certificateChainFile", \.settings.http.certificateChainFile),
+        .file("http.privateKeyFile", \.settings.http.privateKeyFile),
+        .file("http.clientAuthoritiesFile", \.settings.http.clientAuthoritiesFile),
+        .size("http.maxBodyBytes", \.settings.http.maxBodyBytes, 1_024...(1 << 30)),
+        .size("http.maxBufferedBytes", \.settings.http.maxBufferedBytes, 65_536...(1 << 40)),
+        .duration("http.requestTimeout", \.settings.http.requestTimeout, .seconds(1)...(.seconds(3_600))),
+        .duration("http.idleTimeout", \.settings.http.idleTimeout, .seconds(1)...(.seconds(3_600))),
+        .integer("http.maxConnections", \.settings.http.maxConnections, 1...100_000),
+        .integer("http.maxConnectionsPerAddress", \.settings.http.maxConnectionsPerAddress, 1...100_000),
+    ]
+
+    private static let year = Duration.seconds(366 * 86_400)
+
+    private static let dispatch: [SettingRow<Draft>] = [
+        .integer("dispatch.maxInFlight", \.settings.dispatch.maxInFlight, 1...100_000),
+        .integer("dispatch.batch", \.settings.dispatch.batch, 1...10_000),
+        .duration("dispatch.attemptDeadline", \.settings.dispatch.attemptDeadline, .seconds(1)...(.seconds(600))),
+        .duration("dispatch.settleMargin", \.settings.dispatch.settleMargin, .seconds(1)...(.seconds(86_400))),
+        .duration("dispatch.defaultDeadline", \.settings.dispatch.defaultDeadline, .seconds(1)...year),
+        .duration("dispatch.maxDeadline", \.settings.dispatch.maxDeadline, .seconds(1)...year),
+        .integer("dispatch.maxAttempts", \.settings.dispatch.maxAttempts, 1...1_000),
+        .duration("dispatch.shutdownTimeout", \.settings.dispatch.shutdownTimeout, .seconds(1)...(.seconds(600))),
+    ]
+
+    private static let storage: [SettingRow<Draft>] = [
+        .file("storage.file", \.settings.storage.file),
+        .integer("storage.capacity", \.settings.storage.capacity, 1...1_000_000_000),
+        .duration("storage.maxClockJump", \.settings.storage.maxClockJump, .seconds(60)...year),
+        .duration("retention.outcomes", \.settings.storage.retention.outcomes, .zero...year),
+        .duration("retention.payloads", \.settings.storage.retention.payloads, .zero...year),
+        .duration("retention.idempotencyKeys", \.settings.storage.retention.idempotencyKeys, .zero...year),
+        .duration("retention.parked", \.settings.storage.retention.parked, .zero...year),
+    ]
+
+    private static let brokers: [SettingRow<Draft>] = [
+        .list("nats.servers", \.brokers.servers), .text("nats.stream", \.brokers.stream),
+        .integer("nats.replicas", \.brokers.replicas, 1...5),
+        .size("nats.maxBytes", \.brokers.maximumBytes, 1_048_576...(1 << 50)),
+        .file("nats.credentialsFile", \.brokers.credentialsFile), .file("nats.caFile", \.brokersTLS.caFile),
+        .file("nats.certificateFile", \.brokersTLS.certificateFile), .file("nats.keyFile", \.brokersTLS.keyFile),
+        .text("nats.expectedHost", \.brokersTLS.expectedHost),
+        .boolean("nats.outcomes", \.brokers.publishesOutcomes),
+        .duration("nats.timeout", \.settings.storage.brokerTimeout, .seconds(1)...(.seconds(600))),
+    ]
+
+    private static let group: [SettingRow<Draft>] = [
+        .integer("group.maxConnections", \.settings.group.maxConnections, 1...100_000),
+        .duration("group.idleTimeout", \.settings.group.idleTimeout, .seconds(1)...(.seconds(86_400))),
+        .choice("group.isolation", \.settings.group.isolation, ["perKey": .perKey, "perApp": .perApp]),
+        .integer("fleet.maxConnections", \.settings.fleet.maxConnections, FleetSettings.range),
+        .choice(
+            "log.level",
+            \.settings.log.level,
+            [
+                "trace": .trace, "debug": .debug, "info": .info, "notice": .notice, "warning": .warning,
+                "error": .error,
+                "critical": .critical,
+            ]
+        ),
+        .choice("log.format", \.settings.log.format, ["text": .text, "json": .json]),
+    ]
+}
