@@ -145,10 +145,25 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // The simulator's page and OpenAPI document, as bytes. The relay embeds page/kit, too.
+        .target(name: "CAPNSControlFiles", exclude: ["openapi.json", "page"]),
+        .target(
+            name: "APNSControl",
+            dependencies: [
+                "APNSBasics",
+                "APNSModel",
+                "APNSSimulator",
+                "CAPNSControlFiles",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "APNSCommand",
             dependencies: [
-                "APNSBasics",
+                "APNSControl",
                 "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
@@ -157,8 +172,6 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),
@@ -247,6 +260,18 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
+            name: "APNSControlTests",
+            dependencies: [
+                "APNSControl",
+                "APNSModel",
+                "APNSPool",
+                "APNSSimulator",
+                "TestSupport",
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
             name: "APNSCommandTests",
             dependencies: [
                 "APNSCommand",
@@ -255,7 +280,6 @@ let package = Package(
                 "APNSSimulator",
                 "TestSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),
