@@ -459,7 +459,16 @@ struct ControlAPITests {
             let kinds = VirtualDevice.TokenKind.allCases.map { JSONValue.string($0.rawValue) }
             let kind = document["components", "schemas", "DeviceToken", "properties", "kind", "enum"]
             #expect(kind == .array(kinds + [.null]))
-            let shown = document["components", "schemas", "Device", "properties", "tokens", "items", "properties", "kind"]
+            let shown = document[
+                "components",
+                "schemas",
+                "Device",
+                "properties",
+                "tokens",
+                "items",
+                "properties",
+                "kind"
+            ]
             #expect(shown?.members?["enum"] == .array(kinds))
             let states = values(of: ControlAPI.State.allCases.map(\.rawValue))
             for schema in ["TokenState", "NewTokenState"] {
