@@ -121,7 +121,8 @@ example: $(TOOL) ## Build Docs/Examples/NotificationService and try it: load, SI
 check-alerts: ## Test the alert rules of Docs/Monitoring with Prometheus' promtool, which is fetched where it is missing
 	.ci/check-alerts
 
-lint: toolchain ## Check the format of the sources, and file names, retired names, file length and unused imports (.ci/lint)
+lint: toolchain ## Check the format of the sources, and file names, retired names, file length, imports and the pages (.ci/lint)
+	@.ci/install-packages lint
 	swift format lint --strict --recursive $(SOURCES)
 	.ci/lint
 

@@ -147,10 +147,26 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // The simulator's page and OpenAPI document, as bytes. The relay embeds page/kit, too.
+        .target(name: "CAPNSControlFiles", exclude: ["openapi.json", "page"]),
+        .target(
+            name: "APNSControl",
+            dependencies: [
+                "APNSBasics",
+                "APNSModel",
+                "APNSSimulator",
+                "CAPNSControlFiles",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "APNSCommand",
             dependencies: [
                 "APNSBasics",
+                "APNSControl",
                 "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
@@ -159,8 +175,6 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),
@@ -254,6 +268,18 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
+            name: "APNSControlTests",
+            dependencies: [
+                "APNSControl",
+                "APNSModel",
+                "APNSPool",
+                "APNSSimulator",
+                "TestSupport",
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
             name: "APNSCommandTests",
             dependencies: [
                 "APNSCommand",
@@ -263,7 +289,6 @@ let package = Package(
                 "HTTP2Wire",
                 "TestSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),

@@ -88,9 +88,12 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // The page and the OpenAPI document, as bytes. `page/kit` is a link to the kit of the simulator's page.
+        .target(name: "CAPNSRelayFiles", exclude: ["openapi.json", "page"]),
         .target(
             name: "APNSRelay",
             dependencies: [
+                "CAPNSRelayFiles",
                 "JournalPushQueue",
                 "NATSPushQueue",
                 "PushQueue",

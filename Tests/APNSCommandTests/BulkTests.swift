@@ -1,6 +1,7 @@
 import APNSModel
 import APNSSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// `apns bulk` from its command line.

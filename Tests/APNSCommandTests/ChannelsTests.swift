@@ -1,6 +1,7 @@
 import APNSModel
 import APNSSimulator
 import Foundation
+import TestSupport
 import Testing
 
 @testable import APNSCommand

@@ -1,5 +1,6 @@
 import APNSSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// The commands that need no server of their own.

@@ -1,5 +1,6 @@
 import APNSSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// Several processes share one provider token through a file.

@@ -2,6 +2,7 @@ import APNSModel
 import APNSPool
 import APNSSimulator
 import Foundation
+import TestSupport
 import Testing
 
 @testable import APNSCommand

@@ -1,5 +1,6 @@
 import APNSSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// `apns simulator --faults FILE --seed N`

@@ -1,5 +1,6 @@
 import APNSSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// The tool on a terminal.

@@ -11,6 +11,7 @@ import re
 import sys
 import time
 import unittest
+import urllib.parse
 import urllib.request
 
 from selenium import webdriver
@@ -482,7 +483,7 @@ class PageTests(unittest.TestCase):
             self.assertEqual(response.headers["referrer-policy"], "no-referrer")
             html = response.read().decode()
         self.assertNotRegex(html, r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style")
-        files = re.findall(r'(?:src|href)="(/[^"]+)"', html)
+        files = ["/" + file for file in re.findall(r'(?:src|href)="([\w./]+)"', html)]
         read = {}
         while files:
             path = files.pop()
@@ -491,7 +492,7 @@ class PageTests(unittest.TestCase):
             with urllib.request.urlopen(self.simulator.origin + path) as response:
                 self.assertEqual(response.headers["x-content-type-options"], "nosniff")
                 read[path] = response.read().decode()
-            files += re.findall(r'from "(/[^"]+)"', read[path])
+            files += [urllib.parse.urljoin(path, file) for file in re.findall(r'from "([^"]+)"', read[path])]
         self.assertGreater(len(read), 8)
         for path, text in read.items():
             self.assertNotRegex(text, FORBIDDEN, path)

@@ -2,6 +2,7 @@
 import os
 import re
 import time
+import urllib.parse
 import urllib.request
 import uuid
 
@@ -42,7 +43,7 @@ class CommonTests(PageCase):
             html = response.read().decode()
         self.assertNotRegex(html, r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style")
         self.assertNotRegex(html, ADDRESS)
-        files = re.findall(r'(?:src|href)="(/[^"]+)"', html)
+        files = ["/" + file for file in re.findall(r'(?:src|href)="([\w./]+)"', html)]
         read = {}
         while files:
             path = files.pop()
@@ -53,7 +54,7 @@ class CommonTests(PageCase):
                 kind = "text/css" if path.endswith(".css") else "text/javascript"
                 self.assertEqual(response.headers["content-type"], f"{kind}; charset=utf-8")
                 read[path] = response.read().decode()
-            files += re.findall(r'from "(/[^"]+)"', read[path])
+            files += [urllib.parse.urljoin(path, file) for file in re.findall(r'from "([^"]+)"', read[path])]
         self.assertGreater(len(read), 15)
         for path, text in read.items():
             self.assertNotRegex(text, FORBIDDEN, path)

@@ -1,9 +1,8 @@
-"""A relay for the tests of its page: it serves the page's files from the Swift sources, and a state that a test sets.
+"""A relay for the tests of its page: it serves the page's files, and a state that a test sets.
 
     python3 mock_relay.py [PORT]      serves realistic figures that move, for work on the page
 """
 import json
-import os
 import pathlib
 import random
 import re
@@ -15,13 +14,13 @@ import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 RELAY = pathlib.Path(__file__).resolve().parent.parent.parent
-SOURCES = pathlib.Path(os.environ.get("RELAY_PAGE_SOURCES", RELAY / "Sources/APNSRelay/Page"))
+PAGE = RELAY / "Sources/CAPNSRelayFiles/page"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8",
-         "script": "text/javascript; charset=utf-8"}
+TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
+         ".js": "text/javascript; charset=utf-8"}
 TOTALS = ("queued", "duplicates", "accepted", "rejected", "notProcessed", "notSent", "unknown", "retried", "parked",
           "late")
 STATES = ("queued", "claimed", "written", "parked")
@@ -29,14 +28,10 @@ STATES = ("queued", "claimed", "written", "parked")
 
 def page_files():
     """The page's files by path: (content type, text)."""
-    files = {}
-    index = (SOURCES / "PageFiles.swift").read_text()
-    for kind, path, name in re.findall(r'\.(\w+)\("(/[^"]*)", (\w+)\.text\)', index):
-        source = (SOURCES / f"{name}.swift").read_text()
-        lines, indent = re.search(r'#"""\n(.*)\n( *)"""#', source, re.DOTALL).groups()
-        text = "\n".join(line.removeprefix(indent) for line in lines.split("\n"))
-        files[path] = (TYPES[kind], text)
-    return files
+    files = [*PAGE.glob("*.*"), *PAGE.glob("kit/*")]
+    texts = {f"/{file.relative_to(PAGE)}": (TYPES[file.suffix], file.read_text()) for file in files}
+    texts["/"] = texts.pop("/index.html")
+    return texts
 
 
 class APIFailure(Exception):

@@ -1,3 +1,4 @@
+import APNSControl
 import APNSPool
 import APNSSimulator
 

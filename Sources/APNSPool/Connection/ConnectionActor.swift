@@ -9,9 +9,8 @@ import NIOCore
 import SupervisedPool
 import Synchronization
 
-/// A pool worker: an actor whose executor is its event loop. It opens one `Connection` after another; in this folder,
-/// a session is one of them, identified by a number. The worker owns the session that accepts new streams and the
-/// sessions that drain.
+/// A pool worker: an actor whose executor is its event loop. It opens one `Connection` after another,
+/// each with a number. The worker owns the connection that accepts new streams and the connections that drain.
 ///
 /// Tasks send it messages through its mailbox instead of calling the actor. This costs one lock per push, and one
 /// wake-up for many pushes. `ConnectionStateMachine` makes all decisions; the actor performs them.
@@ -32,7 +31,7 @@ actor ConnectionActor: PoolWorker {
     // Unchecked: no access begins during another one. To resume a continuation only schedules its task.
     @exclusivity(unchecked) var pending = PendingPushes()
     @exclusivity(unchecked) private var results: TickResults
-    /// The session with pushes of this tick that are not flushed yet; nil if there are none.
+    /// The connection with pushes of this tick that are not flushed yet; nil if there are none.
     private var unflushed: Int?
     /// Whether pushes were cancelled in this tick.
     private var hasCancelled = false
@@ -238,7 +237,7 @@ actor ConnectionActor: PoolWorker {
                 self.perform(self.machine.replace())
             case .pathLost:
                 self.flush()
-                if let session = self.machine.readySession { self.connections[session]?.siblingLostPath() }
+                if let number = self.machine.readyConnection { self.connections[number]?.siblingLostPath() }
             case .stop:
                 self.flush()
                 self.stop()
@@ -252,9 +251,9 @@ actor ConnectionActor: PoolWorker {
     /// Returns the connection for new pushes; nil if there is none. Starts timing the push with this tag, unless
     /// another push is being timed. The caller must therefore submit this push next.
     private func connection(for tag: StreamTag) -> Connection? {
-        guard let session = self.machine.readySession, let connection = self.connections[session] else { return nil }
+        guard let number = self.machine.readyConnection, let connection = self.connections[number] else { return nil }
         self.machine.willSubmit(tag: tag, now: self.clock.now)
-        self.unflushed = session
+        self.unflushed = number
         return connection
     }
 
@@ -283,13 +282,13 @@ actor ConnectionActor: PoolWorker {
             self.hasCancelled = false
             for connection in self.connections.values { connection.flush() }
         }
-        guard let session = self.unflushed else { return }
+        guard let number = self.unflushed else { return }
         self.unflushed = nil
-        guard let connection = self.connections[session] else { return }
+        guard let connection = self.connections[number] else { return }
         connection.flush()
         self.perform(
             self.machine.submitted(
-                session: session,
+                connection: number,
                 open: connection.openStreams,
                 isNearlyExhausted: connection.isNearlyExhausted,
                 now: self.clock.now
@@ -313,12 +312,12 @@ actor ConnectionActor: PoolWorker {
     }
 
     /// Lets the machine evaluate the results of a tick, and reports its findings to the shared objects.
-    private func evaluate(_ results: [StreamResult], of session: Int) {
+    private func evaluate(_ results: [StreamResult], of number: Int) {
         let now = self.clock.now
         let evaluation = self.machine.evaluate(
             results,
-            session: session,
-            quietSince: self.connections[session].map { MonotonicInstant($0.quietSince) } ?? now,
+            connection: number,
+            quietSince: self.connections[number].map { MonotonicInstant($0.quietSince) } ?? now,
             now: now,
             using: &self.generator,
             mayReplace: { self.shared.replacements.take(now: now) }
@@ -332,12 +331,12 @@ actor ConnectionActor: PoolWorker {
         if let time = evaluation.responseTime { self.shared.events.responseTimes.record(nanoseconds: time) }
     }
 
-    private func fault(_ error: WireError, of session: Int) -> ConnectionFault {
+    private func fault(_ error: WireError, of number: Int) -> ConnectionFault {
         ConnectionFault(error) {
             self.shared.credentialBreaker.refused(
                 .certificate(error.message),
-                by: .init(worker: self.id, session: session),
-                isFresh: self.machine.isFresh(session: session),
+                by: .init(worker: self.id, connection: number),
+                isFresh: self.machine.isFresh(connection: number),
                 now: self.clock.now
             )
         }
@@ -350,16 +349,16 @@ actor ConnectionActor: PoolWorker {
         self.noteDegradation()
         for action in actions {
             switch action {
-            case .open(let session): self.open(session)
-            case .drain(let session): self.connections[session]?.drain()
-            case .close(let session): self.connections[session]?.close()
+            case .open(let number): self.open(number)
+            case .drain(let number): self.connections[number]?.drain()
+            case .close(let number): self.connections[number]?.close()
             case .wakeAt(let instant): self.wake(at: instant)
-            case .checkForStall(let instant, let session): self.checkForStall(session, at: instant)
+            case .checkForStall(let instant, let number): self.checkForStall(number, at: instant)
             case .report(let report): self.report(report, fault: error)
-            case .refuseCredential(let refusal, let session, let isFresh):
+            case .refuseCredential(let refusal, let number, let isFresh):
                 self.shared.credentialBreaker.refused(
                     refusal,
-                    by: .init(worker: self.id, session: session),
+                    by: .init(worker: self.id, connection: number),
                     isFresh: isFresh,
                     now: self.clock.now
                 )
@@ -388,16 +387,16 @@ actor ConnectionActor: PoolWorker {
         self.pool.report(workerReport, from: self.id)
     }
 
-    private func open(_ session: Int) {
+    private func open(_ number: Int) {
         var configuration = self.shared.connection
         configuration.clock = self.clock
         let connection = Connection(
-            id: session,
+            id: number,
             configuration: configuration,
             loop: self.loop,
             delegate: self
         )
-        self.connections[session] = connection
+        self.connections[number] = connection
         connection.open()
     }
 
@@ -409,13 +408,13 @@ actor ConnectionActor: PoolWorker {
         }
     }
 
-    private func checkForStall(_ session: Int, at instant: MonotonicInstant) {
+    private func checkForStall(_ number: Int, at instant: MonotonicInstant) {
         self.stallCheck?.cancel()
         self.stallCheck = self.schedule(instant) { actor in
-            guard let connection = actor.connections[session] else { return }
+            guard let connection = actor.connections[number] else { return }
             let now = max(actor.clock.now, instant)
             let actions = actor.machine.checkForStall(
-                session: session,
+                connection: number,
                 open: connection.openStreams,
                 lastResponse: MonotonicInstant(connection.lastResponse),
                 now: now,
@@ -439,11 +438,11 @@ actor ConnectionActor: PoolWorker {
         self.shared.events.connection(isDegraded: isDegraded)
     }
 
-    private func sessionClosed(_ session: Int, _ error: WireError) {
-        self.connections[session] = nil
-        let fault = self.fault(error, of: session)
+    private func connectionClosed(_ number: Int, _ error: WireError) {
+        self.connections[number] = nil
+        let fault = self.fault(error, of: number)
         if fault == .lostPath { self.shared.pathLosses.signal() }
-        let actions = self.machine.closed(session: session, fault: fault, now: self.clock.now, using: &self.generator)
+        let actions = self.machine.closed(connection: number, fault: fault, now: self.clock.now, using: &self.generator)
         self.perform(actions, because: error)
         self.finishIfStopped()
     }
@@ -461,7 +460,7 @@ actor ConnectionActor: PoolWorker {
         self.finishIfStopped()
     }
 
-    /// Lets `run()` return after every session has closed, and gives every remaining push its result.
+    /// Lets `run()` return after every connection has closed, and gives every remaining push its result.
     private func finishIfStopped() {
         guard self.isStopping, self.connections.isEmpty, !self.isDrained else { return }
         self.isDrained = true
@@ -483,20 +482,20 @@ extension ConnectionActor: ConnectionDelegate {
     nonisolated func connection(_ id: Int, isReadyWithMaxConcurrentStreams limit: Int) {
         self.assumeIsolated {
             $0.machine.streamCap = $0.shared.streamCap
-            $0.perform($0.machine.ready(session: id, limit: limit))
+            $0.perform($0.machine.ready(connection: id, limit: limit))
             $0.shared.credentialBreaker.connected(now: $0.clock.now)
         }
     }
 
     nonisolated func connection(_ id: Int, streamLimitChangedTo limit: Int) {
-        self.assumeIsolated { $0.perform($0.machine.limitChanged(session: id, to: limit)) }
+        self.assumeIsolated { $0.perform($0.machine.limitChanged(connection: id, to: limit)) }
     }
 
     nonisolated func connection(_ id: Int, isGoingAway error: WireError) {
         self.assumeIsolated { actor in
             let fault = actor.fault(error, of: id)
             let actions = actor.machine.goingAway(
-                session: id,
+                connection: id,
                 fault: fault,
                 now: actor.clock.now,
                 using: &actor.generator
@@ -513,6 +512,6 @@ extension ConnectionActor: ConnectionDelegate {
     }
 
     nonisolated func connection(_ id: Int, isClosed error: WireError) {
-        self.assumeIsolated { $0.sessionClosed(id, error) }
+        self.assumeIsolated { $0.connectionClosed(id, error) }
     }
 }

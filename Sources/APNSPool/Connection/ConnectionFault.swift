@@ -1,6 +1,6 @@
 import HTTP2Wire
 
-/// How the end of a session, or a GOAWAY, affects the next connect.
+/// How the end of a connection, or a GOAWAY, affects the next connect.
 enum ConnectionFault: Equatable {
     /// A network or server failure: connect again after the backoff.
     case network

@@ -29,7 +29,7 @@ extension ConnectionStateMachine {
     ///   - mayReplace: as in `receivedServiceUnavailable`.
     mutating func evaluate(
         _ results: [StreamResult],
-        session: Int,
+        connection: Int,
         quietSince: MonotonicInstant,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
@@ -46,10 +46,10 @@ extension ConnectionStateMachine {
                 evaluation.responses += 1
                 switch result.status {
                 case 403, 500, 503:
-                    self.count(&successes, session, &evaluation)
+                    self.count(&successes, connection, &evaluation)
                     evaluation.actions += self.receivedError(
                         result,
-                        session: session,
+                        connection: connection,
                         now: now,
                         using: &generator,
                         mayReplace: mayReplace
@@ -65,9 +65,9 @@ extension ConnectionStateMachine {
                     successes += 1
                 }
             } else if result.cause == .deadline, result.ending == .unknown {
-                self.count(&successes, session, &evaluation)
+                self.count(&successes, connection, &evaluation)
                 evaluation.actions += self.deadlinePassed(
-                    session: session,
+                    connection: connection,
                     quiet: quietSince.duration(to: now),
                     now: now,
                     using: &generator,
@@ -75,21 +75,21 @@ extension ConnectionStateMachine {
                 )
             }
         }
-        self.count(&successes, session, &evaluation)
+        self.count(&successes, connection, &evaluation)
         return evaluation
     }
 
     /// Records the successes so far in one step. Called before any other result is recorded.
-    private mutating func count(_ successes: inout Int, _ session: Int, _ evaluation: inout Evaluation) {
+    private mutating func count(_ successes: inout Int, _ connection: Int, _ evaluation: inout Evaluation) {
         guard successes > 0 else { return }
-        evaluation.actions += self.receivedSuccess(session: session, count: successes)
+        evaluation.actions += self.receivedSuccess(connection: connection, count: successes)
         successes = 0
     }
 
     /// Evaluates a 403, 500 or 503.
     private mutating func receivedError(
         _ result: StreamResult,
-        session: Int,
+        connection: Int,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
         mayReplace: () -> Bool
@@ -97,37 +97,37 @@ extension ConnectionStateMachine {
         switch result.status {
         case 503:
             return self.receivedServiceUnavailable(
-                session: session,
+                connection: connection,
                 now: now,
                 using: &generator,
                 mayReplace: mayReplace
             )
         case 500:
             return self.receivedInternalServerError(
-                session: session,
+                connection: connection,
                 now: now,
                 using: &generator,
                 mayReplace: mayReplace
             )
         default:
-            return self.receivedForbidden(result, session: session, mayReplace: mayReplace)
+            return self.receivedForbidden(result, connection: connection, mayReplace: mayReplace)
         }
     }
 
     private mutating func receivedForbidden(
         _ result: StreamResult,
-        session: Int,
+        connection: Int,
         mayReplace: () -> Bool
     ) -> [Action] {
         let reason = Rejection(status: 403, body: result.body).reason
         if let refusal = CredentialStateMachine.Refusal(status: 403, reason: reason) {
-            let isFresh = self.isFresh(session: session)
-            return [.refuseCredential(refusal, session: session, isFresh: isFresh)]
-                + self.tokenRefused(session: session, mayReplace: mayReplace)
+            let isFresh = self.isFresh(connection: connection)
+            return [.refuseCredential(refusal, connection: connection, isFresh: isFresh)]
+                + self.tokenRefused(connection: connection, mayReplace: mayReplace)
         }
         if reason == .expiredProviderToken || reason == .unrelatedKeyIDInToken {
-            return self.tokenRefused(session: session, mayReplace: mayReplace)
+            return self.tokenRefused(connection: connection, mayReplace: mayReplace)
         }
-        return self.receivedOtherResponse(session: session)
+        return self.receivedOtherResponse(connection: connection)
     }
 }

@@ -1,12 +1,12 @@
 import HTTP2Wire
 import SupervisedPool
 
-/// The state machine of one pool worker, as a value. It decides which session accepts streams, which ones drain, and
+/// The state machine of one pool worker, as a value. It decides which connection accepts streams, which ones drain, and
 /// when to connect again.
 ///
 /// ```
 ///            connect                   SETTINGS
-///   idle ─────────────▶ connecting ─────────────▶ ready ──┐ GOAWAY, 503: this session drains and
+///   idle ─────────────▶ connecting ─────────────▶ ready ──┐ GOAWAY, 503: this connection drains and
 ///    ▲                   │  ▲  ▲                   │      │ a new one connects
 ///    │            failed │  │  └───────────────────┼──────┘
 ///    │                   │  │ at `until`           │ lost
@@ -14,41 +14,41 @@ import SupervisedPool
 ///    └──────────────── backingOff(until) ◀─────────┘
 /// ```
 ///
-/// Not shown: `holding`, the way back to `idle` when the pool no longer needs the connection, and a proven session
+/// Not shown: `holding`, the way back to `idle` when the pool no longer needs the connection, and a proven connection
 /// whose path is lost: a new one connects at once.
 ///
 /// Network failures are states here, never errors. Only a broken invariant makes the actor fail.
 struct ConnectionStateMachine {
     enum State: Equatable {
-        /// There is no session and none is wanted: the pool has not asked for one yet or no longer needs it, or the
+        /// There is no connection and none is wanted: the pool has not asked for one yet or no longer needs it, or the
         /// backoff of an overflow worker is over. Next: `connecting`.
         case idle
-        /// A session is being opened. Next: `ready`, `backingOff`, `idle`.
-        case connecting(session: Int)
-        /// The session accepts streams. Next: `connecting` (replacement), `holding`, `backingOff`, `idle`.
-        case ready(session: Int)
-        /// The session is kept, but gets no new streams before `until`, because it responded with 503 (or with many
+        /// A connection is being opened. Next: `ready`, `backingOff`, `idle`.
+        case connecting(connection: Int)
+        /// The connection accepts streams. Next: `connecting` (replacement), `holding`, `backingOff`, `idle`.
+        case ready(connection: Int)
+        /// The connection is kept, but gets no new streams before `until`, because it responded with 503 (or with many
         /// 500s) before it was proven to work. Next: `ready`, `connecting`, `backingOff`, `idle`.
-        case holding(session: Int, until: MonotonicInstant)
-        /// There is no session. At `until`, a base worker connects and an overflow worker becomes idle. Both connect
+        case holding(connection: Int, until: MonotonicInstant)
+        /// There is no connection. At `until`, a base worker connects and an overflow worker becomes idle. Both connect
         /// earlier on request unless the configuration is at fault. Next: `connecting`, `idle`.
         case backingOff(until: MonotonicInstant, isConfiguration: Bool)
         case stopped
     }
 
     enum Action: Equatable {
-        case open(session: Int)
+        case open(connection: Int)
         /// Accept no new streams, and close when the open ones have finished.
-        case drain(session: Int)
-        case close(session: Int)
+        case drain(connection: Int)
+        case close(connection: Int)
         /// Call `wake` at this time.
         case wakeAt(MonotonicInstant)
-        /// Call `checkForStall` for this session at this time.
-        case checkForStall(at: MonotonicInstant, session: Int)
+        /// Call `checkForStall` for this connection at this time.
+        case checkForStall(at: MonotonicInstant, connection: Int)
         case report(Report)
-        /// APNs refused the credential on this session.
-        case refuseCredential(CredentialStateMachine.Refusal, session: Int, isFresh: Bool)
-        /// An invariant is broken: end the worker with the session's error.
+        /// APNs refused the credential on this connection.
+        case refuseCredential(CredentialStateMachine.Refusal, connection: Int, isFresh: Bool)
+        /// An invariant is broken: end the worker with the connection's error.
         case fail
     }
 
@@ -63,7 +63,7 @@ struct ConnectionStateMachine {
         case idle
     }
 
-    /// The maximum number of replaced sessions that drain. One more closes the oldest.
+    /// The maximum number of replaced connections that drain. One more closes the oldest.
     static let drainingLimit = 2
     /// The minimum wait before connecting again after a configuration fault.
     static let configurationHoldOff = Duration.seconds(5)
@@ -72,24 +72,24 @@ struct ConnectionStateMachine {
 
     private(set) var state = State.idle
     private(set) var draining: [Int] = []
-    private var nextSession = 1
+    private var nextConnection = 1
     private var backoff: Backoff
     /// The backoff after floods, a second or longer, which a request of the pool can shorten as any other. Responses do
     /// not reset it: otherwise a server that responds once and then floods could keep a core busy with new connections.
     private var floodBackoff: Backoff
     private var lastFlood: MonotonicInstant?
-    /// Updated when a session begins.
+    /// Updated when a connection begins.
     var streamCap: Int
     /// Whether this is a base worker, which reconnects by itself. An overflow worker waits for a request.
     private let isBase: Bool
-    /// The number of streams that the peer allows on the current session, or that its send window carries.
+    /// The number of streams that the peer allows on the current connection, or that its send window carries.
     private var limit = 0
-    /// Whether the current session has received a response that proves that it works.
+    /// Whether the current connection has received a response that proves that it works.
     private var isProven = false
     private var errors = ErrorRateTracker()
     private var stall = StallDetector()
     private var adaptiveLimit = AdaptiveStreamLimit()
-    /// The latency of the session that accepts streams.
+    /// The latency of the connection that accepts streams.
     var latency = LatencyProbe()
 
     init(isBase: Bool, streamCap: Int, backoff: Backoff) {
@@ -116,12 +116,12 @@ struct ConnectionStateMachine {
     /// Disconnects, because the pool does not need the connection any more (an idle overflow worker or a surplus one).
     mutating func disconnect() -> [Action] {
         switch self.state {
-        case .connecting(let session):
+        case .connecting(let connection):
             self.state = .idle
-            return [.close(session: session), .report(.idle)]
-        case .ready(let session), .holding(let session, _):
+            return [.close(connection: connection), .report(.idle)]
+        case .ready(let connection), .holding(let connection, _):
             self.state = .idle
-            return self.startDraining(session) + [.report(.idle)]
+            return self.startDraining(connection) + [.report(.idle)]
         case .backingOff:
             self.state = .idle
             return [.report(.idle)]
@@ -130,11 +130,11 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Replaces the connection because its lifetime is over or the client requested it: the session drains, and a new
+    /// Replaces the connection because its lifetime is over or the client requested it: it drains, and a new
     /// one opens at once.
     mutating func replace() -> [Action] {
         switch self.state {
-        case .ready(let session), .holding(let session, _): self.replace(session)
+        case .ready(let connection), .holding(let connection, _): self.replace(connection)
         case .idle, .connecting, .backingOff, .stopped: []
         }
     }
@@ -142,21 +142,21 @@ struct ConnectionStateMachine {
     /// Records a 403 about the provider token or the credential. Experience shows that such a connection refuses every
     /// later token too.
     ///
-    /// - Parameter mayReplace: whether the pool's replacement budget allows a replacement. Called only for a session
+    /// - Parameter mayReplace: whether the pool's replacement budget allows a replacement. Called only for a connection
     ///   that was never proven to work: without this limit, a server that refuses every token would cause a storm of
     ///   handshakes.
-    mutating func tokenRefused(session: Int, mayReplace: () -> Bool) -> [Action] {
+    mutating func tokenRefused(connection: Int, mayReplace: () -> Bool) -> [Action] {
         switch self.state {
-        case .ready(session), .holding(session, _):
-            return self.isProven || mayReplace() ? self.replace(session) : []
+        case .ready(connection), .holding(connection, _):
+            return self.isProven || mayReplace() ? self.replace(connection) : []
         default:
             return []
         }
     }
 
-    mutating func ready(session: Int, limit: Int) -> [Action] {
-        guard self.state == .connecting(session: session) else { return [.close(session: session)] }
-        self.state = .ready(session: session)
+    mutating func ready(connection: Int, limit: Int) -> [Action] {
+        guard self.state == .connecting(connection: connection) else { return [.close(connection: connection)] }
+        self.state = .ready(connection: connection)
         self.limit = limit
         self.isProven = false
         self.errors = ErrorRateTracker()
@@ -166,12 +166,12 @@ struct ConnectionStateMachine {
     }
 
     /// Records that the peer allows another number of streams, or that the send window carries another number.
-    mutating func limitChanged(session: Int, to limit: Int) -> [Action] {
+    mutating func limitChanged(connection: Int, to limit: Int) -> [Action] {
         switch self.state {
-        case .ready(session):
+        case .ready(connection):
             self.limit = limit
             return [.report(.capacity(self.capacity))]
-        case .holding(session, _):
+        case .holding(connection, _):
             self.limit = limit
             return []
         default:
@@ -181,43 +181,43 @@ struct ConnectionStateMachine {
 
     /// Records a GOAWAY. Open streams may finish, and the replacement opens without waiting for them.
     mutating func goingAway(
-        session: Int,
+        connection: Int,
         fault: ConnectionFault,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) -> [Action] {
         switch self.state {
-        case .ready(session), .holding(session, _):
+        case .ready(connection), .holding(connection, _):
             // If the server sent GOAWAY before any successful response, do not reconnect immediately.
             let hasFlooded = self.hasFlooded(now)
-            if self.isProven, !fault.isConfiguration, !hasFlooded { return self.replace(session) }
+            if self.isProven, !fault.isConfiguration, !hasFlooded { return self.replace(connection) }
             let cause: ConnectionFault = hasFlooded && !fault.isConfiguration ? .flood : fault
-            return self.startDraining(session) + self.backOff(cause, now, &generator)
+            return self.startDraining(connection) + self.backOff(cause, now, &generator)
         default:
             return []
         }
     }
 
-    /// Records that the session has ended.
+    /// Records that the connection has ended.
     mutating func closed(
-        session: Int,
+        connection: Int,
         fault: ConnectionFault,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) -> [Action] {
         if fault == .brokenInvariant { return [.fail] }
-        if let index = self.draining.firstIndex(of: session) {
+        if let index = self.draining.firstIndex(of: connection) {
             self.draining.remove(at: index)
             // The next GOAWAY does not lead to a new connection at once.
             if fault == .flood { self.lastFlood = now }
             return []
         }
         switch self.state {
-        case .ready(session) where fault == .lostPath && self.isProven,
-            .holding(session, _) where fault == .lostPath && self.isProven:
+        case .ready(connection) where fault == .lostPath && self.isProven,
+            .holding(connection, _) where fault == .lostPath && self.isProven:
             // Another connection may well work, so the worker does not wait.
             return [.report(.lost)] + self.open()
-        case .connecting(session), .ready(session), .holding(session, _):
+        case .connecting(connection), .ready(connection), .holding(connection, _):
             return self.backOff(fault, now, &generator)
         default:
             return []
@@ -225,18 +225,18 @@ struct ConnectionStateMachine {
     }
 
     /// Records responses other than 403, 500 and 503: the connection works.
-    mutating func receivedSuccess(session: Int, count: Int = 1) -> [Action] {
-        guard self.currentSession == session else { return [] }
+    mutating func receivedSuccess(connection: Int, count: Int = 1) -> [Action] {
+        guard self.currentConnection == connection else { return [] }
         self.errors.received(count)
         if !self.isProven {
             self.isProven = true
             self.backoff.reset()
         }
-        var actions = self.endSilence(session)
+        var actions = self.endSilence(connection)
         if self.adaptiveLimit.limit != nil {
             let before = self.capacity
             self.adaptiveLimit.succeeded(count, maximum: self.maximum)
-            if self.capacity != before, self.state == .ready(session: session) {
+            if self.capacity != before, self.state == .ready(connection: connection) {
                 actions.append(.report(.capacity(self.capacity)))
             }
         }
@@ -244,68 +244,73 @@ struct ConnectionStateMachine {
     }
 
     /// Records a 403 that refuses neither the credential nor its token. It proves only that the connection responds.
-    mutating func receivedOtherResponse(session: Int) -> [Action] {
-        guard self.currentSession == session else { return [] }
+    mutating func receivedOtherResponse(connection: Int) -> [Action] {
+        guard self.currentConnection == connection else { return [] }
         self.errors.received()
-        return self.endSilence(session)
+        return self.endSilence(connection)
     }
 
-    /// Records a 503, or other evidence that this session should be replaced.
+    /// Records a 503, or other evidence that this connection should be replaced.
     ///
     /// - Parameter mayReplace: whether the pool's replacement budget allows a replacement. Called only when one is
     ///   wanted. If it returns false, the connection stays and accepts half as many streams.
     mutating func receivedServiceUnavailable(
-        session: Int,
+        connection: Int,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
         mayReplace: () -> Bool
     ) -> [Action] {
-        guard self.state == .ready(session: session) else { return [] }
+        guard self.state == .ready(connection: connection) else { return [] }
         _ = self.stall.responded()
         if self.isProven {
-            if mayReplace() { return self.replace(session) }
+            if mayReplace() { return self.replace(connection) }
             self.adaptiveLimit.halve(capacity: min(self.maximum, self.adaptiveLimit.limit ?? .max), now: now)
             return [.report(.capacity(self.capacity))]
         }
-        // The session was never proven to work, and a replacement would hardly respond better. Keep it and hold.
+        // The connection was never proven to work, and a replacement would hardly respond better. Keep it and hold.
         let until = now.advanced(by: self.backoff.next(using: &generator))
-        self.state = .holding(session: session, until: until)
+        self.state = .holding(connection: connection, until: until)
         return [.report(.capacity(0)), .wakeAt(until)]
     }
 
     /// Records a response with status 500. Many of them count as one 503.
     mutating func receivedInternalServerError(
-        session: Int,
+        connection: Int,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
         mayReplace: () -> Bool
     ) -> [Action] {
-        guard self.currentSession == session else { return [] }
+        guard self.currentConnection == connection else { return [] }
         if self.errors.receivedInternalServerError() {
             return self.receivedServiceUnavailable(
-                session: session,
+                connection: connection,
                 now: now,
                 using: &generator,
                 mayReplace: mayReplace
             )
         }
-        return self.endSilence(session)
+        return self.endSilence(connection)
     }
 
-    /// Records that a push got no response before its deadline. Many in a row count as one 503. If the session has had
+    /// Records that a push got no response before its deadline. Many in a row count as one 503. If the connection has had
     /// no success at all, it drains instead, and the worker backs off.
     ///
     /// - Parameter quiet: how long streams have been open without a response frame.
     mutating func deadlinePassed(
-        session: Int,
+        connection: Int,
         quiet: Duration,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
         mayReplace: () -> Bool
     ) -> [Action] {
-        guard self.readySession == session, self.errors.deadlinePassed(quiet: quiet) else { return [] }
-        if !self.isProven { return self.startDraining(session) + self.backOff(.network, now, &generator) }
-        return self.receivedServiceUnavailable(session: session, now: now, using: &generator, mayReplace: mayReplace)
+        guard self.readyConnection == connection, self.errors.deadlinePassed(quiet: quiet) else { return [] }
+        if !self.isProven { return self.startDraining(connection) + self.backOff(.network, now, &generator) }
+        return self.receivedServiceUnavailable(
+            connection: connection,
+            now: now,
+            using: &generator,
+            mayReplace: mayReplace
+        )
     }
 
     // MARK: Submissions
@@ -319,60 +324,60 @@ struct ConnectionStateMachine {
     ///
     /// - Parameters:
     ///   - open: the number of open streams.
-    ///   - isNearlyExhausted: whether the session has few stream IDs left.
+    ///   - isNearlyExhausted: whether the connection has few stream IDs left.
     mutating func submitted(
-        session: Int,
+        connection: Int,
         open: Int,
         isNearlyExhausted: Bool = false,
         now: @autoclosure () -> MonotonicInstant
     ) -> [Action] {
-        if isNearlyExhausted { return self.readySession == session ? self.replace(session) : [] }
-        guard open >= StallDetector.streams, !self.stall.isWatching, self.readySession == session,
+        if isNearlyExhausted { return self.readyConnection == connection ? self.replace(connection) : [] }
+        guard open >= StallDetector.streams, !self.stall.isWatching, self.readyConnection == connection,
             let instant = self.stall.submitted(open: open, now: now())
         else { return [] }
-        return [.checkForStall(at: instant, session: session)]
+        return [.checkForStall(at: instant, connection: connection)]
     }
 
-    /// Checks a session that has many open streams.
+    /// Checks a connection that has many open streams.
     ///
-    /// A session that stays silent is replaced. If it has had no success at all, it drains, and the worker backs off.
+    /// A connection that stays silent is replaced. If it has had no success at all, it drains, and the worker backs off.
     /// Its open streams keep their deadlines, because responses may still arrive. This does not take from the
-    /// replacement budget, because a session that ends this way has lasted at least ten seconds.
+    /// replacement budget, because a connection that ends this way has lasted at least ten seconds.
     mutating func checkForStall(
-        session: Int,
+        connection: Int,
         open: Int,
         lastResponse: MonotonicInstant,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) -> [Action] {
-        guard self.readySession == session, self.stall.isWatching else { return [] }
+        guard self.readyConnection == connection, self.stall.isWatching else { return [] }
         let before = self.capacity
         let verdict = self.stall.check(now: now, open: open, lastResponse: lastResponse)
         var actions: [Action] = []
         switch verdict {
         case .dead:
-            if self.isProven { return self.replace(session) }
-            return self.startDraining(session) + self.backOff(.network, now, &generator)
+            if self.isProven { return self.replace(connection) }
+            return self.startDraining(connection) + self.backOff(.network, now, &generator)
         case .watched(let until), .silent(let until):
-            actions.append(.checkForStall(at: until, session: session))
+            actions.append(.checkForStall(at: until, connection: connection))
         case .calm:
             break
         }
-        if self.capacity != before, self.state == .ready(session: session) {
+        if self.capacity != before, self.state == .ready(connection: connection) {
             actions.append(.report(.capacity(self.capacity)))
         }
         return actions
     }
 
-    private mutating func endSilence(_ session: Int) -> [Action] {
-        guard self.stall.responded(), self.state == .ready(session: session) else { return [] }
+    private mutating func endSilence(_ connection: Int) -> [Action] {
+        guard self.stall.responded(), self.state == .ready(connection: connection) else { return [] }
         return [.report(.capacity(self.capacity))]
     }
 
     mutating func wake(now: MonotonicInstant) -> [Action] {
         switch self.state {
-        case .holding(let session, let until) where until <= now:
-            self.state = .ready(session: session)
+        case .holding(let connection, let until) where until <= now:
+            self.state = .ready(connection: connection)
             return [.report(.capacity(self.capacity))]
         case .backingOff(let until, _) where until <= now:
             if self.isBase { return self.open() }
@@ -384,37 +389,37 @@ struct ConnectionStateMachine {
     }
 
     mutating func stop() -> [Action] {
-        var sessions = self.draining
-        if let current = self.currentSession { sessions.append(current) }
+        var connections = self.draining
+        if let current = self.currentConnection { connections.append(current) }
         self.draining = []
         self.state = .stopped
-        return sessions.map { .close(session: $0) }
+        return connections.map { .close(connection: $0) }
     }
 
     // MARK: Queries
 
-    /// The session that accepts new streams or holds. While it holds, a push that already has a lease is still sent.
-    var readySession: Int? {
+    /// The connection that accepts new streams or holds. While it holds, a push that already has a lease is still sent.
+    var readyConnection: Int? {
         switch self.state {
-        case .ready(let session), .holding(let session, _): session
+        case .ready(let connection), .holding(let connection, _): connection
         default: nil
         }
     }
 
-    private var currentSession: Int? {
+    private var currentConnection: Int? {
         switch self.state {
-        case .connecting(let session), .ready(let session), .holding(let session, _): session
+        case .connecting(let connection), .ready(let connection), .holding(let connection, _): connection
         case .idle, .backingOff, .stopped: nil
         }
     }
 
     /// Whether the connection accepts fewer streams than it could, because APNs responds with errors and the
     /// replacement budget is spent.
-    var isDegraded: Bool { self.adaptiveLimit.limit != nil && self.readySession != nil }
+    var isDegraded: Bool { self.adaptiveLimit.limit != nil && self.readyConnection != nil }
 
-    /// Whether this is the current session and no response has proven yet that it works.
-    func isFresh(session: Int) -> Bool {
-        self.currentSession == session && (!self.isProven || self.readySession == nil)
+    /// Whether this is the current connection and no response has proven yet that it works.
+    func isFresh(connection: Int) -> Bool {
+        self.currentConnection == connection && (!self.isProven || self.readyConnection == nil)
     }
 
     /// The number of streams that the peer and the configuration allow.
@@ -427,25 +432,25 @@ struct ConnectionStateMachine {
     // MARK: Steps
 
     private mutating func open() -> [Action] {
-        let session = self.nextSession
-        self.nextSession += 1
-        self.state = .connecting(session: session)
-        return [.report(.connecting), .open(session: session)]
+        let connection = self.nextConnection
+        self.nextConnection += 1
+        self.state = .connecting(connection: connection)
+        return [.report(.connecting), .open(connection: connection)]
     }
 
-    private mutating func replace(_ session: Int) -> [Action] {
-        [.report(.draining)] + self.startDraining(session) + self.open()
+    private mutating func replace(_ connection: Int) -> [Action] {
+        [.report(.draining)] + self.startDraining(connection) + self.open()
     }
 
     private func hasFlooded(_ now: MonotonicInstant) -> Bool {
         self.lastFlood.map { $0.duration(to: now) <= Self.floodMemory } ?? false
     }
 
-    private mutating func startDraining(_ session: Int) -> [Action] {
-        self.draining.append(session)
-        var actions = [Action.drain(session: session)]
+    private mutating func startDraining(_ connection: Int) -> [Action] {
+        self.draining.append(connection)
+        var actions = [Action.drain(connection: connection)]
         if self.draining.count > Self.drainingLimit {
-            actions.append(.close(session: self.draining.removeFirst()))
+            actions.append(.close(connection: self.draining.removeFirst()))
         }
         return actions
     }

@@ -1,6 +1,6 @@
 import SupervisedPool
 
-/// Determines from the responses whether a session still works. A connection can be stuck while its server is healthy
+/// Determines from the responses whether a connection still works. A connection can be stuck while its server is healthy
 /// (pushy#408, #458: every response is 500 until the client reconnects). Pure; costs a few instructions per response.
 struct ErrorRateTracker: Sendable {
     /// The number of most recent responses that are considered.

@@ -1,7 +1,7 @@
 import HTTP2Wire
 import SupervisedPool
 
-/// Measures the smoothed response time of APNs on one session. Only one push is timed at once, so each push costs only
+/// Measures the smoothed response time of APNs on one connection. Only one push is timed at once, so each push costs only
 /// a comparison. Pure.
 struct LatencyProbe: Sendable {
     /// The minimum time between two reports.
@@ -43,6 +43,6 @@ struct LatencyProbe: Sendable {
         return .nanoseconds(value)
     }
 
-    /// Starts over for a new session.
+    /// Starts over for a new connection.
     mutating func reset() { self = LatencyProbe() }
 }

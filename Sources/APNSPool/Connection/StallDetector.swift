@@ -1,19 +1,19 @@
 import SupervisedPool
 
-/// Detects a session that accepts pushes but responds to none of them, without waiting for their deadlines. PING
+/// Detects a connection that accepts pushes but responds to none of them, without waiting for their deadlines. PING
 /// acknowledgements do not count: they prove that the peer's HTTP/2 layer works, but not the service behind it.
 ///
-/// Pure. Detection begins when `streams` streams are open. It costs one timer per session, not one per push.
+/// Pure. Detection begins when `streams` streams are open. It costs one timer per connection, not one per push.
 struct StallDetector: Sendable {
     /// With fewer open streams, silence may be a coincidence.
     static let streams = 8
-    /// After this time without a response frame, the session gets no new streams.
+    /// After this time without a response frame, the connection gets no new streams.
     static let warning = Duration.seconds(5)
-    /// After this time without a response frame, the session is replaced.
+    /// After this time without a response frame, the connection is replaced.
     static let end = Duration.seconds(10)
 
     enum Verdict: Equatable {
-        /// The session is not watched any more.
+        /// The connection is not watched any more.
         case calm
         case watched(until: MonotonicInstant)
         case silent(until: MonotonicInstant)
@@ -43,10 +43,10 @@ struct StallDetector: Sendable {
         return due
     }
 
-    /// Checks the session.
+    /// Checks the connection.
     ///
-    /// A silent session stays silent until a response arrives or a check comes late; streams that reach their deadlines
-    /// are no sign of life. Watching ends when no stream is left, or when fewer than `streams` are open and the session
+    /// A silent connection stays silent until a response arrives or a check comes late; streams that reach their deadlines
+    /// are no sign of life. Watching ends when no stream is left, or when fewer than `streams` are open and the connection
     /// is not silent.
     mutating func check(now: MonotonicInstant, open: Int, lastResponse: MonotonicInstant) -> Verdict {
         guard let since, open > 0, self.isSilent || open >= Self.streams else {
@@ -74,7 +74,7 @@ struct StallDetector: Sendable {
         return self.isSilent
     }
 
-    /// Stops watching: another session begins, or this one has no open streams.
+    /// Stops watching: another connection begins, or this one has no open streams.
     mutating func reset() {
         self.since = nil
         self.isSilent = false

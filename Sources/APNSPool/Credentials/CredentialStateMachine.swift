@@ -37,10 +37,10 @@ struct CredentialStateMachine: Sendable {
         ]
     }
 
-    /// One HTTP/2 session of one worker.
+    /// One connection of one worker.
     struct Source: Hashable, Sendable {
         var worker: WorkerID
-        var session: Int
+        var connection: Int
     }
 
     enum State: Equatable, Sendable {

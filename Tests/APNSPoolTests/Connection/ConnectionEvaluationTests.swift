@@ -11,14 +11,14 @@ struct ConnectionEvaluationTests {
     private typealias Machine = ConnectionStateMachine
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
     private let replaced: [Machine.Action] = [
-        .report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2),
+        .report(.draining), .drain(connection: 1), .report(.connecting), .open(connection: 2),
     ]
 
     private func ready(isProven: Bool = true) -> Machine {
         var machine = Machine(isBase: true, streamCap: 1000, backoff: Backoff())
         _ = machine.connect()
-        _ = machine.ready(session: 1, limit: 100)
-        if isProven { _ = machine.receivedSuccess(session: 1) }
+        _ = machine.ready(connection: 1, limit: 100)
+        if isProven { _ = machine.receivedSuccess(connection: 1) }
         return machine
     }
 
@@ -34,7 +34,7 @@ struct ConnectionEvaluationTests {
     private func evaluate(
         _ machine: inout Machine,
         _ results: [StreamResult],
-        session: Int = 1,
+        connection: Int = 1,
         budget: Bool = true,
         quiet: Duration = .seconds(10),
         at now: MonotonicInstant? = nil
@@ -42,7 +42,7 @@ struct ConnectionEvaluationTests {
         var random = SeededRandom(seed: 1)
         return machine.evaluate(
             results,
-            session: session,
+            connection: connection,
             quietSince: (now ?? start).advanced(by: .zero - quiet),
             now: now ?? start,
             using: &random,
@@ -88,14 +88,14 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, results + others) == expected)
     }
 
-    @Test("A first success proves the session, so a failure in the same tick replaces it")
+    @Test("A first success proves the connection, so a failure in the same tick replaces it")
     func successesComeFirst() {
         var machine = ready(isProven: false)
         #expect(evaluate(&machine, [response(200), response(503)]).actions == replaced)
         machine = ready(isProven: false)
         let actions = evaluate(&machine, [response(503), response(200)]).actions
         #expect(actions.first == .report(.capacity(0)))
-        #expect(machine.readySession == 1)
+        #expect(machine.readyConnection == 1)
     }
 
     @Test("Successes after the last failure of a tick count too")
@@ -108,7 +108,7 @@ struct ConnectionEvaluationTests {
 
     // MARK: Failures
 
-    @Test("A 503 replaces the session once, or halves its stream limit if the budget is spent")
+    @Test("A 503 replaces the connection once, or halves its stream limit if the budget is spent")
     func serviceUnavailable() {
         var machine = ready()
         #expect(evaluate(&machine, [response(503), response(503)]).actions == replaced)
@@ -116,7 +116,7 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, [response(503)], budget: false).actions == [.report(.capacity(50))])
     }
 
-    @Test("Five 500 responses among twenty replace the session, also across several ticks")
+    @Test("Five 500 responses among twenty replace the connection, also across several ticks")
     func internalServerErrors() {
         var machine = ready()
         let error = response(500)
@@ -127,7 +127,7 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, diluted).actions == [])
     }
 
-    @Test("Five passed deadlines in a row replace the session, unless a response comes between them")
+    @Test("Five passed deadlines in a row replace the connection, unless a response comes between them")
     func deadlines() {
         var machine = ready()
         let four = (0..<4).map { _ in timeOut() }
@@ -144,11 +144,11 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, (0..<20).map { _ in timeOut(.notSent) }).actions == [])
     }
 
-    @Test("Results of a replaced session change only the sums")
-    func staleSession() {
+    @Test("Results of a replaced connection change only the sums")
+    func staleConnection() {
         var machine = ready()
         _ = machine.replace()
-        _ = machine.ready(session: 2, limit: 100)
+        _ = machine.ready(connection: 2, limit: 100)
         let state = machine.state
         let results = (0..<6).flatMap { _ in [response(500), response(503), timeOut(), response(200)] }
         let evaluation = evaluate(&machine, results)
@@ -159,22 +159,22 @@ struct ConnectionEvaluationTests {
 
     // MARK: Credential
 
-    @Test("A refused credential is reported, fresh if no push succeeded before, and replaces a proven session")
+    @Test("A refused credential is reported, fresh if no push succeeded before, and replaces a proven connection")
     func refusedCredential() {
         var machine = ready()
         let refusal = CredentialStateMachine.Refusal.rejection(.invalidProviderToken)
         let refused = response(403, "InvalidProviderToken")
-        let first = Machine.Action.refuseCredential(refusal, session: 1, isFresh: false)
-        // The second result is of a session that has been replaced.
+        let first = Machine.Action.refuseCredential(refusal, connection: 1, isFresh: false)
+        // The second result is of a connection that has been replaced.
         #expect(evaluate(&machine, [refused, refused]).actions == [first] + replaced + [first])
         machine = ready(isProven: false)
-        let fresh = Machine.Action.refuseCredential(refusal, session: 1, isFresh: true)
+        let fresh = Machine.Action.refuseCredential(refusal, connection: 1, isFresh: true)
         #expect(evaluate(&machine, [refused], budget: false).actions == [fresh])
         #expect(evaluate(&machine, [refused]).actions == [fresh] + replaced)
     }
 
     @Test(
-        "An expired or unrelated provider token replaces the session without evidence against the credential",
+        "An expired or unrelated provider token replaces the connection without evidence against the credential",
         arguments: ["ExpiredProviderToken", "UnrelatedKeyIdInToken"]
     )
     func mendableToken(_ reason: String) {
@@ -188,7 +188,7 @@ struct ConnectionEvaluationTests {
         let evaluation = evaluate(&machine, (0..<30).map { _ in response(403, reason) })
         #expect(evaluation.actions == [])
         #expect(evaluation.responses == 30)
-        #expect(machine.state == .ready(session: 1))
+        #expect(machine.state == .ready(connection: 1))
         // It interrupts a row of passed deadlines.
         let four = (0..<4).map { _ in timeOut() }
         #expect(evaluate(&machine, four + [response(403, reason)] + four).actions == [])
@@ -212,7 +212,7 @@ struct ConnectionEvaluationTests {
         #expect(soon.responseTime == 5_000_000)
     }
 
-    @Test("A push that gets no response, or one of an earlier session, is not timed")
+    @Test("A push that gets no response, or one of an earlier connection, is not timed")
     func untimed() {
         var machine = ready()
         machine.willSubmit(tag: 7, now: start)
@@ -220,7 +220,7 @@ struct ConnectionEvaluationTests {
         #expect(evaluate(&machine, [lost], at: start.advanced(by: .seconds(9))) == Machine.Evaluation())
         machine.willSubmit(tag: 8, now: start)
         _ = machine.replace()
-        _ = machine.ready(session: 2, limit: 1)
+        _ = machine.ready(connection: 2, limit: 1)
         #expect(evaluate(&machine, [response(200, tag: 8)], at: start.advanced(by: .seconds(9))).responseTime == nil)
     }
 }

@@ -13,12 +13,12 @@ struct ConnectionStateMachineTests {
         Machine(isBase: isBase, streamCap: cap, backoff: Backoff(minimum: .milliseconds(100), maximum: .seconds(30)))
     }
 
-    /// A machine whose session 1 is ready.
+    /// A machine whose connection 1 is ready.
     private func ready(isBase: Bool = true, isProven: Bool = true) -> Machine {
         var machine = self.machine(isBase: isBase)
         _ = machine.connect()
-        _ = machine.ready(session: 1, limit: 100)
-        if isProven { _ = machine.receivedSuccess(session: 1) }
+        _ = machine.ready(connection: 1, limit: 100)
+        if isProven { _ = machine.receivedSuccess(connection: 1) }
         return machine
     }
 
@@ -26,34 +26,34 @@ struct ConnectionStateMachineTests {
         isConfiguration ? .configuration(holdOff: .zero) : .network
     }
 
-    private func lose(_ machine: inout Machine, _ session: Int, isConfiguration: Bool = false) -> [Machine.Action] {
+    private func lose(_ machine: inout Machine, _ connection: Int, isConfiguration: Bool = false) -> [Machine.Action] {
         var random = SeededRandom(seed: 1)
-        return machine.closed(session: session, fault: fault(isConfiguration), now: self.start, using: &random)
+        return machine.closed(connection: connection, fault: fault(isConfiguration), now: self.start, using: &random)
     }
 
-    @Test("A session whose path is lost is replaced at once, but only if it was proven")
+    @Test("A connection whose path is lost is replaced at once, but only if it was proven")
     func lostPath() throws {
         var random = SeededRandom(seed: 1)
-        func lose(_ machine: inout Machine, _ session: Int) -> [Machine.Action] {
-            machine.closed(session: session, fault: .lostPath, now: self.start, using: &random)
+        func lose(_ machine: inout Machine, _ connection: Int) -> [Machine.Action] {
+            machine.closed(connection: connection, fault: .lostPath, now: self.start, using: &random)
         }
         var machine = self.ready()
-        #expect(lose(&machine, 1) == [.report(.lost), .report(.connecting), .open(session: 2)])
-        _ = machine.ready(session: 2, limit: 100)
+        #expect(lose(&machine, 1) == [.report(.lost), .report(.connecting), .open(connection: 2)])
+        _ = machine.ready(connection: 2, limit: 100)
         _ = lose(&machine, 2)
         #expect(try self.backOffEnd(machine) > self.start)
     }
 
-    @Test("The backoff after floods grows although each session had a response, and starts again after five minutes")
+    @Test("The backoff after floods grows although each connection had a response, and starts again after five minutes")
     func floods() throws {
         var random = SeededRandom(seed: 1)
         var now = self.start
         func waits(_ fault: ConnectionFault, _ machine: inout Machine) throws -> [Duration] {
             try (0..<30).map { _ in
-                guard case .connecting(let session) = machine.state else { throw CancellationError() }
-                _ = machine.ready(session: session, limit: 100)
-                _ = machine.receivedSuccess(session: session)
-                _ = machine.closed(session: session, fault: fault, now: now, using: &random)
+                guard case .connecting(let connection) = machine.state else { throw CancellationError() }
+                _ = machine.ready(connection: connection, limit: 100)
+                _ = machine.receivedSuccess(connection: connection)
+                _ = machine.closed(connection: connection, fault: fault, now: now, using: &random)
                 let end = try self.backOffEnd(machine)
                 defer { now = end }
                 _ = machine.wake(now: end)
@@ -71,15 +71,16 @@ struct ConnectionStateMachineTests {
         #expect(try waits(.flood, &machine)[0] <= .seconds(3))
     }
 
-    private func goAway(_ machine: inout Machine, _ session: Int, isConfiguration: Bool = false) -> [Machine.Action] {
+    private func goAway(_ machine: inout Machine, _ connection: Int, isConfiguration: Bool = false) -> [Machine.Action]
+    {
         var random = SeededRandom(seed: 1)
-        return machine.goingAway(session: session, fault: fault(isConfiguration), now: self.start, using: &random)
+        return machine.goingAway(connection: connection, fault: fault(isConfiguration), now: self.start, using: &random)
     }
 
-    private func receive503(_ machine: inout Machine, _ session: Int, budget: Bool = true) -> [Machine.Action] {
+    private func receive503(_ machine: inout Machine, _ connection: Int, budget: Bool = true) -> [Machine.Action] {
         var random = SeededRandom(seed: 1)
         return machine.receivedServiceUnavailable(
-            session: session,
+            connection: connection,
             now: self.start,
             using: &random,
             mayReplace: { budget }
@@ -97,21 +98,21 @@ struct ConnectionStateMachineTests {
 
     // MARK: connect
 
-    @Test func connectOpensTheFirstSession() {
+    @Test func connectOpensTheFirstConnection() {
         var machine = self.machine()
-        #expect(machine.connect() == [.report(.connecting), .open(session: 1)])
-        #expect(machine.state == .connecting(session: 1))
-        #expect(machine.readySession == nil)
+        #expect(machine.connect() == [.report(.connecting), .open(connection: 1)])
+        #expect(machine.state == .connecting(connection: 1))
+        #expect(machine.readyConnection == nil)
         #expect(machine.connect() == [])
     }
 
-    @Test func settingsMakeTheSessionReadyWithTheSmallerLimit() {
+    @Test func settingsMakeTheConnectionReadyWithTheSmallerLimit() {
         var machine = self.machine(cap: 50)
         _ = machine.connect()
-        #expect(machine.ready(session: 1, limit: 1) == [.report(.ready(capacity: 1))])
-        #expect(machine.readySession == 1)
-        #expect(machine.limitChanged(session: 1, to: 1000) == [.report(.capacity(50))])
-        #expect(machine.limitChanged(session: 1, to: 0) == [.report(.capacity(0))])
+        #expect(machine.ready(connection: 1, limit: 1) == [.report(.ready(capacity: 1))])
+        #expect(machine.readyConnection == 1)
+        #expect(machine.limitChanged(connection: 1, to: 1000) == [.report(.capacity(50))])
+        #expect(machine.limitChanged(connection: 1, to: 0) == [.report(.capacity(0))])
         #expect(machine.connect() == [])
     }
 
@@ -122,7 +123,7 @@ struct ConnectionStateMachineTests {
         let until = try backOffEnd(machine)
         #expect(actions == [.report(.backingOff(until: until, isConfiguration: false)), .wakeAt(until)])
         #expect(machine.wake(now: until.advanced(by: .nanoseconds(-1))) == [])
-        #expect(machine.wake(now: until) == [.report(.connecting), .open(session: 2)])
+        #expect(machine.wake(now: until) == [.report(.connecting), .open(connection: 2)])
     }
 
     @Test func anOverflowWorkerGoesIdleAfterItsBackOff() throws {
@@ -131,14 +132,14 @@ struct ConnectionStateMachineTests {
         _ = lose(&machine, 1)
         #expect(machine.wake(now: try backOffEnd(machine)) == [.report(.idle)])
         #expect(machine.state == .idle)
-        #expect(machine.connect() == [.report(.connecting), .open(session: 2)])
+        #expect(machine.connect() == [.report(.connecting), .open(connection: 2)])
     }
 
     @Test func connectShortensABackOff() {
         var machine = self.machine()
         _ = machine.connect()
         _ = lose(&machine, 1)
-        #expect(machine.connect() == [.report(.connecting), .open(session: 2)])
+        #expect(machine.connect() == [.report(.connecting), .open(connection: 2)])
     }
 
     @Test func connectDoesNotShortenTheHoldOffOfAConfigurationFault() throws {
@@ -147,53 +148,53 @@ struct ConnectionStateMachineTests {
         _ = lose(&machine, 1, isConfiguration: true)
         #expect(try backOffEnd(machine) >= start.advanced(by: .seconds(5)))
         #expect(machine.connect() == [])
-        #expect(machine.wake(now: try backOffEnd(machine)) == [.report(.connecting), .open(session: 2)])
+        #expect(machine.wake(now: try backOffEnd(machine)) == [.report(.connecting), .open(connection: 2)])
     }
 
-    @Test func theBackOffGrowsUntilASessionIsProven() throws {
+    @Test func theBackOffGrowsUntilAConnectionIsProven() throws {
         var machine = self.machine()
         var waits: [Duration] = []
-        for session in 1...30 {
+        for connection in 1...30 {
             _ = machine.connect()
-            _ = machine.ready(session: session, limit: 1)
-            _ = lose(&machine, session)
+            _ = machine.ready(connection: connection, limit: 1)
+            _ = lose(&machine, connection)
             waits.append(start.duration(to: try backOffEnd(machine)))
         }
         #expect(waits.allSatisfy { $0 >= .milliseconds(100) && $0 <= .seconds(30) })
         #expect(waits.max() ?? .zero > .seconds(1))
         _ = machine.connect()
-        _ = machine.ready(session: 31, limit: 1)
-        _ = machine.receivedSuccess(session: 31)
+        _ = machine.ready(connection: 31, limit: 1)
+        _ = machine.receivedSuccess(connection: 31)
         _ = lose(&machine, 31)
         #expect(start.duration(to: try backOffEnd(machine)) <= .milliseconds(300))
     }
 
     // MARK: 503
 
-    @Test func a503OnAProvenSessionReplacesIt() {
+    @Test func a503OnAProvenConnectionReplacesIt() {
         var machine = ready()
         #expect(
             receive503(&machine, 1) == [
-                .report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2),
+                .report(.draining), .drain(connection: 1), .report(.connecting), .open(connection: 2),
             ]
         )
         #expect(machine.draining == [1])
-        // Further responses of the old session change nothing.
+        // Further responses of the old connection change nothing.
         #expect(receive503(&machine, 1) == [])
-        #expect(machine.ready(session: 2, limit: 7) == [.report(.ready(capacity: 7))])
+        #expect(machine.ready(connection: 2, limit: 7) == [.report(.ready(capacity: 7))])
         #expect(receive503(&machine, 1) == [])
-        #expect(machine.tokenRefused(session: 1, mayReplace: { true }) == [])
-        #expect(machine.readySession == 2)
+        #expect(machine.tokenRefused(connection: 1, mayReplace: { true }) == [])
+        #expect(machine.readyConnection == 2)
     }
 
-    @Test func a503WithoutABudgetKeepsTheSession() {
+    @Test func a503WithoutABudgetKeepsTheConnection() {
         var machine = ready()
         #expect(receive503(&machine, 1, budget: false) == [.report(.capacity(50))])
-        #expect(machine.readySession == 1)
+        #expect(machine.readyConnection == 1)
         #expect(machine.isDegraded)
     }
 
-    @Test func a503AsTheFirstResponseHoldsTheSession() {
+    @Test func a503AsTheFirstResponseHoldsTheConnection() {
         var machine = ready(isProven: false)
         let actions = receive503(&machine, 1)
         guard case .holding(1, let until) = machine.state else {
@@ -201,40 +202,42 @@ struct ConnectionStateMachineTests {
             return
         }
         #expect(actions == [.report(.capacity(0)), .wakeAt(until)])
-        #expect(machine.readySession == 1)
+        #expect(machine.readyConnection == 1)
         // A limit change is not reported meanwhile.
-        #expect(machine.limitChanged(session: 1, to: 5) == [])
+        #expect(machine.limitChanged(connection: 1, to: 5) == [])
         #expect(receive503(&machine, 1) == [])
         #expect(machine.wake(now: start) == [])
         #expect(machine.wake(now: until) == [.report(.capacity(5))])
-        #expect(machine.state == .ready(session: 1))
+        #expect(machine.state == .ready(connection: 1))
     }
 
     // MARK: Provider token
 
-    @Test func aRefusedTokenReplacesTheSessionThatRefusedIt() {
+    @Test func aRefusedTokenReplacesTheConnectionThatRefusedIt() {
         var machine = ready()
         #expect(
-            machine.tokenRefused(session: 1, mayReplace: { false })
-                == [.report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2)]
+            machine.tokenRefused(connection: 1, mayReplace: { false })
+                == [.report(.draining), .drain(connection: 1), .report(.connecting), .open(connection: 2)]
         )
-        _ = machine.ready(session: 2, limit: 1)
-        #expect(machine.tokenRefused(session: 1, mayReplace: { true }) == [])
-        #expect(machine.tokenRefused(session: 2, mayReplace: { false }) == [])
-        #expect(machine.readySession == 2)
-        #expect(!machine.tokenRefused(session: 2, mayReplace: { true }).isEmpty)
+        _ = machine.ready(connection: 2, limit: 1)
+        #expect(machine.tokenRefused(connection: 1, mayReplace: { true }) == [])
+        #expect(machine.tokenRefused(connection: 2, mayReplace: { false }) == [])
+        #expect(machine.readyConnection == 2)
+        #expect(!machine.tokenRefused(connection: 2, mayReplace: { true }).isEmpty)
     }
 
     // MARK: GOAWAY and loss
 
-    @Test func aGoAwayOfAProvenSessionReplacesIt() {
+    @Test func aGoAwayOfAProvenConnectionReplacesIt() {
         var machine = ready()
         #expect(
-            goAway(&machine, 1) == [.report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2)]
+            goAway(&machine, 1) == [
+                .report(.draining), .drain(connection: 1), .report(.connecting), .open(connection: 2),
+            ]
         )
         #expect(lose(&machine, 1) == [])
         #expect(machine.draining == [])
-        #expect(machine.state == .connecting(session: 2))
+        #expect(machine.state == .connecting(connection: 2))
     }
 
     @Test(arguments: [(false, false), (true, true)])
@@ -244,14 +247,14 @@ struct ConnectionStateMachineTests {
         let until = try backOffEnd(machine)
         #expect(
             actions == [
-                .drain(session: 1), .report(.backingOff(until: until, isConfiguration: isConfiguration)),
+                .drain(connection: 1), .report(.backingOff(until: until, isConfiguration: isConfiguration)),
                 .wakeAt(until),
             ]
         )
         #expect(machine.draining == [1])
     }
 
-    @Test func aLostSessionBacksOff() throws {
+    @Test func aLostConnectionBacksOff() throws {
         for isHolding in [false, true] {
             var machine = ready(isProven: !isHolding)
             if isHolding { _ = receive503(&machine, 1) }
@@ -261,52 +264,53 @@ struct ConnectionStateMachineTests {
         }
     }
 
-    @Test func aThirdDrainingSessionClosesTheOldest() {
+    @Test func aThirdDrainingConnectionClosesTheOldest() {
         var machine = ready()
-        for session in 1...2 {
+        for connection in 1...2 {
             _ = machine.replace()
-            _ = machine.ready(session: session + 1, limit: 1)
+            _ = machine.ready(connection: connection + 1, limit: 1)
         }
         #expect(machine.draining == [1, 2])
         #expect(
             machine.replace() == [
-                .report(.draining), .drain(session: 3), .close(session: 1), .report(.connecting), .open(session: 4),
+                .report(.draining), .drain(connection: 3), .close(connection: 1), .report(.connecting),
+                .open(connection: 4),
             ]
         )
         #expect(machine.draining == [2, 3])
     }
 
-    @Test("A broken invariant in any session fails the worker")
+    @Test("A broken invariant in any connection fails the worker")
     func brokenInvariant() {
         var machine = ready()
         _ = machine.replace()
         var random = SeededRandom(seed: 1)
-        for session in 1...2 {
+        for connection in 1...2 {
             #expect(
-                machine.closed(session: session, fault: .brokenInvariant, now: start, using: &random) == [.fail]
+                machine.closed(connection: connection, fault: .brokenInvariant, now: start, using: &random) == [.fail]
             )
         }
     }
 
-    @Test("A session with few stream ids left is replaced, but only while it accepts streams")
+    @Test("A connection with few stream ids left is replaced, but only while it accepts streams")
     func exhaustion() {
         var machine = ready()
         let replaced: [Machine.Action] = [
-            .report(.draining), .drain(session: 1), .report(.connecting), .open(session: 2),
+            .report(.draining), .drain(connection: 1), .report(.connecting), .open(connection: 2),
         ]
-        #expect(machine.submitted(session: 1, open: 1, isNearlyExhausted: true, now: start) == replaced)
-        #expect(machine.submitted(session: 1, open: 1, isNearlyExhausted: true, now: start) == [])
-        #expect(machine.readySession == nil)
+        #expect(machine.submitted(connection: 1, open: 1, isNearlyExhausted: true, now: start) == replaced)
+        #expect(machine.submitted(connection: 1, open: 1, isNearlyExhausted: true, now: start) == [])
+        #expect(machine.readyConnection == nil)
     }
 
     // MARK: disconnect, replace, stop
 
-    @Test func disconnectDrainsAReadySessionAndClosesAConnectingOne() throws {
+    @Test func disconnectDrainsAReadyConnectionAndClosesAConnectingOne() throws {
         var machine = ready(isBase: false)
-        #expect(machine.disconnect() == [.drain(session: 1), .report(.idle)])
+        #expect(machine.disconnect() == [.drain(connection: 1), .report(.idle)])
         #expect(machine.disconnect() == [])
         _ = machine.connect()
-        #expect(machine.disconnect() == [.close(session: 2), .report(.idle)])
+        #expect(machine.disconnect() == [.close(connection: 2), .report(.idle)])
         #expect(lose(&machine, 2) == [])
         _ = machine.connect()
         _ = lose(&machine, 3)
@@ -316,17 +320,17 @@ struct ConnectionStateMachineTests {
         #expect(machine.state == .idle)
     }
 
-    @Test func replaceDoesNothingWithoutAReadySession() {
+    @Test func replaceDoesNothingWithoutAReadyConnection() {
         var machine = self.machine()
         #expect(machine.replace() == [])
         _ = machine.connect()
         #expect(machine.replace() == [])
     }
 
-    @Test func stopClosesAllSessionsAndNothingHappensAfterwards() {
+    @Test func stopClosesAllConnectionsAndNothingHappensAfterwards() {
         var machine = ready()
         _ = machine.replace()
-        #expect(machine.stop() == [.close(session: 1), .close(session: 2)])
+        #expect(machine.stop() == [.close(connection: 1), .close(connection: 2)])
         #expect(machine.state == .stopped)
         #expect(machine.stop() == [])
         #expect(machine.connect() == [])
@@ -335,28 +339,28 @@ struct ConnectionStateMachineTests {
         #expect(lose(&machine, 2) == [])
         #expect(goAway(&machine, 2) == [])
         #expect(receive503(&machine, 2) == [])
-        #expect(machine.limitChanged(session: 2, to: 3) == [])
+        #expect(machine.limitChanged(connection: 2, to: 3) == [])
         #expect(machine.wake(now: .distantFuture) == [])
-        // A session that becomes ready after the stop is closed.
-        #expect(machine.ready(session: 2, limit: 1) == [.close(session: 2)])
+        // A connection that becomes ready after the stop is closed.
+        #expect(machine.ready(connection: 2, limit: 1) == [.close(connection: 2)])
     }
 
-    @Test func staleSessionsAreIgnored() {
+    @Test func staleConnectionsAreIgnored() {
         var machine = ready()
         _ = machine.replace()
         let state = machine.state
-        #expect(machine.ready(session: 1, limit: 1) == [.close(session: 1)])
-        #expect(machine.limitChanged(session: 1, to: 1) == [])
+        #expect(machine.ready(connection: 1, limit: 1) == [.close(connection: 1)])
+        #expect(machine.limitChanged(connection: 1, to: 1) == [])
         #expect(goAway(&machine, 1) == [])
         #expect(lose(&machine, 99) == [])
-        _ = machine.receivedSuccess(session: 1)
+        _ = machine.receivedSuccess(connection: 1)
         #expect(machine.state == state)
     }
 }
 
 /// Checks the invariants of the machine with random inputs.
 struct ConnectionStateModelTests {
-    /// The sessions as the actor sees them: open, draining or closed.
+    /// The connections as the actor sees them: open, draining or closed.
     private struct World {
         var open: Set<Int> = []
         var draining: Set<Int> = []
@@ -364,25 +368,25 @@ struct ConnectionStateModelTests {
         var newest = 0
         var report: ConnectionStateMachine.Report?
         var wakeUps: [MonotonicInstant] = []
-        var checks: [(at: MonotonicInstant, session: Int)] = []
+        var checks: [(at: MonotonicInstant, connection: Int)] = []
 
         mutating func apply(_ actions: [ConnectionStateMachine.Action]) {
             for action in actions {
                 switch action {
-                case .open(let session):
-                    #expect(session > self.newest)
-                    self.newest = session
-                    self.open.insert(session)
-                case .drain(let session):
-                    #expect(self.open.contains(session))
-                    #expect(self.draining.insert(session).inserted)
-                case .close(let session):
-                    self.open.remove(session)
-                    self.draining.remove(session)
+                case .open(let connection):
+                    #expect(connection > self.newest)
+                    self.newest = connection
+                    self.open.insert(connection)
+                case .drain(let connection):
+                    #expect(self.open.contains(connection))
+                    #expect(self.draining.insert(connection).inserted)
+                case .close(let connection):
+                    self.open.remove(connection)
+                    self.draining.remove(connection)
                 case .wakeAt(let instant):
                     self.wakeUps.append(instant)
-                case .checkForStall(let instant, let session):
-                    self.checks.append((instant, session))
+                case .checkForStall(let instant, let connection):
+                    self.checks.append((instant, connection))
                 case .report(let report):
                     self.report = report
                 case .refuseCredential, .fail:
@@ -393,7 +397,7 @@ struct ConnectionStateModelTests {
     }
 
     @Test(arguments: 0..<UInt64(TestScale.times(80)))
-    func sessionsAreNeverLostAndReportsMatchTheState(_ seed: UInt64) {
+    func connectionsAreNeverLostAndReportsMatchTheState(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         self.run(&random, isOver: { steps, _ in steps == 400 })
     }
@@ -415,8 +419,8 @@ struct ConnectionStateModelTests {
         var steps = 0
         while !isOver(steps, random) {
             steps += 1
-            // Mostly an open session, sometimes one that is closed or never existed.
-            let session = (world.open.sorted() + [world.newest, 999]).randomElement(using: &random) ?? 0
+            // Mostly an open connection, sometimes one that is closed or never existed.
+            let connection = (world.open.sorted() + [world.newest, 999]).randomElement(using: &random) ?? 0
             let flag = Bool.random(using: &random)
             let faults: [ConnectionFault] = [.network, .lostPath, .flood, .configuration(holdOff: .seconds(20))]
             let fault = faults.randomElement(using: &random) ?? .network
@@ -424,39 +428,50 @@ struct ConnectionStateModelTests {
             case 0: world.apply(machine.connect())
             case 1: world.apply(machine.disconnect())
             case 2: world.apply(machine.replace())
-            case 3 where world.open.contains(session) && world.settled.insert(session).inserted:
+            case 3 where world.open.contains(connection) && world.settled.insert(connection).inserted:
                 // Each connection becomes ready once.
-                world.apply(machine.ready(session: session, limit: Int.random(in: 0...200, using: &random)))
+                world.apply(machine.ready(connection: connection, limit: Int.random(in: 0...200, using: &random)))
             case 4:
-                world.apply(machine.limitChanged(session: session, to: Int.random(in: 0...200, using: &random)))
-            case 5 where world.open.contains(session):
-                world.apply(machine.goingAway(session: session, fault: fault, now: now, using: &random))
-            case 6 where world.open.contains(session):
-                world.open.remove(session)
-                world.draining.remove(session)
-                world.apply(machine.closed(session: session, fault: fault, now: now, using: &random))
+                world.apply(machine.limitChanged(connection: connection, to: Int.random(in: 0...200, using: &random)))
+            case 5 where world.open.contains(connection):
+                world.apply(machine.goingAway(connection: connection, fault: fault, now: now, using: &random))
+            case 6 where world.open.contains(connection):
+                world.open.remove(connection)
+                world.draining.remove(connection)
+                world.apply(machine.closed(connection: connection, fault: fault, now: now, using: &random))
             case 7:
-                world.apply(machine.receivedSuccess(session: session, count: Int.random(in: 1...30, using: &random)))
+                world.apply(
+                    machine.receivedSuccess(connection: connection, count: Int.random(in: 1...30, using: &random))
+                )
             case 8:
                 world.apply(
-                    machine.receivedServiceUnavailable(session: session, now: now, using: &random, mayReplace: { flag })
+                    machine.receivedServiceUnavailable(
+                        connection: connection,
+                        now: now,
+                        using: &random,
+                        mayReplace: { flag }
+                    )
                 )
-            case 9: world.apply(machine.tokenRefused(session: session, mayReplace: { flag }))
+            case 9: world.apply(machine.tokenRefused(connection: connection, mayReplace: { flag }))
             case 10:
-                world.apply(machine.receivedInternalServerError(session: session, now: now, using: &random) { flag })
+                world.apply(
+                    machine.receivedInternalServerError(connection: connection, now: now, using: &random) { flag }
+                )
             case 11:
                 let quiet = Duration.milliseconds(Int64.random(in: 0...3000, using: &random))
-                world.apply(machine.deadlinePassed(session: session, quiet: quiet, now: now, using: &random) { flag })
-            case 12 where world.open.contains(session):
+                world.apply(
+                    machine.deadlinePassed(connection: connection, quiet: quiet, now: now, using: &random) { flag }
+                )
+            case 12 where world.open.contains(connection):
                 let open = Int.random(in: 0...20, using: &random)
-                world.apply(machine.submitted(session: session, open: open, now: now))
+                world.apply(machine.submitted(connection: connection, open: open, now: now))
             case 13 where !world.checks.isEmpty:
                 let check = world.checks.removeFirst()
                 now = max(now, check.at)
                 let last = MonotonicInstant(nanoseconds: Int64.random(in: 0...now.nanoseconds, using: &random))
                 world.apply(
                     machine.checkForStall(
-                        session: check.session,
+                        connection: check.connection,
                         open: Int.random(in: 0...20, using: &random),
                         lastResponse: flag ? last : MonotonicInstant(nanoseconds: 0),
                         now: now,
@@ -479,7 +494,7 @@ struct ConnectionStateModelTests {
 
     private func check(_ machine: ConnectionStateMachine, _ world: World, _ now: MonotonicInstant, _ seed: UInt64) {
         #expect(world.open.subtracting(world.draining).count <= 1, "seed \(seed)")
-        #expect(machine.isDegraded == false || machine.readySession != nil, "seed \(seed)")
+        #expect(machine.isDegraded == false || machine.readyConnection != nil, "seed \(seed)")
         #expect(world.draining.count <= ConnectionStateMachine.drainingLimit, "seed \(seed)")
         #expect(Set(machine.draining) == world.draining, "seed \(seed)")
         switch (machine.state, world.report) {

@@ -14,10 +14,10 @@ struct OverloadSimulationTests {
         struct Worker {
             var machine: ConnectionStateMachine
             var capacity = 0
-            /// Open streams of the session that takes new ones.
+            /// Open streams of the connection that takes new ones.
             var open = 0
             var timers: [MonotonicInstant] = []
-            var connectedAt: [(millisecond: Int, session: Int)] = []
+            var connectedAt: [(millisecond: Int, connection: Int)] = []
         }
 
         var workers: [Worker]
@@ -26,7 +26,7 @@ struct OverloadSimulationTests {
         let retries = RetryBudget(percent: 20)
         let errorPercent: Int
         var now = MonotonicInstant(nanoseconds: 0)
-        var responses: [[(worker: Int, session: Int)]] = Array(repeating: [], count: World.roundTrip + 1)
+        var responses: [[(worker: Int, connection: Int)]] = Array(repeating: [], count: World.roundTrip + 1)
         var waiting = 0
         var opened = 0
         var accepted = 0
@@ -45,9 +45,9 @@ struct OverloadSimulationTests {
         mutating func apply(_ actions: [ConnectionStateMachine.Action], _ index: Int, _ millisecond: Int) {
             for action in actions {
                 switch action {
-                case .open(let session):
+                case .open(let connection):
                     self.opened += 1
-                    self.workers[index].connectedAt.append((millisecond + Self.connectTime, session))
+                    self.workers[index].connectedAt.append((millisecond + Self.connectTime, connection))
                 case .wakeAt(let instant): self.workers[index].timers.append(instant)
                 case .report(.ready(let capacity)):
                     self.workers[index].capacity = capacity
@@ -64,8 +64,12 @@ struct OverloadSimulationTests {
             for index in self.workers.indices {
                 let due = self.workers[index].connectedAt.filter { $0.millisecond <= millisecond }
                 self.workers[index].connectedAt.removeAll { $0.millisecond <= millisecond }
-                for (_, session) in due {
-                    self.apply(self.workers[index].machine.ready(session: session, limit: 1000), index, millisecond)
+                for (_, connection) in due {
+                    self.apply(
+                        self.workers[index].machine.ready(connection: connection, limit: 1000),
+                        index,
+                        millisecond
+                    )
                 }
                 if self.workers[index].timers.contains(where: { $0 <= self.now }) {
                     self.workers[index].timers.removeAll { $0 <= self.now }
@@ -83,13 +87,13 @@ struct OverloadSimulationTests {
             let due = self.responses[bucket]
             self.responses[bucket].removeAll(keepingCapacity: true)
             if !due.isEmpty { self.retries.recordResponses(due.count, now: self.now) }
-            for (index, session) in due {
-                if self.workers[index].machine.readySession == session { self.workers[index].open -= 1 }
+            for (index, connection) in due {
+                if self.workers[index].machine.readyConnection == connection { self.workers[index].open -= 1 }
                 if Int.random(in: 0..<100, using: &self.random) < self.errorPercent {
                     let (now, replacements) = (self.now, self.replacements)
                     self.apply(
                         self.workers[index].machine.receivedServiceUnavailable(
-                            session: session,
+                            connection: connection,
                             now: now,
                             using: &self.random
                         ) {
@@ -101,7 +105,7 @@ struct OverloadSimulationTests {
                     if self.retries.take(now: self.now) { self.waiting += 1 } else { self.failed += 1 }
                 } else {
                     self.accepted += 1
-                    self.apply(self.workers[index].machine.receivedSuccess(session: session), index, millisecond)
+                    self.apply(self.workers[index].machine.receivedSuccess(connection: connection), index, millisecond)
                 }
             }
         }
@@ -110,11 +114,11 @@ struct OverloadSimulationTests {
             while self.waiting > 0 {
                 let free = self.workers.indices.filter { self.workers[$0].open < self.workers[$0].capacity }
                 guard let index = free.min(by: { self.workers[$0].open < self.workers[$1].open }),
-                    let session = self.workers[index].machine.readySession
+                    let connection = self.workers[index].machine.readyConnection
                 else { return }
                 self.waiting -= 1
                 self.workers[index].open += 1
-                self.responses[(millisecond + Self.roundTrip) % self.responses.count].append((index, session))
+                self.responses[(millisecond + Self.roundTrip) % self.responses.count].append((index, connection))
             }
         }
     }

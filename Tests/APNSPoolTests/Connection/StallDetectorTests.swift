@@ -13,7 +13,7 @@ struct StallDetectorTests {
         return detector
     }
 
-    @Test func aSessionIsWatchedOnceFromEightStreamsOn() {
+    @Test func aConnectionIsWatchedOnceFromEightStreamsOn() {
         var detector = StallDetector()
         #expect(detector.submitted(open: 7, now: start) == nil)
         #expect(!detector.isWatching)

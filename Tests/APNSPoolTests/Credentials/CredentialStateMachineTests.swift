@@ -11,8 +11,8 @@ struct CredentialStateMachineTests {
     private let start = MonotonicInstant(nanoseconds: 0)
     private let invalid = CredentialStateMachine.Refusal.rejection(.invalidProviderToken)
     private func at(_ seconds: Int64) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
-    private func source(_ session: Int, worker: Int = 0) -> Machine.Source {
-        Machine.Source(worker: WorkerID(index: worker, generation: 1), session: session)
+    private func source(_ connection: Int, worker: Int = 0) -> Machine.Source {
+        Machine.Source(worker: WorkerID(index: worker, generation: 1), connection: connection)
     }
 
     private func declared(_ refusal: Machine.Refusal? = nil) -> Machine {

@@ -1,4 +1,4 @@
-/// A static file of the page.
+/// A static file that needs no token: one of the page, or the OpenAPI document.
 struct PageFile: Sendable, Hashable {
     /// Where it is served, from `/` on.
     var path: String

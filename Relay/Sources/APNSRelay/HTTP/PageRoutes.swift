@@ -9,18 +9,16 @@ struct PageRoutes: Sendable {
     let metrics: @Sendable () async -> String
 
     var routes: [APIRoute] {
-        let pages = self.pages.map { page in
-            let body = ByteBuffer(string: page.body)
-            return APIRoute(.get, page.path, .open) { _ in .body(body, page.contentType) }
+        let files = (self.pages + [PageFiles.openAPI]).map { file in
+            let body = ByteBuffer(string: file.body)
+            return APIRoute(.get, file.path, .open) { _ in .body(body, file.contentType) }
         }
-        let description = ByteBuffer(string: APIDescription.text)
-        return pages + [
+        return files + [
             APIRoute(.get, "/live", .open) { _ in .text("live") },
             APIRoute(.get, "/ready", .open) { _ in await self.ready() },
             APIRoute(.get, "/metrics", .open) { _ in
                 .text(await self.metrics(), "text/plain; version=0.0.4; charset=utf-8")
             },
-            APIRoute(.get, "/openapi.json", .open) { _ in .body(description, "application/json") },
         ]
     }
 

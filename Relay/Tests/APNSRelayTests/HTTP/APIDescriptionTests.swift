@@ -1,12 +1,14 @@
+import APNSModel
 import Foundation
 import HTTPTypes
+import PushQueue
 import Testing
 
 @testable import APNSRelay
 
 struct APIDescriptionTests {
     private static func document() throws -> [String: Any] {
-        try #require(try JSONSerialization.jsonObject(with: Data(APIDescription.text.utf8)) as? [String: Any])
+        try #require(try JSONSerialization.jsonObject(with: Data(PageFiles.openAPI.body.utf8)) as? [String: Any])
     }
 
     @Test("The document has the paths and methods of the API")
@@ -46,5 +48,27 @@ struct APIDescriptionTests {
         let schemas = try #require(components["schemas"])
         let codes = (schemas["ErrorCode"] as? [String: Any])?["examples"] as? [String]
         #expect(codes == APIError.Code.allCases.map(\.rawValue))
+    }
+
+    @Test("The document lists the values of each enumeration, and the settings with their range")
+    func values() throws {
+        let components = try #require(try Self.document()["components"] as? [String: [String: Any]])
+        let schemas = try #require(components["schemas"] as? [String: [String: Any]])
+        func properties(_ schema: String) throws -> [String: [String: Any]] {
+            try #require(schemas[schema]?["properties"] as? [String: [String: Any]])
+        }
+        let outcomes = try properties("Outcome")["outcome"]?["enum"] as? [String]
+        #expect(outcomes.map(Set.init) == Set(Certainty.allCases.map(\.rawValue)))
+        let states = try properties("PushStatus")["state"]?["enum"] as? [String]
+        #expect(states == PushStatus.State.allCases.map(\.rawValue))
+
+        let settings = try properties("Settings")
+        let all = FleetSettings(maxConnections: 1, maxInFlight: 1, pausedApps: ["fern"])
+        let stored = try #require(try JSONSerialization.jsonObject(with: Data(all.json)) as? [String: Any])
+        #expect(Set(settings.keys) == Set(stored.keys))
+        for name in ["maxConnections", "maxInFlight"] {
+            #expect(settings[name]?["minimum"] as? Int == FleetSettings.range.lowerBound)
+            #expect(settings[name]?["maximum"] as? Int == FleetSettings.range.upperBound)
+        }
     }
 }

@@ -1,0 +1,86 @@
+// Buttons that change something. A button may ask for confirmation, and shows why its action failed.
+
+import { announce, button, el, find, setExact } from "./kit/dom.js";
+
+/** Asks the operator in the dialog. Returns whether the answer is yes. */
+function ask({ title, text, yes }) {
+    const dialog = find("confirm");
+    setExact(find("confirm-title"), title);
+    setExact(find("confirm-text"), text);
+    setExact(find("confirm-yes"), yes);
+    dialog.returnValue = "";
+    dialog.showModal();
+    return new Promise((resolve) => {
+        dialog.addEventListener("close", () => resolve(dialog.returnValue === "confirm"), { once: true });
+    });
+}
+
+/** Buttons of which one works at a time, and a note for the result. */
+export class Actions {
+    element = el("div", { class: "row-actions" });
+    #note = el("p", { class: "note" });
+    #isBusy = false;
+
+    constructor() {
+        this.element.append(this.#note);
+    }
+
+    /**
+     * Adds a button. `work()` may return a text to show. `question()`, if any, returns what `ask` needs. Both
+     * receive what `subject()` returned at the click, so that the answer is about what was asked.
+     */
+    add(text, { label, work, subject = () => undefined, question, tone = "" }) {
+        const added = button(text, () => this.#run(text, work, subject, question), {
+            class: `small ${tone}`, "aria-label": label, "data-action": text,
+        });
+        this.element.insertBefore(added, this.#note);
+        return added;
+    }
+
+    clear() {
+        this.#show("", "");
+    }
+
+    async #run(text, work, subject, question) {
+        if (this.#isBusy) return;
+        this.#isBusy = true;
+        this.element.setAttribute("aria-busy", "true");
+        this.#show("", "");
+        try {
+            const value = subject();
+            if (question && !(await ask(question(value)))) return;
+            this.#show((await work(value)) ?? "", "");
+        } catch (error) {
+            if (error.name !== "AbortError") this.#show(`${text.replace("…", "")}: ${error.message}`, "bad");
+        } finally {
+            this.#isBusy = false;
+            this.element.removeAttribute("aria-busy");
+        }
+    }
+
+    #show(text, tone) {
+        this.#note.className = `note ${tone}`;
+        setExact(this.#note, text);
+        announce(text, tone === "bad");
+    }
+}
+
+/**
+ * Does the same to several items, one after the other, and returns a text about the result. An item that is
+ * gone (404) is not a failure. Any other failure stops the loop, because it would most likely repeat.
+ */
+export async function each(items, verb, work) {
+    let done = 0;
+    let gone = 0;
+    for (const item of items) {
+        try {
+            await work(item);
+            done += 1;
+        } catch (error) {
+            if (error.status === 404) gone += 1;
+            else if (error.name === "AbortError") throw error;
+            else throw new Error(`${done} of ${items.length} ${verb}, then: ${error.message}`);
+        }
+    }
+    return `${done} of ${items.length} ${verb}.` + (gone > 0 ? ` ${gone} no longer parked.` : "");
+}

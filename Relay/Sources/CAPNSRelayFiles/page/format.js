@@ -1,0 +1,54 @@
+// Writes what only this page shows: rates, ages and outcomes.
+
+import { dateTime, number, timeOfDay } from "./kit/format.js";
+
+/** A number of events per second. */
+export function rate(value) {
+    if (!Number.isFinite(value)) return "–";
+    return value < 10 && value > 0 ? value.toFixed(1) : number(Math.round(value));
+}
+
+/** The time of day, with the date unless it is that of `now`. */
+export function moment(seconds, now = Date.now() / 1000) {
+    const text = dateTime(seconds);
+    return text.slice(0, 10) === dateTime(now).slice(0, 10) ? timeOfDay(seconds) : text;
+}
+
+/** The text with a full stop, so that another sentence can follow. */
+export const sentence = (text) => (/[.!?…]$/.test(text) ? String(text) : `${text}.`);
+
+/** A length of time in its one or two largest units. */
+export function duration(seconds) {
+    if (!Number.isFinite(seconds)) return "–";
+    const whole = Math.max(0, Math.floor(seconds));
+    if (whole < 60) return `${whole} s`;
+    const units = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+    const first = units.findIndex(([size]) => whole >= size);
+    return units.slice(first, first + 2).map(([size, unit], index) => {
+        const value = index === 0 ? Math.floor(whole / size) : Math.floor((whole % units[first][0]) / size);
+        return value > 0 ? `${value} ${unit}` : "";
+    }).filter(Boolean).join(" ");
+}
+
+/** How long something has been due, or in how long it will be. */
+export function age(due, now) {
+    if (!Number.isFinite(due)) return "–";
+    return due > now + 0.5 ? `in ${duration(due - now + 0.5)}` : duration(now - due);
+}
+
+export const routeName = ({ app, environment, lane }) => [app, environment, lane].join(" · ");
+
+const OUTCOMES = new Map([
+    ["accepted", ["Accepted", "good"]], ["rejected", ["Rejected", "bad"]],
+    ["not-processed", ["Not processed", "warn"]], ["not-sent", ["Not sent", "warn"]],
+    ["unknown", ["Unknown", "warn"]],
+]);
+
+/** How a push ended: `{word, tone, detail}`. */
+export function outcome(value) {
+    if (!value) return { word: "No outcome", tone: "", detail: "" };
+    const [word, tone] = OUTCOMES.get(value.outcome) ?? [String(value.outcome), ""];
+    const name = [value.status, value.reason ?? value.code].filter((part) => part ?? false).join(" ");
+    const detail = [name, value.message].filter(Boolean).join(": ");
+    return { word, tone, detail };
+}

@@ -1,0 +1,210 @@
+import APNSModel
+package import APNSSimulator
+import NIOHTTP1
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The HTTP API through which tests and the page read and control a simulator. `Docs/TestingWithoutAPhone.md` describes
+/// it.
+package struct ControlAPI: Sendable {
+    let simulator: Simulator
+    /// The URL that clients send to.
+    let endpoint: String
+    /// How to send a push from a shell.
+    let commands: [(title: String, command: String)]
+    /// The accepted names in `host`, in lower case and without port. Any other name could be the domain of a foreign
+    /// web page that resolves to this machine (DNS rebinding).
+    let hosts: Set<String>
+    /// What requests must present; nil for no token.
+    let token: String?
+    /// The version that the state names.
+    let version: String
+    /// Milliseconds since 1970.
+    let started = Self.now
+
+    /// - Parameters:
+    ///   - simulator: The simulator to read and control.
+    ///   - endpoint: The URL that clients send to.
+    ///   - commands: How to send a push from a shell, for the page.
+    ///   - hosts: The accepted names in `host`, in lower case and without port.
+    ///   - token: What requests must present; nil for no token.
+    ///   - version: The version that the state names.
+    package init(
+        simulator: Simulator,
+        endpoint: String,
+        commands: [(title: String, command: String)],
+        hosts: Set<String>,
+        token: String?,
+        version: String
+    ) {
+        self.simulator = simulator
+        self.endpoint = endpoint
+        self.commands = commands
+        self.hosts = hosts
+        self.token = token
+        self.version = version
+    }
+
+    /// The header that every request that changes something must have. A page of another origin cannot send it, because
+    /// the API allows no cross-origin requests.
+    static let header = "x-apns-simulator"
+
+    static var now: Int64 { Int64((Date().timeIntervalSince1970 * 1000).rounded()) }
+
+    /// Never throws: an error becomes a response.
+    func respond(to head: HTTPRequestHead, body: [UInt8]) async -> ControlResponse {
+        do throws(ControlError) {
+            var request = try ControlRequest(head)
+            request.body = body
+            try self.check(request)
+            return try await self.route(request)
+        } catch {
+            return error.response
+        }
+    }
+
+    // MARK: Security
+
+    private func check(_ request: ControlRequest) throws(ControlError) {
+        let host = request.headers["host"]
+        guard host.count == 1, self.hosts.contains(Self.name(of: host[0])) else {
+            throw ControlError(
+                .misdirectedRequest,
+                "unknown-host",
+                "The header 'host' names another server. Use \(self.hosts.sorted().joined(separator: " or ")), or "
+                    + "start the simulator with --name for other names."
+            )
+        }
+        let isFile = Self.file(request) != nil
+        if let token, !isFile, !Self.hasToken(token, request) {
+            var error = ControlError(
+                .unauthorized,
+                "unauthorized",
+                "Send the header 'authorization: Bearer TOKEN' with the token from --control-token."
+            )
+            error.headers = [("www-authenticate", "Bearer")]
+            throw error
+        }
+        let changes: [HTTPMethod] = [.POST, .PUT, .PATCH, .DELETE]
+        if changes.contains(request.method), request.headers[Self.header].isEmpty {
+            throw ControlError(
+                .forbidden,
+                "header-missing",
+                "Add the header '\(Self.header)' with any value, for example '\(Self.header): test'. It proves that "
+                    + "the request does not come from a foreign web page."
+            )
+        }
+    }
+
+    /// The name in a `host` field, in lower case and without its port. Empty if it has another form.
+    private static func name(of host: String) -> String {
+        let host = host.lowercased()
+        let name = host.hasPrefix("[") ? host.prefix { $0 != "]" } + "]" : host.prefix { $0 != ":" }
+        let rest = host.dropFirst(name.count)
+        return rest.isEmpty || rest.hasPrefix(":") ? String(name) : ""
+    }
+
+    private static func hasToken(_ token: String, _ request: ControlRequest) -> Bool {
+        let fields = request.headers["authorization"]
+        guard fields.count == 1, fields[0].lowercased().hasPrefix("bearer ") else { return false }
+        let given = Array(fields[0].utf8.dropFirst(7))
+        let wanted = Array(token.utf8)
+        guard given.count == wanted.count else { return false }
+        // Takes equally long wherever the first difference is.
+        return zip(given, wanted).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+
+    // MARK: Routes
+
+    private func route(_ request: ControlRequest) async throws(ControlError) -> ControlResponse {
+        if let file = Self.file(request) ?? (request.path == ["openapi.json"] ? ControlPage.openAPI : nil) {
+            try self.allow([.GET], request)
+            return file
+        }
+        guard request.path.first == "v1", request.path.count > 1 else { throw self.unknownPath(request) }
+        let rest = Array(request.path.dropFirst(2))
+        switch request.path[1] {
+        case "state" where rest.isEmpty: return try self.state(request)
+        case "settings" where rest.isEmpty: return try self.settings(request)
+        case "reset" where rest.isEmpty: return try self.reset(request)
+        case "pushes" where rest.count <= 1: return try await self.pushes(request, rest.first)
+        case "events" where rest.isEmpty: return try self.events(request)
+        case "ledger" where rest.isEmpty: return try self.ledger(request)
+        case "tokens" where rest.count <= 2: return try self.tokens(request, rest)
+        case "devices" where rest.count <= 3: return try self.devices(request, rest)
+        case "faults" where rest.count <= 1: return try self.faults(request, rest.first)
+        case "presets" where rest.count <= 1: return try await self.presets(request, rest.first)
+        default: throw self.unknownPath(request)
+        }
+    }
+
+    private static func file(_ request: ControlRequest) -> ControlResponse? {
+        ControlPage.files["/" + request.path.joined(separator: "/")]
+    }
+
+    func unknownPath(_ request: ControlRequest) -> ControlError {
+        .notFound("There is nothing at /\(request.path.joined(separator: "/")). See /openapi.json for all paths.")
+    }
+
+    /// Throws if the method is not in the list. Where GET is allowed, HEAD is too.
+    func allow(_ methods: [HTTPMethod], _ request: ControlRequest) throws(ControlError) {
+        if methods.contains(request.method) || (request.method == .HEAD && methods.contains(.GET)) { return }
+        let allowed = methods.map(\.rawValue).joined(separator: ", ")
+        var error = ControlError(
+            .methodNotAllowed,
+            "method-not-allowed",
+            "\(request.method) is not possible here. The methods of this path are \(allowed)."
+        )
+        error.headers = [("allow", allowed)]
+        throw error
+    }
+
+    // MARK: State
+
+    private func state(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+        try self.allow([.GET], request)
+        try request.allowQuery([])
+        return .json(self.state)
+    }
+
+    var state: JSONValue {
+        let counts = self.simulator.counts
+        func integer(_ number: Int) -> JSONValue { .integer(Int64(number)) }
+        func count(_ outcome: PushRecord.Outcome) -> Int { counts.outcomes[outcome, default: 0] }
+        let responses = counts.responses.map { (key: "\($0.key)", value: integer($0.value)) }
+        return .object([
+            "endpoint": .string(self.endpoint),
+            "version": .string(self.version),
+            "startedMilliseconds": .integer(self.started),
+            "nowMilliseconds": .integer(Self.now),
+            "counts": .object([
+                "received": integer(counts.outcomes.values.reduce(0, +)), "accepted": integer(count(.accepted)),
+                "rejected": integer(count(.rejected)), "noResponse": integer(count(.noResponse)),
+                "duplicates": integer(counts.duplicates),
+            ]),
+            "commands": .array(
+                self.commands.map { .object(["title": .string($0.title), "command": .string($0.command)]) }
+            ),
+            "responses": .object(Dictionary(uniqueKeysWithValues: responses)),
+            "connections": .object([
+                "open": integer(counts.connectionsOpen), "opened": integer(counts.connectionsOpened),
+            ]),
+            "kept": integer(counts.kept), "keep": counts.keep.map(integer) ?? .null,
+            "dropped": integer(counts.dropped), "resets": integer(counts.resets),
+            "lastOrder": integer(counts.lastOrder),
+            "settings": self.settings,
+            "faults": integer(self.simulator.activeFaults.count), "devices": integer(counts.devices),
+        ])
+    }
+
+    private func reset(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+        try self.allow([.POST], request)
+        try request.allowQuery([])
+        self.simulator.reset()
+        return .noContent
+    }
+}
