@@ -199,6 +199,15 @@ struct FaultScriptTests {
         #expect(error.description == "faults[0].effect.status = 99: expected a whole number from 200 to 599")
     }
 
+    @Test("A number with a zero fraction is an integer, and any other fraction is an error")
+    func fractions() throws {
+        func script(_ status: String) -> String { #"[{"effect": {"kind": "respond", "status": \#(status)}}]"# }
+        #expect(try FaultScript(json: script("503.0").utf8) == FaultScript(json: script("503").utf8))
+        for status in ["503.5", "1e300", "-503.0"] {
+            #expect(throws: FaultScriptError.self) { try FaultScript(json: script(status).utf8) }
+        }
+    }
+
     @Test func countsRatesAndSpansTriggerFaults() {
         var engine = FaultEngine(seed: 1)
         engine.inject(Fault(.refuse, when: .every(3)))

@@ -157,6 +157,16 @@ extension JSONValue {
         .object(members.sorted { $0.key < $1.key }.map { Member(key: $0.key, value: $0.value) })
     }
 
+    /// The value as an integer; nil for other values. A number with a zero fraction, such as 5.0, is an integer, too
+    /// (JSON Schema 2020-12, section 4.2.3).
+    package var wholeNumber: Int64? {
+        switch self {
+        case .integer(let number): number
+        case .double(let number): Int64(exactly: number)
+        default: nil
+        }
+    }
+
     /// The members of an object; nil for other values.
     package var members: [String: JSONValue]? {
         guard case .object(let members) = self else { return nil }

@@ -28,7 +28,7 @@ package struct JSONReader {
 
     package func integer(_ key: String, in range: ClosedRange<Int64>) throws(FaultScriptError) -> Int64? {
         guard let value = self.object[key], value != .null else { return nil }
-        guard case .integer(let number) = value, range.contains(number) else {
+        guard let number = value.wholeNumber, range.contains(number) else {
             throw self.error(key, "expected a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number

@@ -259,7 +259,7 @@ private struct EffectReader {
         response.headerBytes = try self.json.int("headerBytes", in: 0...ScriptedResponse.headerLimit) ?? 0
         response.trailers = try self.json.fields("trailers")
         for value in try self.json.array("informational") ?? [] {
-            guard case .integer(let status) = value, (100...199).contains(status), status != 101 else {
+            guard let status = value.wholeNumber, (100...199).contains(status), status != 101 else {
                 throw self.json.error("informational", "expected a list of statuses from 100 to 199, without 101")
             }
             response.informational.append(Int(status))
