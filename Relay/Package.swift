@@ -57,6 +57,20 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .systemLibrary(name: "CLibpq", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+        // The schema of the queue in PostgreSQL, as bytes.
+        .target(name: "CPostgresMigrations", exclude: ["migrations"]),
+        .target(
+            name: "PostgresPushQueue",
+            dependencies: [
+                "CLibpq",
+                "CPostgresMigrations",
+                "PushQueue",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
         // The tests that every engine must pass, as a library, so that an engine elsewhere can run them.
         .target(
             name: "PushQueueConformance",
@@ -148,6 +162,20 @@ let package = Package(
                 "PushQueueConformance",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        // For tests: servers of PostgreSQL as processes of their own.
+        .target(name: "PostgresTestServer", path: "Tests/PostgresTestServer", swiftSettings: settings),
+        .testTarget(
+            name: "PostgresPushQueueTests",
+            dependencies: [
+                "PostgresPushQueue",
+                "PostgresTestServer",
+                "PushQueue",
+                "PushQueueConformance",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings

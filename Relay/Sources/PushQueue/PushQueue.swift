@@ -30,6 +30,8 @@ public import APNSModel
 /// A push whose deadline or expiration has passed is never sent. Whether it ends, and what is pruned, follows from
 /// ``QueueClock/expiry``: a push that is overdue by `now` alone stays queued, and does not delay the pushes behind it.
 ///
+/// No text that is passed to a queue has the character U+0000.
+///
 /// Several processes may share a queue, if the engine allows it. A process then always reads the effects of its own
 /// calls. The effects of other processes' calls may be missing for a moment.
 ///

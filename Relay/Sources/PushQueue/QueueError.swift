@@ -26,4 +26,6 @@ public struct QueueError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     public var description: String { self.message }
+
+    package static let closed = QueueError(code: .closed, message: "The queue is closed.")
 }

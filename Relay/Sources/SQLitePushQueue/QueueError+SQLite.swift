@@ -74,8 +74,6 @@ extension QueueError {
                 + "then start the relay again. \(detail)"
         )
     }
-
-    package static let closed = QueueError(code: .closed, message: "The queue is closed.")
 }
 
 extension DatabaseError {

@@ -46,14 +46,8 @@ public final class SQLitePushQueue: Sendable {
     private let pool: DatabasePool
     private let lock: Mutex<FileLock?>
     let failure = QueueFailure()
-    private let calls = Mutex(Calls())
+    let calls = CallGate()
     private let logger: Logger
-
-    private struct Calls {
-        var running = 0
-        var isClosed = false
-        var waiters: [CheckedContinuation<Void, Never>] = []
-    }
 
     /// Opens a file, or creates it if it does not exist.
     ///
@@ -146,15 +140,7 @@ public final class SQLitePushQueue: Sendable {
     }
 
     public func close() async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let mayContinue = self.calls.withLock { calls in
-                calls.isClosed = true
-                if calls.running == 0 { return true }
-                calls.waiters.append(continuation)
-                return false
-            }
-            if mayContinue { continuation.resume() }
-        }
+        await self.calls.close()
         await DispatchQueue.global().perform {
             // Two calls may close at the same time; the second one waits here.
             self.lock.withLock { lock in
@@ -183,38 +169,20 @@ public final class SQLitePushQueue: Sendable {
     package func waitForFailure() async -> QueueError? { await self.failure.wait() }
 
     /// The number of calls that have begun and not returned, for tests.
-    package var runningCalls: Int { self.calls.withLock { $0.running } }
+    package var runningCalls: Int { self.calls.running }
 
     /// The number of transactions since the file was opened, for tests.
     package var commitCount: Int { self.group.commitCount }
 
     // MARK: Calls
 
-    func begin() throws(QueueError) {
-        let isOpen = self.calls.withLock { calls in
-            if !calls.isClosed { calls.running += 1 }
-            return !calls.isClosed
-        }
-        if !isOpen { throw .closed }
-    }
-
-    func end() {
-        let waiters = self.calls.withLock { calls in
-            calls.running -= 1
-            guard calls.running == 0 else { return [CheckedContinuation<Void, Never>]() }
-            defer { calls.waiters = [] }
-            return calls.waiters
-        }
-        for waiter in waiters { waiter.resume() }
-    }
-
     /// Runs a job in a transaction and waits until it is committed.
     func write<Value: Sendable>(
         isDurable: Bool = true,
         _ body: @escaping @Sendable (WriteTransaction) throws -> Value
     ) async throws(QueueError) -> Value {
-        try self.begin()
-        defer { self.end() }
+        try self.calls.begin()
+        defer { self.calls.end() }
         let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
             self.group.add(
                 GroupCommit.Job(
@@ -245,8 +213,8 @@ public final class SQLitePushQueue: Sendable {
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(QueueError) -> Value {
-        try self.begin()
-        defer { self.end() }
+        try self.calls.begin()
+        defer { self.calls.end() }
         let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
             self.pool.asyncRead { db in
                 continuation.resume(returning: Result { try body(try db.get()) })

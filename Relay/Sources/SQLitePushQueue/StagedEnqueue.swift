@@ -88,8 +88,8 @@ struct StagedEnqueue: Sendable {
 extension SQLitePushQueue {
     /// Stores pushes: a few in one transaction, many in parts.
     func store(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
-        try self.begin()
-        defer { self.end() }
+        try self.calls.begin()
+        defer { self.calls.end() }
         let capacity = self.options.capacity
         let file = self.file
         let result: Result<[EnqueueResult], QueueError> = await withCheckedContinuation { continuation in

@@ -1,5 +1,3 @@
-package import PushQueue
-
 /// The openings of a file, the oldest first. They tell whether a cursor of the feed belongs to the file's history.
 ///
 /// Each opening is a generation with a random number, and a cursor has the number of the generation that has assigned its

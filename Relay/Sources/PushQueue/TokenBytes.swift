@@ -1,8 +1,8 @@
-import APNSModel
+package import APNSModel
 
 /// Device tokens are stored as bytes, which take half the space of their digits.
-enum TokenBytes {
-    static func bytes(of token: DeviceToken) -> [UInt8] {
+package enum TokenBytes {
+    package static func bytes(of token: DeviceToken) -> [UInt8] {
         let digits = token.hexadecimal.utf8
         return [UInt8](unsafeUninitializedCapacity: digits.count / 2) { buffer, count in
             var high: UInt8?
@@ -20,7 +20,7 @@ enum TokenBytes {
     }
 
     /// Nil if the bytes are not a device token.
-    static func token(_ bytes: UnsafeRawBufferPointer) -> DeviceToken? {
+    package static func token(_ bytes: UnsafeRawBufferPointer) -> DeviceToken? {
         guard bytes.count <= DeviceToken.maximumDigits / 2 else { return nil }
         let digits = String(unsafeUninitializedCapacity: bytes.count * 2) { buffer in
             var position = 0

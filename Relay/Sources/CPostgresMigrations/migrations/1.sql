@@ -1,0 +1,1222 @@
+-- The queue: its tables, and the functions that relays call.
+--
+-- A relay changes the queue only through these functions, each in a transaction of its own. So one round trip does the
+-- whole of a change, nothing depends on statements that a session has prepared, and an operator can read here what a
+-- relay does.
+--
+-- Three rules hold in all functions:
+-- * Rows are found by index, one after the other, in a fixed order: an array with ANY, or LATERAL with LIMIT. Statistics
+--   of tables that are almost empty lead the planner to joins that take minutes once the tables are full.
+-- * The row of apns.feed is locked last, because all relays wait for it.
+-- * Times are milliseconds since 1970. Leases count by the clock of the database: apns.lease_clock.
+
+CREATE TABLE apns.route (
+  id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  app text NOT NULL,
+  environment text NOT NULL,
+  lane smallint NOT NULL CHECK (lane IN (0, 1)), -- 0 interactive, 1 bulk
+  UNIQUE (app, environment, lane)
+);
+
+CREATE TABLE apns.caller (
+  id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name text NOT NULL UNIQUE
+);
+
+CREATE SEQUENCE apns.position_seq;
+CREATE SEQUENCE apns.epoch_seq;
+
+-- The position of each push, with and without an outcome. A row stays until the push is pruned, so an id is unique.
+CREATE TABLE apns.ident (id uuid PRIMARY KEY, position bigint NOT NULL);
+
+-- Pushes without an outcome. A row is wide, so it is only changed when its push returns to the queue or is retried.
+-- Each has a row in one of queue, held, flight, parked and ended, which say where the push is.
+CREATE TABLE apns.push (
+  position bigint PRIMARY KEY,
+  id uuid NOT NULL,
+  route int NOT NULL,
+  caller int NOT NULL,
+  queued_at bigint NOT NULL,
+  due bigint NOT NULL,
+  deadline bigint NOT NULL,
+  expires bigint NOT NULL, -- the earlier one of the deadline and the expiration
+  attempts int NOT NULL DEFAULT 0, -- the earlier marks as written
+  tried smallint NOT NULL DEFAULT 0, -- 0 has no row in attempt, 1 has one, 2 may have been processed
+  resends boolean NOT NULL,
+  supersedes text,
+  token bytea NOT NULL,
+  topic text NOT NULL,
+  type text NOT NULL,
+  priority smallint,
+  expiration bigint,
+  collapse text,
+  payload bytea NOT NULL
+);
+CREATE INDEX push_supersedes ON apns.push (supersedes, token) WHERE supersedes IS NOT NULL;
+
+-- Queued pushes in the order in which they become due.
+CREATE TABLE apns.queue (
+  route int NOT NULL,
+  due bigint NOT NULL,
+  position bigint NOT NULL,
+  expires bigint NOT NULL,
+  PRIMARY KEY (route, due, position)
+);
+CREATE INDEX queue_expires ON apns.queue (expires);
+
+-- Queued pushes with a supersede key that are new, or wait (waits) for a written push with the same key.
+CREATE TABLE apns.held (
+  position bigint PRIMARY KEY,
+  route int NOT NULL,
+  expires bigint NOT NULL,
+  supersedes text NOT NULL,
+  token bytea NOT NULL,
+  waits boolean NOT NULL
+);
+CREATE INDEX held_new ON apns.held (position) WHERE NOT waits;
+CREATE INDEX held_supersedes ON apns.held (supersedes, token);
+
+-- Claimed and written pushes. An epoch belongs to one claim of one push. No index has the columns that a mark changes, so
+-- that a mark changes the row in place.
+CREATE TABLE apns.flight (
+  position bigint PRIMARY KEY,
+  epoch bigint NOT NULL,
+  route int NOT NULL,
+  state smallint NOT NULL, -- 1 claimed, 2 written
+  lease bigint NOT NULL, -- its end
+  mark bigint -- the call that has marked it
+) WITH (fillfactor = 50);
+
+CREATE TABLE apns.parked (position bigint PRIMARY KEY, route int NOT NULL, since bigint NOT NULL);
+CREATE INDEX parked_since ON apns.parked (since);
+
+-- An outcome: certainty is 0 not sent, 1 not processed, 2 rejected, 3 unknown, 4 accepted; a larger one is stronger.
+-- result is the coded form of the outcome. It is NULL if the push was accepted and the response has nothing but its id;
+-- then sends is the number of attempts.
+
+-- The outcome of the attempts of a push that has returned to the queue or was parked.
+CREATE TABLE apns.attempt (
+  position bigint PRIMARY KEY,
+  certainty smallint NOT NULL,
+  sends int NOT NULL,
+  invalidates boolean NOT NULL,
+  result jsonb
+);
+
+-- Pushes that have an outcome which is not in the feed yet. Only while a call runs, except after a fault.
+CREATE TABLE apns.ended (
+  position bigint PRIMARY KEY,
+  marks smallint NOT NULL, -- the marks to add to the push's attempts
+  certainty smallint NOT NULL,
+  sends int NOT NULL,
+  invalidates boolean NOT NULL,
+  result jsonb
+);
+
+-- Settled pushes in the order of the feed.
+CREATE TABLE apns.outcome (
+  cursor bigint PRIMARY KEY,
+  position bigint NOT NULL UNIQUE,
+  id uuid NOT NULL,
+  route int NOT NULL,
+  caller int NOT NULL,
+  queued_at bigint NOT NULL,
+  due bigint NOT NULL,
+  deadline bigint NOT NULL,
+  settled_at bigint NOT NULL,
+  token bytea NOT NULL,
+  attempts int NOT NULL,
+  sends int NOT NULL,
+  certainty smallint NOT NULL,
+  invalidates boolean NOT NULL,
+  result jsonb
+);
+CREATE INDEX outcome_invalidates ON apns.outcome (cursor) WHERE invalidates;
+
+-- The payloads of settled pushes, if the settings keep them.
+CREATE TABLE apns.payload (
+  cursor bigint PRIMARY KEY,
+  settled_at bigint NOT NULL,
+  topic text NOT NULL,
+  type text NOT NULL,
+  payload bytea NOT NULL
+);
+
+CREATE TABLE apns.idempotency (
+  position bigint PRIMARY KEY,
+  caller int NOT NULL,
+  key text NOT NULL,
+  digest bytea NOT NULL,
+  id uuid NOT NULL,
+  settled_at bigint, -- NULL while the push has no outcome
+  UNIQUE (caller, key)
+);
+CREATE INDEX idempotency_settled ON apns.idempotency (settled_at) WHERE settled_at IS NOT NULL;
+
+-- The end of the feed. One row, so that cursors have no gap that a reader could skip.
+CREATE TABLE apns.feed (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  last bigint NOT NULL, -- the last cursor
+  pruned bigint NOT NULL -- the last cursor that was deleted
+) WITH (fillfactor = 10);
+INSERT INTO apns.feed (last, pruned) VALUES (0, 0);
+
+-- The histories of this database: one more after each restore or promotion of a standby.
+CREATE TABLE apns.history (
+  ordinal int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id bigint NOT NULL, -- random
+  start bigint NOT NULL, -- its first cursor
+  server text NOT NULL -- identifies the database and its timeline
+);
+
+-- How many pushes each route has in each state: the sum of all rows. Each change adds a row, so that changes do not wait
+-- for each other; apns.tend adds rows up.
+CREATE TABLE apns.tally (
+  route int NOT NULL,
+  queued bigint NOT NULL DEFAULT 0,
+  claimed bigint NOT NULL DEFAULT 0,
+  written bigint NOT NULL DEFAULT 0,
+  parked bigint NOT NULL DEFAULT 0
+);
+
+-- For the check of the storage: a row that is written and not read.
+CREATE TABLE apns.probe (one boolean PRIMARY KEY DEFAULT true CHECK (one), written_at bigint NOT NULL);
+
+CREATE TABLE apns.value (key text COLLATE "C" PRIMARY KEY, value bytea NOT NULL);
+
+-- Queues need more frequent cleaning than other tables.
+ALTER TABLE apns.push SET (
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
+  autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 500000,
+  autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000000);
+ALTER TABLE apns.queue SET (
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
+  autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000000);
+ALTER TABLE apns.flight SET (
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+  autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000000);
+ALTER TABLE apns.tally SET (
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,
+  autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000000);
+
+-- Outcomes -----------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION apns.failure(p_certainty text, p_code text, p_id uuid, p_attempts int, p_message text) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT jsonb_build_object('outcome', p_certainty, 'error', jsonb_build_object(
+    'code', p_code, 'certainty', p_certainty, 'attempts', p_attempts, 'message', p_message, 'apnsID', p_id))
+$$;
+
+CREATE FUNCTION apns.superseded(p_id uuid, p_attempts int) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+  SELECT apns.failure('not-sent', 'superseded', p_id, p_attempts, 'a newer push with the same key replaced it')
+$$;
+
+CREATE FUNCTION apns.cancelled(p_id uuid, p_attempts int) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+  SELECT apns.failure('not-sent', 'cancelled', p_id, p_attempts, 'the push was cancelled')
+$$;
+
+CREATE FUNCTION apns.lost(p_id uuid, p_attempts int) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+  SELECT apns.failure('unknown', 'connectionLost', p_id, p_attempts,
+    'the process that was sending the push ended before the outcome was stored')
+$$;
+
+CREATE FUNCTION apns.overdue(p_id uuid, p_attempts int, p_deadline bigint, p_expiration bigint) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN p_expiration <> 0 AND p_expiration::numeric * 1000 <= p_deadline
+    THEN apns.failure('not-sent', 'expired', p_id, p_attempts, 'the push expired before it was sent')
+    ELSE apns.failure('not-sent', 'deadlineExceeded', p_id, p_attempts,
+      'the deadline passed before the push was sent')
+  END
+$$;
+
+-- The outcome of several attempts, of which an earlier one had the stronger certainty.
+CREATE FUNCTION apns.merged(p_earlier jsonb, p_later jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE
+    WHEN p_later #>> '{error,message}' IS NULL
+      OR right(p_earlier #>> '{error,message}', length(p_later #>> '{error,message}')) = p_later #>> '{error,message}'
+    THEN p_earlier
+    ELSE jsonb_set(p_earlier, '{error,message}',
+      to_jsonb((p_earlier #>> '{error,message}') || '; after that: ' || (p_later #>> '{error,message}')))
+  END
+$$;
+
+-- Keeps the outcome of an attempt after which the push does not end. Returns the column tried of the push.
+CREATE FUNCTION apns.add_attempt(
+  p_position bigint, p_tried smallint, p_certainty smallint, p_sends int, p_invalidates boolean, p_result jsonb
+) RETURNS smallint LANGUAGE plpgsql AS $$
+DECLARE
+  v_certainty smallint;
+BEGIN
+  IF p_certainty IS NULL THEN RETURN p_tried; END IF;
+  INSERT INTO apns.attempt AS a (position, certainty, sends, invalidates, result)
+  VALUES (p_position, p_certainty, p_sends, p_invalidates, p_result)
+  ON CONFLICT (position) DO UPDATE SET
+    certainty = greatest(a.certainty, excluded.certainty),
+    sends = CASE WHEN a.certainty > excluded.certainty THEN a.sends ELSE excluded.sends END,
+    invalidates = CASE WHEN a.certainty > excluded.certainty THEN a.invalidates ELSE excluded.invalidates END,
+    result = CASE WHEN a.certainty > excluded.certainty
+      THEN apns.merged(a.result, excluded.result) ELSE excluded.result END
+  RETURNING certainty INTO v_certainty;
+  RETURN CASE WHEN v_certainty = 3 THEN 2 ELSE 1 END;
+END $$;
+
+-- Moves pushes to the feed, in the order of the arrays. They have left queue, held, flight, parked and ended.
+CREATE FUNCTION apns.finish(
+  p_now bigint, p_keeps boolean, p_position bigint[], p_marks smallint[], p_certainty smallint[], p_sends int[],
+  p_invalidates boolean[], p_result jsonb[]
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_waiting bigint[];
+  v_base bigint;
+BEGIN
+  IF EXISTS (SELECT FROM apns.held LIMIT 1) THEN
+    SELECT array_agg(h.position ORDER BY h.position) INTO v_waiting
+    FROM unnest(p_position) AS a(position)
+    CROSS JOIN LATERAL (SELECT p.supersedes, p.token FROM apns.push p WHERE p.position = a.position LIMIT 1) p
+    CROSS JOIN LATERAL (
+      SELECT h.position FROM apns.held h WHERE h.supersedes = p.supersedes AND h.token = p.token LIMIT 1000) h
+    WHERE h.position <> ALL (p_position);
+  END IF;
+  -- All relays wait for this row, from here to the commit.
+  UPDATE apns.feed SET last = last + cardinality(p_position) RETURNING last - cardinality(p_position) INTO v_base;
+  INSERT INTO apns.outcome (cursor, position, id, route, caller, queued_at, due, deadline, settled_at, token, attempts,
+    sends, certainty, invalidates, result)
+  SELECT v_base + a.n, a.position, p.id, p.route, p.caller, p.queued_at, p.due, p.deadline, p_now, p.token,
+    p.attempts + a.marks,
+    CASE WHEN t.certainty > a.certainty THEN t.sends ELSE a.sends END,
+    CASE WHEN t.certainty > a.certainty THEN t.certainty ELSE a.certainty END,
+    CASE WHEN t.certainty > a.certainty THEN t.invalidates ELSE a.invalidates END,
+    CASE WHEN t.certainty > a.certainty THEN apns.merged(t.result, a.result) ELSE a.result END
+  FROM unnest(p_position, p_marks, p_certainty, p_sends, p_invalidates, p_result) WITH ORDINALITY
+    AS a(position, marks, certainty, sends, invalidates, result, n)
+  CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
+  LEFT JOIN LATERAL (
+    SELECT * FROM apns.attempt t WHERE p.tried <> 0 AND t.position = a.position LIMIT 1) t ON true;
+  IF p_keeps THEN
+    INSERT INTO apns.payload (cursor, settled_at, topic, type, payload)
+    SELECT v_base + a.n, p_now, p.topic, p.type, p.payload
+    FROM unnest(p_position) WITH ORDINALITY AS a(position, n)
+    CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p;
+  END IF;
+  DELETE FROM apns.push WHERE position = ANY (p_position);
+  DELETE FROM apns.attempt WHERE position = ANY (p_position);
+  UPDATE apns.idempotency SET settled_at = p_now WHERE position = ANY (p_position);
+  IF v_waiting IS NOT NULL THEN PERFORM apns.release_held(p_now, p_keeps, v_waiting); END IF;
+END $$;
+
+-- Moves all ended pushes to the feed.
+CREATE FUNCTION apns.finish_ended(p_now bigint, p_keeps boolean) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_ended record;
+BEGIN
+  LOOP
+    WITH e AS (
+      DELETE FROM apns.ended WHERE position = ANY (ARRAY(
+        SELECT position FROM apns.ended ORDER BY position LIMIT 2000 FOR UPDATE SKIP LOCKED))
+      RETURNING *)
+    SELECT array_agg(position ORDER BY position) AS position, array_agg(marks ORDER BY position) AS marks,
+      array_agg(certainty ORDER BY position) AS certainty, array_agg(sends ORDER BY position) AS sends,
+      array_agg(invalidates ORDER BY position) AS invalidates, array_agg(result ORDER BY position) AS result
+    INTO v_ended FROM e;
+    EXIT WHEN v_ended.position IS NULL;
+    PERFORM apns.finish(p_now, p_keeps, v_ended.position, v_ended.marks, v_ended.certainty, v_ended.sends,
+      v_ended.invalidates, v_ended.result);
+  END LOOP;
+END $$;
+
+-- Superseding --------------------------------------------------------------------------------------------------------
+
+-- Of the unsettled pushes with equal supersede key, device token, app and environment, at most one is written, and at
+-- most one is not. The one that is not written is the newest, and waits in held while the other one is written.
+
+-- Takes a push that is not written away from where it is. Returns whether it could.
+CREATE FUNCTION apns.withdraw(p_position bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  v_route int;
+  v_due bigint;
+BEGIN
+  LOOP
+    SELECT route, due INTO v_route, v_due FROM apns.push WHERE position = p_position;
+    IF NOT FOUND THEN RETURN false; END IF;
+    DELETE FROM apns.queue WHERE route = v_route AND due = v_due AND position = p_position;
+    IF NOT FOUND THEN DELETE FROM apns.held WHERE position = p_position; END IF;
+    IF FOUND THEN
+      INSERT INTO apns.tally (route, queued) VALUES (v_route, -1);
+      RETURN true;
+    END IF;
+    DELETE FROM apns.flight WHERE position = p_position AND state = 1;
+    IF FOUND THEN
+      INSERT INTO apns.tally (route, claimed) VALUES (v_route, -1);
+      RETURN true;
+    END IF;
+    DELETE FROM apns.parked WHERE position = p_position;
+    IF FOUND THEN
+      INSERT INTO apns.tally (route, parked) VALUES (v_route, -1);
+      RETURN true;
+    END IF;
+    IF EXISTS (SELECT FROM apns.flight WHERE position = p_position AND state = 2)
+      OR EXISTS (SELECT FROM apns.ended WHERE position = p_position)
+    THEN RETURN false; END IF;
+    -- Another transaction has moved it meanwhile.
+  END LOOP;
+END $$;
+
+-- The unsettled pushes that compete with one.
+CREATE FUNCTION apns.rivals(p_position bigint) RETURNS TABLE (rival bigint, rival_id uuid, rival_attempts int)
+LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY
+  SELECT o.position, o.id, o.attempts
+  FROM apns.push p
+  CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
+  CROSS JOIN LATERAL (
+    SELECT * FROM apns.push o WHERE o.supersedes = p.supersedes AND o.token = p.token AND o.position <> p.position
+    OFFSET 0) o
+  CROSS JOIN LATERAL (SELECT * FROM apns.route s WHERE s.id = o.route LIMIT 1) s
+  WHERE p.position = p_position AND s.app = r.app AND s.environment = r.environment
+  ORDER BY o.position;
+END $$;
+
+-- Queues held pushes, unless they must wait, and ends the older pushes that they replace. Relays only: short transactions.
+CREATE FUNCTION apns.release_held(p_now bigint, p_keeps boolean, p_position bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_held record;
+  v_rival record;
+  v_waits boolean;
+BEGIN
+  -- One relay at a time releases the pushes of a key.
+  PERFORM pg_advisory_xact_lock(1095781971, bucket) FROM (
+    SELECT DISTINCT hashtext(h.supersedes || encode(h.token, 'hex')) & 1023 AS bucket
+    FROM unnest(p_position) AS a(position)
+    CROSS JOIN LATERAL (SELECT * FROM apns.held h WHERE h.position = a.position LIMIT 1) h
+    ORDER BY 1) b;
+  FOR v_held IN
+    SELECT h.position, h.route, p.due, h.expires FROM unnest(p_position) AS a(position)
+    CROSS JOIN LATERAL (SELECT * FROM apns.held h WHERE h.position = a.position LIMIT 1) h
+    CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
+    ORDER BY h.position
+  LOOP
+    v_waits := false;
+    FOR v_rival IN SELECT * FROM apns.rivals(v_held.position) WHERE rival < v_held.position LOOP
+      IF apns.withdraw(v_rival.rival) THEN
+        INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
+        VALUES (v_rival.rival, 0, 0, v_rival.rival_attempts, false,
+          apns.superseded(v_rival.rival_id, v_rival.rival_attempts));
+      ELSIF EXISTS (SELECT FROM apns.flight WHERE position = v_rival.rival) THEN
+        v_waits := true;
+      END IF;
+    END LOOP;
+    IF v_waits THEN
+      UPDATE apns.held SET waits = true WHERE position = v_held.position;
+    ELSE
+      DELETE FROM apns.held WHERE position = v_held.position;
+      IF FOUND THEN
+        INSERT INTO apns.queue (route, due, position, expires)
+        VALUES (v_held.route, v_held.due, v_held.position, v_held.expires);
+      END IF;
+    END IF;
+  END LOOP;
+  PERFORM apns.finish_ended(p_now, p_keeps);
+END $$;
+
+-- Enqueueing ---------------------------------------------------------------------------------------------------------
+
+-- Stores pushes, in the order of the arrays.
+--
+-- p_capacity: the most pushes without an outcome, or NULL if there is certainly room.
+-- p_releases: whether to end the pushes that these replace. Otherwise a relay does that after the commit.
+--
+-- Returns NULL if all were stored; else for each push 0 (stored), 1 (duplicate) or 2 (conflict), and the known push. If
+-- there is a conflict and the call is not partial, none is stored. Raises AP001 if the queue is full.
+CREATE FUNCTION apns.store(
+  p_now bigint, p_partial boolean, p_capacity bigint, p_keeps boolean, p_releases boolean,
+  p_id uuid[], p_route int[], p_caller int[], p_due bigint[], p_deadline bigint[], p_expires bigint[],
+  p_resends boolean[], p_supersedes text[], p_token bytea[], p_topic text[], p_type text[], p_priority smallint[],
+  p_expiration bigint[], p_collapse text[], p_payload bytea[], p_key text[], p_digest bytea[],
+  OUT kinds smallint[], OUT known uuid[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+  v_count int := cardinality(p_id);
+  v_keys int := cardinality(array_remove(p_key, NULL));
+  v_position bigint[];
+  v_taken uuid[]; -- the ids that this call has taken
+  v_stored bigint;
+  v_unsettled bigint;
+  v_held bigint[];
+  v_push record;
+  v_known record;
+BEGIN
+  IF p_capacity IS NOT NULL THEN
+    PERFORM pg_advisory_xact_lock(1095781971, -1);
+    SELECT coalesce(sum(queued + claimed + written + parked), 0) INTO v_unsettled FROM apns.tally;
+  END IF;
+  SELECT array_agg(nextval('apns.position_seq')) INTO v_position FROM generate_series(1, v_count);
+  -- Most calls have no known push: their ids and keys are taken at once.
+  WITH i AS (
+    INSERT INTO apns.ident (id, position)
+    SELECT a.id, a.position FROM unnest(p_id, v_position) AS a(id, position) ORDER BY a.id ON CONFLICT DO NOTHING
+    RETURNING id)
+  SELECT array_agg(id) INTO v_taken FROM i;
+  v_stored := coalesce(cardinality(v_taken), 0);
+  IF v_stored = v_count AND v_keys > 0 THEN
+    INSERT INTO apns.idempotency (position, caller, key, digest, id)
+    SELECT a.position, a.caller, a.key, a.digest, a.id
+    FROM unnest(v_position, p_caller, p_key, p_digest, p_id) AS a(position, caller, key, digest, id)
+    WHERE a.key IS NOT NULL ORDER BY a.caller, a.key, a.position ON CONFLICT (caller, key) DO NOTHING;
+    GET DIAGNOSTICS v_stored = ROW_COUNT;
+    v_stored := v_stored + v_count - v_keys;
+  END IF;
+  IF v_stored < v_count THEN
+    -- Otherwise they are taken one after the other.
+    DELETE FROM apns.idempotency WHERE position = ANY (v_position);
+    DELETE FROM apns.ident WHERE id = ANY (v_taken);
+    v_taken := '{}';
+    kinds := array_fill(0::smallint, ARRAY[v_count]);
+    known := array_fill(NULL::uuid, ARRAY[v_count]);
+    FOR v_push IN
+      SELECT * FROM unnest(p_id, v_position, p_caller, p_key, p_digest) WITH ORDINALITY
+        AS a(id, position, caller, key, digest, n)
+    LOOP
+      v_known := NULL;
+      IF v_push.key IS NOT NULL THEN
+        LOOP
+          INSERT INTO apns.idempotency (position, caller, key, digest, id)
+          VALUES (v_push.position, v_push.caller, v_push.key, v_push.digest, v_push.id)
+          ON CONFLICT (caller, key) DO NOTHING;
+          EXIT WHEN FOUND;
+          SELECT i.id, i.digest INTO v_known FROM apns.idempotency i
+          WHERE i.caller = v_push.caller AND i.key = v_push.key;
+          EXIT WHEN FOUND; -- else it was pruned meanwhile
+        END LOOP;
+      END IF;
+      IF v_known IS NULL THEN
+        INSERT INTO apns.ident (id, position) VALUES (v_push.id, v_push.position) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+          v_taken := v_taken || v_push.id;
+          CONTINUE;
+        END IF;
+        DELETE FROM apns.idempotency WHERE position = v_push.position;
+        SELECT v_push.id, k.digest INTO v_known FROM apns.ident i
+        LEFT JOIN LATERAL (SELECT * FROM apns.idempotency k WHERE k.position = i.position LIMIT 1) k ON true
+        WHERE i.id = v_push.id;
+      END IF;
+      kinds[v_push.n] := CASE WHEN v_known.digest = v_push.digest THEN 1 ELSE 2 END;
+      known[v_push.n] := v_push.id;
+      IF v_known.id IS NOT NULL THEN known[v_push.n] := v_known.id; END IF;
+    END LOOP;
+    IF NOT p_partial AND 2 = ANY (kinds) THEN
+      DELETE FROM apns.idempotency WHERE position = ANY (v_position);
+      DELETE FROM apns.ident WHERE id = ANY (v_taken);
+      RETURN;
+    END IF;
+  END IF;
+  INSERT INTO apns.push (position, id, route, caller, queued_at, due, deadline, expires, resends, supersedes, token,
+    topic, type, priority, expiration, collapse, payload)
+  SELECT a.position, a.id, a.route, a.caller, p_now, a.due, a.deadline, a.expires, a.resends, a.supersedes, a.token,
+    a.topic, a.type, a.priority, a.expiration, a.collapse, a.payload
+  FROM unnest(v_position, p_id, p_route, p_caller, p_due, p_deadline, p_expires, p_resends, p_supersedes, p_token,
+    p_topic, p_type, p_priority, p_expiration, p_collapse, p_payload) WITH ORDINALITY
+    AS a(position, id, route, caller, due, deadline, expires, resends, supersedes, token, topic, type, priority,
+      expiration, collapse, payload, n)
+  WHERE kinds IS NULL OR kinds[a.n] = 0;
+  INSERT INTO apns.queue (route, due, position, expires)
+  SELECT a.route, a.due, a.position, a.expires
+  FROM unnest(v_position, p_route, p_due, p_expires, p_supersedes) WITH ORDINALITY
+    AS a(position, route, due, expires, supersedes, n)
+  WHERE (kinds IS NULL OR kinds[a.n] = 0) AND a.supersedes IS NULL;
+  INSERT INTO apns.tally (route, queued)
+  SELECT a.route, count(*) FROM unnest(p_route) WITH ORDINALITY AS a(route, n)
+  WHERE kinds IS NULL OR kinds[a.n] = 0 GROUP BY a.route;
+  WITH h AS (
+    INSERT INTO apns.held (position, route, expires, supersedes, token, waits)
+    SELECT a.position, a.route, a.expires, a.supersedes, a.token, false
+    FROM unnest(v_position, p_route, p_expires, p_supersedes, p_token) WITH ORDINALITY
+      AS a(position, route, expires, supersedes, token, n)
+    WHERE (kinds IS NULL OR kinds[a.n] = 0) AND a.supersedes IS NOT NULL
+    RETURNING position)
+  SELECT array_agg(position ORDER BY position) INTO v_held FROM h;
+  IF p_capacity IS NULL THEN
+    IF v_held IS NOT NULL AND p_releases THEN PERFORM apns.release_held(p_now, p_keeps, v_held); END IF;
+    RETURN;
+  END IF;
+  -- Each push needs room, once those are gone that it and the ones before it replace.
+  FOR v_push IN
+    SELECT a.position, a.supersedes IS NOT NULL AS replaces
+    FROM unnest(v_position, p_supersedes) WITH ORDINALITY AS a(position, supersedes, n)
+    WHERE kinds IS NULL OR kinds[a.n] = 0 ORDER BY a.n
+  LOOP
+    IF v_push.replaces AND p_releases THEN
+      SELECT coalesce(sum(queued + claimed + written + parked), 0) INTO v_stored FROM apns.tally;
+      PERFORM apns.release_held(p_now, p_keeps, ARRAY[v_push.position]);
+      SELECT v_unsettled + coalesce(sum(queued + claimed + written + parked), 0) - v_stored
+      INTO v_unsettled FROM apns.tally;
+    END IF;
+    IF v_unsettled >= p_capacity THEN
+      RAISE EXCEPTION 'The queue has reached its capacity of % pushes.', p_capacity USING ERRCODE = 'AP001';
+    END IF;
+    v_unsettled := v_unsettled + 1;
+  END LOOP;
+END $$;
+
+-- Sending ------------------------------------------------------------------------------------------------------------
+
+-- The time for leases.
+CREATE FUNCTION apns.lease_clock() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+  SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+$$;
+
+-- Claims the first due pushes of a route. A row without a position says that overdue pushes must be settled first.
+CREATE FUNCTION apns.claim(p_route int, p_limit int, p_now bigint, p_expiry bigint, p_lease_now bigint, p_lease bigint)
+RETURNS TABLE (
+  "position" bigint, epoch bigint, id uuid, token bytea, topic text, type text, priority smallint, expiration bigint,
+  collapse text, payload bytea, queued_at bigint, deadline bigint, attempts int, resends boolean, tried smallint
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_position bigint[];
+  v_row tid[];
+  v_epoch bigint[];
+  v_blocked boolean;
+BEGIN
+  SELECT array_agg(q.position) FILTER (WHERE q.expires > p_now), array_agg(q.row) FILTER (WHERE q.expires > p_now),
+    bool_or(q.expires <= p_now)
+  INTO v_position, v_row, v_blocked
+  FROM (
+    SELECT q.position, q.ctid AS row, q.expires FROM apns.queue q
+    WHERE q.route = p_route AND q.due <= p_now AND (q.expires > p_now OR q.expires <= p_expiry)
+    ORDER BY q.route, q.due, q.position LIMIT p_limit FOR UPDATE SKIP LOCKED) q;
+  IF v_position IS NULL THEN
+    IF v_blocked THEN RETURN QUERY SELECT NULL::bigint, NULL::bigint, NULL::uuid, NULL::bytea, NULL::text, NULL::text, NULL::smallint, NULL::bigint,
+        NULL::text, NULL::bytea, NULL::bigint, NULL::bigint, NULL::int, NULL::boolean, NULL::smallint; END IF;
+    RETURN;
+  END IF;
+  -- Losing a claim is harmless, and a mark is always stored after its claim.
+  PERFORM set_config('synchronous_commit', 'off', true);
+  DELETE FROM apns.queue WHERE ctid = ANY (v_row);
+  SELECT array_agg(nextval('apns.epoch_seq')) INTO v_epoch FROM generate_series(1, cardinality(v_position));
+  INSERT INTO apns.flight (position, epoch, route, state, lease)
+  SELECT a.position, a.epoch, p_route, 1, coalesce(p_lease_now, apns.lease_clock()) + p_lease
+  FROM unnest(v_position, v_epoch) AS a(position, epoch);
+  INSERT INTO apns.tally (route, queued, claimed)
+  VALUES (p_route, -cardinality(v_position), cardinality(v_position));
+  RETURN QUERY
+  SELECT a.position, a.epoch, p.id, p.token, p.topic, p.type, p.priority, p.expiration, p.collapse, p.payload,
+    p.queued_at, p.deadline, p.attempts, p.resends, p.tried
+  FROM unnest(v_position, v_epoch) WITH ORDINALITY AS a(position, epoch, n)
+  CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
+  ORDER BY a.n;
+END $$;
+
+-- Marks claims as written. Returns the positions of the marked ones.
+--
+-- p_mark: a number of the call. If the call is repeated because the connection was lost, its marks count as its own.
+CREATE FUNCTION apns.mark(p_lease_now bigint, p_lease bigint, p_mark bigint, p_position bigint[], p_epoch bigint[])
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_now bigint := coalesce(p_lease_now, apns.lease_clock());
+  v_marked bigint[];
+BEGIN
+  WITH f AS (
+    UPDATE apns.flight SET state = 2, lease = v_now + p_lease, mark = p_mark
+    WHERE position = ANY (p_position) AND epoch = ANY (p_epoch) AND state = 1 AND lease > v_now
+    RETURNING position, route),
+  t AS (INSERT INTO apns.tally (route, claimed, written) SELECT route, -count(*), count(*) FROM f GROUP BY route)
+  SELECT array_agg(position) INTO v_marked FROM f;
+  IF coalesce(cardinality(v_marked), 0) < cardinality(p_position) THEN
+    SELECT v_marked || array_agg(position) INTO v_marked FROM apns.flight
+    WHERE position = ANY (p_position) AND epoch = ANY (p_epoch) AND state = 2 AND mark = p_mark
+      AND position <> ALL (coalesce(v_marked, '{}'));
+  END IF;
+  RETURN v_marked;
+END $$;
+
+-- Stores final outcomes.
+--
+-- Returns a row for each push that was not settled by this call: with the outcome that it has, or without one if the
+-- outcome is stale.
+CREATE FUNCTION apns.settle(
+  p_now bigint, p_keeps boolean, p_position bigint[], p_epoch bigint[], p_id uuid[], p_certainty smallint[],
+  p_sends int[], p_invalidates boolean[], p_result jsonb[]
+) RETURNS TABLE (n int, certainty smallint, sends int, result jsonb) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_found bigint[];
+  v_written boolean;
+  v_states jsonb;
+  v_settled int[] := '{}';
+  v_done bigint[] := '{}';
+  v_marks smallint[] := '{}';
+  v_others int[] := '{}';
+  v_row record;
+BEGIN
+  WITH f AS (
+    DELETE FROM apns.flight WHERE position = ANY (p_position) AND epoch = ANY (p_epoch)
+    RETURNING position, state, route),
+  t AS (
+    INSERT INTO apns.tally (route, claimed, written)
+    SELECT route, -count(*) FILTER (WHERE state = 1), -count(*) FILTER (WHERE state = 2) FROM f GROUP BY route)
+  SELECT array_agg(position), bool_and(state = 2), jsonb_object_agg(position, state) FILTER (WHERE state = 1)
+  INTO v_found, v_written, v_states FROM f;
+  -- Most calls settle written pushes, each once.
+  IF cardinality(v_found) = cardinality(p_position) AND v_written THEN
+    PERFORM apns.finish(p_now, p_keeps, p_position, array_fill(1::smallint, ARRAY[cardinality(p_position)]),
+      p_certainty, p_sends, p_invalidates, p_result);
+    RETURN;
+  END IF;
+  FOR v_row IN
+    SELECT * FROM unnest(p_position, p_id, p_certainty) WITH ORDINALITY AS a(position, id, certainty, n)
+  LOOP
+    IF v_row.position = ANY (v_done) THEN
+      v_others := v_others || v_row.n::int;
+    ELSIF v_row.position = ANY (v_found) THEN
+      v_settled := v_settled || v_row.n::int;
+      v_done := v_done || v_row.position;
+      v_marks := v_marks || (CASE WHEN v_states ? v_row.position::text THEN 0 ELSE 1 END)::smallint;
+    ELSIF v_row.certainty = 4
+      AND EXISTS (SELECT FROM apns.push p WHERE p.position = v_row.position AND p.id = v_row.id)
+    THEN
+      -- The claim has ended, but the push was accepted.
+      IF apns.withdraw(v_row.position) THEN
+        v_settled := v_settled || v_row.n::int;
+        v_done := v_done || v_row.position;
+        v_marks := v_marks || 0::smallint;
+      ELSE
+        DELETE FROM apns.flight f WHERE f.position = v_row.position;
+        IF FOUND THEN
+          INSERT INTO apns.tally (route, written) SELECT p.route, -1 FROM apns.push p
+          WHERE p.position = v_row.position;
+          v_settled := v_settled || v_row.n::int;
+          v_done := v_done || v_row.position;
+          v_marks := v_marks || 1::smallint;
+        ELSE
+          v_others := v_others || v_row.n::int;
+        END IF;
+      END IF;
+    ELSE
+      v_others := v_others || v_row.n::int;
+    END IF;
+  END LOOP;
+  IF v_settled <> '{}' THEN
+    PERFORM apns.finish(p_now, p_keeps, v_done, v_marks,
+      ARRAY(SELECT p_certainty[i] FROM unnest(v_settled) i), ARRAY(SELECT p_sends[i] FROM unnest(v_settled) i),
+      ARRAY(SELECT p_invalidates[i] FROM unnest(v_settled) i), ARRAY(SELECT p_result[i] FROM unnest(v_settled) i));
+  END IF;
+  RETURN QUERY
+  SELECT i, o.certainty, o.sends, o.result FROM unnest(v_others) AS i
+  LEFT JOIN LATERAL (
+    SELECT o.certainty, o.sends, o.result FROM apns.outcome o
+    WHERE o.position = p_position[i] AND o.id = p_id[i] LIMIT 1) o ON true;
+END $$;
+
+-- Queues a push again that has left flight, or ends it if a newer one replaces it. Returns whether it is queued.
+CREATE FUNCTION apns.requeue(
+  p_position bigint, p_state smallint, p_due bigint, p_certainty smallint, p_sends int, p_invalidates boolean,
+  p_result jsonb, p_counts boolean
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  v_push record;
+  v_tried smallint;
+  v_marks smallint := CASE WHEN p_state = 2 THEN 1 ELSE 0 END;
+BEGIN
+  SELECT p.id, p.route, p.due, p.expires, p.attempts, p.tried, p.supersedes INTO v_push
+  FROM apns.push p WHERE p.position = p_position;
+  v_tried := apns.add_attempt(p_position, v_push.tried, p_certainty, p_sends, p_invalidates, p_result);
+  IF apns.is_superseded(p_position, v_push.supersedes) THEN
+    PERFORM apns.end_superseded(p_position, v_marks, v_push.id, v_push.attempts + v_marks, v_tried);
+    INSERT INTO apns.tally (route, claimed, written) VALUES (v_push.route, v_marks - 1, -v_marks);
+    RETURN false;
+  END IF;
+  UPDATE apns.push SET due = coalesce(p_due, due), attempts = attempts + CASE WHEN p_counts THEN v_marks ELSE 0 END,
+    tried = v_tried
+  WHERE position = p_position;
+  INSERT INTO apns.queue (route, due, position, expires)
+  VALUES (v_push.route, coalesce(p_due, v_push.due), p_position, v_push.expires);
+  INSERT INTO apns.tally (route, queued, claimed, written) VALUES (v_push.route, 1, v_marks - 1, -v_marks);
+  RETURN true;
+END $$;
+
+CREATE FUNCTION apns.is_superseded(p_position bigint, p_supersedes text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN p_supersedes IS NOT NULL AND EXISTS (SELECT FROM apns.rivals(p_position) WHERE rival > p_position);
+END $$;
+
+CREATE FUNCTION apns.end_superseded(p_position bigint, p_marks smallint, p_id uuid, p_attempts int, p_tried smallint)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE apns.push SET tried = p_tried WHERE position = p_position;
+  INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
+  VALUES (p_position, p_marks, 0, p_attempts, false, apns.superseded(p_id, p_attempts));
+END $$;
+
+-- Returns claimed or written pushes to the queue.
+CREATE FUNCTION apns.release(
+  p_now bigint, p_keeps boolean, p_position bigint[], p_epoch bigint[], p_due bigint[], p_counts boolean[],
+  p_certainty smallint[], p_sends int[], p_invalidates boolean[], p_result jsonb[]
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_row record;
+  v_state smallint;
+BEGIN
+  FOR v_row IN
+    SELECT * FROM unnest(p_position, p_epoch, p_due, p_counts, p_certainty, p_sends, p_invalidates, p_result)
+      WITH ORDINALITY AS a(position, epoch, due, counts, certainty, sends, invalidates, result, n)
+    ORDER BY a.position, a.n
+  LOOP
+    DELETE FROM apns.flight WHERE position = v_row.position AND epoch = v_row.epoch RETURNING state INTO v_state;
+    CONTINUE WHEN NOT FOUND;
+    PERFORM apns.requeue(v_row.position, v_state, v_row.due, v_row.certainty, v_row.sends, v_row.invalidates,
+      v_row.result, v_row.counts);
+  END LOOP;
+  PERFORM apns.finish_ended(p_now, p_keeps);
+END $$;
+
+-- Parks claimed or written pushes.
+CREATE FUNCTION apns.park(
+  p_now bigint, p_keeps boolean, p_position bigint[], p_epoch bigint[], p_certainty smallint[], p_sends int[],
+  p_invalidates boolean[], p_result jsonb[]
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_row record;
+  v_push record;
+  v_state smallint;
+  v_marks smallint;
+  v_tried smallint;
+BEGIN
+  FOR v_row IN
+    SELECT * FROM unnest(p_position, p_epoch, p_certainty, p_sends, p_invalidates, p_result) WITH ORDINALITY
+      AS a(position, epoch, certainty, sends, invalidates, result, n)
+    ORDER BY a.position, a.n
+  LOOP
+    DELETE FROM apns.flight WHERE position = v_row.position AND epoch = v_row.epoch RETURNING state INTO v_state;
+    CONTINUE WHEN NOT FOUND;
+    v_marks := CASE WHEN v_state = 2 THEN 1 ELSE 0 END;
+    SELECT p.id, p.route, p.attempts, p.tried, p.supersedes INTO v_push FROM apns.push p
+    WHERE p.position = v_row.position;
+    v_tried := apns.add_attempt(v_row.position, v_push.tried, v_row.certainty, v_row.sends, v_row.invalidates,
+      v_row.result);
+    IF apns.is_superseded(v_row.position, v_push.supersedes) THEN
+      PERFORM apns.end_superseded(v_row.position, v_marks, v_push.id, v_push.attempts + v_marks, v_tried);
+      INSERT INTO apns.tally (route, claimed, written) VALUES (v_push.route, v_marks - 1, -v_marks);
+    ELSE
+      UPDATE apns.push SET attempts = attempts + v_marks, tried = v_tried WHERE position = v_row.position;
+      INSERT INTO apns.parked (position, route, since) VALUES (v_row.position, v_push.route, p_now);
+      INSERT INTO apns.tally (route, claimed, written, parked)
+      VALUES (v_push.route, v_marks - 1, -v_marks, 1);
+    END IF;
+  END LOOP;
+  PERFORM apns.finish_ended(p_now, p_keeps);
+END $$;
+
+-- Ends claims whose lease has expired. Returns the numbers of those that are queued, unknown and queued to be resent.
+CREATE FUNCTION apns.expire_leases(
+  p_now bigint, p_keeps boolean, p_lease_now bigint, OUT queued int, OUT unknown int, OUT resent int
+) LANGUAGE plpgsql AS $$
+DECLARE
+  v_row record;
+  v_push record;
+BEGIN
+  queued := 0;
+  unknown := 0;
+  resent := 0;
+  FOR v_row IN
+    WITH f AS (
+      DELETE FROM apns.flight WHERE position = ANY (ARRAY(
+        SELECT position FROM apns.flight WHERE lease <= coalesce(p_lease_now, apns.lease_clock())
+        ORDER BY position FOR UPDATE SKIP LOCKED))
+      RETURNING position, state)
+    SELECT position, state FROM f ORDER BY position
+  LOOP
+    IF v_row.state = 1 THEN
+      PERFORM apns.requeue(v_row.position, v_row.state, NULL, NULL, NULL, NULL, NULL, true);
+      queued := queued + 1;
+      CONTINUE;
+    END IF;
+    SELECT p.id, p.route, p.attempts, p.resends INTO v_push FROM apns.push p WHERE p.position = v_row.position;
+    IF NOT v_push.resends THEN
+      INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
+      VALUES (v_row.position, 1, 3, v_push.attempts + 1, false, apns.lost(v_push.id, v_push.attempts + 1));
+      INSERT INTO apns.tally (route, written) VALUES (v_push.route, -1);
+      unknown := unknown + 1;
+    ELSIF apns.requeue(v_row.position, v_row.state, NULL, 3::smallint, v_push.attempts + 1, false,
+      apns.lost(v_push.id, v_push.attempts + 1), true)
+    THEN
+      resent := resent + 1;
+    ELSE
+      unknown := unknown + 1;
+    END IF;
+  END LOOP;
+  PERFORM apns.finish_ended(p_now, p_keeps);
+END $$;
+
+-- Settles queued pushes whose deadline or expiration has passed. Returns their number.
+CREATE FUNCTION apns.settle_overdue(p_now bigint, p_keeps boolean, p_expiry bigint, p_limit int) RETURNS int
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_position bigint[];
+BEGIN
+  WITH q AS (
+    DELETE FROM apns.queue WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM apns.queue WHERE expires <= p_expiry ORDER BY expires LIMIT p_limit FOR UPDATE SKIP LOCKED))
+    RETURNING position, route),
+  h AS (
+    DELETE FROM apns.held WHERE position = ANY (ARRAY(
+      SELECT position FROM apns.held WHERE expires <= p_expiry ORDER BY position
+      LIMIT p_limit - (SELECT count(*) FROM q) FOR UPDATE SKIP LOCKED))
+    RETURNING position, route),
+  a AS (SELECT * FROM q UNION ALL SELECT * FROM h),
+  t AS (INSERT INTO apns.tally (route, queued) SELECT route, -count(*) FROM a GROUP BY route)
+  SELECT array_agg(position ORDER BY position) INTO v_position FROM a;
+  IF v_position IS NULL THEN RETURN 0; END IF;
+  INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
+  SELECT p.position, 0, 0, p.attempts, false, apns.overdue(p.id, p.attempts, p.deadline, p.expiration)
+  FROM apns.push p WHERE p.position = ANY (v_position);
+  PERFORM apns.finish_ended(p_now, p_keeps);
+  RETURN cardinality(v_position);
+END $$;
+
+-- Does what other transactions have left to do: releases held pushes, finishes ended ones, adds the tally up.
+CREATE FUNCTION apns.tend(p_now bigint, p_keeps boolean) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_held bigint[] := ARRAY(SELECT position FROM apns.held ORDER BY waits, position LIMIT 1000);
+BEGIN
+  IF v_held <> '{}' THEN PERFORM apns.release_held(p_now, p_keeps, v_held); END IF;
+  PERFORM apns.finish_ended(p_now, p_keeps);
+  WITH t AS (
+    DELETE FROM apns.tally WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM apns.tally LIMIT 10000 FOR UPDATE SKIP LOCKED))
+    RETURNING *)
+  INSERT INTO apns.tally (route, queued, claimed, written, parked)
+  SELECT route, sum(queued), sum(claimed), sum(written), sum(parked) FROM t GROUP BY route
+  HAVING (sum(queued), sum(claimed), sum(written), sum(parked)) <> (0, 0, 0, 0);
+END $$;
+
+-- The routes with queued pushes, and when the first one of each is due.
+CREATE FUNCTION apns.queued_routes(p_now bigint, p_keeps boolean) RETURNS TABLE (
+  app text, environment text, lane smallint, due bigint
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_new bigint[] := ARRAY(SELECT position FROM apns.held WHERE NOT waits ORDER BY position LIMIT 1000);
+BEGIN
+  IF v_new <> '{}' THEN PERFORM apns.release_held(p_now, p_keeps, v_new); END IF;
+  RETURN QUERY
+  SELECT r.app, r.environment, r.lane, q.due FROM apns.route r
+  CROSS JOIN LATERAL (
+    SELECT q.due FROM apns.queue q WHERE q.route = r.id ORDER BY q.route, q.due, q.position LIMIT 1) q;
+END $$;
+
+-- One push -----------------------------------------------------------------------------------------------------------
+
+-- Cancels a push. Returns 0 if it is cancelled, 1 if it is written, 2 if it had an outcome, and 3 if it is unknown.
+CREATE FUNCTION apns.cancel(
+  p_now bigint, p_keeps boolean, p_id uuid, OUT kind int, OUT certainty smallint, OUT sends int, OUT result jsonb
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_push record;
+BEGIN
+  PERFORM apns.finish_ended(p_now, p_keeps);
+  SELECT p.position, p.attempts INTO v_push FROM apns.ident i
+  CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = i.position LIMIT 1) p WHERE i.id = p_id;
+  IF FOUND THEN
+    kind := 1;
+    IF apns.withdraw(v_push.position) THEN
+      INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
+      VALUES (v_push.position, 0, 0, v_push.attempts, false, apns.cancelled(p_id, v_push.attempts));
+      PERFORM apns.finish_ended(p_now, p_keeps);
+      kind := 0;
+      RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM apns.flight f WHERE f.position = v_push.position) THEN RETURN; END IF;
+  END IF;
+  SELECT 2, o.certainty, o.sends, o.result INTO kind, certainty, sends, result FROM apns.ident i
+  CROSS JOIN LATERAL (SELECT * FROM apns.outcome o WHERE o.position = i.position LIMIT 1) o WHERE i.id = p_id;
+  IF NOT FOUND THEN kind := 3; END IF;
+END $$;
+
+-- The status of pushes without an outcome, by their positions.
+CREATE FUNCTION apns.unsettled(p_position bigint[]) RETURNS TABLE (
+  id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint, due bigint,
+  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb
+) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  SELECT p.id, r.app, r.environment, r.lane, c.name, p.token, p.queued_at, p.due, p.deadline,
+    p.attempts + CASE WHEN f.state = 2 THEN 1 ELSE 0 END,
+    (CASE WHEN k.position IS NOT NULL THEN 3 ELSE coalesce(f.state, 0) END)::smallint, t.certainty, t.sends, t.result
+  FROM unnest(p_position) WITH ORDINALITY AS a(position, n)
+  CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
+  CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
+  CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = p.caller LIMIT 1) c
+  LEFT JOIN LATERAL (SELECT * FROM apns.flight f WHERE f.position = a.position LIMIT 1) f ON true
+  LEFT JOIN LATERAL (SELECT * FROM apns.parked k WHERE k.position = a.position LIMIT 1) k ON true
+  LEFT JOIN LATERAL (SELECT * FROM apns.attempt t WHERE t.position = a.position LIMIT 1) t ON true
+  ORDER BY a.n;
+END $$;
+
+-- The status of one push. The state is 0 queued, 1 claimed, 2 written, 3 parked, 4 settled.
+CREATE FUNCTION apns.status(p_id uuid) RETURNS TABLE (
+  id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint, due bigint,
+  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, settled_at bigint
+) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+  v_position bigint;
+BEGIN
+  SELECT i.position INTO v_position FROM apns.ident i WHERE i.id = p_id;
+  IF NOT FOUND THEN RETURN; END IF;
+  RETURN QUERY SELECT u.*, NULL::bigint FROM apns.unsettled(ARRAY[v_position]) u;
+  IF FOUND THEN RETURN; END IF;
+  RETURN QUERY
+  SELECT o.id, r.app, r.environment, r.lane, c.name, o.token, o.queued_at, o.due, o.deadline, o.attempts, 4::smallint,
+    o.certainty, o.sends, o.result, o.settled_at
+  FROM apns.outcome o
+  CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = o.route LIMIT 1) r
+  CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = o.caller LIMIT 1) c
+  WHERE o.position = v_position;
+END $$;
+
+-- The feed -----------------------------------------------------------------------------------------------------------
+
+-- Outcomes after a cursor. The last row has no id: its cursor is where the next page begins, and it has the bounds of the
+-- feed and the histories.
+CREATE FUNCTION apns.outcomes_after(p_cursor bigint, p_apps text[], p_invalidates boolean, p_limit int, p_scan int)
+RETURNS TABLE (
+  cursor bigint, id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint,
+  due bigint, deadline bigint, attempts int, certainty smallint, sends int, result jsonb, settled_at bigint,
+  last bigint, pruned bigint, histories bigint[], starts bigint[]
+) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+  v_row record;
+  v_routes int[] := ARRAY(SELECT r.id FROM apns.route r WHERE p_apps IS NULL OR r.app = ANY (p_apps));
+  v_end bigint;
+  v_found int := 0;
+  v_scanned int := 0;
+BEGIN
+  FOR v_row IN
+    SELECT o.*, r.app, r.environment, r.lane, c.name AS caller_name FROM (
+      SELECT * FROM apns.outcome o WHERE o.cursor > p_cursor AND (o.invalidates OR NOT p_invalidates)
+      ORDER BY o.cursor LIMIT p_scan) o
+    CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = o.route LIMIT 1) r
+    CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = o.caller LIMIT 1) c
+    ORDER BY o.cursor
+  LOOP
+    v_scanned := v_scanned + 1;
+    v_end := v_row.cursor;
+    CONTINUE WHEN v_row.route <> ALL (v_routes);
+    RETURN QUERY SELECT v_row.cursor, v_row.id, v_row.app, v_row.environment, v_row.lane, v_row.caller_name,
+      v_row.token, v_row.queued_at, v_row.due, v_row.deadline, v_row.attempts, v_row.certainty, v_row.sends,
+      v_row.result, v_row.settled_at, NULL::bigint, NULL::bigint, NULL::bigint[], NULL::bigint[];
+    v_found := v_found + 1;
+    EXIT WHEN v_found = p_limit;
+  END LOOP;
+  -- The feed ends here. Its last outcomes may be of another kind, or deleted.
+  SELECT f.last, f.pruned INTO last, pruned FROM apns.feed f;
+  IF v_found < p_limit AND v_scanned < p_scan THEN v_end := greatest(last, v_end); END IF;
+  cursor := v_end;
+  SELECT array_agg(h.id ORDER BY h.ordinal), array_agg(h.start ORDER BY h.ordinal) INTO histories, starts
+  FROM apns.history h;
+  RETURN NEXT;
+END $$;
+
+-- Parked pushes ------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION apns.parked_after(p_id uuid, p_limit int) RETURNS TABLE (
+  id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint, due bigint,
+  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb
+) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY SELECT * FROM apns.unsettled(ARRAY(
+    SELECT k.position FROM apns.parked k
+    WHERE k.position > coalesce((SELECT i.position FROM apns.ident i WHERE i.id = p_id), 0)
+    ORDER BY k.position LIMIT p_limit));
+END $$;
+
+-- Queues parked pushes again (p_retries) or settles them. Returns for each whether it was parked.
+CREATE FUNCTION apns.decide_parked(p_now bigint, p_keeps boolean, p_due bigint, p_retries boolean, p_id uuid[])
+RETURNS boolean[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_row record;
+  v_parked boolean[] := array_fill(false, ARRAY[cardinality(p_id)]);
+BEGIN
+  FOR v_row IN
+    SELECT a.n, p.position, p.id, p.route, p.attempts, p.expires FROM unnest(p_id) WITH ORDINALITY AS a(id, n)
+    CROSS JOIN LATERAL (SELECT * FROM apns.ident i WHERE i.id = a.id LIMIT 1) i
+    CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = i.position LIMIT 1) p
+    ORDER BY p.position, a.n
+  LOOP
+    DELETE FROM apns.parked WHERE position = v_row.position;
+    CONTINUE WHEN NOT FOUND;
+    v_parked[v_row.n] := true;
+    IF p_retries THEN
+      UPDATE apns.push SET due = p_due, attempts = 0 WHERE position = v_row.position;
+      INSERT INTO apns.queue (route, due, position, expires)
+      VALUES (v_row.route, p_due, v_row.position, v_row.expires);
+      INSERT INTO apns.tally (route, queued, parked) VALUES (v_row.route, 1, -1);
+    ELSE
+      PERFORM apns.end_parked(v_row.position, v_row.id, v_row.route, v_row.attempts);
+    END IF;
+  END LOOP;
+  PERFORM apns.finish_ended(p_now, p_keeps);
+  RETURN v_parked;
+END $$;
+
+-- Ends a push that has left parked, with the outcome of its attempts.
+CREATE FUNCTION apns.end_parked(p_position bigint, p_id uuid, p_route int, p_attempts int) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO apns.tally (route, parked) VALUES (p_route, -1);
+  INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
+  SELECT p_position, 0, t.certainty, t.sends, t.invalidates, t.result FROM apns.attempt t
+  WHERE t.position = p_position;
+  IF NOT FOUND THEN
+    INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
+    VALUES (p_position, 0, 0, p_attempts, false, apns.cancelled(p_id, p_attempts));
+  END IF;
+END $$;
+
+-- State --------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION apns.counts() RETURNS TABLE (
+  app text, environment text, lane smallint, queued bigint, claimed bigint, written bigint, parked bigint
+) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  SELECT r.app, r.environment, r.lane, t.queued, t.claimed, t.written, t.parked FROM (
+    SELECT t.route, sum(t.queued)::bigint AS queued, sum(t.claimed)::bigint AS claimed,
+      sum(t.written)::bigint AS written, sum(t.parked)::bigint AS parked
+    FROM apns.tally t GROUP BY t.route) t
+  CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = t.route LIMIT 1) r
+  WHERE (t.queued, t.claimed, t.written, t.parked) <> (0, 0, 0, 0);
+END $$;
+
+-- Begins a history if the server or its timeline is another one than before: after a restore or the promotion of a standby.
+-- Positions and epochs of the time that was lost are not used again.
+CREATE FUNCTION apns.begin_history() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_server text := concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
+    (SELECT oid FROM pg_database WHERE datname = current_database()),
+    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8));
+  v_last bigint;
+BEGIN
+  IF v_server = (SELECT h.server FROM apns.history h ORDER BY h.ordinal DESC LIMIT 1) THEN RETURN; END IF;
+  SELECT f.last INTO v_last FROM apns.feed f FOR UPDATE;
+  IF v_server = (SELECT h.server FROM apns.history h ORDER BY h.ordinal DESC LIMIT 1) THEN RETURN; END IF;
+  INSERT INTO apns.history (id, start, server)
+  VALUES (floor(random() * 4294967294)::bigint + 1, v_last + 1, v_server);
+  PERFORM setval('apns.position_seq', nextval('apns.position_seq') + 1000000000);
+  PERFORM setval('apns.epoch_seq', nextval('apns.epoch_seq') + 1000000000);
+END $$;
+
+-- The number of a route; adds it if it is new.
+CREATE FUNCTION apns.route_id(p_app text, p_environment text, p_lane smallint) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  v_id int;
+BEGIN
+  SELECT id INTO v_id FROM apns.route WHERE app = p_app AND environment = p_environment AND lane = p_lane;
+  IF FOUND THEN RETURN v_id; END IF;
+  INSERT INTO apns.route (app, environment, lane) VALUES (p_app, p_environment, p_lane) ON CONFLICT DO NOTHING;
+  SELECT id INTO STRICT v_id FROM apns.route WHERE app = p_app AND environment = p_environment AND lane = p_lane;
+  RETURN v_id;
+END $$;
+
+-- The number of a caller; adds it if it is new.
+CREATE FUNCTION apns.caller_id(p_name text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  v_id int;
+BEGIN
+  SELECT id INTO v_id FROM apns.caller WHERE name = p_name;
+  IF FOUND THEN RETURN v_id; END IF;
+  INSERT INTO apns.caller (name) VALUES (p_name) ON CONFLICT DO NOTHING;
+  SELECT id INTO STRICT v_id FROM apns.caller WHERE name = p_name;
+  RETURN v_id;
+END $$;
+
+-- Stores a value if the present one is the expected one; NULL is no value.
+CREATE FUNCTION apns.exchange_value(p_key text, p_value bytea, p_expected bytea) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_expected IS NULL THEN
+    IF p_value IS NULL THEN RETURN NOT EXISTS (SELECT FROM apns.value WHERE key = p_key); END IF;
+    INSERT INTO apns.value (key, value) VALUES (p_key, p_value) ON CONFLICT DO NOTHING;
+  ELSIF p_value IS NULL THEN
+    DELETE FROM apns.value WHERE key = p_key AND value = p_expected;
+  ELSE
+    UPDATE apns.value SET value = p_value WHERE key = p_key AND value = p_expected;
+  END IF;
+  RETURN FOUND;
+END $$;
+
+-- Deletes what is no longer kept: keys, payloads, parked pushes and outcomes that are older than these times. Returns the
+-- number of rows; p_limit if there may be more.
+CREATE FUNCTION apns.prune(
+  p_now bigint, p_keeps boolean, p_keys bigint, p_payloads bigint, p_parked bigint, p_outcomes bigint, p_limit int
+) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  v_left int := p_limit;
+  v_count int;
+  v_row record;
+  v_cursor bigint[];
+  v_id uuid[];
+BEGIN
+  DELETE FROM apns.idempotency WHERE position = ANY (ARRAY(
+    SELECT position FROM apns.idempotency WHERE settled_at <= p_keys ORDER BY settled_at LIMIT v_left
+    FOR UPDATE SKIP LOCKED));
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  v_left := v_left - v_count;
+  IF v_left > 0 THEN
+    DELETE FROM apns.payload WHERE cursor = ANY (ARRAY(
+      SELECT p.cursor FROM (SELECT cursor, settled_at FROM apns.payload ORDER BY cursor LIMIT v_left) p
+      WHERE p.settled_at <= p_payloads));
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    v_left := v_left - v_count;
+  END IF;
+  IF v_left > 0 THEN
+    FOR v_row IN
+      WITH k AS (
+        DELETE FROM apns.parked WHERE position = ANY (ARRAY(
+          SELECT position FROM apns.parked WHERE since <= p_parked ORDER BY since, position LIMIT v_left
+          FOR UPDATE SKIP LOCKED))
+        RETURNING position)
+      SELECT p.* FROM k CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = k.position LIMIT 1) p
+      ORDER BY p.position
+    LOOP
+      PERFORM apns.end_parked(v_row.position, v_row.id, v_row.route, v_row.attempts);
+      v_left := v_left - 1;
+    END LOOP;
+    PERFORM apns.finish_ended(p_now, p_keeps);
+  END IF;
+  IF v_left > 0 THEN
+    WITH o AS MATERIALIZED (
+      SELECT o.cursor, o.id, o.settled_at FROM apns.outcome o ORDER BY o.cursor LIMIT v_left)
+    SELECT array_agg(o.cursor ORDER BY o.cursor), array_agg(o.id) INTO v_cursor, v_id FROM o
+    WHERE o.cursor < ALL (SELECT o.cursor FROM o WHERE o.settled_at > p_outcomes);
+    IF v_cursor IS NOT NULL THEN
+      DELETE FROM apns.ident WHERE id = ANY (v_id);
+      DELETE FROM apns.payload WHERE cursor = ANY (v_cursor);
+      DELETE FROM apns.outcome WHERE cursor = ANY (v_cursor);
+      v_left := v_left - cardinality(v_cursor);
+      UPDATE apns.feed SET pruned = greatest(pruned, v_cursor[cardinality(v_cursor)]);
+    END IF;
+  END IF;
+  RETURN p_limit - v_left;
+END $$;
+
+-- The functions that relays call. Plans never depend on statistics.
+DO $$
+DECLARE
+  v_function regprocedure;
+BEGIN
+  FOR v_function IN
+    SELECT oid FROM pg_proc WHERE pronamespace = 'apns'::regnamespace
+  LOOP
+    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
+    CONTINUE WHEN v_function::text !~ '^apns\.(store|claim|mark|settle|release|park|expire_leases|settle_overdue|tend|queued_routes|cancel|status|outcomes_after|parked_after|decide_parked|counts|route_id|caller_id|exchange_value|prune|begin_history)\(';
+    EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan '
+      'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off', v_function);
+  END LOOP;
+END $$;

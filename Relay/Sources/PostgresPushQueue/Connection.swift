@@ -1,0 +1,154 @@
+import CLibpq
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Why a statement has no result.
+enum PostgresFailure: Error {
+    /// There is no connection, and the statement was not sent.
+    case notConnected(String)
+    /// The connection was lost after the statement was sent. Its effect is unknown.
+    case lost(String)
+    /// The server has refused the statement, or has rolled it back.
+    case refused(state: String, message: String, detail: String?)
+
+    var message: String {
+        switch self {
+        case .notConnected(let message), .lost(let message), .refused(_, let message, _): message
+        }
+    }
+}
+
+/// The owner of a `PGconn`. One thread uses it.
+final class Connection {
+    private let pointer: OpaquePointer
+    private let prepares: Bool
+    /// The names of the prepared statements by their texts.
+    private var prepared: [String: String] = [:]
+
+    /// Connects. Blocks.
+    ///
+    /// - Parameters:
+    ///   - parameters: libpq's connection parameters.
+    ///   - prepares: whether to prepare statements. False behind a pooler that may use another server session for each
+    ///     transaction.
+    init(_ parameters: [(name: String, value: String)], prepares: Bool) throws(PostgresFailure) {
+        self.prepares = prepares
+        let names = parameters.map { strdup($0.name) }
+        let values = parameters.map { strdup($0.value) }
+        defer { for string in names + values { free(string) } }
+        let pointer = PQconnectdbParams(
+            names.map { UnsafePointer($0) } + [nil],
+            values.map { UnsafePointer($0) } + [nil],
+            0
+        )
+        guard let pointer else { throw .notConnected("There is no memory for a connection.") }
+        self.pointer = pointer
+        guard PQstatus(pointer) == CONNECTION_OK else { throw .notConnected(self.message) }
+    }
+
+    deinit { PQfinish(self.pointer) }
+
+    private var message: String {
+        let text = PQerrorMessage(self.pointer).map { String(cString: $0) } ?? ""
+        return text.split(separator: "\n").joined(separator: " ")
+    }
+
+    /// The socket, for a thread that waits for notifications.
+    var socket: Int32 { PQsocket(self.pointer) }
+
+    /// Whether the server has not closed the connection while it was idle.
+    var isOpen: Bool {
+        var poll = pollfd(fd: self.socket, events: Int16(POLLIN), revents: 0)
+        guard systemPoll(&poll, 1, 0) > 0 else { return PQstatus(self.pointer) == CONNECTION_OK }
+        return PQconsumeInput(self.pointer) == 1 && PQstatus(self.pointer) == CONNECTION_OK
+    }
+
+    /// Reads notifications that have arrived.
+    ///
+    /// - Returns: whether there was one.
+    func takeNotifications() throws(PostgresFailure) -> Bool {
+        guard PQconsumeInput(self.pointer) == 1 else { throw .lost(self.message) }
+        var isNotified = false
+        while let notification = PQnotifies(self.pointer) {
+            PQfreemem(notification)
+            isNotified = true
+        }
+        return isNotified
+    }
+
+    /// Runs several statements without parameters.
+    func runScript(_ sql: String) throws(PostgresFailure) {
+        _ = try self.check(PQexec(self.pointer, sql))
+    }
+
+    /// Runs a statement in a transaction of its own.
+    func run(_ sql: String, _ parameters: Parameters = Parameters()) throws(PostgresFailure) -> Rows {
+        let name = self.prepares ? try self.prepare(sql, parameters.types) : nil
+        let result = parameters.buffer.withUnsafeBytes { buffer in
+            let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
+            // An empty value needs an address, too: without one, it is NULL.
+            let values = parameters.ranges.map { range -> UnsafePointer<CChar>? in
+                range.flatMap { start?.advanced(by: $0.lowerBound) ?? Self.noBytes }
+            }
+            let lengths = parameters.ranges.map { Int32(clamping: $0?.count ?? 0) }
+            let formats = [Int32](repeating: 1, count: values.count)
+            let count = Int32(clamping: values.count)
+            return if let name {
+                PQexecPrepared(self.pointer, name, count, values, lengths, formats, 1)
+            } else {
+                PQexecParams(self.pointer, sql, count, parameters.types, values, lengths, formats, 1)
+            }
+        }
+        return try self.check(result)
+    }
+
+    // Never freed, and never written to.
+    nonisolated(unsafe) private static let noBytes = UnsafePointer<CChar>(strdup(""))
+
+    private func prepare(_ sql: String, _ types: [Oid]) throws(PostgresFailure) -> String {
+        if let name = self.prepared[sql] { return name }
+        let name = "apns_\(self.prepared.count)"
+        do {
+            _ = try self.check(PQprepare(self.pointer, name, sql, Int32(clamping: types.count), types))
+        } catch .lost(let message) {
+            throw .notConnected(message)
+        }
+        self.prepared[sql] = name
+        return name
+    }
+
+    private func check(_ result: OpaquePointer?) throws(PostgresFailure) -> Rows {
+        guard let result else { throw .lost(self.message) }
+        let rows = Rows(result)
+        switch PQresultStatus(result) {
+        case PGRES_TUPLES_OK, PGRES_COMMAND_OK: return rows
+        default: break
+        }
+        // Without a state, the connection is broken. With one of an administrator's command, it will be.
+        let state = Self.field(result, "C")
+        guard let state, PQstatus(self.pointer) == CONNECTION_OK, !state.hasPrefix("57P") else {
+            throw .lost(self.message)
+        }
+        throw .refused(
+            state: state,
+            message: Self.field(result, "M") ?? self.message,
+            detail: Self.field(result, "D")
+        )
+    }
+
+    private static func field(_ result: OpaquePointer, _ code: Character) -> String? {
+        let code = Int32(code.asciiValue ?? 0)
+        return PQresultErrorField(result, code).map { String(cString: $0) }
+    }
+}
+
+/// `poll` of the C library, for the methods whose scope has another name for it.
+private func systemPoll(_ descriptors: UnsafeMutablePointer<pollfd>, _ count: nfds_t, _ milliseconds: Int32) -> Int32 {
+    poll(descriptors, count, milliseconds)
+}

@@ -1,0 +1,117 @@
+import APNSModel
+public import PushQueue
+
+extension PostgresPushQueue {
+    public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
+        guard !pushes.isEmpty else { return [] }
+        let now = self.now
+        let parameters = try await self.storeParameters(pushes, isPartial: isPartial, now: now)
+        let (found, isRepeated) = try await self.call(
+            "SELECT kinds, known FROM apns.store(\(Self.places(22)))",
+            .harmless,
+            parameters
+        ) { rows, isRepeated in
+            (Self.results(rows[0], pushes), isRepeated)
+        }
+        let results = isRepeated ? try await self.resolved(found, pushes, now) : found
+        self.room.add(results.count { $0 == .queued })
+        return results
+    }
+
+    private static func places(_ count: Int) -> String { (1...count).map { "$\($0)" }.joined(separator: ", ") }
+
+    private func storeParameters(
+        _ pushes: [NewPush],
+        isPartial: Bool,
+        now: Int64
+    ) async throws(QueueError) -> Parameters {
+        var routes: [Int32] = []
+        var callers: [Int32] = []
+        for push in pushes {
+            routes.append(try await self.number(of: push.route))
+            callers.append(try await self.number(ofCaller: push.caller))
+        }
+        var parameters = Parameters()
+        parameters.add(now)
+        parameters.add(isPartial)
+        parameters.add(self.room.limit(adding: pushes.count))
+        parameters.add(self.options.keepsPayloads)
+        parameters.add(true)
+        parameters.add(pushes.lazy.map(\.id))
+        parameters.add(routes)
+        parameters.add(callers)
+        parameters.add(pushes.lazy.map { $0.notBefore.millisecondsSince1970 })
+        parameters.add(pushes.lazy.map { $0.deadline.millisecondsSince1970 })
+        parameters.add(pushes.lazy.map { Self.expires($0).millisecondsSince1970 })
+        parameters.add(pushes.lazy.map(\.resendsUnknown))
+        parameters.add(pushes.lazy.map { $0.supersedes?.rawValue })
+        parameters.add(pushes.lazy.map { TokenBytes.bytes(of: $0.token) })
+        parameters.add(pushes.lazy.map(\.push.topic))
+        parameters.add(pushes.lazy.map(\.push.pushType.rawValue))
+        parameters.add(pushes.lazy.map { $0.push.priority.map { Int16(clamping: $0.rawValue) } })
+        parameters.add(pushes.lazy.map(\.push.expiration.headerValue))
+        parameters.add(pushes.lazy.map(\.push.collapseID?.rawValue))
+        parameters.add(pushes.lazy.map(\.push.payload))
+        parameters.add(pushes.lazy.map(\.idempotency?.key))
+        parameters.add(pushes.lazy.map(\.idempotency?.digest))
+        return parameters
+    }
+
+    /// When a push is overdue: the earlier one of its deadline and its expiration.
+    private static func expires(_ push: NewPush) -> QueueTime {
+        QueueTime(expirationOf: push.push.expiration).map { min($0, push.deadline) } ?? push.deadline
+    }
+
+    private static func results(_ row: Row, _ pushes: [NewPush]) -> [EnqueueResult] {
+        guard !row.isNull(0) else { return pushes.map { _ in .queued } }
+        return zip(row.int64s(0), row.ids(1)).map { kind, known in
+            guard kind != 0, let known else { return .queued }
+            return kind == 1 ? .duplicate(of: known) : .conflict(with: known)
+        }
+    }
+
+    /// The results of a call that was repeated because the connection was lost: a push that the first call has stored looks
+    /// like a duplicate or a conflict with itself.
+    private func resolved(
+        _ results: [EnqueueResult],
+        _ pushes: [NewPush],
+        _ now: Int64
+    ) async throws(QueueError) -> [EnqueueResult] {
+        var resolved: [EnqueueResult] = []
+        for (result, push) in zip(results, pushes) {
+            var result = result
+            if result == .duplicate(of: push.id) || result == .conflict(with: push.id) {
+                let status = try await self.status(of: push.id)
+                if status?.queuedAt.millisecondsSince1970 == now, status?.caller == push.caller { result = .queued }
+            }
+            resolved.append(result)
+        }
+        return resolved
+    }
+
+    // MARK: Numbers
+
+    func number(of route: Route) async throws(QueueError) -> Int32 {
+        if let number = self.names[route] { return number }
+        var parameters = Parameters()
+        parameters.add(route.app)
+        parameters.add(route.environment)
+        parameters.add(Int16(route.lane == .interactive ? 0 : 1))
+        let number = try await self.call("SELECT apns.route_id($1, $2, $3)", .harmless, parameters) { rows, _ in
+            Int32(clamping: rows[0].int64(0))
+        }
+        self.names[route] = number
+        return number
+    }
+
+    private func number(ofCaller name: String) async throws(QueueError) -> Int32 {
+        if let number = self.names[caller: name] { return number }
+        var parameters = Parameters()
+        parameters.add(name)
+        let number = try await self.call("SELECT apns.caller_id($1)", .harmless, parameters) { rows, _ in
+            Int32(clamping: rows[0].int64(0))
+        }
+        self.names[caller: name] = number
+        return number
+    }
+}

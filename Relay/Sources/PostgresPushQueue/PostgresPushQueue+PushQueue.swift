@@ -1,0 +1,350 @@
+public import APNSModel
+public import PushQueue
+
+extension PostgresPushQueue: PushQueue {
+    /// True: any number of processes.
+    public var isShared: Bool { true }
+
+    // MARK: Sending
+
+    /// The most overdue pushes that `claim` settles at a time.
+    private static let overdueLimit = 1_000
+
+    public func claim(_ route: Route, limit: Int, lease: Duration) async throws(QueueError) -> [ClaimedPush] {
+        guard limit > 0 else { return [] }
+        let number = try await self.number(of: route)
+        while true {
+            var parameters = Parameters()
+            parameters.add(number)
+            parameters.add(Int32(clamping: limit))
+            parameters.add(self.now)
+            parameters.add(self.expiry)
+            parameters.add(self.leaseNow)
+            parameters.add(lease.milliseconds)
+            let batch = try await self.call("SELECT * FROM apns.claim($1, $2, $3, $4, $5, $6)", .harmless, parameters) {
+                rows,
+                _ in
+                ClaimBatch(rows)
+            }
+            if !batch.unreadable.isEmpty {
+                _ = try await self.settle(
+                    batch.unreadable.map { Settlement(claim: $0, outcome: .unreadable($0.id)) }
+                )
+            }
+            guard batch.pushes.isEmpty, batch.isBlocked || !batch.unreadable.isEmpty else { return batch.pushes }
+            if batch.isBlocked { _ = try await self.settleOverdue(limit: Self.overdueLimit) }
+        }
+    }
+
+    public func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool] {
+        guard !claims.isEmpty else { return [] }
+        var parameters = Parameters()
+        parameters.add(self.leaseNow)
+        parameters.add(lease.milliseconds)
+        parameters.add(Int64.random(in: .min ... .max))
+        parameters.add(claims.lazy.map(\.position))
+        parameters.add(claims.lazy.map(\.epoch))
+        let marked = try await self.call("SELECT apns.mark($1, $2, $3, $4, $5)", .harmless, parameters) { rows, _ in
+            Set(rows[0].int64s(0))
+        }
+        // Of two equal claims in a call, one is marked.
+        var left = marked
+        return claims.map { left.remove($0.position) != nil }
+    }
+
+    public func settle(_ settlements: [Settlement]) async throws(QueueError) -> [SettleResult] {
+        guard !settlements.isEmpty else { return [] }
+        var parameters = self.settling()
+        parameters.add(settlements.lazy.map(\.claim.position))
+        parameters.add(settlements.lazy.map(\.claim.epoch))
+        parameters.add(settlements.lazy.map(\.claim.id))
+        parameters.add(settlements.map { OutcomeColumns($0.outcome, of: $0.claim.id) })
+        return try await self.call(
+            "SELECT * FROM apns.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            on: .outcomes,
+            .harmless,
+            parameters
+        ) { rows, isRepeated in
+            var results = settlements.map { _ in SettleResult.settled }
+            for row in 0..<rows.count {
+                let index = rows[row].int(0) - 1
+                guard settlements.indices.contains(index) else { continue }
+                let settlement = settlements[index]
+                let outcome = OutcomeColumns.outcome(rows[row], at: 1, of: settlement.claim.id)
+                // The first call has stored it.
+                if isRepeated, outcome == settlement.outcome { continue }
+                results[index] = outcome.map { .alreadySettled($0) } ?? .stale
+            }
+            return results
+        }
+    }
+
+    public func release(_ releases: [Release]) async throws(QueueError) {
+        guard !releases.isEmpty else { return }
+        var parameters = self.settling()
+        parameters.add(releases.lazy.map(\.claim.position))
+        parameters.add(releases.lazy.map(\.claim.epoch))
+        parameters.add(releases.lazy.map(\.notBefore.millisecondsSince1970))
+        parameters.add(releases.lazy.map(\.countsAttempt))
+        parameters.add(
+            releases.map { release in release.outcome.map { OutcomeColumns($0, of: release.claim.id) } }
+        )
+        try await self.call(
+            "SELECT apns.release($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            on: .outcomes,
+            .harmless,
+            parameters
+        ) { _, _ in }
+    }
+
+    public func park(_ settlements: [Settlement]) async throws(QueueError) {
+        guard !settlements.isEmpty else { return }
+        var parameters = self.settling()
+        parameters.add(settlements.lazy.map(\.claim.position))
+        parameters.add(settlements.lazy.map(\.claim.epoch))
+        parameters.add(settlements.map { OutcomeColumns($0.outcome, of: $0.claim.id) })
+        try await self.call(
+            "SELECT apns.park($1, $2, $3, $4, $5, $6, $7, $8)",
+            on: .outcomes,
+            .harmless,
+            parameters
+        ) { _, _ in }
+    }
+
+    public func expireLeases() async throws(QueueError) -> ExpiredLeases {
+        var parameters = self.settling()
+        parameters.add(self.leaseNow)
+        return try await self.call("SELECT * FROM apns.expire_leases($1, $2, $3)", .harmless, parameters) { rows, _ in
+            var expired = ExpiredLeases()
+            expired.queued = rows[0].int(0)
+            expired.unknown = rows[0].int(1)
+            expired.resent = rows[0].int(2)
+            return expired
+        }
+    }
+
+    public func settleOverdue(limit: Int) async throws(QueueError) -> Int {
+        try await self.tend()
+        guard limit > 0 else { return 0 }
+        var parameters = self.settling()
+        parameters.add(self.expiry)
+        parameters.add(Int32(clamping: limit))
+        return try await self.call("SELECT apns.settle_overdue($1, $2, $3, $4)", .harmless, parameters) { rows, _ in
+            rows[0].int(0)
+        }
+    }
+
+    /// Does what other transactions have left to do, and counts the pushes if that is due.
+    private func tend() async throws(QueueError) {
+        try await self.call("SELECT apns.tend($1, $2)", .harmless, self.settling()) { _, _ in }
+        guard self.room.mustCount else { return }
+        self.room.set(unsettled: try await self.counts().unsettled)
+    }
+
+    // MARK: One push
+
+    public func status(of id: APNSID) async throws(QueueError) -> PushStatus? {
+        var parameters = Parameters()
+        parameters.add(id)
+        return try await self.call("SELECT * FROM apns.status($1)", .harmless, parameters) { rows, _ in
+            rows.count == 0 ? nil : PushStatus(rows[0])
+        }
+    }
+
+    public func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult {
+        var parameters = self.settling()
+        parameters.add(id)
+        return try await self.call("SELECT * FROM apns.cancel($1, $2, $3)", .harmless, parameters) { rows, isRepeated in
+            switch rows[0].int(0) {
+            case 0: return .cancelled
+            case 1: return .written
+            case 2:
+                guard let outcome = OutcomeColumns.outcome(rows[0], at: 1, of: id) else { return .notFound }
+                // The first call has cancelled it.
+                return isRepeated && outcome.error?.code == .cancelled ? .cancelled : .settled(outcome)
+            default: return .notFound
+            }
+        }
+    }
+
+    // MARK: Feeds
+
+    /// The most outcomes that are looked at for one page.
+    private static let longestScan = 10_000
+
+    public func outcomes(
+        after cursor: FeedCursor?,
+        apps: Set<String>?,
+        kind: FeedKind,
+        limit: Int
+    ) async throws(QueueError) -> FeedPage {
+        guard limit > 0 else { return FeedPage(entries: [], cursor: cursor) }
+        let part = try await self.outcomes(after: cursor?.position, apps, kind, limit)
+        guard let cursor, let gap = part.generations.gap(after: cursor, deleted: part.pruned, next: part.last &+ 1)
+        else { return part.page(after: cursor) }
+        var page = try await self.outcomes(after: gap.resume.position, apps, kind, limit).page(after: gap.resume)
+        page.gap = gap
+        return page
+    }
+
+    private func outcomes(
+        after position: Int64?,
+        _ apps: Set<String>?,
+        _ kind: FeedKind,
+        _ limit: Int
+    ) async throws(QueueError) -> FeedPart {
+        var parameters = Parameters()
+        parameters.add(position ?? .min)
+        parameters.add(apps.map { Array($0) })
+        parameters.add(kind == .invalidTokens)
+        parameters.add(Int32(clamping: limit))
+        parameters.add(Int32(clamping: max(limit, Self.longestScan)))
+        return try await self.call("SELECT * FROM apns.outcomes_after($1, $2, $3, $4, $5)", .harmless, parameters) {
+            rows,
+            _ in
+            FeedPart(rows)
+        }
+    }
+
+    // MARK: Parked pushes
+
+    public func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus] {
+        var parameters = Parameters()
+        parameters.add(id)
+        parameters.add(Int32(clamping: max(limit, 0)))
+        return try await self.call("SELECT * FROM apns.parked_after($1, $2)", .harmless, parameters) { rows, _ in
+            (0..<rows.count).compactMap { PushStatus(rows[$0]) }
+        }
+    }
+
+    public func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] {
+        try await self.decideParked(ids, retries: true)
+    }
+
+    public func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] {
+        try await self.decideParked(ids, retries: false)
+    }
+
+    private func decideParked(_ ids: [APNSID], retries: Bool) async throws(QueueError) -> [Bool] {
+        guard !ids.isEmpty else { return [] }
+        var parameters = self.settling()
+        // An implausible time would still lie ahead once the clock is corrected.
+        parameters.add(self.expiry)
+        parameters.add(retries)
+        parameters.add(ids)
+        return try await self.call("SELECT apns.decide_parked($1, $2, $3, $4, $5)", .undecided, parameters) { rows, _ in
+            rows[0].int64s(0).map { $0 != 0 }
+        }
+    }
+
+    // MARK: State
+
+    public func counts() async throws(QueueError) -> QueueCounts {
+        let routes = try await self.call("SELECT * FROM apns.counts()") { rows, _ in
+            (0..<rows.count).map { index in
+                let row = rows[index]
+                return QueueCounts.OfRoute(
+                    route: Route(row, at: 0),
+                    queued: row.int(3),
+                    claimed: row.int(4),
+                    written: row.int(5),
+                    parked: row.int(6)
+                )
+            }
+        }
+        return QueueCounts(
+            routes: routes.sorted { $0.route.description < $1.route.description },
+            capacity: self.options.capacity
+        )
+    }
+
+    public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
+        try await self.call("SELECT * FROM apns.queued_routes($1, $2)", .harmless, self.settling()) { rows, _ in
+            (0..<rows.count).map { index in
+                QueuedRoute(
+                    route: Route(rows[index], at: 0),
+                    due: QueueTime(millisecondsSince1970: rows[index].int64(3))
+                )
+            }
+        }
+    }
+
+    public func checkStorage() async throws(QueueError) {
+        var parameters = Parameters()
+        parameters.add(self.now)
+        try await self.call(
+            """
+            INSERT INTO apns.probe (written_at) VALUES ($1) \
+            ON CONFLICT (one) DO UPDATE SET written_at = excluded.written_at
+            """,
+            .harmless,
+            parameters
+        ) { _, _ in }
+        if let capacity = self.options.capacity, self.room.isFull {
+            throw QueueError(code: .full, message: "The queue has reached its capacity of \(capacity) pushes.")
+        }
+    }
+
+    // MARK: Values
+
+    public func value(forKey key: String) async throws(QueueError) -> [UInt8]? {
+        var parameters = Parameters()
+        parameters.add(key)
+        return try await self.call("SELECT value FROM apns.value WHERE key = $1", .harmless, parameters) { rows, _ in
+            rows.count == 0 ? nil : rows[0].bytes(0)
+        }
+    }
+
+    public func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] {
+        var parameters = Parameters()
+        parameters.add(prefix)
+        return try await self.call(
+            "SELECT key, value FROM apns.value WHERE key >= $1 AND starts_with(key, $1)",
+            .harmless,
+            parameters
+        ) { rows, _ in
+            Dictionary(
+                (0..<rows.count).map { (rows[$0].text(0), rows[$0].bytes(1)) },
+                uniquingKeysWith: { first, _ in first }
+            )
+        }
+    }
+
+    public func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError) {
+        var parameters = Parameters()
+        parameters.add(key)
+        if value != nil { parameters.add(value) }
+        let sql =
+            value == nil
+            ? "DELETE FROM apns.value WHERE key = $1"
+            : "INSERT INTO apns.value VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        try await self.call(sql, .harmless, parameters) { _, _ in }
+    }
+
+    public func exchangeValue(
+        _ value: [UInt8]?,
+        forKey key: String,
+        expecting expected: [UInt8]?
+    ) async throws(QueueError) -> Bool {
+        var parameters = Parameters()
+        parameters.add(key)
+        parameters.add(value)
+        parameters.add(expected)
+        return try await self.call("SELECT apns.exchange_value($1, $2, $3)", .undecided, parameters) { rows, _ in
+            rows[0].bool(0)
+        }
+    }
+
+    public func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int {
+        guard limit > 0 else { return 0 }
+        let expiry = QueueTime(millisecondsSince1970: self.expiry)
+        var parameters = self.settling()
+        for kept in [retention.idempotencyKeys, retention.payloads, retention.parked, retention.outcomes] {
+            parameters.add(expiry.advanced(by: .zero - kept).millisecondsSince1970)
+        }
+        parameters.add(Int32(clamping: limit))
+        return try await self.call("SELECT apns.prune($1, $2, $3, $4, $5, $6, $7)", .harmless, parameters) { rows, _ in
+            rows[0].int(0)
+        }
+    }
+}

@@ -1,0 +1,174 @@
+import APNSModel
+import Dispatch
+public import Logging
+public import PushQueue
+import Synchronization
+
+/// A queue in a PostgreSQL database, which any number of processes share.
+///
+/// All changes are functions of the schema `apns`, each in a transaction of its own. A mark and an outcome are committed
+/// before their calls return, with the durability of the server: if it waits for a synchronous standby, so does the call.
+///
+/// Each process has a few connections, each on a thread of its own. A call whose connection is lost waits for the database
+/// to come back, up to ``Options/timeout``, and is repeated if that is harmless. Otherwise it throws `undecided`.
+public final class PostgresPushQueue: Sendable {
+    public struct Options: Sendable {
+        /// How to connect.
+        public var connection: ConnectionSettings
+        /// The most pushes without an outcome; nil for no limit. Several processes may together exceed it by what they store
+        /// in a second.
+        public var capacity: Int?
+        /// Whether the payloads of settled pushes are kept until they are pruned. Default false.
+        public var keepsPayloads = false
+        /// The longest wait of a call for a database that is away. Default 10 s.
+        public var timeout = Duration.seconds(10)
+        /// The connections that this process opens for calls, at least 2. Default 6. One more waits for notifications.
+        public var connections = 6
+        /// Whether to bring the schema up to date when the queue is opened. Default true.
+        public var migrates = true
+        /// The time of day.
+        public var clock: any QueueClock = SystemQueueClock()
+        /// Whether leases follow the clock above instead of the database's clock. For tests.
+        package var usesOwnLeaseClock = false
+
+        public init(connection: ConnectionSettings) {
+            self.connection = connection
+        }
+    }
+
+    let options: Options
+    let names = NameCache()
+    let room: Room
+    private let calls = CallGate()
+    private let workers: Workers
+    /// For calls that must not wait for others.
+    private let outcomeWorkers: Workers
+    private let listener: Listener?
+    private let isClosed = Mutex(false)
+
+    /// Opens the queue, and creates or updates its schema if the options say so.
+    ///
+    /// - Parameters:
+    ///   - options: how to connect, and limits.
+    ///   - logger: receives what was done to the schema.
+    ///   - whenNotified: called on another thread when another program may have stored pushes.
+    /// - Throws: `QueueError`: `unavailable` if the database cannot be reached; `unusable` if the server, its settings or
+    ///   the schema cannot be used.
+    public static func open(
+        _ options: Options,
+        logger: Logger,
+        whenNotified: @escaping @Sendable () -> Void = {}
+    ) async throws(QueueError) -> PostgresPushQueue {
+        let migrated = try await DispatchQueue.global().perform { () throws(QueueError) in
+            try QueueError.converting { try Self.prepare(options) }
+        }
+        if let migrated {
+            logger.notice("The schema of the queue was updated", metadata: ["migrations": "\(migrated)"])
+        }
+        logger.info("Queue opened", metadata: ["database": "\(options.connection.description)"])
+        return PostgresPushQueue(options, whenNotified)
+    }
+
+    /// Checks the server, and brings the schema up to date.
+    private static func prepare(_ options: Options) throws -> ClosedRange<Int>? {
+        let connection = try options.connection.connect()
+        try ServerCheck.check(connection)
+        let migrated = options.migrates ? try Migrations.run(connection) : nil
+        try Migrations.requireCurrent(connection)
+        return migrated
+    }
+
+    private init(_ options: Options, _ whenNotified: @escaping @Sendable () -> Void) {
+        self.options = options
+        self.room = Room(capacity: options.capacity)
+        self.workers = Workers(options.connection, count: max(options.connections - 1, 1), label: "calls")
+        self.outcomeWorkers = Workers(options.connection, count: 1, label: "outcomes")
+        self.listener =
+            options.connection.usesTransactionPooler ? nil : Listener(options.connection, whenNotified: whenNotified)
+        self.listener?.start()
+    }
+
+    public func close() async {
+        await self.calls.close()
+        let isFirst = self.isClosed.withLock { isClosed in
+            defer { isClosed = true }
+            return !isClosed
+        }
+        guard isFirst else { return }
+        self.listener?.stop()
+        await self.workers.close()
+        await self.outcomeWorkers.close()
+    }
+
+    /// Closes the queue as the death of the process does: no call is repeated.
+    package func abandon() async {
+        self.workers.abandon()
+        self.outcomeWorkers.abandon()
+        await self.close()
+    }
+
+    // MARK: Calls
+
+    /// The threads of a call.
+    enum Line {
+        case calls
+        /// One thread of its own, so that outcomes wait for no other call, and only one call of a process at a time waits
+        /// for the end of the feed.
+        case outcomes
+    }
+
+    /// Runs a statement in a transaction of its own.
+    ///
+    /// - Parameters:
+    ///   - sql: the statement.
+    ///   - line: the threads that may run it.
+    ///   - repetition: whether it may be repeated when its effect is unknown.
+    ///   - parameters: adds the values for `$1` and so on.
+    ///   - read: reads the result. It also gets whether the statement was repeated.
+    func call<Value: Sendable>(
+        _ sql: String,
+        on line: Line = .calls,
+        _ repetition: Repetition = .harmless,
+        _ parameters: Parameters = Parameters(),
+        _ read: @escaping @Sendable (Rows, Bool) throws(QueueError) -> Value
+    ) async throws(QueueError) -> Value {
+        try self.calls.begin()
+        defer { self.calls.end() }
+        let deadline = ContinuousClock.now.advanced(by: self.options.timeout)
+        let workers = line == .calls ? self.workers : self.outcomeWorkers
+        let result: Result<Value, QueueError> = await withCheckedContinuation { continuation in
+            workers.add { worker in
+                let result = Result { () throws(QueueError) in
+                    let (rows, isRepeated) = try worker.run(sql, parameters, repetition, until: deadline)
+                    return try read(rows, isRepeated)
+                }
+                continuation.resume(returning: result)
+            }
+        }
+        return try result.get()
+    }
+
+    /// The time of day, in milliseconds.
+    var now: Int64 { self.options.clock.now.millisecondsSince1970 }
+
+    /// The time by which pushes expire.
+    var expiry: Int64 { min(self.options.clock.expiry, self.options.clock.now).millisecondsSince1970 }
+
+    /// The time for leases; nil for the database's clock.
+    var leaseNow: Int64? { self.options.usesOwnLeaseClock ? self.options.clock.lease.millisecondsSince1970 : nil }
+
+    /// Begins the parameters of a call that may settle pushes.
+    func settling() -> Parameters {
+        var parameters = Parameters()
+        parameters.add(self.now)
+        parameters.add(self.options.keepsPayloads)
+        return parameters
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, clamped to `Int64`.
+    var milliseconds: Int64 {
+        QueueTime(millisecondsSince1970: 0).advanced(by: self).millisecondsSince1970
+    }
+}

@@ -1,0 +1,158 @@
+import CLibpq
+import Dispatch
+import PushQueue
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// How a statement is repeated when the connection is lost and nobody knows whether it has had an effect.
+enum Repetition {
+    /// It has the same effect again, or none.
+    case harmless
+    /// Only the caller can find out.
+    case undecided
+}
+
+/// A thread's connection, which is opened when it is needed.
+final class Worker {
+    private let settings: ConnectionSettings
+    /// Whether no statement is repeated any more.
+    private let isAbandoned: @Sendable () -> Bool
+    private var connection: Connection?
+
+    init(_ settings: ConnectionSettings, isAbandoned: @escaping @Sendable () -> Bool) {
+        self.settings = settings
+        self.isAbandoned = isAbandoned
+    }
+
+    /// Runs a statement in a transaction of its own. Blocks.
+    ///
+    /// A statement that the server has rolled back because of another transaction is repeated. So is one that was not sent
+    /// because there was no connection.
+    ///
+    /// - Parameters:
+    ///   - repetition: whether a statement may be repeated when its effect is unknown.
+    ///   - deadline: when to give up.
+    /// - Returns: the result, and whether the statement was repeated after its effect was unknown.
+    func run(
+        _ sql: String,
+        _ parameters: Parameters,
+        _ repetition: Repetition,
+        until deadline: ContinuousClock.Instant
+    ) throws(QueueError) -> (rows: Rows, isRepeated: Bool) {
+        var isRepeated = false
+        var pause = Pause()
+        while true {
+            do throws(PostgresFailure) {
+                let rows = try self.open().run(sql, parameters)
+                return (rows, isRepeated)
+            } catch {
+                switch error {
+                case .refused(let state, _, _) where SQLState.isTransient(state): break
+                case .refused(let state, _, _) where SQLState.isReadOnly(state): self.connection = nil
+                case .refused(let state, let message, let detail):
+                    throw QueueError(state: state, message: message, detail: detail)
+                case .notConnected: self.connection = nil
+                case .lost:
+                    self.connection = nil
+                    isRepeated = true
+                }
+                let mayRepeat = !isRepeated || repetition == .harmless
+                guard mayRepeat, ContinuousClock.now < deadline, !self.isAbandoned() else {
+                    throw .away(error.message, isUndecided: isRepeated)
+                }
+            }
+            pause.wait()
+        }
+    }
+
+    /// The open connection; opens one if there is none.
+    private func open() throws(PostgresFailure) -> Connection {
+        if let connection, connection.isOpen { return connection }
+        self.connection = nil
+        let new = try self.settings.connect()
+        do throws(PostgresFailure) {
+            _ = try new.run("SELECT apns.begin_history()")
+        } catch .lost(let message) {
+            throw .notConnected(message)
+        }
+        self.connection = new
+        return new
+    }
+
+    func close() { self.connection = nil }
+}
+
+/// A doubling pause with jitter, of 1 ms to 200 ms.
+struct Pause {
+    private var milliseconds = 1.0
+
+    mutating func wait() {
+        usleep(UInt32(self.milliseconds * Double.random(in: 500...1_000)))
+        self.milliseconds = min(self.milliseconds * 2, 200)
+    }
+}
+
+/// Threads that run jobs, each with a connection of its own. libpq's calls block, so they cannot run in tasks.
+final class Workers: Sendable {
+    typealias Job = @Sendable (Worker) -> Void
+
+    private struct State {
+        var jobs: [Job] = []
+        var next = 0
+    }
+
+    private let state = Mutex(State())
+    private let isAbandoned = Atomic(false)
+    private let signal = DispatchSemaphore(value: 0)
+    private let threads = DispatchGroup()
+    private let count: Int
+
+    init(_ settings: ConnectionSettings, count: Int, label: String) {
+        self.count = count
+        for number in 0..<count {
+            DispatchQueue(label: "apns-relay.postgres.\(label).\(number)").async(group: self.threads) {
+                let worker = Worker(settings) { self.isAbandoned.load(ordering: .relaxed) }
+                while let job = self.nextJob() { job(worker) }
+                worker.close()
+            }
+        }
+    }
+
+    /// Runs a job after those that were added before.
+    func add(_ job: @escaping Job) {
+        self.state.withLock { $0.jobs.append(job) }
+        self.signal.signal()
+    }
+
+    private func nextJob() -> Job? {
+        self.signal.wait()
+        return self.state.withLock { state in
+            guard state.next < state.jobs.count else { return nil }
+            let job = state.jobs[state.next]
+            state.next += 1
+            if state.next == state.jobs.count {
+                state.jobs.removeAll(keepingCapacity: true)
+                state.next = 0
+            }
+            return job
+        }
+    }
+
+    /// Lets no statement be repeated any more.
+    func abandon() { self.isAbandoned.store(true, ordering: .relaxed) }
+
+    /// Ends the threads. There must be no more jobs.
+    func close() async {
+        for _ in 0..<self.count { self.signal.signal() }
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            self.threads.notify(queue: .global()) { continuation.resume() }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import APNSModel
+import Foundation
+import Logging
+import PostgresPushQueue
+import PostgresTestServer
+import PushQueue
+import PushQueueConformance
+import Synchronization
+
+/// Opens queues in a database of their own.
+final class PostgresFixture: QueueFixture {
+    /// One server for all tests of the process.
+    static let server = Result { try PostgresServer() }
+
+    let lacks: Set<QueueAbility> = []
+    let tick = Duration.seconds(1)
+    let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
+    let server: PostgresServer
+    let database: String
+    private let state = Mutex((life: 0, capacity: Int?.none))
+
+    init() throws {
+        self.server = try Self.server.get()
+        self.database = try self.server.createDatabase()
+    }
+
+    deinit { _ = try? self.server.run("DROP DATABASE \(self.database) WITH (FORCE)") }
+
+    var now: QueueTime { self.clock.now }
+
+    /// The options of one process, which the server knows under a name.
+    func options(_ name: String) throws -> PostgresPushQueue.Options {
+        let connection = try ConnectionSettings("\(self.server.url(self.database)) application_name=\(name)")
+        var options = PostgresPushQueue.Options(connection: connection)
+        options.capacity = self.state.withLock { $0.capacity }
+        options.clock = self.clock
+        options.usesOwnLeaseClock = true
+        options.connections = 4
+        return options
+    }
+
+    private var name: String { "first-\(self.state.withLock { $0.life })" }
+
+    func open(capacity: Int?) async throws -> any PushQueue {
+        self.state.withLock { state in
+            state.capacity = capacity
+            state.life += 1
+        }
+        return try await PostgresPushQueue.open(self.options(self.name), logger: .quiet)
+    }
+
+    func crash(_ queue: any PushQueue) async throws -> any PushQueue {
+        try self.server.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '\(self.name)'"
+        )
+        if let queue = queue as? PostgresPushQueue { await queue.abandon() }
+        self.state.withLock { $0.life += 1 }
+        return try await PostgresPushQueue.open(self.options(self.name), logger: .quiet)
+    }
+
+    func join() async throws -> any PushQueue {
+        try await PostgresPushQueue.open(self.options("second"), logger: .quiet)
+    }
+
+    func advance(by duration: Duration) async { self.clock.advance(by: duration) }
+
+    func jump(by duration: Duration) async { self.clock.jump(by: duration) }
+
+    func jumpImplausibly(by duration: Duration) async { self.clock.jumpImplausibly(by: duration) }
+
+    func confirmJump() async { self.clock.confirm() }
+}
+
+extension Logger {
+    static var quiet: Logger { Logger(label: "test") { _ in SwiftLogNoOpLogHandler() } }
+}

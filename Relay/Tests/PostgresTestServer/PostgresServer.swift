@@ -1,0 +1,172 @@
+package import Foundation
+import Synchronization
+
+/// A PostgreSQL server of its own for tests, with its data in a temporary directory. It can be killed and started again. It
+/// ends with the process of the tests.
+package final class PostgresServer: Sendable {
+    private struct State {
+        var process: Process?
+        /// The server ends when this pipe is closed, so it never outlives the tests.
+        var life: Pipe?
+    }
+
+    package struct Failure: Error, CustomStringConvertible {
+        package var description: String
+    }
+
+    package let port: Int
+    /// The directory of the data, the socket and the log.
+    package let directory: URL
+    private let state = Mutex(State())
+
+    /// Creates a cluster and starts its server.
+    ///
+    /// - Parameter settings: lines for `postgresql.conf`.
+    package init(_ settings: [String] = []) throws {
+        self.port = Int.random(in: 20_000..<60_000)
+        self.directory = URL(fileURLWithPath: "/tmp").appending(path: "postgres-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: self.directory, withIntermediateDirectories: true)
+        if let owner = Self.account { try Self.run("/bin/chown", [owner, self.directory.path]) }
+        try Self.runAsOwner(
+            "initdb",
+            ["-D", self.data, "-A", "trust", "-U", "postgres", "--no-locale", "-E", "UTF8", "--no-instructions", "-N"]
+        )
+        try self.configure(
+            [
+                "listen_addresses = ''", "unix_socket_directories = '\(self.directory.path)'", "port = \(self.port)",
+                "max_connections = 200", "shared_buffers = 128MB", "max_wal_size = 4GB",
+            ] + settings
+        )
+        try self.start()
+    }
+
+    deinit {
+        self.kill()
+        try? Self.run("/bin/rm", ["-rf", self.directory.path])
+    }
+
+    /// Appends lines to `postgresql.conf`.
+    package func configure(_ lines: [String]) throws {
+        let file = "\(self.data)/postgresql.conf"
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: file))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data((lines.joined(separator: "\n") + "\n").utf8))
+        try handle.close()
+    }
+
+    private var data: String { self.directory.appending(path: "data").path }
+
+    /// A connection string for libpq.
+    package func url(_ database: String, user: String = "postgres") -> String {
+        "host=\(self.directory.path) port=\(self.port) dbname=\(database) user=\(user)"
+    }
+
+    /// The last lines of the server's log.
+    package var log: String {
+        (try? String(contentsOf: self.directory.appending(path: "log"), encoding: .utf8)) ?? ""
+    }
+
+    // MARK: Life
+
+    /// Starts the server, and waits until it can be used.
+    package func start() throws {
+        let life = Pipe()
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = [
+            "-c", #""$@" >>log 2>&1 & server=$!; read -r line; kill -9 $server; wait $server"#, "sh",
+        ] + Self.asOwner("postgres", ["-D", self.data])
+        process.currentDirectoryURL = self.directory
+        process.standardInput = life
+        // Threads of Dispatch block all signals, and the shell would inherit that.
+        var (none, mask) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &mask)
+        defer { pthread_sigmask(SIG_SETMASK, &mask, nil) }
+        try process.run()
+        self.state.withLock { state in
+            state.process = process
+            state.life = life
+        }
+        let end = ContinuousClock.now.advanced(by: .seconds(60))
+        while (try? self.run("SELECT 1")) == nil {
+            guard ContinuousClock.now < end else { throw Failure(description: "the server did not start:\n\(self.log)") }
+            usleep(20_000)
+        }
+    }
+
+    /// Ends the server as SIGKILL does.
+    package func kill() {
+        let (process, life) = self.state.withLock { state in
+            defer { (state.process, state.life) = (nil, nil) }
+            return (state.process, state.life)
+        }
+        guard let process, let life else { return }
+        try? life.fileHandleForWriting.close()
+        process.waitUntilExit()
+    }
+
+    // MARK: SQL
+
+    /// Runs SQL with psql.
+    ///
+    /// - Returns: the rows, as lines without headings.
+    @discardableResult
+    package func run(_ sql: String, in database: String = "postgres", as user: String = "postgres") throws -> String {
+        try Self.run(
+            "\(Self.binaries)/psql",
+            ["-d", self.url(database, user: user), "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql]
+        )
+    }
+
+    /// Creates a database with a name of its own.
+    package func createDatabase() throws -> String {
+        let name = "test_\(UUID().uuidString.prefix(8).lowercased())"
+        try self.run("CREATE DATABASE \(name) TEMPLATE template0")
+        return name
+    }
+
+    // MARK: Programs
+
+    /// The directory of the newest installed version.
+    private static let binaries: String = {
+        let root = "/usr/lib/postgresql"
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
+        let newest = versions.compactMap { Int($0) }.max()
+        return newest.map { "\(root)/\($0)/bin" } ?? "/usr/bin"
+    }()
+
+    /// The account of the server if this process is root, whom PostgreSQL refuses.
+    private static let account: String? = geteuid() == 0 ? "postgres" : nil
+
+    private static func asOwner(_ program: String, _ arguments: [String]) -> [String] {
+        let command = ["\(self.binaries)/\(program)"] + arguments
+        guard let account else { return command }
+        return ["/usr/bin/setpriv", "--reuid", account, "--regid", account, "--clear-groups"] + command
+    }
+
+    private static func runAsOwner(_ program: String, _ arguments: [String]) throws {
+        let command = self.asOwner(program, arguments)
+        try self.run(command[0], Array(command.dropFirst()))
+    }
+
+    @discardableResult
+    private static func run(_ program: String, _ arguments: [String]) throws -> String {
+        let process = Process()
+        let (output, errors) = (Pipe(), Pipe())
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.currentDirectoryURL = URL(fileURLWithPath: "/tmp")
+        process.standardOutput = output
+        process.standardError = errors
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        let problem = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw Failure(description: "\(program) \(arguments.joined(separator: " ")): \(problem)")
+        }
+        return text.trimmingCharacters(in: .newlines)
+    }
+}
