@@ -116,7 +116,7 @@ extension WriteTransaction {
         return expired
     }
 
-    /// Queues a claimed or written push again, or settles it if a newer one replaces it.
+    /// Queues a claimed or written push again. If a newer push replaces it, settles it instead.
     ///
     /// - Returns: whether it is queued.
     @discardableResult
