@@ -332,7 +332,7 @@ struct UnknownRoute {
         "the settings have no app \(route.app) with the environment \(route.environment)"
     }
 
-    /// Whether a push was parked for this reason. The code may be that of an earlier attempt, so this reads the message.
+    /// Whether a push was parked for this reason. Reads the message, because the code may be of an earlier attempt.
     static func isReason(of push: PushStatus) -> Bool {
         push.outcome?.ends(with: Self.message(push.route)) ?? false
     }

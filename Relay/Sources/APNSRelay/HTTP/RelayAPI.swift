@@ -110,7 +110,7 @@ struct RelayAPI: Sendable {
         var seen: Set<String> = []
         for route in self.routes {
             guard seen.insert("\(route.method.rawValue) \(route.path)").inserted else {
-                throw RelayAPIError(code: .pageInvalid, message: "Two endpoints have the same path and method: \(route.path)")
+                throw RelayAPIError(code: .pageInvalid, message: "Two endpoints share the path \(route.path).")
             }
             router.on(RouterPath(route.path), method: route.method) { request, context in
                 try await self.respond(to: request, context, route)
