@@ -20,7 +20,7 @@ extension PrometheusSeries {
     }
 }
 
-/// A number that only grows. Negative amounts and NaN are ignored.
+/// A number that only grows. Negative, infinite and undefined (NaN) amounts are ignored.
 final class PrometheusCounter: PrometheusSeries, CounterHandler, FloatingPointCounterHandler {
     private let whole = Atomic<Int64>(0)
     private let fraction = AtomicDouble()
@@ -64,7 +64,7 @@ final class PrometheusGauge: PrometheusSeries, MeterHandler, RecorderHandler {
     }
 }
 
-/// The number of values up to each limit, and the sum of all values. NaN is ignored.
+/// The number of values up to each limit, and the sum of all values. Infinite values and NaN are ignored.
 final class PrometheusHistogram: PrometheusSeries, TimerHandler, RecorderHandler {
     /// A box, because an atomic cannot be an element of an array.
     private final class Count: Sendable {
