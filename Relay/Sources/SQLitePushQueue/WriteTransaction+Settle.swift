@@ -93,7 +93,7 @@ extension WriteTransaction {
     /// Ends the claims of the pushes at these positions, as if their leases had expired.
     ///
     /// A push without a mark is queued again. A push with a mark may have been sent. It ends as `unknown`, or is queued
-    /// again if its owner asked for that (``NewPush/resendsUnknown``).
+    /// again if its owner asked for that (`NewPush.resendsUnknown`).
     package func expireLeases(of positions: [Int64]) throws -> ExpiredLeases {
         var expired = ExpiredLeases()
         for position in positions {

@@ -1,7 +1,7 @@
 import APNSModel
 import PushQueue
 
-/// Pushes that replace each other (``NewPush/supersedes``).
+/// Pushes that replace each other (`NewPush.supersedes`).
 ///
 /// Among the unsettled pushes with the same supersede key, device token, app and environment, there is at most one
 /// written push and at most one push that is not written. The latter is the newest. It is held while the other is
