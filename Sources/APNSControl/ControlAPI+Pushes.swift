@@ -44,6 +44,7 @@ extension ControlAPI {
         return filter
     }
 
+    /// The list of `GET /v1/pushes`. The page loads its older pushes from here, and new ones from ``events(_:)``.
     private func list(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
         let filter = try self.filter(request, besides: ["after", "before", "limit", "newest"])
         let limit = try request.integer("limit", in: Self.limits) ?? 100

@@ -9,20 +9,21 @@ final class ReadyProbe: Sendable {
         var isReady = true
     }
 
-    /// Requests within this time share a result, so that they cannot load the disk.
+    /// Probes within this time share one result, so that they put no load on the disk.
     private static let lifetime = Duration.seconds(1)
 
     private let queue: any PushQueue
     private let logger: Logger
     private let state = Mutex(State())
 
-    /// - Parameter logger: gets a line when the queue ceases to be ready, with the reason, and when it is ready again.
+    /// - Parameter logger: logs when the queue is no longer ready, with the reason, and when it is ready again.
     init(_ queue: any PushQueue, logger: Logger) {
         self.queue = queue
         self.logger = logger
     }
 
-    /// Why the queue cannot be used, and what to do about it; nil if it can. For operators: it may name files.
+    /// Why the queue cannot be used, and the remedy; nil if it can be used. Show it only to operators: it may name
+    /// files.
     func problem() async -> String? {
         let now = ContinuousClock.now
         let task = self.state.withLock { state in

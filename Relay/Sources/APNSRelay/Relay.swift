@@ -18,18 +18,18 @@ package struct Relay: Sendable {
     private let logger: Logger
     /// The clients of all apps. Exposed for tests.
     let group: APNSClientGroup
-    /// The times of the fleet. Tests make them shorter.
+    /// The intervals of the fleet. Tests make them shorter.
     var fleetTiming = FleetMachine.Timing()
 
     /// - Parameters:
     ///   - settings: the operator's settings.
     ///   - queue: an open queue. ``run(onListening:)`` closes it.
     ///   - clock: the queue's clock.
-    ///   - outcomes: where to publish outcomes for other programs; nil for nowhere.
-    ///   - waitForFailure: waits until the queue can no longer be used, which ends the relay.
-    ///   - prometheus: the backend that `/metrics` exports. Bootstrap swift-metrics' `MetricsSystem` with it, too.
-    ///   - metrics: the relay's own metrics; nil to make them.
-    ///   - logger: for what an operator should know. It never gets device tokens or payloads.
+    ///   - outcomes: the stream that outcomes are published to; nil to publish none.
+    ///   - waitForFailure: waits until the queue can no longer be used. The relay then ends.
+    ///   - prometheus: the backend that `/metrics` exports. Also bootstrap swift-metrics' `MetricsSystem` with it.
+    ///   - metrics: the relay's own metrics; nil to make new ones.
+    ///   - logger: the logger for operators. It never gets device tokens or payloads.
     /// - Throws: `APNSConfigurationError` if the credential of an app or a limit of the group cannot be used.
     package init(
         settings: RelaySettings,
@@ -57,16 +57,16 @@ package struct Relay: Sendable {
 
     /// Runs the relay until SIGTERM or SIGINT, or until the task is cancelled.
     ///
-    /// A signal shuts it down in order: the API takes no more requests; the dispatcher waits for the pushes in flight
-    /// and stores their outcomes; the connections to APNs close; the queue closes.
+    /// A signal shuts it down in this order: the API accepts no more requests; the dispatcher waits for the pushes in
+    /// flight and stores their outcomes; the connections to APNs close; the queue closes.
     ///
     /// - Parameter onListening: called with the port once requests are accepted.
-    /// - Throws: the error of a part that cannot go on, for example because the port is taken; that of the queue if it
-    ///   can no longer be used. Then start the relay again. If that does not help, the error of opening the queue says what
-    ///   to do.
+    /// - Throws: the error of a part that cannot continue, for example because the port is taken. If the queue can no
+    ///   longer be used, it throws the queue's error. Then start the relay again. If the queue cannot be opened, that
+    ///   error says what to do.
     package func run(onListening: @escaping @Sendable (Int) -> Void = { _ in }) async throws {
         var retry = WebhookMachine.Retry()
-        // There is no signal for outcomes that another relay has stored.
+        // Outcomes that another relay stores cause no signal here, so the webhooks poll more often.
         if self.queue.isShared { retry.poll = .seconds(1) }
         let webhooks = Webhooks(
             self.settings.webhooks,
@@ -114,7 +114,7 @@ package struct Relay: Sendable {
         let fleet = Fleet(
             member: .current(version: Self.version, now: self.clock.now),
             queue: self.queue,
-            // The clock of a shared queue is that of the brokers, which may jump.
+            // Not the queue's clock: in a shared queue it is the clock of the brokers, which may jump.
             clock: SystemQueueClock(),
             metrics: self.metrics,
             logger: self.logger,
@@ -122,7 +122,7 @@ package struct Relay: Sendable {
             maxConnections: self.settings.fleet.maxConnections,
             apply: self.apply(context, dispatcher)
         )
-        // The first client has its share of the connections from the start.
+        // Applies the share of the connections before the first client starts.
         fleet.update()
         let status = RelayState(
             dispatcher: dispatcher,
@@ -153,7 +153,7 @@ package struct Relay: Sendable {
             factory: self.prometheus,
             logger: self.logger
         ).makeApplication(onStart: onListening)
-        // A graceful shutdown ends the services from the last to the first, each after the next one in the list.
+        // A graceful shutdown ends the services in reverse order, each after the one that follows it in the list.
         var parts: [any Service] = [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
         if let waitForFailure { parts.append(QueueFailureService(waitForFailure: waitForFailure)) }
         if let publisher { parts.append(OutcomeService(publisher: publisher, fleet: fleet)) }
@@ -164,7 +164,7 @@ package struct Relay: Sendable {
             logger: self.logger
         )
         services.maximumGracefulShutdownDuration = self.settings.dispatch.shutdownTimeout + .seconds(3)
-        // The queue outlives everything that uses it, also if a service fails.
+        // The queue is closed after everything that uses it, even if a service fails.
         do {
             try await ServiceGroup(configuration: services).run()
         } catch {
@@ -177,7 +177,7 @@ package struct Relay: Sendable {
     /// The version of the relay.
     package static let version = "0.1.0"
 
-    /// Applies what the fleet decides for this relay.
+    /// Applies the fleet's decisions for this relay.
     private func apply(_ context: DispatchContext, _ dispatcher: Dispatcher) -> @Sendable (FleetEffects) -> Void {
         let group = self.group
         let pool = self.settings.group.client.pool
@@ -199,7 +199,7 @@ package struct Relay: Sendable {
         }
     }
 
-    /// The senders of the settings' apps and environments.
+    /// The senders for the apps and environments in the settings.
     private func senders() -> Dispatcher.SenderOfRoute {
         let group = self.group
         let environments = Dictionary(self.settings.apps.map { ($0.name, $0.environments) }) { first, _ in first }
@@ -209,7 +209,8 @@ package struct Relay: Sendable {
     }
 }
 
-/// The clients of all apps. Does not end before its turn in a shutdown, which a service group would take for a failure.
+/// Runs the clients of all apps. It does not end before its turn in a shutdown, because that counts as a failure in a
+/// service group.
 private struct ClientService: Service {
     let group: APNSClientGroup
 
@@ -219,7 +220,7 @@ private struct ClientService: Service {
     }
 }
 
-/// The API. Its shutdown is the first, and tells the dispatcher at once, so that a slow caller does not hold it up.
+/// Runs the API. It is shut down first, and stops the dispatcher at once, so that a slow caller does not delay that.
 private struct APIService: Service {
     let api: any Service
     let whenShuttingDown: @Sendable () -> Void
@@ -245,14 +246,14 @@ private struct QueueFailureService: Service {
     }
 }
 
-/// The webhooks, while this relay has the duty to post to them.
+/// Runs the webhooks while this relay has the duty to post to them.
 private struct WebhookService: Service {
     let webhooks: Webhooks
     let fleet: Fleet
 
     func run() async {
         guard !self.webhooks.isEmpty else {
-            // A service group takes a service that ends before its turn for a failure.
+            // A service that ends before its turn counts as failed in a service group.
             try? await gracefulShutdown()
             return
         }

@@ -27,7 +27,7 @@ public struct RelayDoctor: Sendable {
         self.settings = settings
     }
 
-    /// Tests everything. Takes at most about 20 seconds.
+    /// Runs all tests. This takes at most about 20 seconds.
     public func findings() async -> [Finding] {
         self.listening() + self.webhooks() + (await self.apps())
     }
@@ -52,7 +52,7 @@ public struct RelayDoctor: Sendable {
             let message = "listens at \(http.host):\(http.port) with \(certificates.count) certificates"
             return [Finding("http", isOK: true, message)]
         } catch {
-            return [Finding("http", isOK: false, "a file with certificates or the key cannot be used: \(error)")]
+            return [Finding("http", isOK: false, "the certificates or the key cannot be used: \(error)")]
         }
     }
 

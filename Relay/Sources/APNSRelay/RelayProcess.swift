@@ -5,7 +5,7 @@ public import PushQueue
 
 /// Runs a relay as a process: reads the settings, sets up logs and metrics, opens the queue, and serves.
 public enum RelayProcess {
-    /// The sources of the settings: the environment variables `APNS_RELAY_…`, then a JSON file.
+    /// The sources of the settings: the environment variables `APNS_RELAY_…`, which take precedence, and a JSON file.
     ///
     /// - Parameter file: the path of the file; nil for the environment alone.
     /// - Throws: `RelaySettingsError` if the file cannot be read.
@@ -23,7 +23,7 @@ public enum RelayProcess {
     ///
     /// - Parameters:
     ///   - settings: all settings.
-    ///   - wrap: returns the queue to use instead of the opened one, for tests.
+    ///   - wrap: returns the queue that is used instead of the opened one. Only tests need it.
     /// - Throws: `QueueError`, or an error of the listening socket.
     public static func serve(
         _ settings: RelaySettings,

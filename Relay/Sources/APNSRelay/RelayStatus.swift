@@ -2,28 +2,28 @@ import PushQueue
 
 /// The state of the rest of the relay, for the API.
 protocol RelayStatus: Sendable {
-    /// The routes and what each is doing.
+    /// The routes, each with its state.
     func routes() async -> [RouteStatus]
     /// Counters since the start of the process.
     var totals: RelayTotals { get }
-    /// The webhooks and what each is doing.
+    /// The webhooks, each with its state.
     func webhooks() async -> [WebhookStatus]
     /// Sends a parked request to a webhook once more. Returns whether there is such a request.
     func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
-    /// Forgets a parked request to a webhook. Returns whether there was one.
+    /// Drops a parked request to a webhook. Returns whether there was one.
     func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
     /// When the oldest outcome that is not in the stream for other programs was settled; nil if there is none, or if this
     /// relay does not publish.
     func oldestUnpublished() -> QueueTime?
     /// The relays that share the queue, this one first.
     func members() -> [FleetMember]
-    /// The time by which the clock is implausibly ahead; nil if it is plausible. Nothing expires while it is not.
+    /// How far the clock is ahead of what is plausible; nil if it is plausible. Nothing expires while it is ahead.
     func clockJump() -> Duration?
-    /// An operator has checked the clock: it is right.
+    /// Accepts the clock, because an operator has checked it.
     func confirmClock() async throws(QueueError)
-    /// Settings of the fleet were stored: they apply to this relay at once.
+    /// Applies stored settings of the fleet to this relay at once.
     func didStore(_ settings: [UInt8])
-    /// Why the relay is not ready to accept pushes; nil if it is. For operators only: it may name files.
+    /// Why the relay is not ready to accept pushes; nil if it is ready. Show it only to operators: it may name files.
     func notReady() async -> String?
     /// Counts the pushes of a request that were stored, and those that were duplicates.
     func count(queued: [Route: Int], duplicates: [Route: Int])
@@ -40,13 +40,13 @@ struct RouteStatus: Sendable, Hashable {
         case sending
         /// Nothing is due.
         case idle
-        /// The route is paused for a while, or until an operator decides, for the given reason.
+        /// The route is paused for some time, or until an operator resumes its app. `reason` says why.
         case paused
     }
 
     var route: Route
     var state: State
-    /// Why the route is or was paused; nil once a push got through.
+    /// Why the route is or was paused; nil after APNs has accepted or rejected a push.
     var reason: String?
     /// When the pause ends.
     var pausedUntil: QueueTime?
@@ -56,7 +56,7 @@ struct RouteStatus: Sendable, Hashable {
 struct RelayTotals: Sendable, Hashable {
     /// Pushes stored by requests.
     var queued = 0
-    /// Pushes that requests handed in again.
+    /// Pushes that requests submitted again.
     var duplicates = 0
     var accepted = 0
     var rejected = 0
@@ -66,7 +66,7 @@ struct RelayTotals: Sendable, Hashable {
     /// Attempts after which a push returned to the queue.
     var retried = 0
     var parked = 0
-    /// Outcomes that came after the first one of their push, which stays.
+    /// Outcomes that were not stored, because their push already had one.
     var late = 0
 }
 
@@ -82,13 +82,13 @@ struct WebhookStatus: Sendable, Hashable {
 
     var name: String
     var url: String
-    /// The last outcome that it has acknowledged, or that was parked.
+    /// The position of the last outcome that was acknowledged, parked or skipped.
     var position: Int64
-    /// Failed attempts of the current request.
+    /// The number of failed attempts of the current request.
     var failures: Int
     var lastError: String?
     var nextAttempt: QueueTime?
     var parked: [Parked]
-    /// When the oldest outcome that it has yet to acknowledge was settled; nil if there is none.
+    /// When the oldest outcome that is not yet acknowledged was settled; nil if there is none.
     var oldestOutcome: QueueTime? = nil
 }

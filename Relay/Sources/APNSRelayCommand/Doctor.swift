@@ -10,9 +10,9 @@ struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Checks the settings, the database, the certificates and the connection to APNs.",
         discussion: """
-            Prints a line for each check. The exit status is 1 if one failed. Sends no push; asks APNs about a device \
-            token that cannot exist. Opens the database as `serve` does; while a relay is running, the database is not \
-            checked.
+            Prints a line for each check. The exit status is 1 if a check fails. It sends no push, but asks APNs about \
+            a device token that cannot exist. It opens the database as `serve` does, so it does not check a database \
+            that a running relay uses.
             """
     )
 

@@ -7,8 +7,8 @@ struct RelayCommand: AsyncParsableCommand {
         commandName: "apns-relay",
         abstract: "Takes pushes over HTTP, keeps them in a file, and sends them to APNs.",
         discussion: """
-            Every push that the relay has accepted ends in one outcome, and none is silently sent twice, even if the \
-            process is killed. Settings come from environment variables (APNS_RELAY_…) and from a JSON file; \
+            Every push that the relay accepted ends in exactly one outcome, and none is silently sent twice, even if \
+            the process is killed. Settings come from environment variables (APNS_RELAY_…) and from a JSON file. \
             Relay/README.md lists them.
             """,
         subcommands: [Serve.self, Doctor.self],

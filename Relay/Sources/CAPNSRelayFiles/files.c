@@ -1,4 +1,4 @@
-// Embeds the relay's page and the OpenAPI document of its API in the program. page/kit is shared with the simulator's page.
+// Embeds the relay's page and the OpenAPI document of its API in the program. The simulator's page shares page/kit.
 
 #include "CAPNSRelayFiles.h"
 

@@ -1,12 +1,12 @@
 public import APNSModel
 
-/// A worker's right to send one push.
+/// The right to send one push. It belongs to the caller of `claim`, the claimant.
 public struct Claim: Sendable, Hashable {
     /// The push.
     public var id: APNSID
     /// Increases with each claim of the push.
     public var epoch: Int64
-    /// Where the engine finds the push. Only the engine reads it.
+    /// The place of the push in the engine's storage. Only the engine reads it.
     public var position: Int64
 
     public init(id: APNSID, epoch: Int64, position: Int64) {
@@ -16,22 +16,22 @@ public struct Claim: Sendable, Hashable {
     }
 }
 
-/// A push that a worker has claimed.
+/// A claimed push, with everything that is needed to send it.
 public struct ClaimedPush: Sendable {
     public var claim: Claim
     /// The device.
     public var token: DeviceToken
     /// Headers and payload.
     public var push: PreparedPush
-    /// No attempt begins at this time or later.
+    /// No attempt begins at or after this time.
     public var deadline: QueueTime
     /// When the push was stored.
     public var queuedAt: QueueTime
-    /// The number of earlier marks as written.
+    /// How many times the push was marked as written before.
     public var attempts: Int
     /// Whether to send the push again if it may already have been processed.
     public var resendsUnknown: Bool
-    /// Whether an earlier attempt may have been processed. Such a push can no longer end as not sent.
+    /// Whether APNs may have processed an earlier attempt. Such a push can no longer end as not sent.
     public var mayBeProcessed: Bool
 
     public init(
@@ -68,9 +68,9 @@ public struct Settlement: Sendable {
 
 /// Whether an outcome was stored.
 public enum SettleResult: Sendable, Hashable {
-    /// It is the push's outcome, merged with those of earlier attempts.
+    /// The outcome was stored, merged with the outcomes of earlier attempts.
     case settled
-    /// The push already had an outcome, which stays.
+    /// The push already had this outcome, which stays. Nothing was stored.
     case alreadySettled(PushOutcome)
     /// The claim has ended, or the queue no longer knows the push. Nothing was stored.
     case stale
@@ -98,17 +98,17 @@ public struct Release: Sendable {
         self.countsAttempt = countsAttempt
     }
 
-    /// Whether the attempt may have been processed.
+    /// Whether APNs may have processed the attempt.
     public var isUnknown: Bool { self.outcome?.certainty == .unknown }
 }
 
-/// The numbers of claims whose lease expired, by their end.
+/// The number of claims whose lease expired, by what happened to their pushes.
 public struct ExpiredLeases: Sendable, Hashable {
     /// Pushes without a mark, queued again.
     public var queued = 0
     /// Pushes with a mark that ended as `unknown`.
     public var unknown = 0
-    /// Pushes with a mark whose owner wants them sent again.
+    /// Pushes with a mark that were queued again, because their owner asked for that.
     public var resent = 0
 
     public init() {}

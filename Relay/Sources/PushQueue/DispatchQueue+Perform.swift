@@ -1,7 +1,8 @@
 package import Dispatch
 
 extension DispatchQueue {
-    /// Runs code that blocks. The caller waits without blocking a thread of Swift's tasks.
+    /// Runs blocking code on this queue. The calling task is suspended meanwhile and blocks no thread of Swift's
+    /// executor.
     package func perform<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {

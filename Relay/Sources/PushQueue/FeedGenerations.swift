@@ -1,13 +1,15 @@
-/// The openings of a file, the oldest first. They tell whether a cursor of the feed belongs to the file's history.
+/// The generations of a file, the oldest first. They show whether a cursor of the feed belongs to the file's history.
 ///
-/// Each opening is a generation with a random number, and a cursor has the number of the generation that has assigned its
-/// position. So its position lies before the first one of the next generation. After a restore from a backup, a cursor of
-/// a later opening is unknown, and one of the opening during which the backup was made may lie behind the first position
-/// of the opening after the restore.
+/// Each opening of the file begins a generation with a random number. A cursor carries the number of the generation
+/// that assigned its position, so its position lies before the start of the next generation.
+///
+/// After a restore from a backup, the file does not know the generations that began after the backup. A cursor of the
+/// generation during which the backup was made may lie after the start of the next generation, the one that began with
+/// the restore. Both kinds of cursors belong to a lost history.
 package struct FeedGenerations: Sendable, Hashable {
     package struct Generation: Sendable, Hashable {
         package var id: UInt32
-        /// The first position that it may assign.
+        /// The first position that this generation may assign.
         package var start: Int64
 
         package init(id: UInt32, start: Int64) {
@@ -18,19 +20,19 @@ package struct FeedGenerations: Sendable, Hashable {
 
     private let generations: [Generation]
 
-    /// - Parameter generations: the known ones, the present one last. If there is none, all cursors are accepted.
+    /// - Parameter generations: the known generations, the present one last. If empty, all cursors are accepted.
     package init(_ generations: [Generation]) {
         self.generations = generations
     }
 
-    /// The cursor of a position, with the generation that has assigned it. It is the same after each opening.
+    /// The cursor of a position, with the generation that assigned it. It stays the same after each opening.
     package func cursor(at position: Int64) -> FeedCursor {
         let owner = self.generations.last { $0.start <= position }
         return FeedCursor(position: position, generation: owner?.id ?? 0)
     }
 
-    /// The generations to remember: above the limit, first those go that have assigned no position, as after a series of
-    /// crashes, and then the oldest.
+    /// The generations to remember. Above the limit, those that assigned no position are removed first (a series of
+    /// crashes leaves many of them), and then the oldest.
     package static func kept(_ generations: [Generation], limit: Int) -> [Generation] {
         guard generations.count > limit else { return generations }
         let next = generations.dropFirst().map(\.start) + [nil]
@@ -40,13 +42,13 @@ package struct FeedGenerations: Sendable, Hashable {
     /// The outcomes that a reader with a cursor has missed.
     ///
     /// - Parameters:
-    ///   - cursor: where it has read to.
+    ///   - cursor: the end of the last page that the reader has read.
     ///   - deleted: the last position that was deleted; 0 if none was.
     ///   - next: the next position.
     package func gap(after cursor: FeedCursor, deleted: Int64, next: Int64) -> FeedGap? {
-        // The beginning.
+        // The beginning of the feed.
         if cursor.position <= 0, cursor.generation == 0 { return nil }
-        // The history of the cursor is that of the file up to here.
+        // Up to here, the cursor and the file have the same history.
         let shared = self.end(of: cursor.generation, next: next)
         if cursor.position > shared {
             return FeedGap(
@@ -65,7 +67,7 @@ package struct FeedGenerations: Sendable, Hashable {
         )
     }
 
-    /// The last position that a cursor of a generation can have; -1 if the file does not know it.
+    /// The last position that a cursor of a generation can have; -1 if the file does not know the generation.
     private func end(of id: UInt32, next: Int64) -> Int64 {
         if self.generations.isEmpty { return .max }
         if id == 0 { return next &- 1 }

@@ -1,8 +1,8 @@
-/// A position in the feed of outcomes. Larger is later. Positions may have gaps.
+/// A position in the feed of outcomes. Later outcomes have larger positions. Positions may have gaps.
 public struct FeedCursor: Sendable, Hashable, Comparable {
     public var position: Int64
-    /// The engine's number for the history of the queue to which the cursor belongs; 0 if it is not known. After a
-    /// restore from a backup, the same positions belong to other outcomes.
+    /// The engine's number for the history of the queue that the cursor belongs to; 0 if it is unknown. It is needed
+    /// because a queue that was restored from a backup assigns the same positions again, to other outcomes.
     public var generation: UInt32
 
     public init(position: Int64, generation: UInt32 = 0) {
@@ -38,16 +38,16 @@ public struct FeedGap: Sendable, Hashable {
     public enum Reason: Sendable, Hashable {
         /// Outcomes after the cursor were deleted, because their retention was over.
         case deleted
-        /// The queue was restored from a backup or replaced. It lacks outcomes that the reader has read, and their
-        /// positions belong to other outcomes, or will.
+        /// The queue was restored from a backup or replaced. It does not have some outcomes that the reader has read.
+        /// It assigns their positions to other outcomes.
         case restored
     }
 
     public var reason: Reason
-    /// The first and the last position that is missing. Some of them may belong to other apps or kinds of outcomes.
+    /// The first and the last missing position. Some of the missing outcomes may be of other apps or of another kind.
     public var first: Int64
     public var last: Int64
-    /// Where the page begins, and where a reader can go on.
+    /// The cursor at which the page begins. A reader can continue from here.
     public var resume: FeedCursor
 
     public init(reason: Reason, first: Int64, last: Int64, resume: FeedCursor) {
@@ -61,7 +61,8 @@ public struct FeedGap: Sendable, Hashable {
 /// A page of a feed.
 public struct FeedPage: Sendable {
     public var entries: [FeedEntry]
-    /// The end of the page. Pass it to read the next page. Nil if the feed is empty and no cursor was given.
+    /// The end of the page. Pass it to `outcomes` to read the next page. Nil if the feed is empty and no cursor was
+    /// given.
     public var cursor: FeedCursor?
     /// The outcomes that are missing between the given cursor and the page; nil if none is missing.
     public var gap: FeedGap?

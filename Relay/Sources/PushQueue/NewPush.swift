@@ -1,12 +1,12 @@
 public import APNSModel
 
-/// Where pushes go: an app, an environment and a lane. Each route is sent by one bulk call.
+/// The destination of pushes: an app, an environment and a lane. One bulk call sends the pushes of a route.
 public struct Route: Sendable, Hashable, CustomStringConvertible {
     /// The app's name in the relay's settings.
     public var app: String
     /// `production` or `development`.
     public var environment: String
-    /// The priority among routes.
+    /// Interactive pushes take precedence over bulk pushes.
     public var lane: PushLane
 
     public init(app: String, environment: String, lane: PushLane) {
@@ -22,7 +22,7 @@ public struct Route: Sendable, Hashable, CustomStringConvertible {
 
 /// A push to store in a queue.
 public struct NewPush: Sendable {
-    /// The push's `apns-id`, which is its id in the queue, too.
+    /// The push's `apns-id`, which is also its id in the queue.
     public var id: APNSID
     /// Where the push goes.
     public var route: Route
@@ -34,11 +34,13 @@ public struct NewPush: Sendable {
     public var caller: String
     /// The push is not sent before this time.
     public var notBefore: QueueTime
-    /// No attempt begins at this time or later. A push that is queued until then ends as `deadlineExceeded`, not sent.
+    /// No attempt begins at or after this time. A push that is still queued then ends as not sent, with the code
+    /// `deadlineExceeded`.
     public var deadline: QueueTime
     /// Whether to send the push again if it may already have been processed. The device may then show it twice.
     public var resendsUnknown: Bool
-    /// Among pushes with equal key, device token, app and environment, a newer one replaces those not yet written.
+    /// A newer push replaces older ones that have the same key, device token, app and environment and are not yet
+    /// written.
     public var supersedes: SupersedeKey?
     /// Identifies the push if its caller submits it again.
     public var idempotency: IdempotencyKey?
@@ -87,7 +89,6 @@ public enum EnqueueResult: Sendable, Hashable {
     case queued
     /// The push is already known under this id. It was not stored again.
     case duplicate(of: APNSID)
-    /// Another push has the same idempotency key or id, and was submitted with another digest or without a key. This one
-    /// was not stored.
+    /// This other push has the same idempotency key or id, but another digest or no key. The new push was not stored.
     case conflict(with: APNSID)
 }

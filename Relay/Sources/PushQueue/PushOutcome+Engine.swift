@@ -12,7 +12,7 @@ extension PushOutcome {
         .notSent(id, .cancelled, attempts, "the push was cancelled")
     }
 
-    /// The outcome of a push whose deadline or expiration passed while it was queued. Its code names the one that
+    /// The outcome of a push whose deadline or expiration passed while it was queued. The code says which of the two
     /// passed first.
     public static func overdue(
         _ id: APNSID,
@@ -26,7 +26,7 @@ extension PushOutcome {
         return .notSent(id, .deadlineExceeded, attempts, "the deadline passed before the push was sent")
     }
 
-    /// The outcome of a push that was marked as written and whose lease expired.
+    /// The outcome of a push that was marked as written and whose lease then expired.
     public static func lost(_ id: APNSID, attempts: Int) -> PushOutcome {
         .unknown(
             PushError(
@@ -44,8 +44,8 @@ extension PushOutcome {
         .notSent(id, .internalFault, attempts, "the stored push cannot be read; check the storage")
     }
 
-    /// Merges this outcome with that of the earlier attempts: the stronger certainty wins, or this outcome if both are
-    /// equally strong.
+    /// Merges this outcome with the outcome of the earlier attempts. The stronger certainty wins. If both are equally
+    /// strong, this outcome wins.
     ///
     /// - Parameter earlier: the outcome of the attempts before this one; nil if there was none.
     public func merged(with earlier: PushOutcome?) -> PushOutcome {
@@ -58,7 +58,8 @@ extension PushOutcome {
 
     private static let afterThat = "; after that: "
 
-    /// Whether the last attempt has this message: it is the whole message, or was added to it by ``merged(with:)``.
+    /// Whether the last attempt has this message. It is the whole message of the outcome, or ``merged(with:)`` appended
+    /// it.
     public func ends(with message: String) -> Bool {
         guard let text = self.error?.message else { return false }
         return text == message || text.hasSuffix(Self.afterThat + message)

@@ -4,11 +4,11 @@ public import APNSModel
 public struct PushStatus: Sendable {
     /// The states of a push.
     public enum State: String, Sendable, Hashable, CaseIterable {
-        /// Waits to be sent: until its `notBefore`, for its turn, or for the next attempt.
+        /// Waits for its `notBefore`, for its turn, or for the next attempt.
         case queued
-        /// A worker has it, and has not sent it.
+        /// Claimed, but not yet marked as written.
         case claimed
-        /// Marked as written: it is being sent, or was sent, and has no outcome yet.
+        /// Marked as written. It is in flight, or is about to be, and has no outcome yet.
         case written
         /// Cannot be sent. An operator must retry or drop it.
         case parked
@@ -23,10 +23,10 @@ public struct PushStatus: Sendable {
     public var token: DeviceToken
     public var caller: String
     public var queuedAt: QueueTime
-    /// Not sent before this time: the caller's, or that of the next attempt.
+    /// The push is not sent before this time, which is the caller's `notBefore` or the time of the next attempt.
     public var notBefore: QueueTime
     public var deadline: QueueTime
-    /// The number of marks as written since the push was stored, or since an operator retried it.
+    /// How many times the push was marked as written since it was stored, or since an operator retried it.
     public var attempts: Int
     /// The outcome of a settled push; otherwise the outcome of the attempts so far, if there is one.
     public var outcome: PushOutcome?
@@ -63,9 +63,9 @@ public struct PushStatus: Sendable {
 /// Whether a push was cancelled.
 public enum CancelResult: Sendable, Hashable {
     case cancelled
-    /// It is being sent, or was sent. Nothing was changed.
+    /// The push is being sent, or was sent. Nothing was changed.
     case written
-    /// It already has this outcome.
+    /// The push already has this outcome.
     case settled(PushOutcome)
     case notFound
 }

@@ -10,10 +10,10 @@ import Synchronization
 public protocol QueueClock: Sendable {
     /// The time of day, for `notBefore`, deadlines and expirations. It may jump.
     var now: QueueTime { get }
-    /// A time that never jumps while the process runs, for leases.
+    /// The time for leases. It never jumps while the process runs.
     var lease: QueueTime { get }
-    /// The time of day by which a queue ends overdue pushes and deletes what it no longer keeps: `now`, or an earlier time
-    /// while `now` is implausible.
+    /// The time of day that decides when pushes are overdue and when retentions are over. It is `now`, or an earlier
+    /// time while `now` is implausible.
     var expiry: QueueTime { get }
 }
 
@@ -21,8 +21,8 @@ extension QueueClock {
     public var expiry: QueueTime { self.now }
 }
 
-/// The clocks of the machine. The time for leases is the time of day at the start of the process plus the time that has
-/// passed since then, so a jump of the clock expires no lease.
+/// The machine's clocks. The time for leases is the time of day when this value was made, plus the monotonic time since
+/// then, so no lease expires when the clock jumps.
 public struct SystemQueueClock: QueueClock {
     private let start: QueueTime
     private let startInstant: ContinuousClock.Instant
@@ -71,7 +71,7 @@ public final class ManualQueueClock: QueueClock {
         self.state.withLock { $0.now = $0.now.advanced(by: duration) }
     }
 
-    /// Makes the time of day jump, but not the time by which pushes expire.
+    /// Makes the time of day jump, but not ``expiry``.
     public func jumpImplausibly(by duration: Duration) {
         self.state.withLock { state in
             state.now = state.now.advanced(by: duration)
@@ -79,6 +79,6 @@ public final class ManualQueueClock: QueueClock {
         }
     }
 
-    /// Lets pushes expire by the time of day again.
+    /// Accepts the time of day again: ``expiry`` equals ``now``.
     public func confirm() { self.state.withLock { $0.implausible = .zero } }
 }

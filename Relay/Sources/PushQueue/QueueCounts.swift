@@ -19,7 +19,7 @@ public struct QueueCounts: Sendable, Hashable {
 
     /// Sorted by the route's description. Routes without such pushes may be left out.
     public var routes: [OfRoute]
-    /// The most pushes without an outcome; nil for no limit.
+    /// The maximum number of pushes without an outcome; nil for no limit.
     public var capacity: Int?
 
     public init(routes: [OfRoute], capacity: Int?) {
@@ -47,7 +47,7 @@ public struct QueuedRoute: Sendable, Hashable {
     }
 }
 
-/// The retention of everything that a queue no longer needs for sending.
+/// How long a queue keeps what it no longer needs for sending.
 public struct Retention: Sendable, Hashable {
     /// Outcomes, for the feeds and for status requests. Default 7 days.
     public var outcomes: Duration
@@ -55,7 +55,7 @@ public struct Retention: Sendable, Hashable {
     public var payloads: Duration
     /// Idempotency keys, from the moment the push is settled; before that, a key is always kept. Default 1 day.
     public var idempotencyKeys: Duration
-    /// Parked pushes. After this time, they are dropped. Default 7 days.
+    /// Parked pushes. They are dropped after this time. Default 7 days.
     public var parked: Duration
 
     public init(

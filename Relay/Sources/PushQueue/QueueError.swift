@@ -1,16 +1,16 @@
-/// Why a queue could not do something.
+/// An error of a queue.
 public struct QueueError: Error, Sendable, Hashable, CustomStringConvertible {
     public enum Code: String, Sendable, Hashable {
         /// The queue has reached its capacity. Try again later.
         case full
-        /// The storage cannot be written or read now: the disk is full, the database is locked, the broker is away. Try
-        /// again later.
+        /// The storage cannot be written or read now, for example because the disk is full, the database is locked or
+        /// the broker cannot be reached. Try again later.
         case unavailable
-        /// The storage did not respond in time. Whether the call has had an effect, or still will, is not known.
+        /// The storage did not respond in time. It is unknown whether the call has had an effect, or will have one.
         case undecided
-        /// The storage is damaged, or was written by a newer version. It needs a person; nothing was overwritten.
+        /// The storage is damaged, or a newer version wrote it. An operator must act. Nothing was overwritten.
         case unusable
-        /// Another process uses the storage, which only one may use at a time.
+        /// Another process uses the storage, and only one process may.
         case inUse
         /// The queue is closed.
         case closed

@@ -12,7 +12,7 @@ public struct QueueTime: Sendable, Hashable, Codable, Comparable, CustomStringCo
         self.millisecondsSince1970 = overflow ? (seconds < 0 ? .min : .max) : milliseconds
     }
 
-    /// Later by a duration, in whole milliseconds. Clamped to the range of `Int64`.
+    /// This time plus a duration, in whole milliseconds. Clamped to the range of `Int64`.
     public func advanced(by duration: Duration) -> QueueTime {
         let (seconds, attoseconds) = duration.components
         let (whole, isHuge) = seconds.multipliedReportingOverflow(by: 1_000)

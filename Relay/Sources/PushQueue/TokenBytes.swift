@@ -1,6 +1,6 @@
 package import APNSModel
 
-/// Device tokens are stored as bytes, which take half the space of their digits.
+/// Converts device tokens to bytes and back. Bytes take half the space of hexadecimal digits.
 package enum TokenBytes {
     package static func bytes(of token: DeviceToken) -> [UInt8] {
         let digits = token.hexadecimal.utf8

@@ -23,7 +23,7 @@ public enum QueueConformance {
 public struct ConformanceCase: Sendable, CustomStringConvertible {
     /// The behaviour, as a sentence.
     public let name: String
-    /// The abilities that the case needs of the fixture, besides its functions.
+    /// The abilities that the fixture needs for this case, besides its functions.
     let needs: Set<QueueAbility>
     private let body: @Sendable (Harness) async throws -> Void
 
@@ -39,10 +39,10 @@ public struct ConformanceCase: Sendable, CustomStringConvertible {
 
     public var description: String { self.name }
 
-    /// Runs the case. Returns without testing anything if the fixture lacks what the case needs.
+    /// Runs the case. Does nothing if the fixture lacks an ability that the case needs.
     ///
     /// - Parameter fixture: a new fixture with an empty queue. Only this case uses it.
-    /// - Throws: `ConformanceFailure` if the engine behaves otherwise, or the engine's error.
+    /// - Throws: `ConformanceFailure` if the engine does not have this behaviour, or the engine's error.
     public func run(_ fixture: any QueueFixture) async throws {
         guard self.needs.isDisjoint(with: fixture.lacks) else { return }
         let harness = try await Harness(fixture)
@@ -59,7 +59,7 @@ public struct ConformanceCase: Sendable, CustomStringConvertible {
 /// A fault of an engine.
 public struct ConformanceFailure: Error, CustomStringConvertible {
     public var text: String
-    /// Where the expectation is, in this library.
+    /// The file in this library that contains the expectation.
     public var file: String
     public var line: Int
 
@@ -85,7 +85,8 @@ public protocol QueueFixture: Sendable {
     /// The abilities that this fixture lacks. Cases that need one of them are skipped.
     var lacks: Set<QueueAbility> { get }
 
-    /// A time that is longer than a few calls take: any time with a manual clock, about 100 ms with a real one.
+    /// A duration that is longer than a few calls take. With a manual clock it can have any length; with a real one,
+    /// use about 100 ms.
     var tick: Duration { get }
 
     /// The time of day of the queue.
@@ -93,13 +94,13 @@ public protocol QueueFixture: Sendable {
 
     /// Opens the queue. The first call opens an empty queue; each later call follows `close` and opens the same queue.
     ///
-    /// - Parameter capacity: the most pushes without an outcome; nil for no limit.
+    /// - Parameter capacity: the maximum number of pushes without an outcome; nil for no limit.
     func open(capacity: Int?) async throws -> any PushQueue
 
     /// Discards everything that SIGKILL would lose at this moment, and opens the queue again as a new process does.
     /// Calls may be running; their results are ignored.
     ///
-    /// - Parameter queue: the queue as it was opened before. It is not used again.
+    /// - Parameter queue: the queue that is open now. It is not used again.
     func crash(_ queue: any PushQueue) async throws -> any PushQueue
 
     /// Opens the queue again, as another process does while the first one uses it. The case closes it.
@@ -111,21 +112,21 @@ public protocol QueueFixture: Sendable {
     /// Sets the time of day forward or back, as a correction by NTP does. Time for leases does not change.
     func jump(by duration: Duration) async
 
-    /// Sets the time of day forward, but not the time by which pushes expire (`QueueClock.expiry`).
+    /// Sets the time of day forward, but not the time that decides whether pushes are overdue (`QueueClock.expiry`).
     func jumpImplausibly(by duration: Duration) async
 
-    /// Lets pushes expire by the time of day again.
+    /// Accepts the time of day: `QueueClock.expiry` equals it again.
     func confirmJump() async
 }
 
 extension QueueFixture {
-    /// For engines whose clock cannot be guarded: not called if ``lacks`` contains `implausibleJump`.
+    /// The default for engines without an expiry clock. It is not called if ``lacks`` contains `implausibleJump`.
     public func jumpImplausibly(by duration: Duration) async {}
 
-    /// For engines whose clock cannot be guarded: not called if ``lacks`` contains `implausibleJump`.
+    /// The default for engines without an expiry clock. It is not called if ``lacks`` contains `implausibleJump`.
     public func confirmJump() async {}
 
-    /// For engines whose queues only one process may use: not called if ``lacks`` contains `sharing`.
+    /// The default for engines whose queues only one process can use. It is not called if ``lacks`` contains `sharing`.
     public func join() async throws -> any PushQueue {
         throw QueueError(code: .inUse, message: "Only one process can use the queue.")
     }

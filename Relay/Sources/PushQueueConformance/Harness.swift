@@ -2,7 +2,7 @@ import APNSModel
 import PushQueue
 import Synchronization
 
-/// A queue and what cases need to use it. One case uses a harness; its tasks may share it.
+/// A queue, and helpers that cases need to use it. Each case has its own harness, which its tasks may share.
 final class Harness: Sendable {
     let fixture: any QueueFixture
     private let current: Mutex<any PushQueue>
@@ -16,7 +16,7 @@ final class Harness: Sendable {
     var queue: any PushQueue { self.current.withLock { $0 } }
     var now: QueueTime { self.fixture.now }
 
-    /// The lease of cases that do not let it expire, in ticks.
+    /// The lease in cases that do not let it expire, in ticks.
     static let longLease = 60
     var lease: Duration { self.fixture.tick * Self.longLease }
 
@@ -29,7 +29,7 @@ final class Harness: Sendable {
         self.current.withLock { $0 = queue }
     }
 
-    /// Lets the claims of the process that has crashed end.
+    /// Crashes the process, and lets its claims end.
     func crashAndExpire() async throws {
         try await self.crash()
         await self.advance(Self.longLease + 1)
@@ -48,7 +48,7 @@ final class Harness: Sendable {
 
     // MARK: Pushes
 
-    /// A push that is due and has a deadline far away.
+    /// A push that is due and has a distant deadline.
     func push(
         _ route: Route = Harness.route,
         token: String = "0123456789abcdef",
@@ -83,7 +83,7 @@ final class Harness: Sendable {
         )
     }
 
-    // MARK: Calls with a usual result
+    // MARK: Calls with an expected result
 
     /// Stores pushes and expects that they are stored.
     func store(_ pushes: NewPush..., file: String = #fileID, line: Int = #line) async throws {
@@ -95,7 +95,7 @@ final class Harness: Sendable {
         try expectEqual(results, pushes.map { _ in .queued }, "results of enqueue", file: file, line: line)
     }
 
-    /// Claims until the limit is reached or nothing more is due: one call may return fewer.
+    /// Claims until the limit is reached or no more pushes are due. One call may return fewer pushes.
     func claim(
         _ limit: Int = 100,
         route: Route = Harness.route,
@@ -114,7 +114,7 @@ final class Harness: Sendable {
         return claimed
     }
 
-    /// Claims one push and expects it to be this one.
+    /// Claims one push and expects that it is this one.
     func claim(_ push: NewPush, ticks: Int = Harness.longLease, file: String = #fileID, line: Int = #line) async throws
         -> Claim
     {

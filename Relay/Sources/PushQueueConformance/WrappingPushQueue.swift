@@ -1,7 +1,7 @@
 public import APNSModel
 public import PushQueue
 
-/// A queue around another one, for tests: every call goes through one function, which may fail, wait or count.
+/// A queue that wraps another one, for tests. Every call goes through one function, which may fail, wait or count.
 public protocol WrappingPushQueue: PushQueue {
     /// The queue that does the work.
     var base: any PushQueue { get }

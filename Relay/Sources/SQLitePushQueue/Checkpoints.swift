@@ -2,26 +2,26 @@ import GRDB
 import GRDBSQLite
 import PushQueue
 
-/// Copies the write-ahead log into the database whenever it has many pages, as `PRAGMA wal_autocheckpoint` does. That one
-/// ignores an `fsync` that fails.
+/// Copies the write-ahead log into the database whenever the log has many pages. It replaces
+/// `PRAGMA wal_autocheckpoint`, which ignores a failed `fsync`.
 ///
-/// Must exist for as long as the connections that use it.
+/// It must live as long as the connections that use it.
 final class Checkpoints: Sendable {
     private let pages: CInt
     private let path: String
     private let failure: QueueFailure?
 
     /// - Parameters:
-    ///   - pages: the pages of the log at which it is copied.
+    ///   - pages: the number of pages of the log at which it is copied.
     ///   - path: the database, for the message.
-    ///   - failure: learns of an `fsync` that fails; nil to ignore it.
+    ///   - failure: records a failed `fsync`; nil to ignore it.
     init(every pages: CInt, path: String, failure: QueueFailure?) {
         self.pages = pages
         self.path = path
         self.failure = failure
     }
 
-    /// Replaces SQLite's own checkpoints of a writing connection.
+    /// Replaces SQLite's own checkpoints on a writing connection.
     func install(_ db: Database) {
         sqlite3_wal_hook(
             db.sqliteConnection,
@@ -29,7 +29,7 @@ final class Checkpoints: Sendable {
                 guard let context else { return SQLITE_OK }
                 let checkpoints = Unmanaged<Checkpoints>.fromOpaque(context).takeUnretainedValue()
                 if pages >= checkpoints.pages { checkpoints.run(connection, name) }
-                // The commit has succeeded in any case.
+                // The commit has succeeded, whether or not the checkpoint did.
                 return SQLITE_OK
             },
             Unmanaged.passUnretained(self).toOpaque()

@@ -1,4 +1,4 @@
-/// The room of a disk, in bytes.
+/// The free space and the size of a disk, in bytes.
 package struct DiskRoom: Sendable, Hashable {
     package var free: Int
     package var size: Int
@@ -8,8 +8,8 @@ package struct DiskRoom: Sendable, Hashable {
         self.size = size
     }
 
-    /// The least free room with which a relay is ready: 64 MiB, twice as much as the largest request has by default, or a
-    /// twentieth of a smaller disk.
+    /// The minimum free space for a relay to be ready. It is 64 MiB, twice the default limit of a request, or a
+    /// twentieth of a disk smaller than 1.25 GiB.
     package var required: Int { min(64 << 20, self.size / 20) }
 
     package var isEnough: Bool { self.free >= self.required }

@@ -9,10 +9,10 @@ import Synchronization
     import Darwin
 #endif
 
-/// The exclusive right to use a database file, for as long as this object exists or until the process ends.
+/// The exclusive right to use a database file. It ends with this object or with the process.
 ///
-/// It consists of two locks. That of the lock file is there before the database is. That of the database itself finds a
-/// process that uses it although the lock file was deleted, or by another name of the file.
+/// It consists of two locks. The lock on the lock file also works before the database exists. The lock on the database
+/// itself detects a process that uses the database although the lock file was deleted, or under another name.
 package final class FileLock: Sendable {
     /// Larger than every offset that SQLite locks (2^30 to 2^30 + 511).
     private static let lockedByte: off_t = 1 << 30 + 4_096
@@ -25,7 +25,7 @@ package final class FileLock: Sendable {
     private let database: String
     private let descriptors = Mutex<[CInt]>([])
 
-    /// Locks the lock file `DATABASE.lock`. It is not deleted later, because another process may be about to lock it.
+    /// Locks the lock file `DATABASE.lock`. The file is never deleted: another process may be about to lock it.
     ///
     /// - Throws: `QueueError`: `inUse` if another owner has the lock, in this process or another one; `unavailable` if
     ///   the file cannot be opened.
@@ -40,7 +40,8 @@ package final class FileLock: Sendable {
     /// Locks the database itself, which must exist.
     ///
     /// - Throws: `QueueError`: `inUse` if another owner has the lock; `unusable` if the file has several names, because
-    ///   SQLite looks for the write-ahead log beside the name that it is given; `unavailable` if it cannot be locked.
+    ///   SQLite looks for the write-ahead log under the name with which the file is opened; `unavailable` if the file
+    ///   cannot be locked.
     package func lockDatabase() throws(QueueError) {
         let descriptor = try self.open(self.database, 0)
         var lock = flock()
@@ -48,11 +49,11 @@ package final class FileLock: Sendable {
         lock.l_whence = CShort(SEEK_SET)
         lock.l_start = Self.lockedByte
         lock.l_len = 1
-        // The lock belongs to the descriptor. Other locks of a file end when the process closes any descriptor of it, as
-        // SQLite does.
+        // This lock belongs to the descriptor. A lock that belongs to the process would end as soon as the process
+        // closes any descriptor of the file, as SQLite does.
         if fcntl(descriptor, Self.setLock, &lock) != 0 {
             if errno == EAGAIN || errno == EACCES { throw self.inUse }
-            // Systems without such locks have the lock file.
+            // On systems without such locks, the lock file must be enough.
             if errno != EINVAL { throw self.failure(self.database, "locked") }
         }
         var status = stat()
@@ -62,8 +63,9 @@ package final class FileLock: Sendable {
                 code: .unusable,
                 message:
                     "\(self.database): the file has \(status.st_nlink) names (hard links), and the newest pushes may "
-                    + "be in the write-ahead log beside another one. Nothing was written to it. Keep the name that has a "
-                    + "file NAME-wal beside it, or any if none has, remove the others, and start the relay with that name."
+                    + "be in the write-ahead log of another name. Nothing was written to the file. Keep the name that has "
+                    + "a file NAME-wal, or any name if none has. Remove the other names, and start the relay with the "
+                    + "one that you kept."
             )
         }
     }
@@ -83,7 +85,7 @@ package final class FileLock: Sendable {
         QueueError(
             code: .inUse,
             message:
-                "\(self.database) is used by another apns-relay. Stop that one, or give this one a file of its own."
+                "\(self.database) is used by another apns-relay. Stop the other relay, or give this one its own file."
         )
     }
 
@@ -91,7 +93,7 @@ package final class FileLock: Sendable {
         QueueError(
             code: .unavailable,
             message: "\(file): the file cannot be \(action): \(String(cString: strerror(errno))). Check that its "
-                + "directory exists, and that the relay may read and write both."
+                + "directory exists, and that the relay may read and write the file and the directory."
         )
     }
 }

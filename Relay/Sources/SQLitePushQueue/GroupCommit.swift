@@ -3,30 +3,31 @@ import GRDB
 import PushQueue
 import Synchronization
 
-/// Runs writing jobs of any number of tasks, many in one transaction: while one transaction commits, the next jobs
-/// gather. No job is finished before its transaction is committed.
+/// Runs the writing jobs of many tasks, several in one transaction. While one transaction commits, the next jobs
+/// gather. A job does not finish before its transaction is committed.
 ///
-/// Jobs that store new pushes have a separate lane and run after the others, so that marks and outcomes do not wait for
-/// them. A large one runs in parts, with other jobs between two parts. No other job of its lane runs before it has ended.
+/// Jobs that store new pushes (the intake) wait in their own list and run after the others, so that marks and outcomes
+/// do not wait for them. A large intake job runs in parts, with other jobs between two parts. Until it has ended, no
+/// other intake job runs.
 ///
-/// A job that fails is rolled back alone. If the whole transaction fails, each of its jobs runs again in a separate
-/// transaction, so that only the jobs that cannot be stored fail. After a failed `fsync`, nothing runs again: a later one
-/// may succeed without the data.
+/// If a job fails, only this job is rolled back. If the whole transaction fails, each of its jobs runs again in its own
+/// transaction, so that only the jobs that cannot be stored fail. After a failed `fsync`, nothing runs again, because a
+/// second `fsync` may succeed although the data is lost.
 final class GroupCommit: Sendable {
     struct Job: Sendable {
         /// Whether the effect must survive a power failure.
         var isDurable: Bool
         /// Whether the job stores new pushes.
         var isIntake = false
-        /// Runs the job or a part of it.
+        /// Runs the job, or the next part of it.
         var run: @Sendable (WriteTransaction) throws -> Progress
         var fail: @Sendable (any Error) -> Void
     }
 
     enum Progress: Sendable {
-        /// The job is done. The function reports its success.
+        /// The job is done. Call the function after the commit; it reports the success.
         case done(@Sendable () -> Void)
-        /// The rest of a job of the intake lane.
+        /// The remaining parts of an intake job.
         case rest(Job)
     }
 
@@ -35,23 +36,23 @@ final class GroupCommit: Sendable {
         var intake: ArraySlice<Job> = []
         var isRunning = false
 
-        /// The first job of a lane, unless the transaction does not survive a power failure and the job must.
+        /// Takes the first job of a list; nil if the job must survive a power failure and the transaction does not.
         mutating func take(_ lane: WritableKeyPath<Waiting, ArraySlice<Job>>, isDurable: Bool) -> Job? {
             guard let first = self[keyPath: lane].first, isDurable || !first.isDurable else { return nil }
             return self[keyPath: lane].popFirst()
         }
     }
 
-    /// A transaction takes no more jobs after this time, so that the first ones do not wait too long.
+    /// After this time, a transaction takes no more jobs, so that its first jobs do not wait too long.
     private static let longestTransaction = Duration.milliseconds(50)
-    /// The share of the intake, while other jobs are in the transaction or wait for the next one.
+    /// The intake's share of a transaction while other jobs are in it or wait for the next one.
     private static let shareOfIntake = Duration.milliseconds(10)
 
     private let pool: DatabasePool
     private let options: SQLitePushQueue.Options
     private let clock: any QueueClock
     private let waiting = Mutex(Waiting())
-    /// Only the writer uses it, and its runs do not overlap.
+    /// Only the writer's thread uses it, and its runs do not overlap.
     private let state: Mutex<WriterState>
     private let published: Mutex<WriterState>
     private let commits = Atomic<Int>(0)
@@ -96,7 +97,7 @@ final class GroupCommit: Sendable {
 
     private func runAll(_ db: Database, _ state: inout WriterState) {
         var isSynchronous: Bool?
-        // Synchronising is the slowest part of a commit. Without it, only a power failure can undo a commit.
+        // Synchronising with the disk is the slowest part of a commit. Without it, a power failure can undo the commit.
         while let isDurable = self.nextIsDurable() {
             if let error = self.failure.syncError {
                 self.failAll(error)
@@ -137,7 +138,7 @@ final class GroupCommit: Sendable {
         for job in jobs { job.fail(error) }
     }
 
-    /// Runs jobs that wait now in one transaction: at least one of each lane, and more until the time is over.
+    /// Runs waiting jobs in one transaction: at least one of each list, and more until ``longestTransaction`` is over.
     private func runWaiting(_ db: Database, _ state: inout WriterState, isDurable: Bool) {
         do {
             try db.execute(sql: "BEGIN IMMEDIATE")
@@ -175,7 +176,7 @@ final class GroupCommit: Sendable {
             self.whenCommitted(group.count, begin.duration(to: .now))
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
-            // The only job has already failed.
+            // A single job would only fail again.
             let mayRunAgain = !self.isSyncFailure(error) && group.count > 1
             for (index, job) in group.enumerated() {
                 guard mayRunAgain else {
@@ -183,7 +184,7 @@ final class GroupCommit: Sendable {
                     continue
                 }
                 guard !self.runAlone(job, db, &state) else {
-                    // The others of the lane run after the rest.
+                    // The other intake jobs run after the remaining parts of this one.
                     let others = group[(index + 1)...]
                     return self.waiting.withLock { $0.intake.insert(contentsOf: others, at: $0.intake.startIndex + 1) }
                 }
@@ -193,7 +194,7 @@ final class GroupCommit: Sendable {
         self.committed(transaction, &state)
     }
 
-    /// Whether there is time for one more job of the intake, or for one more part.
+    /// Whether there is time for one more intake job, or for one more part.
     private func mayTakeMore(
         _ hasJobs: Bool,
         _ begin: ContinuousClock.Instant,
@@ -205,9 +206,9 @@ final class GroupCommit: Sendable {
         return beginOfIntake.duration(to: now) < Self.shareOfIntake
     }
 
-    /// Runs a job, or the next part of one, in a transaction of its own.
+    /// Runs a job, or the next part of one, in its own transaction.
     ///
-    /// - Returns: whether a rest of the job waits.
+    /// - Returns: whether parts of the job remain.
     private func runAlone(_ job: Job, _ db: Database, _ state: inout WriterState) -> Bool {
         if let error = self.failure.syncError {
             job.fail(error)
@@ -230,7 +231,7 @@ final class GroupCommit: Sendable {
         return transaction.rest != nil
     }
 
-    /// Whether the disk did not confirm a write. If so, the queue has failed.
+    /// Whether the disk did not confirm a write. If so, this records that the queue has failed.
     private func isSyncFailure(_ error: any Error) -> Bool {
         guard let error = error as? DatabaseError, error.isSyncFailure else { return false }
         self.failure.syncFailed(.syncFailed(self.pool.path, "\(error)", code: .unusable))
@@ -251,9 +252,9 @@ final class GroupCommit: Sendable {
     /// A transaction in which jobs run.
     private struct Running {
         let transaction: WriteTransaction
-        /// End the jobs, once the transaction is committed.
+        /// The functions that end the jobs. They are called after the commit.
         var ends: [@Sendable () -> Void] = []
-        /// The rest of the last job.
+        /// The remaining parts of the last job.
         var rest: Job?
 
         init(_ transaction: WriteTransaction) {
@@ -269,7 +270,7 @@ final class GroupCommit: Sendable {
         for end in running.ends { end() }
     }
 
-    /// Throws if the whole transaction has failed.
+    /// Runs a job in the transaction. Throws only if the whole transaction has failed.
     private func run(_ job: Job, isAlone: Bool, _ running: inout Running) throws {
         switch isAlone ? try job.run(running.transaction) : try self.runInSavepoint(job, running.transaction) {
         case .done(let end): running.ends.append(end)

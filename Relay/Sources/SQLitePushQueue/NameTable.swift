@@ -2,14 +2,14 @@ import APNSModel
 import GRDB
 import PushQueue
 
-/// A cache of the numbers that stand for routes and callers in the tables.
+/// A cache of the ids of routes and callers in the tables.
 struct NameTable: Sendable {
     private var routeIDs: [Route: Int64] = [:]
     private var routes: [Int64: Route] = [:]
     private var callerIDs: [String: Int64] = [:]
     private var callers: [Int64: String] = [:]
 
-    /// The route's number; nil if the route has never had a push.
+    /// The route's id; nil if the route has never had a push.
     mutating func id(of route: Route, in db: Database) throws -> Int64? {
         if let id = self.routeIDs[route] { return id }
         let sql = try db.prepared("SELECT id FROM route WHERE app = ? AND environment = ? AND lane = ?")

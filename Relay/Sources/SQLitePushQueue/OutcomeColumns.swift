@@ -6,7 +6,7 @@ import APNSModel
     import Foundation
 #endif
 
-/// The columns that hold an outcome. They begin at some parameter or column and are always in this order.
+/// The columns that hold an outcome. Several tables have them, always in this order.
 enum OutcomeColumns {
     static let names = """
         certainty, sends, response_id, unique_id, code, message, retry_after, status, reason, invalid_since, body, \
@@ -75,7 +75,8 @@ enum OutcomeColumns {
         )
     }
 
-    /// Almost every outcome has the id of its push, which is stored as NULL. No id is stored as no bytes.
+    /// Almost every outcome has the id of its push. This case is stored as NULL to save space. A missing id is stored
+    /// as an empty blob.
     private static func bind(_ responseID: APNSID?, of id: APNSID, to sql: PreparedSQL, at index: Int32) {
         if responseID == id {
             sql.bindNull(index)
@@ -90,7 +91,7 @@ enum OutcomeColumns {
         sql.isNull(index) ? id : sql.id(index)
     }
 
-    /// Stored numbers must never change.
+    /// The number of a certainty in the tables. It must never change.
     private static func code(of certainty: Certainty) -> Int64 {
         switch certainty {
         case .accepted: 0

@@ -4,8 +4,8 @@ import GRDBSQLite
 
 /// A cached prepared statement with positional parameters, without GRDB's conversion of each value.
 ///
-/// Parameters count from 1 and columns from 0, as in SQLite. Reading a column never fails: a value of another type is
-/// converted by SQLite's rules.
+/// Parameters are numbered from 1 and columns from 0, as in SQLite. Reading a column never fails, because SQLite
+/// converts a value of another type.
 package struct PreparedSQL {
     // Keeps `handle` alive.
     private let statement: Statement
@@ -79,7 +79,7 @@ package struct PreparedSQL {
         while try self.step() {}
     }
 
-    /// Whether the statement has changed a row, when it is run. Resets it.
+    /// Runs a statement, resets it, and returns whether it changed a row.
     package func runAndCheckChange() throws -> Bool {
         try self.run()
         return sqlite3_changes(self.connection) > 0
@@ -117,7 +117,7 @@ package struct PreparedSQL {
 
     package func int(_ column: Int32) -> Int { Int(truncatingIfNeeded: self.int64(column)) }
 
-    /// A number that is counted up: never so large that adding to it could overflow, even in a damaged row.
+    /// A counter. It is limited to 0…2³¹−1, so that adding to it cannot overflow even if the row is damaged.
     package func count(_ column: Int32) -> Int { Int(min(max(self.int64(column), 0), Int64(Int32.max))) }
 
     package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(self.handle, column) == SQLITE_NULL }
@@ -156,7 +156,7 @@ package struct PreparedSQL {
 }
 
 extension Database {
-    /// The prepared statement of this connection for the SQL. It must not be used again while its rows are read.
+    /// This connection's prepared statement for the SQL. Do not use it again while its rows are being read.
     package func prepared(_ sql: String) throws -> PreparedSQL {
         guard let connection = self.sqliteConnection else {
             throw DatabaseError(resultCode: .SQLITE_MISUSE, message: "the connection is closed")

@@ -2,7 +2,7 @@ import GRDB
 package import PushQueue
 
 extension QueueError {
-    /// Converts a failure of SQLite to the caller's error.
+    /// Converts an error of SQLite.
     ///
     /// - Parameter file: the database, for the message.
     package init(_ error: any Error, file: String) {
@@ -63,9 +63,9 @@ extension QueueError {
         )
     }
 
-    /// The disk has not confirmed a write.
+    /// The error after the disk did not confirm a write.
     ///
-    /// - Parameter code: `undecided` for the calls that were being stored, `unusable` for all later ones.
+    /// - Parameter code: `undecided` for calls that were being stored, `unusable` for all later calls.
     static func syncFailed(_ file: String, _ detail: String, code: Code) -> QueueError {
         QueueError(
             code: code,
@@ -77,7 +77,7 @@ extension QueueError {
 }
 
 extension DatabaseError {
-    /// Whether `fsync` has failed. On Linux, the next one may then succeed although the data is not on the disk.
+    /// Whether `fsync` failed. On Linux, the next `fsync` may succeed although the data is not on the disk.
     var isSyncFailure: Bool { Self.isSyncFailure(self.extendedResultCode.rawValue) }
 
     static func isSyncFailure(_ code: CInt) -> Bool {

@@ -19,10 +19,10 @@ final class QueueFailure: Sendable {
     /// The first failure; nil if the queue can be used.
     var first: QueueError? { self.state.withLock { $0.first } }
 
-    /// The error of every writing call; nil as long as the disk has confirmed all writes.
+    /// The error of every writing call after a failed `fsync`; nil as long as the disk has confirmed all writes.
     var syncError: QueueError? { self.state.withLock { $0.syncError } }
 
-    /// The disk did not confirm a write. Nothing more may be written.
+    /// Records that the disk did not confirm a write. Nothing more may be written.
     func syncFailed(_ error: QueueError) {
         self.state.withLock { state in
             state.first = state.first ?? error
@@ -31,13 +31,13 @@ final class QueueFailure: Sendable {
         self.continuation.yield(error)
     }
 
-    /// The storage is damaged. Other calls may still succeed.
+    /// Records that the storage is damaged. Other calls may still succeed.
     func damaged(_ error: QueueError) {
         self.state.withLock { $0.first = $0.first ?? error }
         self.continuation.yield(error)
     }
 
-    /// The queue was closed.
+    /// Ends ``wait()``, because the queue was closed.
     func finish() { self.continuation.finish() }
 
     /// Waits for the first failure; nil if the queue was closed or the task was cancelled. Only one task may wait.

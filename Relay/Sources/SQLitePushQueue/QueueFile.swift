@@ -8,9 +8,9 @@ package struct QueueFile {
     let path: String
     let format: QueueFormat
     let busyTimeout: Duration
-    /// The most pages of the file; a full disk for tests.
+    /// The maximum number of pages of the file. Tests use it to simulate a full disk.
     let maxPageCount: Int?
-    /// Learns when the disk does not confirm a copy of the log into the database.
+    /// Records a failed `fsync` while the log is copied into the database.
     let failure: QueueFailure?
 
     package init(path: String, format: QueueFormat, busyTimeout: Duration = .seconds(5), maxPageCount: Int? = nil) {
@@ -31,7 +31,7 @@ package struct QueueFile {
     func createIfMissing() throws {
         guard self.size(of: self.path) == nil else { return }
         if let log = self.size(of: self.path + "-wal"), log > 0 {
-            // SQLite would delete the log.
+            // SQLite would delete the log, which may contain pushes.
             throw DatabaseError(
                 resultCode: .SQLITE_CORRUPT,
                 message: "The file is missing, but its write-ahead log is not."
@@ -48,11 +48,11 @@ package struct QueueFile {
         try self.check()
         let pool = try DatabasePool(path: self.path, configuration: self.configuration())
         do {
-            // After a failed fsync and a restart, the log may be in memory only, and whatever is appended to it would be
-            // lost with it.
+            // After a failed fsync and a restart, the log may be in the page cache only. What is appended to it would
+            // be lost with it. So the log is copied into the database first.
             _ = try pool.writeWithoutTransaction { try $0.checkpoint(.passive) }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-            // Another process copies the log.
+            // Another process is copying the log.
         }
         try pool.write { db in
             let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
@@ -80,7 +80,7 @@ package struct QueueFile {
         return (attributes?[.size] as? NSNumber)?.uint64Value
     }
 
-    /// Creates the file under another name first, so that a crash leaves no half of it.
+    /// Creates the file under another name and then renames it, so that a crash leaves no incomplete file.
     private func create() throws {
         let draft = self.path + ".new"
         for suffix in ["", "-journal", "-wal", "-shm"] where self.size(of: draft + suffix) != nil {
@@ -103,7 +103,7 @@ package struct QueueFile {
         try FileManager.default.moveItem(atPath: draft, toPath: self.path)
     }
 
-    /// - Throws: `QueueError.unusable` if the file is not a queue, or that of a newer version.
+    /// - Throws: `QueueError` with the code `unusable` if the file is not a queue, or if a newer version wrote it.
     private func check() throws {
         guard let handle = FileHandle(forReadingAtPath: self.path) else {
             throw QueueError(
@@ -113,8 +113,8 @@ package struct QueueFile {
         }
         let header = [UInt8](try handle.read(upToCount: 100) ?? Data())
         try handle.close()
-        // An empty file is not a new queue: this library never leaves a file that is only partly created.
-        // Bytes 18 and 19 are the versions for writing and reading: 1, or 2 with a write-ahead log.
+        // An empty file is not a new queue, because `create()` never leaves an incomplete file.
+        // Bytes 18 and 19 are the format versions for writing and reading: 1, or 2 with a write-ahead log.
         guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)),
             [1, 2].contains(header[18]), [1, 2].contains(header[19])
         else {
@@ -125,7 +125,7 @@ package struct QueueFile {
         }
         let pageSize = UInt64(header[16]) << 8 | UInt64(header[17])
         let isWhole = pageSize < 512 || (self.size(of: self.path) ?? 0).isMultiple(of: pageSize)
-        // A crash may have cut off the last page. If there is a log, it contains this page.
+        // A crash during a checkpoint may leave an incomplete last page. The log then contains this page.
         guard isWhole || (self.size(of: self.path + "-wal") ?? 0) > 0 else {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "The file was cut off.")
         }
@@ -182,9 +182,10 @@ package struct QueueFile {
                 try db.execute(sql: "PRAGMA cache_size = -8192")
                 return
             }
-            // 64 MiB: most pages that change at random belong to the index of ids.
+            // 64 MiB. Most of the pages that change in random order belong to the index of ids.
             try db.execute(sql: "PRAGMA cache_size = -65536")
-            // 32 MiB: each page that changes often is then written to the file only once in many transactions.
+            // A checkpoint after 32 MiB of log. So a page that changes often is copied to the file once in many
+            // transactions.
             checkpoints.install(db)
             try db.execute(sql: "PRAGMA journal_size_limit = 67108864")
             if let maxPageCount { try db.execute(sql: "PRAGMA max_page_count = \(maxPageCount)") }

@@ -1,6 +1,6 @@
 import GRDB
 
-/// The kinds of files that hold a queue.
+/// A kind of file that holds a queue.
 package struct QueueFormat: Sendable {
     /// `PRAGMA application_id`.
     let applicationID: Int32
@@ -38,7 +38,7 @@ package struct QueueFormat: Sendable {
             """
     )
 
-    /// Brings a file of an older version to the present one, in the caller's transaction.
+    /// Upgrades a file of an older version, in the caller's transaction.
     ///
     /// - Parameter version: the version of the file; 0 for an empty file.
     func upgrade(_ db: Database, from version: Int) throws {

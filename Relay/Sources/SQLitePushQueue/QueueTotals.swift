@@ -1,6 +1,6 @@
 import PushQueue
 
-/// The number of pushes in each state, by the number of their route.
+/// The number of pushes in each state, by the id of their route.
 package struct QueueTotals: Sendable, Hashable {
     package struct OfRoute: Sendable, Hashable {
         package internal(set) var queued = 0

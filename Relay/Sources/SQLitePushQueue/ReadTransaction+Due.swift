@@ -1,6 +1,6 @@
 package import PushQueue
 
-/// Questions of a shared queue before or after a writing call.
+/// What a shared queue reads before or after a writing call.
 extension ReadTransaction {
     /// Whether a push of the route is due, possibly one that must be settled.
     package mutating func hasDue(_ route: Route, at now: QueueTime) throws -> Bool {

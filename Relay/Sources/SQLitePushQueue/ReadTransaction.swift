@@ -84,7 +84,7 @@ package struct ReadTransaction {
 
     // MARK: Feeds
 
-    /// At most this many outcomes are looked at for one page.
+    /// The maximum number of outcomes that are read for one page, unless the page's limit is larger.
     private static let longestScan = 10_000
 
     package mutating func outcomes(
@@ -125,7 +125,7 @@ package struct ReadTransaction {
             return page.entries.count < limit
         }
         guard page.entries.count < limit, scanned < scan else { return page }
-        // The feed ends here. Its last outcomes may be of another kind, or deleted.
+        // This is the end of the feed. The last outcomes may be of another kind, or deleted, so the cursor is moved on.
         let end = try self.nextCursor() &- 1
         if end > max(page.cursor?.position ?? 0, 0) { page.cursor = generations.cursor(at: end) }
         return page
@@ -162,7 +162,7 @@ package struct ReadTransaction {
         return try positions.compactMap { try self.unsettled(at: $0) }
     }
 
-    /// When the first push of each route is due. Routes without queued pushes are left out.
+    /// The routes with queued pushes, and when the first push of each is due.
     package mutating func queuedRoutes(_ totals: QueueTotals) throws -> [QueuedRoute] {
         let ids = totals.routes.filter { $0.value.queued > 0 }.map(\.key)
         let select = try self.db.prepared("SELECT due FROM queue WHERE route = ? ORDER BY due LIMIT 1")
@@ -198,7 +198,7 @@ package struct ReadTransaction {
     }
 
     package func values(withPrefix prefix: String) throws -> [String: [UInt8]] {
-        // Text is compared byte by byte, so the keys with the prefix follow one another.
+        // SQLite compares text byte by byte, so the keys with the prefix are next to each other.
         let select = try self.db.prepared("SELECT key, value FROM value WHERE key >= ? ORDER BY key")
         select.bind(1, prefix)
         var values: [String: [UInt8]] = [:]

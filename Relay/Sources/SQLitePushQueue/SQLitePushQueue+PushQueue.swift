@@ -9,7 +9,7 @@ extension SQLitePushQueue: PushQueue {
     /// False: one process at a time can use the file.
     public var isShared: Bool { false }
 
-    /// The most overdue pushes that one transaction of `claim` settles.
+    /// The maximum number of overdue pushes that one transaction of `claim` settles.
     package static let claimScan = 1_000
 
     public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
@@ -54,7 +54,7 @@ extension SQLitePushQueue: PushQueue {
 
     public func settleOverdue(limit: Int) async throws(QueueError) -> Int {
         try await self.write { transaction in
-            // A failure may have interrupted a call after it was stored.
+            // An error may have interrupted a large call after all its pushes were stored. They are queued now.
             if transaction.state.staged?.isComplete ?? false {
                 _ = try transaction.finishStaged(limit: StagedEnqueue.part)
             }

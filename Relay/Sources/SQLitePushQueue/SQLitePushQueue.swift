@@ -8,21 +8,21 @@ import Foundation
 
 /// A queue in one SQLite file.
 ///
-/// One process at a time uses a file: the queue holds exclusive locks on the file and on `FILE.lock` until it is closed.
-/// The claims that `open` finds in the file therefore belong to a process that has ended, and `open` ends them.
+/// Only one process at a time can use a file. The queue holds exclusive locks on the file and on `FILE.lock` until it
+/// is closed. So the claims that `open` finds belong to a process that has ended, and `open` ends them.
 ///
 /// Writing calls of all tasks are committed in groups. A commit is synchronised with the disk, so the effect of a call
-/// also survives a power failure. Reading calls never wait for writing ones.
+/// survives a power failure, too, except for that of `claim`. Reading calls never wait for writing calls.
 public final class SQLitePushQueue: Sendable {
     public struct Options: Sendable, Hashable {
-        /// The most pushes without an outcome; nil for no limit.
+        /// The maximum number of pushes without an outcome; nil for no limit.
         public var capacity: Int?
         /// Whether the payloads of settled pushes are kept until they are pruned. Default false: a payload is deleted
         /// when its push is settled.
         public var keepsPayloads: Bool
-        /// The longest wait for another process that has locked the database. Default 5 s.
+        /// How long a call waits while another process has locked the database. Default 5 s.
         public var busyTimeout: Duration
-        /// The most pages of the file; a full disk for tests.
+        /// The maximum number of pages of the file. Tests use it to simulate a full disk.
         package var maxPageCount: Int?
 
         public init(capacity: Int? = nil, keepsPayloads: Bool = false, busyTimeout: Duration = .seconds(5)) {
@@ -32,10 +32,10 @@ public final class SQLitePushQueue: Sendable {
         }
     }
 
-    /// Receives the number of calls in a transaction, and the duration of the transaction with its commit.
+    /// Receives the number of calls in a transaction, and the duration of the transaction including its commit.
     public typealias WhenCommitted = @Sendable (_ calls: Int, _ duration: Duration) -> Void
 
-    /// The claims of the process that used the file before, by their end.
+    /// The number of claims that the previous process left in the file, by what happened to their pushes.
     public let expiredAtOpen: ExpiredLeases
     /// The database file, without symbolic links.
     public let file: String
@@ -55,7 +55,7 @@ public final class SQLitePushQueue: Sendable {
     ///   - file: the path of the database. Its directory must exist.
     ///   - options: the capacity and other limits.
     ///   - clock: the time of day and the time for leases.
-    ///   - logger: receives the findings about the file.
+    ///   - logger: logs the state of the file.
     ///   - whenCommitted: called after each commit, on the writer's thread.
     /// - Throws: `QueueError`: `inUse` if another process uses the file; `unusable` if it is damaged, or if another
     ///   program or a newer version wrote it; `unavailable` if it cannot be opened now.
@@ -123,9 +123,9 @@ public final class SQLitePushQueue: Sendable {
         )
     }
 
-    /// Reads the whole file and looks for damage. Takes minutes for a large file.
+    /// Reads the whole file and looks for damage. This takes minutes if the file is large.
     ///
-    /// - Returns: the damage; empty if the file is sound.
+    /// - Returns: a description of each damage; empty if the file is intact.
     public func checkIntegrity() async throws(QueueError) -> [String] {
         let lines = try await self.read { db in
             let check = try db.prepared("PRAGMA quick_check(100)")
@@ -142,7 +142,7 @@ public final class SQLitePushQueue: Sendable {
     public func close() async {
         await self.calls.close()
         await DispatchQueue.global().perform {
-            // Two calls may close at the same time; the second one waits here.
+            // If two tasks call `close` at the same time, the second one waits here.
             self.lock.withLock { lock in
                 guard lock != nil else { return }
                 if self.failure.syncError == nil {
@@ -152,8 +152,8 @@ public final class SQLitePushQueue: Sendable {
                         self.logger.error("The database was not closed properly: \(error)")
                     }
                 } else {
-                    // Closing copies the log into the database, but the log may not be what was written. The next start
-                    // reads it again and checks it. So the connections stay open until the process ends.
+                    // Closing would copy the log into the database, but after a failed fsync the log may be wrong. The
+                    // next start reads the log again and checks it. So the connections are not closed.
                     _ = Unmanaged.passRetained(self.pool)
                 }
                 self.failure.finish()
@@ -162,8 +162,8 @@ public final class SQLitePushQueue: Sendable {
         }
     }
 
-    /// Waits until the queue can no longer be used: the disk did not confirm a write, or the file is damaged. Its process
-    /// must end then. Only one task may wait.
+    /// Waits until the queue can no longer be used, because the disk did not confirm a write or the file is damaged.
+    /// The process must then end. Only one task may wait.
     ///
     /// - Returns: the cause and the remedy; nil if the queue was closed or the task was cancelled.
     package func waitForFailure() async -> QueueError? { await self.failure.wait() }
@@ -202,7 +202,7 @@ public final class SQLitePushQueue: Sendable {
         }
     }
 
-    /// Converts a failure to the caller's error. If the file is damaged, the queue has failed.
+    /// Converts an error. If the file is damaged, this also records that the queue has failed.
     func queueError(_ error: any Error) -> QueueError {
         let error = QueueError(error, file: self.file)
         if error.code == .unusable { self.failure.damaged(error) }

@@ -2,25 +2,25 @@ import GRDB
 
 /// The tables of the file, and the upgrade of a file that an older version wrote.
 ///
-/// - `push`: pushes without an outcome. Its rows are wide, so a row changes only when its push returns to the queue or
-///   is parked.
-/// - `queue`: the queued pushes of each route in the order in which they are due. A push that waits for another one with
-///   the same supersede key has the time `held`.
+/// - `push`: pushes without an outcome. The rows are wide, so a row is updated only when its push returns to the queue
+///   or is parked.
+/// - `queue`: the queued pushes of each route, in the order in which they are due. A push that waits for another one
+///   with the same supersede key has the due time `held`.
 /// - `flight`: the claimed and the written pushes.
 /// - `parked`: the parked pushes. Their `push.expires` is NULL. Every row of `push` that is not hidden has a row in
 ///   one of `queue`, `flight` and `parked`.
 /// - `attempt`: the outcome of the attempts of pushes that returned to the queue or were parked.
 /// - `outcome`: settled pushes in the order of the feed.
 /// - `payload`: the payloads of settled pushes, if they are kept.
-/// - `ident`: where the push with an id is: the position of its row in `push`, or of its row in `outcome`.
-/// - `idempotency`: the idempotency keys by the position of their push. `stored_at` is no longer read. Their retention
-///   counts from `settled_at`, which is NULL until the push has its outcome.
-/// - `counter`: numbers that must not be used twice, and do not follow from the rows: the next cursor after the last
-///   outcomes were deleted, and how often the file was opened or, in a copy of a shared queue, the next position. While a
-///   large call is stored in parts, the first position that is hidden.
+/// - `ident`: the position of the push with an id, in `push` or in `outcome`.
+/// - `idempotency`: the idempotency keys by the position of their push. Their retention counts from `settled_at`, which
+///   is NULL until the push has its outcome. `stored_at` is no longer read.
+/// - `counter`: numbers that cannot be computed from the rows: the next cursor after the last outcomes were deleted;
+///   how often the file was opened; the generations of the feed; in a copy of a shared queue, the next position; while
+///   a large call is stored in parts, the first hidden position.
 ///
-/// Rows are appended to every large table except `ident` and the index of `idempotency`, and are deleted from their
-/// beginnings, so that a transaction writes few pages.
+/// Rows of all large tables except `ident` and the index of `idempotency` are appended at the end and deleted from the
+/// beginning, so that a transaction writes few pages.
 enum Schema {
     /// `PRAGMA user_version`.
     static let version = 2

@@ -3,11 +3,12 @@ import PushQueue
 
 /// A call of `enqueue` with so many pushes that they are stored in parts.
 struct StagedEnqueue: Sendable {
-    /// A call with more pushes is stored in parts of this size. A part takes about 20 ms.
+    /// The number of pushes in a part. A part takes about 20 ms. Only calls with more than two parts are stored in
+    /// parts.
     static let part: Int64 = 500
 
     private enum Phase {
-        /// Cleans up after an earlier call that failed.
+        /// Finishes an earlier call that failed: queues or deletes its pushes.
         case waiting
         case storing
         /// Deletes the stored pushes, and then ends the call with this result.
@@ -20,7 +21,7 @@ struct StagedEnqueue: Sendable {
     private let capacity: Int?
     private var results: [EnqueueResult] = []
     private var phase = Phase.waiting
-    /// The stage after the last part.
+    /// The staged pushes after the last part of this call.
     private var stage: StagedPushes?
 
     init(_ pushes: [NewPush], isPartial: Bool, capacity: Int?) {
@@ -29,19 +30,19 @@ struct StagedEnqueue: Sendable {
         self.capacity = capacity
     }
 
-    /// Whether the next part must survive a power failure. Only the one that completes the call must: the others come
-    /// before it in the log, or can be done again.
+    /// Whether the next part must survive a power failure. Only the part that completes the call must. Earlier parts
+    /// precede it in the log, and later parts can be repeated.
     var isDurable: Bool {
         if case .storing = self.phase { self.pushes.count - self.results.count <= Self.part } else { false }
     }
 
-    /// Whether the call is stored, although it has not ended.
+    /// Whether all pushes of the call are stored, although the call has not ended.
     var isComplete: Bool { if case .queueing = self.phase { true } else { false } }
 
     /// Performs the next part.
     ///
-    /// - Returns: the end of the call; nil if parts are left.
-    /// - Throws: `unavailable` if another call has deleted the pushes of earlier parts.
+    /// - Returns: the result of the call; nil if parts remain.
+    /// - Throws: `QueueError` with the code `unavailable` if another call has deleted the pushes of earlier parts.
     mutating func next(_ transaction: WriteTransaction) throws -> Result<[EnqueueResult], QueueError>? {
         let isOwn = self.stage == transaction.state.staged
         switch self.phase {
@@ -62,7 +63,7 @@ struct StagedEnqueue: Sendable {
 
     private static let interrupted = QueueError(
         code: .unavailable,
-        message: "Another call has interrupted this one, so none of its pushes is stored. Repeat the call."
+        message: "Another call interrupted this one. None of its pushes is stored. Repeat the call."
     )
 
     private mutating func store(_ transaction: WriteTransaction) throws {
@@ -141,7 +142,7 @@ extension GroupCommit.Job {
         )
     }
 
-    /// Performs the next part of a call, and then the others.
+    /// Stores pushes in parts: performs the next part of the call, and then the remaining ones.
     static func storing(_ call: StagedEnqueue, file: String, end: @escaping EndOfEnqueue) -> Self {
         Self(
             isDurable: call.isDurable,
@@ -158,7 +159,7 @@ extension GroupCommit.Job {
                 if call.isComplete, error.code != .closed {
                     error = QueueError(
                         code: .undecided,
-                        message: "The pushes are stored, and are queued when the file can be written again. "
+                        message: "The pushes are stored. They are queued as soon as the file can be written again. "
                             + error.message
                     )
                 }

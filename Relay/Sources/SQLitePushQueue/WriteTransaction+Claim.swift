@@ -5,12 +5,12 @@ package import PushQueue
 /// The result of an attempt to claim pushes.
 struct ClaimBatch: Sendable {
     var pushes: [ClaimedPush] = []
-    /// Whether the next push that is due must be settled first: it is overdue or cannot be read.
+    /// Whether the next due push must be settled first, because it is overdue or cannot be read.
     var isBlocked = false
 }
 
 extension WriteTransaction {
-    /// Claims the first pushes of a route that are due, up to one that must be settled.
+    /// Claims the first due pushes of a route. Stops before a push that must be settled.
     func claim(_ route: Route, limit: Int, lease: Duration) throws -> ClaimBatch {
         var batch = ClaimBatch()
         guard limit > 0, let routeID = try self.state.names.id(of: route, in: self.db) else { return batch }
@@ -33,7 +33,7 @@ extension WriteTransaction {
         return batch
     }
 
-    /// Selects the first due pushes of a route, without those that are overdue and must not be settled now.
+    /// Selects the first due pushes of a route. Skips pushes that are overdue by `now` but not by `expiryNow`.
     private func selectDue(_ route: Int64, limit: Int) throws -> PreparedSQL {
         let select = try self.db.prepared(Self.dueSQL)
         select.bind(1, route)
@@ -53,7 +53,7 @@ extension WriteTransaction {
         lease: Duration
     ) throws {
         if self.expiryNow == self.now {
-            // Exactly the claimed ones: they are the first of the route.
+            // This deletes exactly the claimed pushes, because they are the first of the route.
             let delete = try self.db.prepared("DELETE FROM queue WHERE route = ? AND (due, position) <= (?, ?)")
             delete.bind(1, route)
             delete.bind(2, last.due)
@@ -85,10 +85,10 @@ extension WriteTransaction {
         self.state.totals.add(positions.count, to: .claimed, of: route)
     }
 
-    /// Claims as ``claim(_:limit:lease:)`` does, but reads of each push only when it is due and when it expires. Copies
-    /// of a queue must decide alike, also if a row of one copy is damaged.
+    /// Claims like ``claim(_:limit:lease:)``, but reads only the due time and the expiration of each push. Copies of a
+    /// queue must come to the same result, even if a row of one copy is damaged.
     ///
-    /// - Returns: the positions of the claimed pushes, and whether the next push that is due is overdue.
+    /// - Returns: the positions of the claimed pushes, and whether the next due push is overdue.
     package func claimUnread(
         _ route: Route,
         limit: Int,
@@ -129,7 +129,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Settles the overdue ones among the first due pushes of a route.
+    /// Settles the overdue pushes among the first due pushes of a route.
     package func settleOverdue(of route: Route, limit: Int) throws {
         guard let routeID = try self.state.names.id(of: route, in: self.db) else { return }
         var overdue: [Int64] = []

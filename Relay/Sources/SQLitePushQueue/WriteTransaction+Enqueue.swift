@@ -2,7 +2,7 @@ import APNSModel
 import GRDB
 package import PushQueue
 
-/// Rolls a call of `enqueue` back because of conflicts.
+/// The error that rolls back a call of `enqueue` with conflicts.
 package struct EnqueueConflict: Error {
     package var results: [EnqueueResult]
 }
@@ -13,7 +13,7 @@ extension WriteTransaction {
     /// - Parameters:
     ///   - pushes: any number.
     ///   - isPartial: whether to store the other pushes if some are in conflict.
-    ///   - capacity: the most pushes without an outcome; nil for no limit.
+    ///   - capacity: the maximum number of pushes without an outcome; nil for no limit.
     /// - Throws: `EnqueueConflict` if there is a conflict and the call is not partial; `QueueError.full`.
     package func enqueue(_ pushes: [NewPush], isPartial: Bool, capacity: Int?) throws -> [EnqueueResult] {
         var results: [EnqueueResult] = []
@@ -42,7 +42,7 @@ extension WriteTransaction {
         }
         self.state.nextPosition &+= 1
         try self.addPush(push, position, route, caller)
-        // The largest time means that a push is held.
+        // The largest time is reserved for held pushes.
         let due = min(push.notBefore.millisecondsSince1970, Schema.held - 1)
         try self.addQueued(position: position, route: route, due: isHeld ? Schema.held : due)
         self.state.totals.add(1, to: .queued, of: route)
@@ -56,7 +56,7 @@ extension WriteTransaction {
         )
     }
 
-    /// The result if the push is known; nil if it is new, and then its id is taken for the next position.
+    /// The result for a known push. If the push is new, registers its id for the next position and returns nil.
     func knownResult(of push: NewPush, _ caller: Int64) throws -> EnqueueResult? {
         if let key = push.idempotency, let known = try self.known(key, of: caller) { return known }
         if try self.addIdent(push.id, self.state.nextPosition) { return nil }
@@ -75,7 +75,7 @@ extension WriteTransaction {
         }
     }
 
-    /// Returns false if the id is known.
+    /// Registers an id. Returns false if the id is already known.
     private func addIdent(_ id: APNSID, _ position: Int64) throws -> Bool {
         let sql = try self.db.prepared("INSERT OR IGNORE INTO ident (id, position) VALUES (?, ?)")
         sql.bind(1, id)
@@ -123,7 +123,7 @@ extension WriteTransaction {
         if let key = push.idempotency { try self.addIdempotency(key, push.id, position, caller) }
     }
 
-    /// When a push is overdue: the earlier one of its deadline and its expiration.
+    /// When a push becomes overdue: its deadline or its expiration, whichever is earlier.
     static func expires(deadline: QueueTime, _ expiration: Expiration) -> Int64 {
         let expires = QueueTime(expirationOf: expiration).map { min($0, deadline) } ?? deadline
         return expires.millisecondsSince1970

@@ -43,7 +43,7 @@ extension WriteTransaction {
         try self.remove(push, from: .parked)
         let update = try self.db.prepared("UPDATE push SET expires = ?, due = ?, attempts = 0 WHERE position = ?")
         update.bind(1, expires ?? .max)
-        // An implausible time would still lie ahead once the clock is corrected.
+        // A due time from an implausible clock would still lie in the future after the clock is corrected.
         let due = self.expiryNow.millisecondsSince1970
         update.bind(2, due)
         update.bind(3, push.position)

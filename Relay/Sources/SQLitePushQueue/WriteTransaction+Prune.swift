@@ -75,13 +75,13 @@ extension WriteTransaction {
             delete.bind(1, last)
             try delete.run()
         }
-        // The next cursor no longer follows from the rows if the last one is deleted.
+        // Once the last row is deleted, the next cursor cannot be computed from the rows.
         try self.setCounter("cursor", self.state.nextCursor)
         try self.setCounter("pruned", last)
         return old.count
     }
 
-    /// The keys of the first rows whose time has passed. Stops at the first row whose time has not.
+    /// The keys of the first rows that are older than the cutoff. Stops at the first row that is not.
     private func oldest(_ sql: String, _ cutoff: Int64, limit: Int) throws -> [Int64] {
         guard limit > 0 else { return [] }
         let select = try self.db.prepared(sql)

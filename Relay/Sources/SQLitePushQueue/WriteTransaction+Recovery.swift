@@ -4,7 +4,8 @@ extension WriteTransaction {
     /// Reads the writer's state, and ends the claims of the process that used the file before.
     func recover() throws -> ExpiredLeases {
         try self.loadState()
-        // Each opening has its own range of epochs, because a claim and its epoch may be lost when the process dies.
+        // Each opening uses its own range of epochs: the last epoch is not stored, and a power failure may undo a
+        // claim.
         let generation = (try self.counter("generation") ?? 0) &+ 1
         try self.setCounter("generation", generation)
         self.state.nextEpoch = generation << 32
@@ -12,11 +13,11 @@ extension WriteTransaction {
         return try self.expireLeases(all: true)
     }
 
-    /// The most generations that are remembered. A cursor of an older one is refused.
+    /// The maximum number of generations that the file remembers. A cursor of a forgotten generation is refused.
     private static let maxGenerations = 1_000
 
-    /// Begins a generation of the feed, after ``recover()``. They are counters with the name
-    /// `feed/ORDINAL/ID` and their first position as value.
+    /// Begins a generation of the feed. Call it after ``recover()``. Generations are stored as counters with the name
+    /// `feed/ORDINAL/ID` and the generation's first position as the value.
     ///
     /// - Parameter id: a random number other than 0.
     func beginGeneration(_ id: UInt32) throws -> FeedGenerations {
@@ -64,14 +65,14 @@ extension WriteTransaction {
         self.state.nextCursor = try self.next("cursor", ["outcome"])
     }
 
-    /// Stores the next position and cursor, which do not follow from the rows once the last ones are deleted. Copies of
-    /// a queue must agree on them.
+    /// Stores the next position and cursor, because they cannot be computed from the rows once the last rows are
+    /// deleted. Copies of a queue must agree on them.
     package func storeCounters() throws {
         try self.setCounter("position", self.state.nextPosition)
         try self.setCounter("cursor", self.state.nextCursor)
     }
 
-    /// The first number after those that are used in a column, and after a stored one.
+    /// The first number that is larger than all numbers in a column, and at least the stored counter.
     private func next(_ column: String, _ tables: [String]) throws -> Int64 {
         var next = try self.counter(column) ?? 1
         for table in tables {

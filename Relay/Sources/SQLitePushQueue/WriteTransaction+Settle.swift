@@ -76,9 +76,9 @@ extension WriteTransaction {
         }
     }
 
-    /// Ends claims whose lease has expired.
+    /// Ends the claims whose lease has expired.
     ///
-    /// - Parameter all: whether to end the claims whose lease has not expired, too.
+    /// - Parameter all: whether to end all other claims, too, because the process that made them has ended.
     package func expireLeases(all: Bool = false) throws -> ExpiredLeases {
         let select = try self.db.prepared("SELECT position FROM flight WHERE lease <= ? ORDER BY position")
         select.bind(1, all ? .max : self.leaseNow.millisecondsSince1970)
@@ -90,7 +90,10 @@ extension WriteTransaction {
         return try self.expireLeases(of: positions)
     }
 
-    /// Ends the claims of the pushes at some positions, as if their leases had expired.
+    /// Ends the claims of the pushes at these positions, as if their leases had expired.
+    ///
+    /// A push without a mark is queued again. A push with a mark may have been sent. It ends as `unknown`, or is queued
+    /// again if its owner asked for that (`NewPush.resendsUnknown`).
     package func expireLeases(of positions: [Int64]) throws -> ExpiredLeases {
         var expired = ExpiredLeases()
         for position in positions {
@@ -113,7 +116,7 @@ extension WriteTransaction {
         return expired
     }
 
-    /// Queues a claimed or written push again, or settles it if a newer one replaces it.
+    /// Queues a claimed or written push again. If a newer push replaces it, settles it instead.
     ///
     /// - Returns: whether it is queued.
     @discardableResult

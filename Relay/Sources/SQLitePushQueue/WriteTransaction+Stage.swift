@@ -3,8 +3,9 @@ import PushQueue
 
 /// Calls of `enqueue` that are stored in parts, so that other calls run between two parts.
 ///
-/// The rows are stored first, hidden by their positions. Then one small transaction completes the call: from then on it
-/// is stored, whatever happens. Finally the pushes are queued, and replace older ones.
+/// The rows are stored first. They are hidden, because all rows from the position `staged.first` on are hidden. Then
+/// one small transaction completes the call. From then on its pushes are stored, even if the process dies. Finally they
+/// are queued, and replace older pushes.
 extension WriteTransaction {
     /// Stores a push of a large call without queueing it.
     func stage(_ push: NewPush, capacity: Int?) throws -> EnqueueResult {
@@ -47,8 +48,8 @@ extension WriteTransaction {
 
     /// Queues the next pushes of a complete call, or deletes those of an incomplete one.
     ///
-    /// - Parameter limit: the most pushes.
-    /// - Returns: whether no staged push is left.
+    /// - Parameter limit: the maximum number of pushes to queue or delete.
+    /// - Returns: whether no staged push remains.
     func finishStaged(limit: Int64) throws -> Bool {
         guard let staged = self.state.staged else { return true }
         let end = min(staged.first &+ limit, self.state.nextPosition)
@@ -74,7 +75,7 @@ extension WriteTransaction {
             let route = try self.state.names.route(push.route, in: self.db)
             isHeld = try self.supersede(subject.key, subject.token, route)
         }
-        // Later pushes of the call see this one.
+        // From here on, this push is visible to later pushes of the call.
         self.state.staged?.first = position &+ 1
         try self.addQueued(position: position, route: push.route, due: isHeld ? Schema.held : push.due)
         self.state.totals.add(1, to: .queued, of: push.route)

@@ -1,8 +1,11 @@
 import APNSModel
 import PushQueue
 
-/// Of the unsettled pushes with equal supersede key, device token, app and environment, at most one is written, and at
-/// most one is not. The one that is not written is the newest. It is held while the other one is written.
+/// Pushes that replace each other (`NewPush.supersedes`).
+///
+/// Among the unsettled pushes with the same supersede key, device token, app and environment, there is at most one
+/// written push and at most one push that is not written. The latter is the newest. It is held while the other is
+/// written.
 extension WriteTransaction {
     /// Settles the pushes that a new one replaces.
     ///
@@ -25,7 +28,7 @@ extension WriteTransaction {
         try self.rivals(of: push).contains { $0.position > push.position }
     }
 
-    /// Releases the push that was held because of this one, unless another one is claimed or written.
+    /// Queues the push that was held because of this one, unless another push with the same key is claimed or written.
     func queueHeld(after push: Push) throws {
         let rivals = try self.rivals(of: push)
         for rival in rivals where try self.place(of: rival).epoch != nil { return }

@@ -1,5 +1,5 @@
 extension WriteTransaction {
-    /// Stores a small durable value if the present one is the expected one.
+    /// Stores a small durable value if the present value is the expected one.
     package func exchangeValue(_ value: [UInt8]?, forKey key: String, expecting expected: [UInt8]?) throws -> Bool {
         guard try ReadTransaction(self.db).value(forKey: key) == expected else { return false }
         try self.setValue(value, forKey: key)

@@ -4,8 +4,8 @@ package import PushQueue
 
 /// The writing operations, in a transaction that the caller begins and ends.
 ///
-/// Their effects depend on the rows, the state, the times and the parameters alone, so that the same operations give
-/// the same rows in each copy of a queue.
+/// Their effects depend only on the rows, the state, the times and the parameters. So the same operations produce the
+/// same rows in each copy of a queue.
 package final class WriteTransaction {
     package let db: Database
     /// Whether the payloads of settled pushes are kept.
@@ -14,7 +14,7 @@ package final class WriteTransaction {
     let now: QueueTime
     /// The time for leases.
     let leaseNow: QueueTime
-    /// The time by which pushes expire and rows are pruned; not later than `now`.
+    /// The time that decides which pushes are overdue and which rows are pruned. It is never later than `now`.
     let expiryNow: QueueTime
     package var state: WriterState
 
@@ -54,7 +54,7 @@ package final class WriteTransaction {
         var token: [UInt8]
     }
 
-    /// The place of a push without an outcome.
+    /// The state of a push without an outcome, and so the table that it is in besides `push`.
     enum Place: Equatable {
         case queued
         case claimed(epoch: Int64)
@@ -79,7 +79,7 @@ package final class WriteTransaction {
         return try self.hiddenPush(at: position)
     }
 
-    /// A push that may still be hidden, because the call that stores it is not complete.
+    /// A push, even if it is still hidden because its large call is not complete.
     func hiddenPush(at position: Int64) throws -> Push? {
         let sql = try self.db.prepared(
             """
@@ -122,9 +122,9 @@ package final class WriteTransaction {
         return place ?? .queued
     }
 
-    /// Stores the outcome of a push and removes the push from its place.
+    /// Stores the outcome of a push and deletes the push.
     ///
-    /// - Returns: the stored outcome: merged with those of earlier attempts.
+    /// - Returns: the stored outcome, which is merged with the outcome of earlier attempts.
     @discardableResult
     func settle(_ push: Push, at place: Place, with outcome: PushOutcome) throws -> PushOutcome {
         let outcome = push.hasAttempt ? outcome.merged(with: try self.attempt(of: push)) : outcome
@@ -161,7 +161,7 @@ package final class WriteTransaction {
         let delete = try self.db.prepared("DELETE FROM push WHERE position = ?")
         delete.bind(1, push.position)
         try delete.run()
-        // Its idempotency key, if it has one, is kept from now on for its retention.
+        // The retention of its idempotency key, if it has one, begins now.
         let key = try self.db.prepared("UPDATE idempotency SET settled_at = ? WHERE position = ?")
         key.bind(1, self.now.millisecondsSince1970)
         key.bind(2, push.position)
@@ -195,7 +195,7 @@ package final class WriteTransaction {
         }
     }
 
-    /// Returns whether the push was queued for that time.
+    /// Removes a push from `queue`. Returns false if the table does not have it with this due time.
     func removeQueued(_ push: Push, due: Int64) throws -> Bool {
         let sql = try self.db.prepared("DELETE FROM queue WHERE route = ? AND due = ? AND position = ?")
         sql.bind(1, push.route)
@@ -221,9 +221,9 @@ package final class WriteTransaction {
         return try sql.first { OutcomeColumns.read($0, at: 0, of: push.id) }
     }
 
-    /// Adds the outcome of an attempt after which the push does not end.
+    /// Keeps the outcome of an attempt, merged with earlier ones, for a push that does not end with it.
     ///
-    /// - Returns: the value of the column `tried`: 0 if there was no outcome, 2 if the push may be processed, else 1.
+    /// - Returns: the value of the column `tried`: 0 without outcome, 2 if the push may have been processed, else 1.
     func addAttempt(_ outcome: PushOutcome?, of push: Push) throws -> Int {
         let earlier = push.hasAttempt ? try self.attempt(of: push) : nil
         guard let merged = outcome?.merged(with: earlier) else { return Self.tried(earlier) }

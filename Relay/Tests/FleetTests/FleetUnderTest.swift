@@ -160,7 +160,7 @@
         }
     }
 
-    /// Whether applications should hand in no more pushes.
+    /// Whether applications should submit no more pushes.
     private final class LoadEnd: Sendable {
         private let state = Mutex(false)
 

@@ -151,7 +151,7 @@ class OverviewTests(MockCase):
         self.assertTrue(browser.is_shown(f"{paused} .route-reason"))
         at = time.strftime("%H:%M:%S", time.localtime(until))
         self.assertRegex(browser.text(f"{paused} .route-reason"),
-                         rf"^403 InvalidProviderToken\. Goes on at (\S+ )?{at}, in 1 min 30 s\.$")
+                         rf"^403 InvalidProviderToken\. Resumes at (\S+ )?{at}, in 1 min 30 s\.$")
         self.assertEqual(browser.text(f"{paused} [data-cell=oldest]"), "2 d 7 h")
         self.assertFalse(browser.is_shown("#routes-filter"))
         self.relay.routes[2].update(state="sending", reason=None, pausedUntil=None)

@@ -48,7 +48,7 @@ package struct KillReport: CustomStringConvertible {
                 if count > 0 { self.faults.append("push \(number) is \(outcome) and was processed") }
             }
         }
-        // A push whose acknowledgement was lost was handed in again under its key: no others may exist.
+        // A push whose acknowledgement was lost was submitted again under its key: no others may exist.
         if settled.count != ids.count { self.faults.append("\(settled.count) outcomes for \(ids.count) pushes") }
     }
 }

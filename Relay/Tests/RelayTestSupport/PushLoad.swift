@@ -40,7 +40,7 @@ package final class PushLoad: Sendable {
     /// Responses that no relay may give.
     package var faults: [String] { self.state.withLock { $0.faults } }
 
-    /// Hands in the pushes with these numbers in one request.
+    /// Submits the pushes with these numbers in one request.
     package func post(_ numbers: Range<Int>, to relay: RelayUnderTest) async throws -> Reply {
         let lines = numbers.map { number in
             """

@@ -2,16 +2,17 @@ import PushQueue
 
 /// Decides whether the time of day is plausible, by comparing it with a clock that never jumps. A pure value.
 ///
-/// A clock that jumps ahead would make pushes overdue and outcomes too old to keep. After an implausible jump, time for
-/// these purposes continues as if the clock had not jumped, until the clock is back or an operator confirms it. A clock
-/// that was set back does no such harm, so it needs no confirmation, and neither does its return.
+/// A clock that jumps ahead would make pushes overdue and outcomes too old to keep. So after an implausible jump,
+/// ``expiry(now:lease:)`` continues as if the clock had not jumped. This ends when the clock is correct again, or when
+/// an operator confirms it. Setting a clock back does no such harm, so neither that nor its correction needs a
+/// confirmation.
 struct ClockGuard: Sendable, Hashable {
-    /// The longest stop of all relays of a queue that needs no confirmation.
+    /// How long all relays of a queue may be stopped without a confirmation of the clock afterwards.
     static let longestStop = Duration.seconds(86_400)
 
     /// The longest plausible jump ahead.
     let longestJump: Duration
-    /// The latest time of day that was plausible, and the lease time at that moment.
+    /// The latest plausible time of day. `since` is the time for leases at that moment.
     private var plausible: QueueTime
     private var since: QueueTime
 
@@ -28,7 +29,7 @@ struct ClockGuard: Sendable, Hashable {
         self.since = lease
     }
 
-    /// The time by which the time of day is implausibly ahead; nil if it is plausible.
+    /// How far the time of day is ahead of what is plausible; nil if it is plausible.
     mutating func jump(now: QueueTime, lease: QueueTime) -> Duration? {
         let expected = self.plausible.advanced(by: self.since.duration(to: lease))
         guard now <= expected.advanced(by: self.longestJump) else { return expected.duration(to: now) }
@@ -39,12 +40,12 @@ struct ClockGuard: Sendable, Hashable {
         return nil
     }
 
-    /// The time by which pushes expire.
+    /// The time that decides which pushes are overdue: `now`, or an earlier time while `now` is implausible.
     mutating func expiry(now: QueueTime, lease: QueueTime) -> QueueTime {
         self.jump(now: now, lease: lease).map { now.advanced(by: .zero - $0) } ?? now
     }
 
-    /// An operator has checked the clock: it is right.
+    /// Accepts the time of day, because an operator has checked it.
     mutating func confirm(now: QueueTime, lease: QueueTime) {
         self.plausible = now
         self.since = lease

@@ -1,7 +1,7 @@
 package import PushQueue
 import Synchronization
 
-/// A clock by which nothing expires after an implausible jump ahead. ``ClockGuard`` decides.
+/// A clock that lets nothing expire after an implausible jump ahead. ``ClockGuard`` decides what is plausible.
 package final class GuardedClock: QueueClock {
     private let base: any QueueClock
     private let state: Mutex<ClockGuard>
@@ -18,7 +18,7 @@ package final class GuardedClock: QueueClock {
     package var lease: QueueTime { self.base.lease }
     package var expiry: QueueTime { self.state.withLock { $0.expiry(now: self.base.now, lease: self.base.lease) } }
 
-    /// The time by which the time of day is implausibly ahead; nil if it is plausible.
+    /// How far the time of day is ahead of what is plausible; nil if it is plausible.
     var jump: Duration? { self.state.withLock { $0.jump(now: self.base.now, lease: self.base.lease) } }
 
     func confirm() { self.state.withLock { $0.confirm(now: self.base.now, lease: self.base.lease) } }
@@ -27,7 +27,7 @@ package final class GuardedClock: QueueClock {
 
     private static let key = "clock"
 
-    /// Compares the clock with the stored time.
+    /// Compares the clock with the time that the queue stores.
     func resume(_ queue: any PushQueue) async throws(QueueError) {
         guard let stored = try await queue.value(forKey: Self.key),
             let number = Int64(String(decoding: stored, as: UTF8.self))
@@ -36,7 +36,7 @@ package final class GuardedClock: QueueClock {
         self.state.withLock { $0.resume(after: lastSeen, now: self.base.now, lease: self.base.lease) }
     }
 
-    /// Stores the time, if it is plausible.
+    /// Stores the time in the queue if it is plausible.
     func store(in queue: any PushQueue) async throws(QueueError) {
         let now = self.now
         guard self.jump == nil else { return }

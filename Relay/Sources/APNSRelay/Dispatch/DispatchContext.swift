@@ -14,19 +14,19 @@ struct DispatchContext: Sendable {
     let metrics: RelayMetrics
     let logger: Logger
     var pausedApps = PausedApps([])
-    /// The clock, if jumps of it can be implausible.
+    /// The clock, if it detects implausible jumps; nil otherwise.
     var guardedClock: GuardedClock?
     /// Set once, when the shutdown begins.
     let isStopping = StopFlag()
 
-    /// The duration of a claim. It covers the time to the mark, including a queue that is slow for a while.
+    /// The duration of a claim. It must cover the time until the mark, even if the queue is slow for a while.
     static let claimLease = Duration.seconds(60)
 
     var writtenLease: Duration { self.settings.attemptDeadline + self.settings.settleMargin }
 
     /// Repeats a call of the queue until it succeeds.
     ///
-    /// - Returns: the result; nil if the queue is closed or unusable, or if the relay stops.
+    /// - Returns: the result; nil if the queue is closed or unusable, or if the relay is stopping.
     func persistently<Value: Sendable>(
         _ purpose: String,
         _ call: @Sendable () async throws(QueueError) -> Value

@@ -3,14 +3,14 @@ import Logging
 import PushQueue
 import ServiceLifecycle
 
-/// Takes due pushes from the queue and sends them, each route independently.
+/// Takes due pushes from the queue and sends them. Each route is independent of the others.
 ///
 /// It also settles overdue pushes, ends expired leases, and prunes the queue.
 actor Dispatcher: Service {
     /// Returns the sender of a route; nil if the settings have no such app or environment.
     typealias SenderOfRoute = @Sendable (Route) -> (any PushSender)?
 
-    /// The interval between reads of the queue without a signal. A request that stores pushes signals at once.
+    /// How often the queue is read without a signal. A request that stores pushes signals at once.
     private static let interval = Duration.seconds(1)
 
     private nonisolated let context: DispatchContext
@@ -23,7 +23,7 @@ actor Dispatcher: Service {
     private var pauses: [Route: RoutePause] = [:]
     /// Routes of paused apps that have queued pushes.
     private var held: Set<Route> = []
-    /// Routes that the settings do not have and whose pushes are being parked.
+    /// Routes that are not in the settings. Their pushes are being parked.
     private var parking: Set<Route> = []
     private var lastExpiry: QueueTime?
     private var lastPrune: QueueTime?
@@ -32,7 +32,7 @@ actor Dispatcher: Service {
     /// - Parameters:
     ///   - context: the objects that all routes share.
     ///   - retention: the retention of outcomes, payloads, keys and parked pushes.
-    ///   - stopSending: called if a shutdown takes too long. Makes the senders end all of their pushes.
+    ///   - stopSending: makes the senders end all their pushes. Called if a shutdown takes too long.
     ///   - sender: the sender of a route.
     init(
         context: DispatchContext,
@@ -49,7 +49,7 @@ actor Dispatcher: Service {
     /// Tells the dispatcher that there are new pushes.
     nonisolated func signal() { self.wakeup.signal() }
 
-    /// The state of each route that has been sent to since the start, and of those of paused apps.
+    /// The state of each route that has sent pushes since the start, and of each route of a paused app.
     func routes() -> [RouteStatus] {
         let lease = self.context.clock.lease
         let now = self.context.clock.now
@@ -68,7 +68,7 @@ actor Dispatcher: Service {
         }
     }
 
-    /// Begins the shutdown: no more pushes are taken from the queue.
+    /// Begins the shutdown. The dispatcher takes no more pushes from the queue.
     nonisolated func stop() {
         self.context.isStopping.set()
         self.wakeup.signal()
@@ -76,11 +76,11 @@ actor Dispatcher: Service {
 
     /// Runs until ``stop()``, graceful shutdown or cancellation.
     ///
-    /// Then it takes no more pushes. It returns when the outcomes of those in flight are stored and, in a graceful
-    /// shutdown, when the service group has reached it.
+    /// After that, it takes no more pushes. It returns when the outcomes of the pushes in flight are stored. In a
+    /// graceful shutdown, it also waits until the service group shuts it down.
     func run() async {
         let context = self.context
-        // Not a child: a cancelled task could not wait for the outcomes of the pushes in flight.
+        // Not a child task: cancellation would end it before the outcomes of the pushes in flight are stored.
         let storing = Task { await context.outbox.run() }
         await withGracefulShutdownHandler {
             let slow = await withDiscardingTaskGroup { sends in
@@ -99,14 +99,14 @@ actor Dispatcher: Service {
             self.stop()
         }
         context.outbox.close()
-        // With the time for the pushes in flight (half) and for the clients' drain (a third), this is all of it.
+        // The pushes in flight have half of the shutdown's time, the clients' drain a third, and the outbox this sixth.
         let late = Task {
             try await Task.sleep(for: context.settings.shutdownTimeout / 6)
             storing.cancel()
         }
         await storing.value
         late.cancel()
-        // A service group regards a service that ends early as failed.
+        // A service that ends before its turn counts as failed in a service group.
         try? await gracefulShutdown()
     }
 
@@ -157,7 +157,7 @@ actor Dispatcher: Service {
         }
     }
 
-    /// Queues pushes again that were parked because the settings lacked their app, if the settings now have it.
+    /// Queues parked pushes again whose app was missing from the settings and is there now.
     private func releaseParked() async {
         var last: APNSID?
         while true {
@@ -195,7 +195,7 @@ actor Dispatcher: Service {
             )
         }
         self.pauses[send.route] = pause
-        // Without the condition, a push that is due but cannot be claimed yet would restart the route in a busy loop.
+        // Without this condition, a due push that cannot be claimed yet would restart the route in a busy loop.
         if send.hasNews { self.wakeup.signal() }
     }
 
@@ -216,7 +216,7 @@ actor Dispatcher: Service {
 
     // MARK: Shutdown
 
-    /// Ends the pushes in flight after half of the time for a shutdown, so that their outcomes can still be stored.
+    /// Ends the pushes in flight after half of the shutdown's time, so that their outcomes can still be stored.
     private func stopSendingIfSlow() async {
         guard (try? await Task.sleep(for: self.context.settings.shutdownTimeout / 2)) != nil else { return }
         self.stopSending()
@@ -232,7 +232,7 @@ actor Dispatcher: Service {
             let overdue = try await queue.settleOverdue(limit: 1_000)
             if overdue == 1_000 { self.wakeup.signal() }
         }
-        // Outcomes that wait for the disk come first: their pushes would end as unknown.
+        // Leases must not expire while outcomes wait for the disk: their pushes would end as unknown.
         if Self.isDue(self.lastExpiry, every: .seconds(10), at: lease), !self.context.outbox.isBehind {
             await self.attempt("end expired leases") { () throws(QueueError) in
                 let expired = try await queue.expireLeases()
@@ -242,9 +242,9 @@ actor Dispatcher: Service {
         }
         if Self.isDue(self.lastPrune, every: .seconds(60), at: lease) {
             let retention = self.retention
-            await self.attempt("delete what is no longer kept") { () throws(QueueError) in
+            await self.attempt("delete rows whose retention is over") { () throws(QueueError) in
                 let pruned = try await queue.prune(retention, limit: 5_000)
-                // If there may be more, the next pass continues at once.
+                // If more rows may remain, the next pass begins at once.
                 if pruned < 5_000 { self.lastPrune = lease } else { self.wakeup.signal() }
             }
         }
@@ -261,7 +261,7 @@ actor Dispatcher: Service {
             return await self.attempt("store the time") { () throws(QueueError) in try await clock.store(in: queue) }
         }
         self.context.logger.critical(
-            "The clock has jumped ahead. Until it is back, no push expires and nothing is deleted. If it is right, confirm it: POST /v1/clock/confirm",
+            "The clock has jumped ahead. Until it is corrected, no push expires and nothing is deleted. If it is right, confirm it: POST /v1/clock/confirm",
             metadata: ["ahead": "\(jump)"]
         )
     }
@@ -283,7 +283,7 @@ actor Dispatcher: Service {
         guard expired != ExpiredLeases() else { return }
         self.context.metrics.recovered(expired)
         self.context.logger.warning(
-            "Leases expired",
+            "Claims ended, because their leases had expired",
             metadata: [
                 "queued": "\(expired.queued)", "unknown": "\(expired.unknown)", "resent": "\(expired.resent)",
             ]
@@ -332,7 +332,7 @@ struct UnknownRoute {
         "the settings have no app \(route.app) with the environment \(route.environment)"
     }
 
-    /// Whether a push was parked for this reason. The outcome of an earlier attempt keeps its code.
+    /// Whether a push was parked for this reason. Reads the message, because the code may be of an earlier attempt.
     static func isReason(of push: PushStatus) -> Bool {
         push.outcome?.ends(with: Self.message(push.route)) ?? false
     }

@@ -1,10 +1,11 @@
 import Synchronization
 
-/// Limits the pushes that are marked as written and have no durable outcome yet, over all routes. These are the pushes
-/// that a crash can leave `unknown`.
+/// Limits the number of pushes, of all routes together, that are marked as written and have no durable outcome yet.
+/// These are the pushes that a crash can leave `unknown`.
 ///
-/// A route may hold at most four times as many places as are free. One route alone uses four fifths of the window, and
-/// each further one four fifths of the rest, so a few routes that are stuck leave room for another one.
+/// Each such push holds a place in the window. A route may hold at most four times as many places as are free. So one
+/// route alone uses four fifths of the window, and each further route four fifths of the rest. A few stuck routes
+/// therefore leave room for others.
 final class InFlightWindow: Sendable {
     private struct State {
         var limit: Int
@@ -20,16 +21,16 @@ final class InFlightWindow: Sendable {
         self.state = Mutex(State(limit: max(limit, 1)))
     }
 
-    /// Changes the limit. Places above a smaller one stay reserved until they are returned.
+    /// Changes the limit. Places above a smaller limit stay reserved until they are returned.
     func setLimit(_ limit: Int) { self.wake { $0.limit = max(limit, 1) } }
 
     var inFlight: Int { self.state.withLock { $0.inFlight } }
 
-    /// Reserves places, fewer than wanted if there is less room.
+    /// Reserves places. There may be fewer than wanted.
     ///
     /// - Parameters:
-    ///   - wanted: the most places to reserve.
-    ///   - held: the places that the route holds already.
+    ///   - wanted: the maximum number of places to reserve.
+    ///   - held: the number of places that the route already holds.
     /// - Returns: the number of reserved places; 0 if there is no room.
     func reserve(_ wanted: Int, held: Int) -> Int {
         self.state.withLock { state in
@@ -47,7 +48,7 @@ final class InFlightWindow: Sendable {
         return min(wanted, free, held == 0 ? max(share, 1) : share)
     }
 
-    /// Returns places, and lets waiting routes try again.
+    /// Gives places back, and lets waiting routes try again.
     func release(_ count: Int) {
         guard count > 0 else { return }
         self.wake { $0.inFlight -= count }
@@ -66,10 +67,10 @@ final class InFlightWindow: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Changes with each release. Read it before the decision to wait, so that no release is missed.
+    /// A number that changes with each release. Read it before you decide to wait, so that you miss no release.
     var generation: UInt64 { self.state.withLock { $0.generation } }
 
-    /// Returns when the generation differs from the one passed, or when the task is cancelled.
+    /// Returns when the present generation differs from this one, or when the task is cancelled.
     func waitForRelease(since generation: UInt64) async {
         let id = self.state.withLock { state in
             state.nextID &+= 1

@@ -6,17 +6,17 @@ import Synchronization
 
 /// Stores the results of attempts. While one batch is being stored, the next one gathers.
 ///
-/// Every call of a queue that several relays share costs each of them, so there is a pause between two batches then. As
-/// places of the window become free in batches, claims and marks come in batches, too.
+/// If several relays share the queue, every call costs work in each of them, so the outbox pauses between two batches.
+/// Places of the window then also become free in batches, and so claims and marks come in batches, too.
 ///
-/// A result stays here until it is durable: while the disk is full, the outbox retries. `InFlightWindow` limits how
-/// many results there can be.
+/// A result stays in the outbox until it is durable. For example, the outbox retries while the disk is full.
+/// `InFlightWindow` limits the number of results.
 final class Outbox: Sendable {
     /// The result of one attempt.
     struct Entry: Sendable {
         var route: Route
         var claim: Claim
-        /// The outcome; nil for a push that returns to the queue without an attempt.
+        /// The outcome of the attempt; nil if the push returns to the queue without one.
         var outcome: PushOutcome?
         var decision: RetryRules.Decision
         /// Called once the result is durable.
@@ -26,11 +26,11 @@ final class Outbox: Sendable {
     private struct State {
         var entries: [Entry] = []
         var isClosed = false
-        /// The batches that could not be stored at their first attempt.
+        /// The number of batches that could not be stored at once and are being retried.
         var late = 0
     }
 
-    /// The time from one batch to the next in a queue that several relays share.
+    /// The time between the starts of two batches if several relays share the queue.
     private static let spacing = Duration.milliseconds(5)
 
     private let queue: any PushQueue
@@ -67,11 +67,11 @@ final class Outbox: Sendable {
         self.wakeup.signal()
     }
 
-    /// Whether results wait because they could not be stored.
+    /// Whether results wait, because they could not be stored at once.
     var isBehind: Bool { self.state.withLock { $0.late > 0 } }
 
-    /// Stores results until the outbox is closed and everything is stored. If the task is cancelled, results that cannot
-    /// be stored at once are given up: their pushes keep their marks.
+    /// Stores results until the outbox is closed and everything is stored. After the task is cancelled, each batch is
+    /// tried only once. Pushes whose result is not stored keep their marks.
     func run() async {
         var last: ContinuousClock.Instant?
         while true {
@@ -107,7 +107,7 @@ final class Outbox: Sendable {
         async let settling: Void = self.store("settle", settled) { entries throws(QueueError) in
             try await self.settle(entries)
         }
-        async let releasing: Void = self.store("take back", released) { entries throws(QueueError) in
+        async let releasing: Void = self.store("release", released) { entries throws(QueueError) in
             try await self.release(entries)
         }
         async let parking: Void = self.store("park", parked) { entries throws(QueueError) in
@@ -116,7 +116,7 @@ final class Outbox: Sendable {
         _ = await (settling, releasing, parking)
     }
 
-    /// Calls the queue until it succeeds, and then returns the places of the entries.
+    /// Calls the queue until the call succeeds, and then gives the places of the entries back.
     private func store(
         _ purpose: String,
         _ entries: [Entry],
@@ -137,7 +137,7 @@ final class Outbox: Sendable {
                     metadata: ["error": "\(error)", "pushes": "\(entries.count)"]
                 )
                 if isFinal {
-                    // A damaged row must not keep the others from being stored.
+                    // A damaged row must not prevent the other results from being stored.
                     if error.code == .unusable, entries.count > 1 {
                         for entry in entries { await self.store(purpose, [entry], call) }
                         return
@@ -171,7 +171,7 @@ final class Outbox: Sendable {
         for (entry, result) in zip(entries, results) {
             guard let outcome = entry.outcome else { continue }
             switch result {
-            // A repeated call finds what the first one has stored, although it failed.
+            // The second case: the first call reported an error, but had stored the outcome.
             case .settled, .alreadySettled(outcome):
                 self.metrics.settled(outcome, entry.route)
             case .alreadySettled(let first):

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// The apps whose pushes stay queued, because an operator has paused them.
+/// The apps that an operator has paused. Their pushes stay queued.
 final class PausedApps: Sendable {
     private let names: Mutex<Set<String>?>
 
-    /// - Parameter names: nil if they are not known yet: nothing is sent until they are.
+    /// - Parameter names: the paused apps; nil if they are not known yet. Nothing is sent until they are known.
     init(_ names: Set<String>?) {
         self.names = Mutex(names)
     }
@@ -17,7 +17,7 @@ final class PausedApps: Sendable {
     /// Why an app is paused; nil if it is not.
     func reason(_ app: String) -> String? {
         self.names.withLock { names in
-            guard let names else { return "the relay has yet to read the settings of the fleet" }
+            guard let names else { return "the relay has not read the settings of the fleet yet" }
             return names.contains(app) ? "an operator has paused the app" : nil
         }
     }

@@ -2,14 +2,14 @@ import APNSModel
 import PushQueue
 import SupervisedPool
 
-/// Decides whether a push ends, is sent again or is parked after an attempt. Pure.
+/// Decides after an attempt whether the push ends, is sent again or is parked. Pure.
 struct RetryRules: Sendable, Hashable {
     enum Decision: Sendable, Hashable {
         /// The outcome is final.
         case settle
-        /// The push returns to the queue, due at this time. The attempt counts if the push itself was at fault.
+        /// The push returns to the queue, due at this time. The attempt counts only if the push itself was at fault.
         case release(notBefore: QueueTime, countsAttempt: Bool)
-        /// An operator must decide, because the push returned to the queue too often, or can never be sent.
+        /// An operator must decide, because the push has returned to the queue too often, or can never be sent.
         case park
     }
 
@@ -18,14 +18,14 @@ struct RetryRules: Sendable, Hashable {
     /// Whether a push is sent again after a response with status 500.
     var retriesInternalServerError = true
 
-    /// The times between the attempts of one push.
+    /// The delays between the attempts of one push.
     static let delays = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(60))
 
     /// - Parameters:
     ///   - outcome: the outcome of the attempt.
     ///   - push: the push before the attempt.
-    ///   - now: the time by which pushes expire. It never comes from an implausible clock: a push that is released by such
-    ///     a time would still wait after the clock was corrected.
+    ///   - now: `expiry` of the queue's clock, not `now`. A push that was released with a time from an implausible
+    ///     clock would still wait after the clock was corrected.
     func decide(_ outcome: PushOutcome, for push: ClaimedPush, at now: QueueTime) -> Decision {
         guard let error = outcome.error else { return .settle }
         if self.isFinal(error, for: push) { return .settle }
@@ -33,7 +33,7 @@ struct RetryRules: Sendable, Hashable {
         let next = now.advanced(by: delay)
         // If the next attempt would be too late, the outcome is final now.
         guard next < push.deadline, !push.push.isExpired(at: next) else { return .settle }
-        // A push that may have been processed is not sent again without a limit.
+        // The limit on attempts always applies to a push that may have been processed.
         let isOwnFault = RouteFault(error) == nil || error.certainty == .unknown
         if isOwnFault, push.attempts + 1 >= self.maxAttempts { return .park }
         return .release(notBefore: next, countsAttempt: isOwnFault)
@@ -44,8 +44,8 @@ struct RetryRules: Sendable, Hashable {
         switch error.certainty {
         case .accepted: true
         case .unknown: !push.resendsUnknown
-        // A wrong credential is not the push's fault: it waits for a better one.
         case .rejected where error.rejection?.status == 500 && !self.retriesInternalServerError: true
+        // A wrong credential is not the push's fault. The push waits until the credential is corrected.
         case .rejected: !error.canResend && error.advice != .fixCredential
         case .notProcessed, .notSent: !error.canResend
         }

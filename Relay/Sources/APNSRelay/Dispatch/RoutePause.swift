@@ -2,21 +2,21 @@ import APNSModel
 import PushQueue
 import SupervisedPool
 
-/// Pauses a route after errors that would affect each of its pushes, so that an outage does not use up their attempts.
+/// Pauses a route after an error that affects all its pushes, so that an outage does not use up their attempts.
 ///
-/// After a pause, a few pushes test whether the error is gone.
+/// After a pause, the route sends a few pushes to test whether the error is gone.
 struct RoutePause: Sendable, Hashable {
     static let pauses = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(60))
-    /// While there is no connection to APNs.
+    /// The longest pause while there is no connection to APNs.
     static let longestPauseWithoutConnection = Duration.seconds(2)
-    /// The most pushes in flight during such a test.
+    /// The maximum number of pushes in flight during such a test.
     static let probes = 10
 
     private(set) var reason: String?
     private(set) var until: QueueTime?
     private var failures = 0
 
-    /// Whether the route was paused, and APNs has responded to no push since then.
+    /// Whether the route was paused, and APNs has neither accepted nor rejected a push since then.
     var isProbing: Bool { self.failures > 0 }
 
     func isPaused(at now: QueueTime) -> Bool { self.until.map { now < $0 } ?? false }
@@ -34,7 +34,7 @@ struct RoutePause: Sendable, Hashable {
         }
     }
 
-    /// Begins a pause after an error that would affect every push. Further failures within a pause change nothing.
+    /// Begins a pause after an error that affects all pushes. During a pause, further errors have no effect.
     mutating func fail(_ fault: RouteFault, retryAfter: Duration?, at now: QueueTime) {
         guard !self.isPaused(at: now) else { return }
         self.failures += 1
@@ -44,10 +44,10 @@ struct RoutePause: Sendable, Hashable {
     }
 }
 
-/// An error that would affect every push of a route, so the route pauses.
+/// An error that affects all pushes of a route. The route then pauses.
 struct RouteFault: Sendable, Hashable {
     var message: String
-    /// The longest pause after it.
+    /// The longest pause after this error.
     var longestPause = RoutePause.pauses.maximum
 
     init(_ message: String) {
@@ -59,12 +59,12 @@ struct RouteFault: Sendable, Hashable {
         self.message = error.message
         switch error.code {
         case .unavailable, .notRunning, .queueFull:
-            // The client itself spaces its attempts to connect, so the tests after a pause cause no traffic.
+            // The pause can be short, because the client limits how often it connects: the tests cause no traffic.
             self.longestPause = RoutePause.longestPauseWithoutConnection
         case .credential, .configuration, .suspectedMisconfiguration:
             break
         case .rejected where error.certainty == .unknown:
-            // A proxy or gateway responds instead of APNs. Without a pause, the outcomes of all pushes would be unknown.
+            // A proxy or gateway responds instead of APNs. Without a pause, all pushes would end as unknown.
             break
         default:
             guard error.advice == .fixCredential else { return nil }

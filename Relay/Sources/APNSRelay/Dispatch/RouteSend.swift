@@ -5,25 +5,25 @@ import Synchronization
 
 /// Sends the pushes of one route with one bulk call, until none is due and none is in flight.
 ///
-/// Each batch is claimed, marked as written and only then given to the bulk call. The next batch is claimed while the
-/// current one is being marked.
+/// Each batch is claimed, then marked as written, and only then given to the bulk call. The next batch is claimed while
+/// the current one is being marked.
 ///
-/// A bulk call that cannot send pulls nothing, and pushes that were marked for it would wait without a limit. So the call is
-/// stopped when the route pauses, and when a push has waited for ``longestWait``. The pushes that it has not pulled were
-/// provably not sent, and return to the queue.
+/// A bulk call that cannot send pulls no pushes from its input, so marked pushes could wait forever. Therefore the call
+/// is stopped when the route pauses, or when a push has waited for ``longestWait``. Pushes that the call has not pulled
+/// were provably not sent. They return to the queue.
 final class RouteSend: Sendable {
     private struct State {
         var pending: [APNSID: PendingPush] = [:]
-        /// The places in the window that its pushes hold: claimed, marked, or waiting in the outbox.
+        /// The number of places that the route's pushes hold in the window: claimed, marked, or waiting in the outbox.
         var held = 0
         var pause: RoutePause
         /// Whether the bulk call has ended.
         var isOver = false
-        /// Whether there may be pushes that came after the last claim.
+        /// Whether pushes may have arrived after the last claim.
         var hasNews = false
     }
 
-    /// The longest time for which a marked push may wait for the bulk call to pull it.
+    /// How long a marked push may wait until the bulk call pulls it.
     static let longestWait = Duration.seconds(5)
 
     let route: Route
@@ -51,7 +51,7 @@ final class RouteSend: Sendable {
     /// Whether there was a signal after the last claim.
     var hasNews: Bool { self.state.withLock { $0.hasNews } }
 
-    /// Stops the bulk call if the app is paused, or if a push has waited too long to be pulled.
+    /// Stops the bulk call if the app is paused, or if a push has waited too long for the bulk call to pull it.
     func checkWaiting() {
         if self.context.pausedApps.contains(self.route.app) { return self.stop() }
         let limit = self.context.clock.lease.advanced(by: .zero - Self.longestWait)
@@ -61,7 +61,7 @@ final class RouteSend: Sendable {
         if isStuck { self.stop() }
     }
 
-    /// Returns once every push that was marked has an outcome that is in the outbox, or has returned to it.
+    /// Sends pushes until none is due. Returns once the outbox has the result of every marked push.
     func run() async {
         let (rows, input) = AsyncStream.makeStream(of: ClaimedPush.self)
         await withTaskGroup(of: Void.self) { group in
@@ -72,11 +72,11 @@ final class RouteSend: Sendable {
             let deliveries = self.sender.deliveries(
                 rows,
                 options: BulkOptions(
-                    // The window limits them, and may change.
+                    // The window limits the pushes in flight, and its limit may change.
                     maxInFlight: 100_000,
                     deadline: self.context.settings.attemptDeadline,
                     lane: self.route.lane,
-                    // Rejected tokens of one caller must not stop the pushes of the others.
+                    // Rejected device tokens of one caller must not stop the pushes of other callers.
                     massRejection: .off,
                     control: self.control
                 ),
@@ -117,11 +117,11 @@ final class RouteSend: Sendable {
         return (push.push, push.token)
     }
 
-    /// The deadline passed between the mark and the moment at which the bulk call pulled the push.
+    /// The push became overdue between the mark and the moment at which the bulk call pulled it.
     private struct OverdueError: Error {}
 
     private func record(_ outcome: PushOutcome, of push: ClaimedPush) {
-        // The bulk call reports the error of `pulled` as one of validation.
+        // The bulk call reports the error that `pulled` throws as a validation error.
         let isOverdue = outcome.error?.code == .validation && push.overdueOutcome(at: self.context.clock.now) != nil
         let now = self.context.clock.lease
         let isPaused = self.state.withLock { state in
@@ -133,7 +133,7 @@ final class RouteSend: Sendable {
         if isOverdue { self.end(overdue: push) } else { self.store(outcome, of: push) }
     }
 
-    /// Ends a push that is too late for another attempt, or lets it wait until the clock is plausible.
+    /// Ends an overdue push. If it is overdue only by an implausible clock, returns it to the queue instead.
     private func end(overdue push: ClaimedPush) {
         if let outcome = push.overdueOutcome(at: self.context.clock.expiry) {
             self.store(outcome, of: push)
@@ -147,7 +147,7 @@ final class RouteSend: Sendable {
         self.add(push, outcome, decision)
     }
 
-    /// Returns a push to the queue that was marked and not sent.
+    /// Returns a marked push to the queue, because it was not sent.
     private func takeBack(_ push: ClaimedPush) {
         self.add(push, nil, .release(notBefore: self.context.clock.expiry, countsAttempt: false))
     }
@@ -186,7 +186,9 @@ final class RouteSend: Sendable {
         }
     }
 
-    /// - Returns: pushes, which hold places of the window; none if none is due; nil if no more should be sent.
+    /// Claims pushes, and reserves a place in the window for each.
+    ///
+    /// - Returns: the pushes; empty if none is due; nil if the route must stop sending.
     private func claim() async -> [ClaimedPush]? {
         while true {
             let generation = self.context.window.generation
@@ -218,13 +220,13 @@ final class RouteSend: Sendable {
         }
     }
 
-    /// The queue cannot be used at all: without a pause, the route would be started again at once.
+    /// Pauses the route, because the queue cannot be used. Without a pause, the route would be started again at once.
     private func pauseForQueue() {
         let now = self.context.clock.lease
         self.state.withLock { $0.pause.fail(RouteFault("the queue cannot be used"), retryAfter: nil, at: now) }
     }
 
-    /// Marks pushes as written and gives those that are marked to the bulk call.
+    /// Marks pushes as written, and gives the marked ones to the bulk call.
     private func mark(_ claimed: [ClaimedPush], _ input: AsyncStream<ClaimedPush>.Continuation) async {
         let now = self.context.clock.now
         var sendable: [ClaimedPush] = []
@@ -243,7 +245,7 @@ final class RouteSend: Sendable {
             try await self.context.queue.markWritten(claims, lease: self.context.writtenLease)
         }
         guard let marks else {
-            // Stopping: unmarked claims end with their lease, or when the queue is opened again.
+            // The relay is stopping. The claims without a mark end with their lease, or when the queue is opened again.
             self.giveBack(sendable.count)
             return
         }
@@ -265,10 +267,10 @@ final class RouteSend: Sendable {
 struct PendingPush: Sendable {
     var push: ClaimedPush
     var markedAt: QueueTime
-    /// Whether the bulk call has pulled it. It may have been written then.
+    /// Whether the bulk call has pulled it. If so, it may have been sent.
     var isPulled = false
 
-    /// The outcome if the bulk call ends without giving one; nil if the push was provably not sent.
+    /// The outcome if the bulk call ends without one for this push; nil if the push was provably not sent.
     var outcomeWithoutDelivery: PushOutcome? {
         guard self.isPulled else { return nil }
         return .unknown(
@@ -277,14 +279,14 @@ struct PendingPush: Sendable {
                 certainty: .unknown,
                 apnsID: self.push.claim.id,
                 attempts: 1,
-                message: "the bulk call ended without an outcome of this push"
+                message: "the bulk call ended without an outcome for this push"
             )
         )
     }
 }
 
 extension ClaimedPush {
-    /// The outcome of a push that is too late for another attempt; nil if it is not.
+    /// The outcome if the push's deadline or expiration has passed at this time; nil if it has not.
     func overdueOutcome(at now: QueueTime) -> PushOutcome? {
         guard self.deadline <= now || self.push.isExpired(at: now) else { return nil }
         return .overdue(

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Set once, when the relay begins to stop.
+/// A flag that is set once, when the relay begins to stop.
 final class StopFlag: Sendable {
     private let state = Mutex(false)
 

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Wakes one waiting task. Signals without a waiting task are kept as one signal for the next wait.
+/// Wakes one waiting task. If no task waits, any number of signals are kept as one signal for the next wait.
 final class Wakeup: Sendable {
     private struct State {
         var isSignalled = false

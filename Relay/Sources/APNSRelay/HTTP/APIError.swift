@@ -15,11 +15,11 @@ struct APIError: Error, Hashable {
     var code: Code
     /// The fault and the remedy.
     var message: String
-    /// The line of the body, from 1.
+    /// The line of the body, counted from 1.
     var line: Int?
     /// The member of the push.
     var field: String?
-    /// The seconds after which the request may succeed.
+    /// The number of seconds after which a repetition of the request may succeed.
     var retryAfter: Int?
     /// The outcomes that a reader of a feed has missed.
     var gap: FeedGap?
@@ -40,7 +40,7 @@ struct APIError: Error, Hashable {
         self.retryAfter = retryAfter
     }
 
-    /// A push that cannot be stored.
+    /// The error for a push that cannot be stored.
     init(_ fault: PushFault) {
         switch fault.code {
         case .badJSON: self.init(.badRequest, .badJSON, fault.message)
@@ -52,12 +52,12 @@ struct APIError: Error, Hashable {
         self.field = fault.field
     }
 
-    /// Settings that cannot be used.
+    /// The error for invalid settings of the fleet.
     init(_ fault: FleetSettings.Fault) {
         self.init(.badRequest, .invalidSettings, fault.message, field: fault.member)
     }
 
-    /// A cursor after which outcomes are missing.
+    /// The error for a cursor after which outcomes are missing.
     init(_ gap: FeedGap) {
         let range = "\(gap.first) to \(gap.last)"
         let next = "Continue with after=\(gap.resume.text)."
@@ -66,21 +66,21 @@ struct APIError: Error, Hashable {
             self.init(
                 .gone,
                 .outcomesMissing,
-                "The outcomes \(range) were deleted before they were read, because they are older than "
+                "The outcomes \(range) were deleted before you read them, because they are older than "
                     + "retention.outcomes. \(next)"
             )
         case .restored:
             self.init(
                 .gone,
                 .outcomesMissing,
-                "The queue was restored from a backup or replaced: it does not have the outcomes \(range) that were "
-                    + "read, and later outcomes get the same positions. \(next)"
+                "The queue was restored from a backup or replaced. It does not have the outcomes \(range) that you "
+                    + "have read, and gives their positions to other outcomes. \(next)"
             )
         }
         self.gap = gap
     }
 
-    /// A call of the queue that failed. The queue's own message may name files, so only the log has it.
+    /// The error for a failed call of the queue. The queue's own message may name files, so it appears only in the log.
     init(_ error: QueueError) {
         switch error.code {
         case .full:
@@ -95,8 +95,8 @@ struct APIError: Error, Hashable {
             self.init(
                 .serviceUnavailable,
                 .undecided,
-                "The queue did not respond in time. It is not known whether anything was changed; repeat the request, with "
-                    + "the same idempotency keys.",
+                "The queue did not respond in time. It is unknown whether anything was changed. Repeat the request "
+                    + "with the same idempotency keys.",
                 retryAfter: 5
             )
         case .unavailable, .unusable, .inUse:
@@ -118,7 +118,7 @@ struct APIError: Error, Hashable {
 
     static func notFound(_ message: String) -> APIError { APIError(.notFound, .notFound, message) }
 
-    /// The response, without the headers that every response has.
+    /// The response. The middleware adds the headers that every response has.
     var response: Response {
         var headers = HTTPFields()
         if let retryAfter { headers[.retryAfter] = String(retryAfter) }
@@ -150,10 +150,10 @@ struct ErrorJSON: Encodable {
     }
 
     struct Missing: Encodable {
-        /// The first and the last position that is missing.
+        /// The first and the last missing position.
         var first: Int64
         var last: Int64
-        /// Where to continue.
+        /// The cursor to continue with.
         var cursor: String
     }
 

@@ -2,27 +2,27 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdCore
 
-/// The parameters after the question mark. Unknown and repeated ones are refused, so that a mistyped name does not
-/// change what a request means.
+/// The query of a request. Unknown and repeated parameters are refused, so that a mistyped name does not change the
+/// meaning of a request.
 struct APIQuery {
     private var values: [String: String] = [:]
 
     /// - Parameters:
     ///   - request: the request.
-    ///   - names: the parameters that it may have.
+    ///   - names: the parameters that the query may have.
     init(_ request: Request, allowing names: Set<String>) throws(APIError) {
         for pair in (request.uri.query ?? "").split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let value = parts.count == 2 ? String(parts[1]) : ""
             guard let name = Self.decoded(String(parts[0])), let value = Self.decoded(value) else {
-                throw Self.error("expected percent-encoded UTF-8 after the question mark")
+                throw Self.error("the query must be percent-encoded UTF-8")
             }
             guard names.contains(name) else {
                 let known = names.isEmpty ? "none" : "only \(names.sorted().joined(separator: ", "))"
                 throw Self.error("unknown parameter \(printable(name)); expected \(known)")
             }
             guard self.values.updateValue(value, forKey: name) == nil else {
-                throw Self.error("expected the parameter \(name) only once")
+                throw Self.error("the parameter \(name) must occur only once")
             }
         }
     }
@@ -46,13 +46,13 @@ struct APIQuery {
         return number
     }
 
-    /// The length of a page: the parameter `limit`, by default 100.
+    /// The size of a page: the parameter `limit`, by default 100.
     func limit() throws(APIError) -> Int {
         Int(try self.integer("limit", in: 1...1_000) ?? 100)
     }
 
     private static func decoded(_ text: String) -> String? {
-        // Forms and browsers write a blank as a plus sign.
+        // Forms and browsers encode a space as a plus sign.
         PercentEncoding.decode(text.replacing("+", with: " "))
     }
 

@@ -2,9 +2,9 @@ import HTTPTypes
 import Hummingbird
 import Logging
 
-/// One method of one path of the API.
+/// An endpoint of the API: a path and a method.
 struct APIRoute: Sendable {
-    /// The access that a route requires.
+    /// Who may call an endpoint.
     enum Access: Sendable {
         /// Everybody, without a token.
         case open
@@ -32,7 +32,7 @@ struct APIRoute: Sendable {
         self.respond = respond
     }
 
-    /// Whether a path has this template.
+    /// Whether a path matches the template.
     func matches(_ path: String) -> Bool {
         let template = self.path.split(separator: "/")
         let parts = path.split(separator: "/")
@@ -41,7 +41,7 @@ struct APIRoute: Sendable {
     }
 }
 
-/// A request to a route, from a caller that may use it.
+/// A request from a caller that may call the endpoint.
 struct APIRequest: Sendable {
     var request: Request
     var context: RelayContext
@@ -49,7 +49,7 @@ struct APIRequest: Sendable {
 
     var logger: Logger { self.context.logger }
 
-    /// The parameters after the question mark.
+    /// The query of the request, which may have only these parameters.
     func query(_ names: Set<String> = []) throws(APIError) -> APIQuery {
         try APIQuery(self.request, allowing: names)
     }
@@ -68,7 +68,7 @@ struct APIRequest: Sendable {
         return parts.first
     }
 
-    /// A part of the path; empty if it is not valid percent-encoded UTF-8.
+    /// A variable part of the path, decoded; empty if it is not valid percent-encoded UTF-8.
     func pathPart(_ name: String) -> String {
         self.context.parameters.get(name).flatMap { PercentEncoding.decode($0) } ?? ""
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Limits the bytes of all request bodies that are being read or parsed.
+/// Limits the total size of the request bodies that are being read or parsed.
 final class BufferBudget: Sendable {
     private let limit: Int
     private let used = Mutex(0)
@@ -9,7 +9,9 @@ final class BufferBudget: Sendable {
         self.limit = limit
     }
 
-    /// - Returns: whether the bytes fit; if not, none is reserved.
+    /// Reserves bytes.
+    ///
+    /// - Returns: whether the bytes fit. If not, nothing is reserved.
     func reserve(_ count: Int) -> Bool {
         self.used.withLock { used in
             guard count <= self.limit - used else { return false }
@@ -22,6 +24,6 @@ final class BufferBudget: Sendable {
         self.used.withLock { $0 -= count }
     }
 
-    /// The bytes that are reserved.
+    /// The number of reserved bytes.
     var reserved: Int { self.used.withLock { $0 } }
 }

@@ -20,17 +20,17 @@ struct CallerAuthentication: Sendable {
         if self.isOpen { return Self.anybody }
         let values = headers[values: .authorization]
         guard values.count == 1, let value = values.first else {
-            throw Self.error("expected one header authorization: Bearer TOKEN")
+            throw Self.error("the request needs exactly one header authorization: Bearer TOKEN")
         }
         let parts = value.split(separator: " ", maxSplits: 1)
         guard parts.count == 2, parts[0].lowercased() == "bearer" else {
-            throw Self.error("expected the header authorization: Bearer TOKEN")
+            throw Self.error("the request needs the header authorization: Bearer TOKEN")
         }
         var hash = SHA256()
         var token = String(parts[1])
         token.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
         let digest = Array(hash.finalize())
-        // Compares with every caller in constant time, so that the time reveals nothing about the digests.
+        // Compares the token with every caller's in constant time, so the duration reveals nothing about the digests.
         var found: Caller?
         for caller in self.callers where Self.isEqual(caller.tokenDigest, digest) {
             found = caller

@@ -19,7 +19,7 @@ final class CallerLimits: Sendable {
 
     /// Takes pushes out of the caller's bucket.
     ///
-    /// - Parameter count: the pushes; 0 to ask whether any would be admitted.
+    /// - Parameter count: the number of pushes; 0 to ask whether any push would be admitted.
     /// - Throws: `rateLimited` if the caller must wait. Nothing was taken.
     func take(_ count: Int, _ caller: Caller) throws(APIError) {
         let now = self.clock.lease
@@ -34,7 +34,7 @@ final class CallerLimits: Sendable {
         )
     }
 
-    /// Returns pushes that were taken and then not stored.
+    /// Gives pushes back that were taken out of the bucket and then not stored.
     func giveBack(_ count: Int, _ caller: Caller) {
         self.buckets.withLock { $0[caller.name]?.giveBack(count) }
     }

@@ -2,10 +2,10 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Enforces the time limits of a connection of the API, as ``ConnectionMachine`` decides, and the limits of all
-/// connections (``OpenConnections``).
+/// Enforces the time limits of a connection of the API, which ``ConnectionMachine`` decides, and the limits on the
+/// number of connections (``OpenConnections``).
 ///
-/// Belongs between the HTTP codec and the handler that passes requests on.
+/// Add it to the pipeline between the HTTP codec and the handler that passes requests on.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -51,7 +51,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        // The later handlers no longer see received bytes, so they stop reading.
+        // The later handlers no longer see received bytes and so no longer read. This handler must read instead.
         if self.machine.isLingering { context.read() }
         context.fireChannelReadComplete()
     }
@@ -92,7 +92,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-        // While the rest of a request is discarded, the timer or the caller closes the connection.
+        // While the rest of a request is discarded, only the timer or the caller closes the connection.
         guard self.ends else { return context.close(mode: mode, promise: promise) }
         context.channel.closeFuture.cascade(to: promise)
     }
@@ -107,7 +107,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Lets the timer fire no later than at the machine's deadline. It may fire earlier, and is then set again.
+    /// Sets the timer so that it fires at the machine's deadline or earlier. If it fires earlier, it is set again.
     private func schedule(_ context: ChannelHandlerContext) {
         guard let deadline = self.machine.deadline, deadline < self.timerDeadline else { return }
         self.timer?.cancel()

@@ -2,30 +2,30 @@ import NIOCore
 
 /// Decides when a connection of the API has taken too long.
 ///
-/// - The idle timeout limits how long a connection may be idle, and how long a request's head may take to arrive.
-/// - A body must arrive within the request timeout, without a pause longer than the idle timeout. Bytes that trickle in
-///   do not extend the request timeout.
+/// - The idle timeout limits how long a connection may be idle, and how long the head of a request may take to arrive.
+/// - A body must arrive within the request timeout, without a pause longer than the idle timeout. A slow trickle of
+///   bytes does not extend the request timeout.
 /// - The caller must receive a response within the request timeout.
 ///
-/// There is no time limit while the relay works on a request that has arrived.
+/// There is no time limit while the relay works on a request that has arrived completely.
 ///
-/// A response to a request that has not arrived completely ends the connection: its remaining bytes are discarded for at
-/// most ``Limits/linger``, because a connection that is closed with unread bytes is reset, and the caller may then
-/// lose the response (RFC 9112 §9.6).
+/// If the relay responds before a request has arrived completely, the connection ends with this response. The remaining
+/// bytes of the request are read and discarded for at most ``Limits/linger``. Without that, the connection would be
+/// closed with unread bytes and therefore reset, and the caller might lose the response (RFC 9112 §9.6).
 struct ConnectionMachine {
     struct Limits {
         /// The time limit for a request's body to arrive, and for a response to be received.
         var request: TimeAmount
         /// The longest time without a received byte.
         var idle: TimeAmount
-        /// The time for which the rest of a refused request is discarded.
+        /// How long the rest of a refused request is read and discarded.
         var linger = TimeAmount.seconds(2)
     }
 
-    /// The action when the time is up.
+    /// What happens when a time limit is over.
     enum Timeout: Hashable {
         case close
-        /// The request's body ends with an error. The response follows.
+        /// End the request's body with an error. The response follows.
         case failRequest
     }
 
@@ -37,7 +37,7 @@ struct ConnectionMachine {
     }
 
     private let limits: Limits
-    /// Requests whose head was read and whose response has not ended.
+    /// The number of requests whose head was read and whose response has not ended.
     private var unanswered = 0
     /// The request that is arriving.
     private var arrival: Arrival?
@@ -50,13 +50,13 @@ struct ConnectionMachine {
         self.idleSince = now
     }
 
-    /// Whether the connection only waits for the caller to close it. What arrives is discarded.
+    /// Whether the connection only waits until the caller closes it. Received bytes are discarded.
     var isLingering: Bool { self.lingersSince != nil }
 
     /// Whether no request is arriving or in progress. Bytes of an incomplete head do not count.
     var isIdle: Bool { self.unanswered == 0 }
 
-    /// When to call ``timerFired(_:)``; nil if nothing limits the time now.
+    /// When to call ``timerFired(_:)``; nil if no time limit applies now.
     var deadline: NIODeadline? {
         if let since = self.lingersSince { return since + self.limits.linger }
         if let began = self.responseBegan { return began + self.limits.request }
@@ -76,35 +76,35 @@ struct ConnectionMachine {
 
     mutating func receivedEnd() { self.arrival = nil }
 
-    /// The head of a response is about to be written.
+    /// Records that the head of a response is about to be written.
     ///
-    /// - Returns: whether it must announce that the connection ends.
+    /// - Returns: whether the head must announce the end of the connection.
     mutating func beginResponse(_ now: NIODeadline) -> Bool {
         self.responseBegan = now
         return self.endsWithResponse
     }
 
-    /// The end of a response is about to be written.
+    /// Records that the end of a response is about to be written.
     ///
-    /// - Returns: whether the connection ends: close its sending side and discard what arrives.
+    /// - Returns: whether the connection ends. If so, close its sending side and discard received bytes.
     mutating func endResponse(_ now: NIODeadline) -> Bool {
         let ends = self.endsWithResponse
-        // The response to bytes that are not HTTP belongs to no request.
+        // There is also a response to bytes that are not HTTP. It belongs to no request.
         self.unanswered = max(0, self.unanswered - 1)
         self.idleSince = now
         return ends
     }
 
-    /// All bytes of a response were taken by the system.
+    /// Records that the operating system has taken all bytes of a response.
     mutating func responseWritten(_ now: NIODeadline, ends: Bool) {
         self.responseBegan = nil
         self.idleSince = now
         if ends { self.lingersSince = now }
     }
 
-    /// The relay is shutting down.
+    /// Records that the relay is shutting down.
     ///
-    /// - Returns: whether the request that is arriving must end with an error. It has had no effect.
+    /// - Returns: whether a request is arriving, which must then end with an error. It has had no effect.
     mutating func shutDown(_ now: NIODeadline) -> Bool {
         guard self.arrival != nil, self.arrival?.failed == nil else { return false }
         self.arrival?.failed = now
@@ -120,7 +120,8 @@ struct ConnectionMachine {
         return .failRequest
     }
 
-    /// Whether the next response belongs to a request that has not arrived completely, or to none.
+    /// Whether the next response ends the connection, because its request has not arrived completely, or because it
+    /// belongs to no request.
     private var endsWithResponse: Bool {
         self.unanswered == 0 || (self.unanswered == 1 && self.arrival != nil)
     }

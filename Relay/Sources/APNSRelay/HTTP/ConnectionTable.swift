@@ -3,7 +3,7 @@ import NIOCore
 /// Decides which connections of the API stay open, so that connections without a valid request do not exclude others.
 ///
 /// A connection is *proved* by its first request with a caller's token. While a limit is reached, idle connections that
-/// were not proved within ``grace`` are closed. Connections that are proved stay.
+/// were not proved within ``grace`` are closed. Proved connections stay open.
 struct ConnectionTable<ID: Hashable> {
     private struct Entry {
         var address: [UInt8]
@@ -19,8 +19,8 @@ struct ConnectionTable<ID: Hashable> {
     private var ofAddress: [[UInt8]: Int] = [:]
 
     /// - Parameters:
-    ///   - limit: the most connections. The listening socket waits above it.
-    ///   - limitOfAddress: the most connections of one address.
+    ///   - limit: the maximum number of connections. At the limit, the listening socket accepts no more.
+    ///   - limitOfAddress: the maximum number of connections from one address.
     ///   - grace: see ``grace``.
     init(limit: Int, limitOfAddress: Int, grace: TimeAmount) {
         self.limit = limit
@@ -31,9 +31,9 @@ struct ConnectionTable<ID: Hashable> {
     /// The number of connections.
     var count: Int { self.entries.count }
 
-    /// A connection was accepted.
+    /// Adds an accepted connection.
     ///
-    /// - Returns: whether it may stay; if not, its address has too many.
+    /// - Returns: whether it may stay. If not, its address has too many connections.
     mutating func open(_ id: ID, from address: [UInt8], at now: NIODeadline) -> Bool {
         guard self.ofAddress[address, default: 0] < self.limitOfAddress else { return false }
         self.entries[id] = Entry(address: address, opened: now)
@@ -41,25 +41,25 @@ struct ConnectionTable<ID: Hashable> {
         return true
     }
 
-    /// A connection has sent a request with a caller's token.
+    /// Records that a connection has sent a request with a caller's token.
     mutating func prove(_ id: ID) { self.entries[id]?.isProved = true }
 
-    /// A connection has ended. One that is not known is ignored.
+    /// Removes a connection that has ended. An unknown connection is ignored.
     mutating func close(_ id: ID) {
         guard let entry = self.entries.removeValue(forKey: id) else { return }
         let left = self.ofAddress[entry.address, default: 1] - 1
         self.ofAddress[entry.address] = left == 0 ? nil : left
     }
 
-    /// Whether a limit is reached, in all or for an address.
+    /// Whether a limit is reached: the limit of all connections, or that of the address.
     func isFull(for address: [UInt8]) -> Bool {
         self.entries.count >= self.limit || self.ofAddress[address, default: 0] >= self.limitOfAddress
     }
 
     /// The connections that make room for others.
     ///
-    /// - Returns: the connections to close if they are idle, and when to ask again; nil if no limit is reached, or if all
-    ///   connections concerned are proved.
+    /// - Returns: the connections to close if they are idle, and when to call this again; nil if no limit is reached,
+    ///   or if the limits concern only proved connections.
     func sweep(at now: NIODeadline) -> (idle: [ID], next: NIODeadline?) {
         var idle: [ID] = []
         var next: NIODeadline?

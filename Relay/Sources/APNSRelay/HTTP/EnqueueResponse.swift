@@ -11,7 +11,7 @@ import PushQueue
 struct EnqueueResponse {
     private(set) var queued = 0
     private(set) var duplicates = 0
-    /// The pushes that are not stored, in the order of their lines once ``add(_:of:)`` was called.
+    /// The pushes that were not stored. They are in the order of their lines after ``add(_:of:)``.
     private(set) var faults: [PushFault]
     private var pushes: [UInt8] = []
 
@@ -19,7 +19,7 @@ struct EnqueueResponse {
         self.faults = faults
     }
 
-    /// Adds the results of storing the pushes of a batch.
+    /// Adds the results of storing a batch.
     mutating func add(_ results: [EnqueueResult], of batch: PushBatch) {
         self.pushes.reserveCapacity(results.count * 64)
         for (index, result) in results.enumerated() where index < batch.pushes.count {
@@ -36,7 +36,7 @@ struct EnqueueResponse {
                 var fault = PushFault(
                     .conflict,
                     isSameID ? "headers.apns-id" : "idempotencyKey",
-                    "another push was handed in with this \(isSameID ? "id" : "key"): \(id)"
+                    "another push was submitted with this \(isSameID ? "id" : "key"): \(id)"
                 )
                 fault.line = line
                 self.faults.append(fault)
@@ -63,7 +63,7 @@ struct EnqueueResponse {
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // The list of pushes can be long and contains only numbers and ids, so it is written without an encoder.
+        // The list of pushes can be long. It contains only numbers and ids, so it needs no encoder.
         let errors = (try? encoder.encode(faults)) ?? Data("[]".utf8)
         var body = ByteBuffer(string: "{\"queued\":\(self.queued),\"duplicates\":\(self.duplicates),\"pushes\":[")
         body.writeBytes(self.pushes)

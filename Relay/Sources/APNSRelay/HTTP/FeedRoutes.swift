@@ -3,7 +3,7 @@ import HTTPTypes
 import Hummingbird
 import PushQueue
 
-/// The feeds of outcomes and of invalid device tokens.
+/// The endpoints of the feeds: outcomes, and invalid device tokens.
 struct FeedRoutes: Sendable {
     let queue: any PushQueue
 
@@ -63,7 +63,7 @@ private struct DeadTokensJSON: Encodable {
         var app: String
         var environment: String
         var token: String
-        /// When APNs learned that the token is invalid.
+        /// Since when the device token is invalid, as APNs reports it.
         @OrNull var since: Double?
         var pushID: String
         @OrNull var settledAt: Double?

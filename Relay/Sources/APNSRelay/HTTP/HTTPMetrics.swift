@@ -2,7 +2,8 @@ import HTTPTypes
 import Metrics
 import Synchronization
 
-/// Counts requests by route and status, with the bytes of their bodies and the time to the response.
+/// Counts requests by endpoint (the label `route`) and status, with the size of their bodies and the time to the
+/// response.
 final class HTTPMetrics: Sendable {
     static let requests = "apns_relay_http_requests_total"
     static let duration = "apns_relay_http_request_duration_seconds"
@@ -28,13 +29,13 @@ final class HTTPMetrics: Sendable {
         self.factory = factory
     }
 
-    /// A request got its response.
+    /// Counts a request that got its response.
     ///
     /// - Parameters:
     ///   - route: the method and the template of the path, never the path itself.
     ///   - status: the status of the response.
-    ///   - received: the bytes of the request's body that were read.
-    ///   - sent: the bytes of the response's body.
+    ///   - received: the number of bytes that were read of the request's body.
+    ///   - sent: the number of bytes of the response's body.
     ///   - duration: the time from the request's head to the response.
     func count(route: String, status: HTTPResponse.Status, received: Int, sent: Int, duration: Duration) {
         let handlers = self.handlers(Key(route: route, status: status.code))

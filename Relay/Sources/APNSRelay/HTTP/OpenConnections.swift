@@ -2,7 +2,7 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// Asks a connection to end if it is idle.
+/// An event that asks a connection to end if it is idle.
 struct MakeRoom: Sendable {
     /// Called if the connection ends.
     var willClose: @Sendable () -> Void
@@ -14,7 +14,7 @@ final class OpenConnections: Sendable {
         var table: ConnectionTable<ObjectIdentifier>
         var channels: [ObjectIdentifier: any Channel] = [:]
         var isSweepScheduled = false
-        /// The connections that were closed since the last line in the log.
+        /// The number of connections that were closed since the last log line.
         var closed = 0
         var nextLine = NIODeadline.now()
     }
@@ -24,7 +24,7 @@ final class OpenConnections: Sendable {
 
     /// - Parameters:
     ///   - settings: the limits.
-    ///   - logger: gets at most one line a minute about closed connections.
+    ///   - logger: logs closed connections, at most one line a minute.
     init(_ settings: HTTPSettings, logger: Logger) {
         self.logger = logger
         let limit = max(1, settings.maxConnections)
@@ -37,9 +37,9 @@ final class OpenConnections: Sendable {
         self.state = Mutex(State(table: table))
     }
 
-    /// A connection is active.
+    /// Adds an active connection.
     ///
-    /// - Returns: whether it may stay; if not, close it.
+    /// - Returns: whether it may stay. If not, close it.
     func open(_ channel: any Channel) -> Bool {
         let id = ObjectIdentifier(channel)
         let address = Self.key(channel.remoteAddress)
@@ -56,10 +56,10 @@ final class OpenConnections: Sendable {
         return isAdmitted
     }
 
-    /// A connection has sent a request with a caller's token.
+    /// Records that a connection has sent a request with a caller's token.
     func prove(_ channel: any Channel) { self.state.withLock { $0.table.prove(ObjectIdentifier(channel)) } }
 
-    /// A connection has ended.
+    /// Removes a connection that has ended.
     func close(_ channel: any Channel) {
         self.state.withLock { state in
             state.table.close(ObjectIdentifier(channel))
@@ -78,7 +78,7 @@ final class OpenConnections: Sendable {
             state.isSweepScheduled = next != nil
             return (idle.compactMap { state.channels[$0] }, next)
         }
-        // Busy ones stay, and are asked again.
+        // Busy connections stay, and are asked again later.
         let event = MakeRoom { self.didClose(.now()) }
         for channel in channels { channel.pipeline.fireUserInboundEventTriggered(event) }
         if let next { self.scheduleSweep(on: loop, at: next) }
@@ -93,12 +93,13 @@ final class OpenConnections: Sendable {
         }
         guard let closed else { return }
         self.logger.warning(
-            "Too many connections: those without a valid request, or of one address, are closed",
+            "Too many connections: closing those without a valid request and those above the limit of an address",
             metadata: ["closed": "\(closed)"]
         )
     }
 
-    /// The unit of the limit: an IPv4 address, or an IPv6 network of 64 bits, which one host may have.
+    /// The key of the limit for each address: the IPv4 address, or the IPv6 network of 64 bits, because one host may
+    /// have a whole network.
     static func key(_ address: SocketAddress?) -> [UInt8] {
         guard let address else { return [] }
         let bytes = address.withSockAddr { [UInt8](UnsafeRawBufferPointer(start: $0, count: $1)) }

@@ -3,7 +3,7 @@ import Hummingbird
 import Logging
 import PushQueue
 
-/// The routes for operators: the overview, and retrying or dropping parked pushes and parked requests to webhooks.
+/// The endpoints for operators: the overview, and retrying or dropping parked pushes and parked webhook requests.
 struct OperatorRoutes: Sendable {
     let queue: any PushQueue
     let clock: any QueueClock
@@ -126,10 +126,10 @@ struct OperatorRoutes: Sendable {
         return .json(DecisionJSON(id: id.description, state: state.rawValue))
     }
 
-    /// The most pushes in one call of the queue.
+    /// The maximum number of pushes in one call of the queue.
     private static let page = 500
 
-    /// Decides about all parked pushes of an app, or those of them with a reason.
+    /// Retries or drops all parked pushes of an app, or those with a reason.
     private func decideAll(
         _ request: APIRequest,
         _ state: PushStatus.State,
@@ -161,7 +161,7 @@ struct OperatorRoutes: Sendable {
             throw APIError(
                 .serviceUnavailable,
                 .undecided,
-                "The queue failed after \(count) pushes. Repeat the request for the others.",
+                "The queue failed after \(count) pushes. Repeat the request for the remaining ones.",
                 retryAfter: 5
             )
         }
@@ -186,7 +186,7 @@ struct OperatorRoutes: Sendable {
         } catch {
             throw APIError(error)
         }
-        guard isDone else { throw APIError.notFound("There is no parked request with this id to this webhook.") }
+        guard isDone else { throw APIError.notFound("This webhook has no parked request with this id.") }
         struct RetryJSON: Encodable { var id: String }
         return .json(RetryJSON(id: id))
     }
@@ -195,6 +195,6 @@ struct OperatorRoutes: Sendable {
 }
 
 extension PushError {
-    /// Whether this is APNs' reason or the code of the error.
+    /// Whether this name is the error's reason from APNs or its code.
     fileprivate func isNamed(_ name: String?) -> Bool { self.reason?.rawValue == name || self.code.rawValue == name }
 }

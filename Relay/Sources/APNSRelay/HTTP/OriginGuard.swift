@@ -1,26 +1,26 @@
 import HTTPTypes
 import Hummingbird
 
-/// Refuses requests that a web page of another site may have caused. Used only if no callers are configured.
+/// Refuses requests that a web page of another site may have caused. It is used only if no callers are configured.
 ///
-/// Without callers, everybody who reaches the server may do everything, and every page in a browser on the same machine
-/// can reach it. Such a page cannot set the headers `Origin` and `Sec-Fetch-Site`. If it resolves its own name to a
-/// loopback address (DNS rebinding), this name appears in `Host`.
+/// Without callers, everybody who can reach the server may do everything, and so may every page in a browser on the
+/// same machine. But such a page cannot set the headers `Origin` and `Sec-Fetch-Site`. If it resolves its own name to a
+/// loopback address (DNS rebinding), the request names the page's host in `Host`.
 struct OriginGuard {
     static func check(_ request: Request) throws(APIError) {
         let authority = request.head.authority?.lowercased() ?? ""
         guard self.isLoopback(authority) else {
-            throw self.error("expected the header host to name localhost or a loopback address")
+            throw self.error("the header host must name localhost or a loopback address")
         }
-        // As the router reads it: it leaves out empty parts of a path.
+        // Like the router, this ignores empty parts of the path.
         guard request.uri.path.split(separator: "/").first == "v1" else { return }
         for origin in request.headers[values: .origin]
         where origin.lowercased() != "http://\(authority)" && origin.lowercased() != "https://\(authority)" {
-            throw self.error("expected no request from a page of another site")
+            throw self.error("the relay refuses requests from pages of other sites")
         }
         for field in request.headers
         where field.name.canonicalName == "sec-fetch-site" && field.value != "same-origin" && field.value != "none" {
-            throw self.error("expected no request from a page of another site")
+            throw self.error("the relay refuses requests from pages of other sites")
         }
     }
 
@@ -39,7 +39,7 @@ struct OriginGuard {
             }
     }
 
-    /// Whether the server may listen there without callers.
+    /// Whether the server may listen on this host without callers.
     static func isLoopbackAddress(_ host: String) -> Bool {
         self.isLoopback(host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host.lowercased())
     }

@@ -70,7 +70,7 @@ struct OverviewJSON: Encodable {
     var ready: Bool
     /// Why the relay is not ready.
     @OrNull var reason: String?
-    /// The seconds by which the clock is implausibly ahead.
+    /// How many seconds the clock is ahead of what is plausible.
     @OrNull var clockAhead: Double?
     var queue: Queue
     var routes: [RouteJSON]
@@ -80,7 +80,7 @@ struct OverviewJSON: Encodable {
 
     /// - Parameters:
     ///   - relays: the relays of the fleet, this one first.
-    ///   - clockJump: the time by which the clock is implausibly ahead; nil if it is plausible.
+    ///   - clockJump: how far the clock is ahead of what is plausible; nil if it is plausible.
     init(
         now: QueueTime,
         version: String,
@@ -149,7 +149,7 @@ struct OverviewJSON: Encodable {
         }
     }
 
-    /// The routes that the queue or the dispatcher knows, sorted by name.
+    /// All routes that the queue or the dispatcher knows, sorted by name.
     private static func routes(
         _ counts: QueueCounts,
         _ due: [QueuedRoute],

@@ -1,6 +1,6 @@
-/// A static file that needs no token: one of the page, or the OpenAPI document.
+/// A static file that is served without a token: a file of the page, or the OpenAPI document.
 struct PageFile: Sendable, Hashable {
-    /// Where it is served, from `/` on.
+    /// The path at which it is served. It begins with `/`.
     var path: String
     /// The value of `content-type`.
     var contentType: String

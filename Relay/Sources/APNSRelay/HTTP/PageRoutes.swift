@@ -2,7 +2,7 @@ import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
-/// The routes that need no token: the page, the probes, the metrics and the API's description.
+/// The endpoints that need no token: the page, the probes, the metrics and the API's description.
 struct PageRoutes: Sendable {
     let pages: [PageFile]
     let status: any RelayStatus
@@ -25,7 +25,7 @@ struct PageRoutes: Sendable {
     private func ready() async -> Response {
         if Task.isShuttingDownGracefully { return .text("shutting down", status: .serviceUnavailable) }
         guard await self.status.notReady() != nil else { return .text("ready") }
-        // The reason may name files, and everybody may ask.
+        // The response leaves out the reason, which may name files, because everybody may send this request.
         return .text("not ready; the relay's log and /v1/overview say why", status: .serviceUnavailable)
     }
 }

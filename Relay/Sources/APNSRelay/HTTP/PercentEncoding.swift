@@ -1,6 +1,6 @@
 /// Percent-encoded text in paths and queries (RFC 3986 §2.1).
 enum PercentEncoding {
-    /// The text without its encoding; nil if a percent sign has no two digits behind it or the text is not UTF-8.
+    /// The decoded text; nil if a percent sign is not followed by two digits, or if the result is not UTF-8.
     static func decode(_ text: some StringProtocol) -> String? {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]

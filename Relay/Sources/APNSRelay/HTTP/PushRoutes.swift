@@ -5,7 +5,7 @@ import Logging
 import NIOCore
 import PushQueue
 
-/// The routes that store pushes, and that read or cancel one push.
+/// The endpoints that store pushes, and that read or cancel one push.
 struct PushRoutes: Sendable {
     let apps: [String: RelayApp]
     let dispatch: DispatchSettings
@@ -24,23 +24,23 @@ struct PushRoutes: Sendable {
         ]
     }
 
-    // MARK: Handing in
+    // MARK: Submitting
 
     private func enqueue(_ request: APIRequest) async throws -> Response {
         let format = try Self.format(request)
-        // A request with one push has no other pushes to store.
+        // A request with one push has no other pushes to store, so it cannot be partial.
         let isPartial = try request.query(["partial"]).bool("partial") && format == .lines
-        // Before the body is read, so that a caller above its limit costs nothing.
+        // This comes before the body is read, so that a caller above its limit costs little.
         try self.limits.take(0, request.caller)
         var reserved = 0
-        // The parsed pushes need about as much memory as the body, until they are stored.
+        // Reserved until the pushes are stored, because the parsed pushes need about as much memory as the body.
         defer {
             self.reader.budget.release(reserved)
             request.context.bodyBytes.value = reserved
         }
         let batch = try await self.batch(request, format, isPartial: isPartial, reserved: &reserved)
         guard batch.count > 0 else {
-            throw APIError(.badRequest, .badJSON, "The body holds no push.")
+            throw APIError(.badRequest, .badJSON, "The body contains no push.")
         }
         try self.limits.take(batch.count, request.caller)
         // Pushes that were not stored do not count towards the limit, so a client can repeat the request.
@@ -95,8 +95,8 @@ struct PushRoutes: Sendable {
                 throw APIError(
                     .contentTooLarge,
                     .tooManyPushes,
-                    "The body has more than \(PushBatch.maximumPushes) pushes. Nothing was stored; divide them "
-                        + "between requests."
+                    "The body has more than \(PushBatch.maximumPushes) pushes. Nothing was stored. Divide them into "
+                        + "several requests."
                 )
             }
         }
@@ -165,7 +165,7 @@ struct PushRoutes: Sendable {
 }
 
 extension PushQueue {
-    /// Calls the queue, and turns its errors into those of the API.
+    /// Calls the queue, and converts its errors to errors of the API.
     func calling<Value: Sendable>(
         _ body: (Self) async throws(QueueError) -> Value
     ) async throws(APIError) -> Value {

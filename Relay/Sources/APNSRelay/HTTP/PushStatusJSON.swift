@@ -16,7 +16,7 @@ struct PushStatusJSON: Encodable, Sendable {
     var attempts: Int
     @OrNull var outcome: OutcomeJSON?
     @OrNull var settledAt: Double?
-    /// The push's position in a feed; left out elsewhere.
+    /// The push's position in the feed. Only elements of a feed have it.
     var cursor: String?
 
     init(_ status: PushStatus, cursor: FeedCursor? = nil) {
@@ -67,17 +67,17 @@ struct OutcomeJSON: Encodable, Sendable {
 }
 
 extension PushLane {
-    /// The name that requests and responses use.
+    /// The name in requests and responses.
     var text: String { self == .interactive ? "interactive" : "bulk" }
 }
 
 extension FeedCursor {
-    /// The form that requests and responses use: the position and the generation, for example `17-9f2c41aa`.
+    /// The form in requests and responses: the position and the generation, for example `17-9f2c41aa`.
     var text: String {
         self.generation == 0 ? "\(self.position)" : "\(self.position)-\(String(self.generation, radix: 16))"
     }
 
-    /// Reads ``text``; nil if it is not a cursor.
+    /// Parses a text of the form of ``text``; nil if it is not a cursor.
     init?(_ text: String) {
         let parts = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, first.utf8.first != UInt8(ascii: "+"), let position = Int64(first) else {

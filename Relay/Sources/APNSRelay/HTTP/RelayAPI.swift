@@ -11,29 +11,29 @@ import ServiceLifecycle
 
 /// The relay's HTTP server.
 ///
-/// A graceful shutdown closes the listening socket and idle connections. Requests that have arrived get their response;
-/// those that are still arriving, and new ones on open connections, get 503 and have no effect.
+/// A graceful shutdown closes the listening socket and idle connections. Requests that have arrived completely get
+/// their response. Requests that are still arriving, and new ones on open connections, get 503 and have no effect.
 struct RelayAPI: Sendable {
     private let settings: HTTPSettings
     private let authentication: CallerAuthentication
     private let logger: Logger
     private let metrics: HTTPMetrics
     private let connections: OpenConnections
-    /// All routes. Exposed for tests.
+    /// All endpoints. Exposed for tests.
     let routes: [APIRoute]
-    /// The bytes of bodies that are being read. Exposed for tests.
+    /// The limit on the size of all bodies that are being read. Exposed for tests.
     let budget: BufferBudget
 
     /// - Parameters:
     ///   - settings: the apps, the callers and the limits.
-    ///   - queue: where pushes are stored.
-    ///   - clock: the times of day and of leases.
+    ///   - queue: the queue that stores the pushes.
+    ///   - clock: the time of day and the time for leases.
     ///   - status: the state of the rest of the relay.
     ///   - version: the version that the overview reports.
     ///   - metrics: the text of `/metrics`.
     ///   - pages: the files of the page.
-    ///   - factory: where the metrics about requests go.
-    ///   - logger: the logger of requests. They log no token and no payload.
+    ///   - factory: the backend for the metrics of requests.
+    ///   - logger: the logger for requests. It never gets a token or a payload.
     init(
         settings: RelaySettings,
         queue: any PushQueue,
@@ -72,9 +72,9 @@ struct RelayAPI: Sendable {
             + PageRoutes(pages: pages, status: status, metrics: metrics).routes
     }
 
-    /// Makes the server. Reads the files for TLS, and starts nothing.
+    /// Makes the server, but does not start it. Reads the files for TLS.
     ///
-    /// - Parameter onStart: called once with the port that the server listens at.
+    /// - Parameter onStart: called once, with the port on which the server listens.
     /// - Throws: `RelayAPIError`.
     func makeApplication(
         onStart: @escaping @Sendable (Int) -> Void = { _ in }
@@ -82,8 +82,8 @@ struct RelayAPI: Sendable {
         if self.authentication.isOpen, !OriginGuard.isLoopbackAddress(self.settings.host) {
             throw RelayAPIError(
                 code: .callersMissing,
-                message: "No callers are configured, so the API may listen on a loopback address only, not at "
-                    + "\(self.settings.host). Configure callers with tokens, or listen at 127.0.0.1."
+                message: "No callers are configured, so the API may listen only on a loopback address, not on "
+                    + "\(self.settings.host). Configure callers with tokens, or listen on 127.0.0.1."
             )
         }
         return Application(
@@ -110,7 +110,7 @@ struct RelayAPI: Sendable {
         var seen: Set<String> = []
         for route in self.routes {
             guard seen.insert("\(route.method.rawValue) \(route.path)").inserted else {
-                throw RelayAPIError(code: .pageInvalid, message: "Two routes have the path \(route.path).")
+                throw RelayAPIError(code: .pageInvalid, message: "Two endpoints share the path \(route.path).")
             }
             router.on(RouterPath(route.path), method: route.method) { request, context in
                 try await self.respond(to: request, context, route)

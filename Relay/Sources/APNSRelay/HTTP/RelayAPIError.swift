@@ -3,9 +3,9 @@ struct RelayAPIError: Error, Sendable, Hashable, CustomStringConvertible {
     enum Code: String, Sendable {
         /// The server would be reachable from other machines without tokens.
         case callersMissing
-        /// Two routes have the same path.
+        /// Two endpoints have the same method and path.
         case pageInvalid
-        /// A file for TLS is missing, cannot be read, or has other contents.
+        /// A file for TLS is missing, cannot be read, or does not have the expected contents.
         case tlsFileInvalid
     }
 

@@ -7,7 +7,7 @@ struct RelayContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     /// The request's connection.
     let channel: any Channel
-    /// The bytes of the body that were read.
+    /// The number of bytes of the body that were read.
     let bodyBytes = ByteCount()
 
     init(source: ApplicationRequestContextSource) {

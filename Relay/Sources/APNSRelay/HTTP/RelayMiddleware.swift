@@ -3,7 +3,7 @@ import Hummingbird
 import Logging
 import NIOHTTP1
 
-/// Applies to every request: checks its origin, turns errors into JSON, adds headers, and counts it.
+/// Handles every request: checks its origin, converts errors to JSON, adds headers to the response, and counts it.
 struct RelayMiddleware: RouterMiddleware {
     typealias Context = RelayContext
 
@@ -41,17 +41,17 @@ struct RelayMiddleware: RouterMiddleware {
         return response
     }
 
-    /// Checks that the request has one header `Host` (RFC 9112 §3.2). A proxy in front of the relay may read another one
-    /// than the relay does.
+    /// Checks that the request has exactly one header `Host` (RFC 9112 §3.2). With several, a proxy in front of the
+    /// relay might use another one than the relay.
     private static func checkHost(_ request: Request) throws(APIError) {
-        // The first one is the request's authority.
+        // The HTTP library has moved the first `Host` to the request's authority.
         let isRepeated = request.headers.contains { $0.name.canonicalName == "host" }
         guard request.head.authority != nil, !isRepeated else {
-            throw APIError(.badRequest, .badRequest, "expected one header host")
+            throw APIError(.badRequest, .badRequest, "the request needs exactly one header host")
         }
     }
 
-    /// The method and the template of the path. Both are from a fixed set, so that metrics stay few.
+    /// The method and the template of the path. Both come from a fixed set, so the number of metric series stays small.
     private func route(_ request: Request, _ context: RelayContext) -> String {
         let method = request.method == .head ? .get : request.method
         guard let path = context.endpointPath,
@@ -63,7 +63,7 @@ struct RelayMiddleware: RouterMiddleware {
     private func response(to error: any Error, _ request: Request, _ context: RelayContext) -> Response {
         if let error = error as? APIError { return error.response }
         if let error = error as? any HTTPResponseError, error.status == .notFound {
-            // The router prefers a path without parameters, such as /v1/parked/retry to /v1/parked/{id}.
+            // Like the router, prefer a path without parameters: /v1/parked/retry to /v1/parked/{id}.
             let exact = self.routes.filter { $0.path == request.uri.path }
             let matching = exact.isEmpty ? self.routes.filter { $0.matches(request.uri.path) } : exact
             let methods = matching.map(\.method)
@@ -75,7 +75,7 @@ struct RelayMiddleware: RouterMiddleware {
             return response
         }
         context.logger.error("A request failed", metadata: ["error": "\(String(describing: error))"])
-        return APIError(.internalServerError, .internalError, "An error in the relay; its log has the details.")
+        return APIError(.internalServerError, .internalError, "An internal error. The relay's log has the details.")
             .response
     }
 
@@ -101,7 +101,7 @@ struct RelayMiddleware: RouterMiddleware {
         return fields
     }
 
-    /// The page loads its own files and nothing else, and no other page may show it in a frame.
+    /// Lets the page load only its own files, and lets no other page show it in a frame.
     private static let pagePolicy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -6,7 +6,7 @@ import NIOHTTPTypes
 
 /// Reads bodies within the limits of the settings.
 struct RequestBodyReader: Sendable {
-    /// The most bytes of one body.
+    /// The maximum size of one body, in bytes.
     let limit: Int
     let budget: BufferBudget
 
@@ -15,9 +15,9 @@ struct RequestBodyReader: Sendable {
     /// - Parameters:
     ///   - request: the request.
     ///   - channel: the request's connection.
-    ///   - reserved: the bytes that were reserved, which the caller must release, also after an error.
-    /// - Throws: `bodyTooLarge`, before the body is read if the request names its length; `timeout`; `unavailable` if
-    ///   all bodies together have too many bytes; `shuttingDown`.
+    ///   - reserved: receives the number of reserved bytes. Release them later, even after an error.
+    /// - Throws: `APIError`: `bodyTooLarge` (without reading the body if the request names its length); `timeout`;
+    ///   `unavailable` if all bodies together are too large; `shuttingDown`.
     func read(_ request: Request, _ channel: any Channel, reserved: inout Int) async throws -> ByteBuffer {
         if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > self.limit {
             throw self.tooLarge

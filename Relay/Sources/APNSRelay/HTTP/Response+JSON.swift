@@ -17,7 +17,7 @@ extension Response {
     ) -> Response {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // The values are made of texts and finite numbers, which can always be encoded.
+        // The values contain only strings and finite numbers, which can always be encoded.
         guard let data = try? encoder.encode(value) else { return Response(status: .internalServerError) }
         return Self.body(ByteBuffer(bytes: data), "application/json", status: status, headers: headers)
     }
@@ -43,7 +43,7 @@ extension Response {
     }
 }
 
-/// A member that is `null` if it has no value, instead of being left out.
+/// A member that is encoded as `null` if it has no value. Without this wrapper, it would be left out.
 @propertyWrapper
 struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
     var wrappedValue: Value?
@@ -63,6 +63,6 @@ struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
 }
 
 extension QueueTime {
-    /// The time in seconds since 1970, with milliseconds, as the API reports it.
+    /// The time in seconds since 1970, with fractions down to milliseconds. The API reports times in this form.
     var seconds: Double { Double(self.millisecondsSince1970) / 1_000 }
 }

@@ -5,10 +5,10 @@ import Logging
 import NIOCore
 import PushQueue
 
-/// The settings of the fleet, which operators read and replace while the relays run.
+/// The endpoints that read and replace the settings of the fleet while the relays run.
 ///
-/// Of two operators who change them at the same time, one gets an error: a request to replace them names the version
-/// that it is based on.
+/// A request to replace the settings names the version that it is based on. So if two operators change them at the same
+/// time, one of them gets an error.
 struct SettingsRoutes: Sendable {
     /// The apps of this relay.
     let apps: Set<String>
@@ -53,7 +53,7 @@ struct SettingsRoutes: Sendable {
             throw APIError(
                 .preconditionRequired,
                 .preconditionRequired,
-                "The header If-Match is missing. Send the ETag of the settings that you have read."
+                "The header If-Match is missing. Set it to the ETag of the settings that you have read."
             )
         }
         let settings = try await self.settings(request)
@@ -100,7 +100,7 @@ struct SettingsRoutes: Sendable {
         )
     }
 
-    /// The version of stored settings.
+    /// The version of stored settings, as an entity tag.
     private static func tag(_ stored: [UInt8]?) -> String {
         guard let stored else { return "\"0\"" }
         let digest = SHA256.hash(data: stored).prefix(16).map { byte in

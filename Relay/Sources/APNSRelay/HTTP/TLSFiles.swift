@@ -9,12 +9,12 @@ struct TLSFiles {
     private let certificateFile: String
     private let keyFile: String
 
-    /// nil if the settings name no file.
+    /// Reads the files; nil if the settings name none.
     init?(_ settings: HTTPSettings) throws(RelayAPIError) {
         let files = [settings.certificateChainFile, settings.privateKeyFile, settings.clientAuthoritiesFile]
         if files.allSatisfy({ $0 == nil }) { return nil }
         guard let certificateFile = settings.certificateChainFile, let keyFile = settings.privateKeyFile else {
-            throw Self.error("TLS needs the file of a certificate chain and the file of its private key.")
+            throw Self.error("TLS needs both the file of a certificate chain and the file of its private key.")
         }
         self.certificateFile = certificateFile
         self.keyFile = keyFile
@@ -23,7 +23,7 @@ struct TLSFiles {
         do {
             key = try NIOSSLPrivateKey(file: keyFile, format: .pem)
         } catch {
-            throw Self.error("\(keyFile): expected a readable file with a private key in PEM form, not encrypted.")
+            throw Self.error("\(keyFile): expected a readable file with an unencrypted private key in PEM form.")
         }
         var configuration: TLSConfiguration
         if let authoritiesFile = settings.clientAuthoritiesFile {
@@ -48,7 +48,7 @@ struct TLSFiles {
         }
     }
 
-    /// A server that speaks HTTP inside TLS.
+    /// Adds TLS to an HTTP server.
     func server(_ base: HTTPServerBuilder) throws(RelayAPIError) -> HTTPServerBuilder {
         do {
             return try .tls(base, tlsConfiguration: self.configuration)

@@ -2,10 +2,10 @@ import PushQueue
 
 /// Limits the pushes per second of a caller, on average over ten seconds.
 ///
-/// A request is admitted while the balance is positive, and may make it negative. So a request with more pushes than
-/// the bucket holds is admitted as soon as any other one would be, and later requests wait until the balance is
-/// positive again. Large requests do not starve. Over any period, the relay admits at most rate × (period + 10 s)
-/// pushes and one more request.
+/// A request is admitted while the balance is positive, and may make the balance negative. Later requests then wait
+/// until it is positive again. So a request with more pushes than the bucket can hold waits no longer than a small one,
+/// and large requests do not starve. In any period, the relay admits at most rate × (period + 10 s) pushes and one more
+/// request.
 struct TokenBucket: Sendable {
     static let burst = Duration.seconds(10)
 
@@ -14,7 +14,7 @@ struct TokenBucket: Sendable {
     private var updated: QueueTime
 
     /// - Parameters:
-    ///   - rate: the pushes per second; more than 0.
+    ///   - rate: the number of pushes per second; more than 0.
     ///   - now: a time that never jumps.
     init(rate: Int, now: QueueTime) {
         self.rate = Double(max(1, rate))
@@ -25,23 +25,23 @@ struct TokenBucket: Sendable {
     /// Takes pushes out of the bucket.
     ///
     /// - Parameters:
-    ///   - count: the pushes; 0 to ask whether any would be admitted.
+    ///   - count: the number of pushes; 0 to ask whether any push would be admitted.
     ///   - now: a time that never jumps.
-    /// - Returns: nil if the request is admitted; otherwise how long to wait, and nothing was taken.
+    /// - Returns: nil if the request is admitted; otherwise how long to wait. Nothing was taken then.
     mutating func take(_ count: Int, now: QueueTime) -> Duration? {
         let elapsed = max(.zero, self.updated.duration(to: now))
         self.updated = max(self.updated, now)
         let full = self.rate * (Self.burst / .seconds(1))
         self.balance = min(full, self.balance + self.rate * (elapsed / .seconds(1)))
         guard self.balance > 0 else {
-            // One push more than zero, so that the bucket is positive after the wait.
+            // The wait lasts until the balance is 1, so that it is certainly positive afterwards.
             return .seconds((1 - self.balance) / self.rate)
         }
         self.balance -= Double(count)
         return nil
     }
 
-    /// Returns pushes that were taken and then not stored.
+    /// Gives pushes back that were taken out of the bucket and then not stored.
     mutating func giveBack(_ count: Int) {
         self.balance = min(self.rate * (Self.burst / .seconds(1)), self.balance + Double(max(0, count)))
     }

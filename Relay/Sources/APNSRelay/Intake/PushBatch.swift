@@ -5,7 +5,7 @@ import PushQueue
 ///
 /// The body is parsed in portions, so that the thread can do other work between them.
 struct PushBatch {
-    /// The most pushes in one request.
+    /// The maximum number of pushes in one request.
     static let maximumPushes = 100_000
 
     enum Format {
@@ -30,7 +30,7 @@ struct PushBatch {
     private var position = 0
     private var line = 0
 
-    /// The pushes that can be stored, each with its line.
+    /// The valid pushes. `lines` has the line of each.
     private(set) var pushes: [NewPush] = []
     private(set) var lines: [Int] = []
     private(set) var faults: [PushFault] = []
@@ -41,14 +41,14 @@ struct PushBatch {
         self.parser = parser
     }
 
-    /// The pushes that were found, including those that cannot be stored.
+    /// The number of pushes that were found, including invalid ones.
     var count: Int { self.pushes.count + self.faults.count }
 
     /// Parses the next pushes.
     ///
     /// - Parameters:
     ///   - body: the whole body, which must be the same in each call.
-    ///   - limit: the most lines to parse in this call.
+    ///   - limit: the maximum number of lines to parse in this call.
     mutating func parse(_ body: UnsafeBufferPointer<UInt8>, limit: Int) -> Progress {
         guard self.format == .lines else {
             self.line = 1

@@ -2,18 +2,18 @@ import APNSModel
 import Crypto
 import PushQueue
 
-/// The SHA-256 digest of a push as its caller submitted it. Two pushes with one idempotency key are the same push if
-/// their digests are equal.
+/// The SHA-256 digest of a push as its caller submitted it. Two submissions with one idempotency key are the same push
+/// if their digests are equal.
 ///
-/// The digest covers only the values that the caller gave. A default that depends on the time or on the relay's
-/// settings would change the digest of a push that is submitted again. The order of members, blanks, and the case of
+/// The digest covers only the values that the caller gave. Defaults depend on the time or on the relay's settings, so
+/// they would change the digest of a push that is submitted again. The order of members, white space, and the case of
 /// the device token do not matter.
 struct PushDigest {
     private var hash = SHA256()
 
     /// - Parameters:
     ///   - push: the push.
-    ///   - environment: the environment, lane, topic, id and times that the caller gave; nil for those it did not.
+    ///   - environment: the caller's value; nil if the caller gave none. The same applies to the parameters after it.
     init(
         _ push: NewPush,
         environment: String?,
@@ -47,7 +47,7 @@ struct PushDigest {
         text.withUTF8 { self.add(bytes: UnsafeRawBufferPointer($0)) }
     }
 
-    /// Each part follows its length, so that no two lists of parts have equal bytes.
+    /// Adds a part after its length, so that different lists of parts never produce the same bytes.
     private mutating func add(bytes: UnsafeRawBufferPointer) {
         withUnsafeBytes(of: UInt64(bytes.count).littleEndian) { self.hash.update(bufferPointer: $0) }
         self.hash.update(bufferPointer: bytes)

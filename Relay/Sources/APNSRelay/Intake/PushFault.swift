@@ -1,4 +1,4 @@
-/// Why a push that was handed in is not stored.
+/// The reason why a submitted push is not stored.
 struct PushFault: Error, Sendable, Hashable {
     enum Code: String, Sendable {
         /// The text is not valid JSON.
@@ -12,9 +12,9 @@ struct PushFault: Error, Sendable, Hashable {
     }
 
     var code: Code
-    /// The line of the request's body, from 1.
+    /// The line of the request's body, counted from 1.
     var line = 1
-    /// The member that is wrong, for example `headers.apns-priority`; nil if it is none.
+    /// The faulty member, for example `headers.apns-priority`; nil if the fault concerns no single member.
     var field: String?
     /// The fault, and the expected value.
     var message: String
@@ -25,6 +25,6 @@ struct PushFault: Error, Sendable, Hashable {
         self.message = message
     }
 
-    /// A member with a value that the push cannot have.
+    /// The fault of a member whose value is not allowed.
     static func invalid(_ field: String, _ message: String) -> PushFault { PushFault(.invalidPush, field, message) }
 }

@@ -10,7 +10,7 @@ struct PushHeaders {
         case collapseID = "apns-collapse-id"
         case id = "apns-id"
 
-        /// One bit for each header.
+        /// The header's bit in a set of headers.
         var bit: UInt8 {
             switch self {
             case .pushType: 1
@@ -24,7 +24,7 @@ struct PushHeaders {
     }
 
     private(set) var pushType: PushType
-    /// nil for the topic of the app.
+    /// The caller's topic; nil for the app's topic.
     private(set) var topic: String?
     private(set) var priority: Priority?
     private(set) var expiration: Expiration = .systemDefault
@@ -54,7 +54,7 @@ struct PushHeaders {
                     "unknown header; expected only \(Name.allCases.map(\.rawValue).joined(separator: ", "))"
                 )
             }
-            guard seen & name.bit == 0 else { throw .invalid(Self.field(key), "expected this header only once") }
+            guard seen & name.bit == 0 else { throw .invalid(Self.field(key), "this header must occur only once") }
             seen |= name.bit
             let text = try Self.text(member.value, scanner, key)
             switch name {
@@ -110,7 +110,7 @@ struct PushHeaders {
     /// The push with these headers.
     ///
     /// - Parameters:
-    ///   - app: the app with the topic, which the header may extend by a dot and a suffix.
+    ///   - app: the app. The header may extend its topic by a dot and a suffix.
     ///   - payload: the bytes of the payload.
     func push(for app: RelayApp, payload: [UInt8]) throws(ValidationError) -> PreparedPush {
         let topic = self.topic ?? app.topic + self.pushType.topicSuffix

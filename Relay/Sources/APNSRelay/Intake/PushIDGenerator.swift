@@ -2,9 +2,10 @@ import APNSModel
 import PushQueue
 import Synchronization
 
-/// Makes the ids of pushes: UUIDs of version 7 (RFC 9562 §5.7), each larger than the one before it in this process.
+/// Generates the ids of pushes. They are UUIDs of version 7 (RFC 9562 §5.7), and each is larger than the one before it
+/// in this process.
 ///
-/// The order keeps an index over the ids compact, because new ones are added at its end.
+/// The ascending order keeps an index over the ids compact, because new ids are added at its end.
 final class PushIDGenerator: Sendable {
     private struct State {
         var milliseconds: UInt64 = 0
@@ -22,19 +23,19 @@ final class PushIDGenerator: Sendable {
 
     init() {}
 
-    /// The next id. If the clock was set back, ids continue from the latest time that was seen.
+    /// The next id. If the clock was set back, ids continue from the latest time of earlier ids.
     func next(at now: QueueTime) -> APNSID {
         let milliseconds = UInt64(clamping: now.millisecondsSince1970) & Self.timeMask
         return self.state.withLock { state in
             if milliseconds > state.milliseconds {
                 var generator = SystemRandomNumberGenerator()
                 state.milliseconds = milliseconds
-                // The highest bit is left free for increments within the millisecond (RFC 9562 §6.2).
+                // The highest bit stays 0, to leave room for increments within the millisecond (RFC 9562 §6.2).
                 state.high = generator.next() & (Self.highMask >> 1)
                 state.low = generator.next() & Self.lowMask
             } else {
-                // A counter (RFC 9562 §6.2, method 1), which begins at a random number: a random number for each id
-                // would cost a system call.
+                // Ids within a millisecond count up from a random number (RFC 9562 §6.2, method 1). A new random number
+                // for each id would cost a system call.
                 state.low += 1
                 if state.low > Self.lowMask {
                     state.low &= Self.lowMask

@@ -2,16 +2,16 @@
 import APNSPool
 import PushQueue
 
-/// Turns the JSON text of a push into a ``PushQueue/NewPush``, or says which member is wrong.
+/// Parses the JSON text of a push into a ``PushQueue/NewPush``, or throws a fault that names the wrong member.
 ///
-/// A value for one request. The payload's bytes are passed on unchanged.
+/// Make one parser for each request. The bytes of the payload are not changed.
 struct PushParser {
-    /// The most bytes of an idempotency key or of a `supersedes` key.
+    /// The maximum length of an idempotency key or a `supersedes` key, in bytes.
     static let maximumKeyBytes = 128
 
     let apps: [String: RelayApp]
     let caller: Caller
-    /// The lane of pushes that name none.
+    /// The lane of pushes without a lane.
     let defaultLane: PushLane
     let dispatch: DispatchSettings
     let now: QueueTime
@@ -34,7 +34,7 @@ struct PushParser {
         self.ids = ids
     }
 
-    /// The longest text of a push, in bytes: far more than the largest payload with all other members.
+    /// The maximum length of a push's text, in bytes. The largest payload with all other members is much smaller.
     static let longestPush = 65_536
 
     /// The members of a push.
@@ -46,8 +46,8 @@ struct PushParser {
     /// Parses one push.
     ///
     /// - Parameters:
-    ///   - bytes: the buffer with the push.
-    ///   - range: the bytes of the push in it.
+    ///   - bytes: the buffer that contains the push.
+    ///   - range: the range of the push in the buffer.
     mutating func parse(
         _ bytes: UnsafeBufferPointer<UInt8>,
         in range: Range<Int>
@@ -81,7 +81,7 @@ struct PushParser {
                     "unknown member; expected only \(Field.allCases.map(\.rawValue).joined(separator: ", "))"
                 )
             }
-            guard fields[field] == nil else { throw .invalid(key, "expected this member only once") }
+            guard fields[field] == nil else { throw .invalid(key, "this member must occur only once") }
             fields[field] = member.value
         }
         return fields
@@ -138,7 +138,7 @@ struct PushParser {
         let supersedes = try self.key(.supersedes, fields, scanner)
         let resendsUnknown = try self.bool(.resendUnknown, fields, scanner)
         let key = try self.key(.idempotencyKey, fields, scanner)
-        // A push with a key and a deadline in the past may be a repetition. Without a key, it is a mistake.
+        // With a key, the push may be a repetition whose deadline has passed. Without one, a past deadline is an error.
         if let deadline = times.deadline, deadline <= self.now, key == nil, headers.id == nil {
             throw .invalid("deadline", "expected a time in the future")
         }
@@ -172,7 +172,7 @@ struct PushParser {
 
     private func app(_ fields: Fields, _ scanner: JSONScanner) throws(PushFault) -> RelayApp {
         guard let name = try self.string(.app, fields, scanner) else { throw Self.missing(.app) }
-        // Before the look-up, so that a caller does not learn which other apps there are.
+        // This comes before the look-up, so that a caller cannot find out which other apps exist.
         guard self.caller.maySend(to: name) else {
             throw PushFault(.forbidden, "app", "this caller may not send to the app \(printable(name))")
         }
@@ -217,7 +217,7 @@ struct PushParser {
         let notBefore = try self.time(.notBefore, fields, scanner)
         let deadline = try self.time(.deadline, fields, scanner)
         if let notBefore, notBefore >= deadline ?? self.now.advanced(by: self.dispatch.defaultDeadline) {
-            let hint = deadline == nil ? "; the default deadline is earlier than notBefore: set a deadline" : ""
+            let hint = deadline == nil ? "; the default deadline is before notBefore, so set a deadline" : ""
             throw .invalid("notBefore", "expected a time before the deadline\(hint)")
         }
         return (notBefore, deadline)
@@ -273,7 +273,7 @@ struct PushParser {
         .invalid(field.rawValue, "this member is missing")
     }
 
-    /// The fault for an error of the library's validation, whose field is a header or the device token.
+    /// Converts an error of the library's validation. Its field is a header or the device token.
     private static func fault(_ error: ValidationError) -> PushFault {
         switch error.field {
         case "device token": .invalid("token", error.description)
@@ -283,7 +283,7 @@ struct PushParser {
     }
 }
 
-/// At most 40 characters of a text from a request, for a message about it. Control characters become dots.
+/// A text from a request in a form for messages: at most 40 characters, with dots instead of control characters.
 func printable(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars.prefix(40) {

@@ -1,7 +1,7 @@
 import Foundation
 import Logging
 
-/// Writes each log line as one JSON object to standard error: `time`, `level`, `logger`, `message`, and the metadata.
+/// Writes each log line to standard error, as a JSON object with `time`, `level`, `logger`, `message` and the metadata.
 struct JSONLogHandler: LogHandler {
     let label: String
     var metadata: Logger.Metadata = [:]

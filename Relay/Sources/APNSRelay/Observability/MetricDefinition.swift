@@ -6,11 +6,11 @@ struct MetricDefinition: Sendable, Hashable {
 
     var name: String
     var kind: Kind
-    /// The unit of its values, as the documentation names it.
+    /// The unit of its values, for the documentation.
     var unit: String
-    /// One sentence: the help text in the export, and the meaning in the documentation.
+    /// The meaning, for the help text in the export and for the documentation.
     var meaning: String
-    /// The labels that the metric adds to those of Prometheus.
+    /// The metric's own labels, besides those that Prometheus adds.
     var labels: [String]
     /// Upper limits of a histogram's buckets, ascending.
     var buckets: [Double]

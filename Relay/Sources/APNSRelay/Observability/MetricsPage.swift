@@ -12,7 +12,7 @@ final class MetricsPage: Sendable {
 
     /// - Parameters:
     ///   - prometheus: all metrics of the process.
-    ///   - metrics: the relay's own ones, in `prometheus`.
+    ///   - metrics: the relay's own metrics, which are part of `prometheus`.
     ///   - queue: the queue whose pushes are counted.
     ///   - status: the routes, the webhooks, and whether the relay is ready.
     ///   - clock: the time of day.
@@ -32,7 +32,7 @@ final class MetricsPage: Sendable {
 
     /// All metrics in Prometheus' text format.
     ///
-    /// Requests within a second share one reading of the queue, so anybody may read the page at any rate. If the queue
+    /// Requests within a second share one reading of the queue, so frequent requests put no load on it. If the queue
     /// cannot be read, its gauges keep their values, and `apns_relay_storage_errors_total` counts the error.
     func text() async -> String {
         let now = ContinuousClock.now

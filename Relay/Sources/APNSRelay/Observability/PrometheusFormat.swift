@@ -2,15 +2,16 @@
 enum PrometheusFormat {
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// Letters, digits and underscores, not beginning with a digit. Other characters become underscores.
+    /// A valid name: letters, digits and underscores, with no digit at the beginning. Other characters become
+    /// underscores.
     static func name(_ text: String) -> String {
         let name = String(text.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
         guard let first = name.first else { return "_" }
         return first.isNumber ? "_" + name : name
     }
 
-    /// The labels between the braces, in the order of their names. Of labels with the same name, the first counts. `le`
-    /// belongs to the format; a label of this name gets an underscore.
+    /// The labels between the braces, sorted by name. If several labels have the same name, only the first is written.
+    /// The format reserves the name `le`, so a label with this name gets an underscore.
     static func labels(_ dimensions: [(String, String)]) -> String {
         var seen: Set<String> = []
         var labels: [(name: String, value: String)] = []
@@ -23,7 +24,7 @@ enum PrometheusFormat {
             .joined(separator: ",")
     }
 
-    /// A label's value, of at most 256 characters.
+    /// The value of a label with escapes, cut off after 256 characters.
     static func escaped(_ value: String) -> String {
         var text = ""
         for scalar in value.prefix(256).unicodeScalars {

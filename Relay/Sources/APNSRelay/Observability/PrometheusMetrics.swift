@@ -6,10 +6,10 @@ import Synchronization
 /// Names are unchanged, as in swift-prometheus: a timer `x` is a histogram in seconds (`x_bucket`, `x_sum`, `x_count`),
 /// and a recorder that does not aggregate is a gauge. The library's alerts and dashboard therefore work unchanged.
 ///
-/// The first use of a name fixes its kind. A metric of another kind with this name, or a series above the limit, gets a
-/// handler that exports nothing; `apns_relay_metric_series_discarded_total` counts these handlers.
+/// The first use of a name fixes its kind. A metric of another kind with this name gets a handler that exports nothing,
+/// and so does a series above the limit. `apns_relay_metric_series_discarded_total` counts these handlers.
 ///
-/// Recording a value takes no lock. Making a handler takes one, so keep the handlers of hot paths.
+/// Recording a value takes no lock, but making a handler takes one. So keep the handlers of hot paths.
 package final class PrometheusMetrics: MetricsFactory {
     package static let contentType = PrometheusFormat.contentType
     /// Counts the handlers that export nothing.
@@ -17,27 +17,27 @@ package final class PrometheusMetrics: MetricsFactory {
         "apns_relay_metric_series_discarded_total",
         .counter,
         unit: "series",
-        "Metrics that are not exported: above the limit of series, or of another kind than an earlier one of the name."
+        "Series that are not exported, because of the limit, or because another kind of metric has the same name."
     )
 
     private struct Family {
         var kind: MetricDefinition.Kind
         var help: String
-        /// By label text.
+        /// The series by the text of their labels.
         var series: [String: Entry] = [:]
     }
 
     private struct Entry {
         var series: any PrometheusSeries
-        /// The number of handlers that were made and not destroyed. Metrics with equal names and labels share a series.
+        /// The number of handlers of this series that exist. Metrics with equal names and labels share a series.
         var owners: Int
     }
 
     private struct State {
         var families: [String: Family] = [:]
-        /// Where a series is, for when its handler is destroyed.
+        /// The name and the labels of each series. They are needed when its handler is destroyed.
         var keys: [ObjectIdentifier: (name: String, labels: String)] = [:]
-        /// The family that writes each name: a histogram writes three.
+        /// The family that owns each name. A histogram owns its name and three names with a suffix.
         var names: [String: String] = [:]
         var discarded = 0
     }
@@ -47,9 +47,9 @@ package final class PrometheusMetrics: MetricsFactory {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - definitions: help texts and buckets by name. A metric that is not in it gets a general help text, and the
-    ///     buckets of a time.
-    ///   - maxSeries: the most series. A histogram is one.
+    ///   - definitions: the help texts and buckets of metrics. Other metrics get a general help text and the buckets
+    ///     for times.
+    ///   - maxSeries: the maximum number of series. A histogram counts as one.
     init(definitions: [MetricDefinition] = RelayMetrics.table + LibraryMetrics.table, maxSeries: Int = 10_000) {
         self.definitions = Dictionary(definitions.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         self.maxSeries = maxSeries
@@ -145,7 +145,7 @@ package final class PrometheusMetrics: MetricsFactory {
         }
     }
 
-    /// Whether a metric of this name and kind may be exported. If so, its family exists afterwards.
+    /// Reserves a name for a kind of metric, and creates its family if needed. Returns false if the name is taken.
     private func reserve(_ name: String, _ kind: MetricDefinition.Kind, in state: inout State) -> Bool {
         if let family = state.families[name] { return family.kind == kind }
         let written = kind == .histogram ? [name, name + "_bucket", name + "_sum", name + "_count"] : [name]

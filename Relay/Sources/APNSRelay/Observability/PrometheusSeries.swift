@@ -1,14 +1,14 @@
 import Metrics
 import Synchronization
 
-/// The values of one metric with one set of labels. Its functions take no lock, so any number of threads may call them.
+/// The values of one metric with one set of labels. Any number of threads may use a series. Its functions take no lock.
 protocol PrometheusSeries: AnyObject, Sendable {
     /// Appends the lines of the series.
     ///
     /// - Parameters:
-    ///   - text: receives the lines, each with its line break.
+    ///   - text: receives the lines, each with a line break.
     ///   - name: the metric's name.
-    ///   - labels: the text between the braces; empty for none.
+    ///   - labels: the text between the braces; empty if there are no labels.
     func write(to text: inout String, name: String, labels: String)
 }
 
@@ -20,7 +20,7 @@ extension PrometheusSeries {
     }
 }
 
-/// A number that only grows. Negative and undefined amounts are ignored.
+/// A number that only grows. Negative, infinite and undefined (NaN) amounts are ignored.
 final class PrometheusCounter: PrometheusSeries, CounterHandler, FloatingPointCounterHandler {
     private let whole = Atomic<Int64>(0)
     private let fraction = AtomicDouble()
@@ -64,15 +64,15 @@ final class PrometheusGauge: PrometheusSeries, MeterHandler, RecorderHandler {
     }
 }
 
-/// The number of values up to each limit, and their sum. Undefined values are ignored.
+/// The number of values up to each limit, and the sum of all values. Infinite values and NaN are ignored.
 final class PrometheusHistogram: PrometheusSeries, TimerHandler, RecorderHandler {
-    /// An atomic cannot be an element of an array.
+    /// A box, because an atomic cannot be an element of an array.
     private final class Count: Sendable {
         let value = Atomic<Int64>(0)
     }
 
     private let limits: [Double]
-    /// One for each limit, and one for what is above the last.
+    /// One count for each limit, and one for the values above the last limit.
     private let counts: [Count]
     private let sum = AtomicDouble()
 
@@ -96,7 +96,7 @@ final class PrometheusHistogram: PrometheusSeries, TimerHandler, RecorderHandler
         let comma = labels.isEmpty ? "" : ","
         var total: Int64 = 0
         for (index, count) in self.counts.enumerated() {
-            // The total is that of the buckets, so that the lines agree while values are being recorded.
+            // The total is the sum of the buckets, so that the lines are consistent while values are being recorded.
             total &+= count.value.load(ordering: .relaxed)
             let limit = index < self.limits.count ? PrometheusFormat.number(self.limits[index]) : "+Inf"
             self.line(&text, name + "_bucket", "\(labels)\(comma)le=\"\(limit)\"", "\(total)")
@@ -106,7 +106,7 @@ final class PrometheusHistogram: PrometheusSeries, TimerHandler, RecorderHandler
     }
 }
 
-/// Accepts values and exports none: for a metric that does not fit.
+/// A handler that ignores all values, for a metric that is not exported.
 final class DiscardedSeries: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler, TimerHandler {
     func increment(by amount: Int64) {}
     func increment(by amount: Double) {}
@@ -119,7 +119,7 @@ final class DiscardedSeries: CounterHandler, FloatingPointCounterHandler, MeterH
     func recordNanoseconds(_ duration: Int64) {}
 }
 
-/// A double that threads share.
+/// A `Double` that several threads can change.
 private final class AtomicDouble: Sendable {
     private let bits = Atomic<UInt64>(0)
 

@@ -14,14 +14,14 @@ extension RelayMetrics {
         "apns_relay_duplicates_total",
         .counter,
         unit: "pushes",
-        "Pushes that requests handed in again; they were not stored a second time.",
+        "Pushes that requests submitted again. They were not stored a second time.",
         labels: RelayMetrics.route
     )
     static let outcomes = MetricDefinition(
         "apns_relay_outcomes_total",
         .counter,
         unit: "pushes",
-        "Pushes settled by their outcome: accepted, rejected, not-processed, not-sent or unknown.",
+        "Pushes that ended, by outcome: accepted, rejected, not-processed, not-sent or unknown.",
         labels: ["app", "environment", "outcome"]
     )
     static let retries = MetricDefinition(
@@ -35,22 +35,22 @@ extension RelayMetrics {
         "apns_relay_parked_total",
         .counter,
         unit: "pushes",
-        "Pushes that were parked, because they cannot be sent until somebody decides about them.",
+        "Pushes that were parked, because an operator must retry or drop them.",
         labels: RelayMetrics.route
     )
     static let late = MetricDefinition(
         "apns_relay_late_outcomes_total",
         .counter,
         unit: "outcomes",
-        "Outcomes that were not stored, because their push already had an outcome or their claim had ended.",
+        "Outcomes that were not stored, because the push already had an outcome or its claim had ended.",
         labels: RelayMetrics.route
     )
     static let recovered = MetricDefinition(
         "apns_relay_recovered_total",
         .counter,
         unit: "pushes",
-        "Pushes whose lease expired, at the start or later: queued again (queued), ended as unknown (unknown), or queued "
-            + "again although they may have been processed, as their owner asked (resent).",
+        "Pushes whose lease expired, at the start or later, by result: queued again (queued), ended as unknown "
+            + "(unknown), or queued again at their owner's request although they may have been processed (resent).",
         labels: ["result"]
     )
 
@@ -60,15 +60,15 @@ extension RelayMetrics {
         "apns_relay_pushes",
         .gauge,
         unit: "pushes",
-        "Pushes without an outcome by state: queued, claimed, written (in flight: as many may end as unknown if the "
-            + "process dies) and parked.",
+        "Pushes without an outcome, by state: queued, claimed, written or parked. Written pushes are in flight, and "
+            + "end as unknown if the process dies.",
         labels: RelayMetrics.route + ["state"]
     )
     static let capacity = MetricDefinition(
         "apns_relay_queue_capacity",
         .gauge,
         unit: "pushes",
-        "The most pushes without an outcome; at the limit, requests get 503. Missing if there is no limit."
+        "The maximum number of pushes without an outcome. At the limit, requests get 503. Missing if there is no limit."
     )
     static let oldestDue = MetricDefinition(
         "apns_relay_oldest_due_age_seconds",
@@ -95,8 +95,8 @@ extension RelayMetrics {
         "apns_relay_clock_ahead_seconds",
         .gauge,
         unit: "seconds",
-        "How far the clock is ahead of what is plausible, so that no push expires and nothing is deleted; 0 if it is "
-            + "plausible."
+        "How far the clock is ahead of what is plausible; 0 if it is plausible. While it is ahead, no push expires and "
+            + "nothing is deleted."
     )
 
     // MARK: Storage
@@ -105,13 +105,13 @@ extension RelayMetrics {
         "apns_relay_commit_time",
         .histogram,
         unit: "seconds",
-        "The time of a commit to the storage, until it is durable."
+        "The duration of a transaction and its commit, until the commit is durable."
     )
     static let commitGroup = MetricDefinition(
         "apns_relay_commit_group_size",
         .histogram,
         unit: "calls",
-        "How many calls of the queue share one commit.",
+        "The number of calls of the queue in one commit.",
         buckets: MetricDefinition.counts
     )
     static let storageErrors = MetricDefinition(
@@ -136,7 +136,7 @@ extension RelayMetrics {
         "apns_relay_webhook_lost_outcomes_total",
         .counter,
         unit: "outcomes",
-        "Outcomes that were deleted before the webhook acknowledged them: the retention is shorter than the outage.",
+        "Outcomes that were deleted before the webhook acknowledged them: the outage exceeded the retention.",
         labels: ["webhook"]
     )
     static let webhookLag = MetricDefinition(
@@ -157,7 +157,7 @@ extension RelayMetrics {
         "apns_relay_webhook_parked",
         .gauge,
         unit: "requests",
-        "Requests that were given up and wait for a decision; the webhook takes no more than 1,000.",
+        "Requests that were given up and wait for an operator. At most 1,000 are parked.",
         labels: ["webhook"]
     )
 
@@ -167,13 +167,13 @@ extension RelayMetrics {
         "apns_relay_fleet_members",
         .gauge,
         unit: "relays",
-        "The relays that share the queue, as this one sees them."
+        "The number of relays that share the queue, as this relay sees it."
     )
     static let fleetDuty = MetricDefinition(
         "apns_relay_fleet_duty",
         .gauge,
         unit: "0 or 1",
-        "1 while this relay has the duty: of all relays that share the queue, one has it at a time.",
+        "1 while this relay has the duty. Of all relays that share the queue, one has it at a time.",
         labels: ["duty"]
     )
     static let outcomeStreamLag = MetricDefinition(
@@ -204,14 +204,14 @@ extension RelayMetrics {
         "apns_relay_http_received_bytes_total",
         .counter,
         unit: "bytes",
-        "The bodies of requests.",
+        "The size of the bodies of requests.",
         labels: ["route"]
     )
     static let httpSent = MetricDefinition(
         "apns_relay_http_sent_bytes_total",
         .counter,
         unit: "bytes",
-        "The bodies of responses.",
+        "The size of the bodies of responses.",
         labels: ["route"]
     )
 

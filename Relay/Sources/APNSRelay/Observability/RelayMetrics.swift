@@ -3,10 +3,10 @@ import Metrics
 import PushQueue
 import Synchronization
 
-/// The relay's own metrics and its totals since the start. `RelayMetrics.table` lists the metrics.
+/// The relay's own metrics, and its totals since the start. `RelayMetrics.table` lists the metrics.
 ///
-/// Every function is cheap enough to call for each push: it looks up the route's handlers and increments them. Labels
-/// are names from the settings and fixed words, never ids or device tokens.
+/// Every function is cheap enough for each push: it looks up the route's handlers and increments them. Labels contain
+/// only names from the settings and fixed words, never ids or device tokens.
 package final class RelayMetrics: Sendable {
     /// The result of a request to a webhook.
     enum WebhookResult: String, Sendable, CaseIterable {
@@ -14,9 +14,9 @@ package final class RelayMetrics: Sendable {
         case acknowledged
         /// Another status.
         case refused
-        /// No status in time.
+        /// There was no status in time.
         case timeout
-        /// No connection, or it was lost.
+        /// The connection failed or was lost.
         case failed
     }
 
@@ -41,7 +41,7 @@ package final class RelayMetrics: Sendable {
     private let recoveredUnknown: Counter
     private let recoveredResent: Counter
 
-    /// - Parameter factory: where the metrics go.
+    /// - Parameter factory: the backend that receives the metrics.
     init(factory: any MetricsFactory) {
         self.factory = factory
         self.ready = Meter(label: Self.ready.name, factory: factory)
@@ -76,7 +76,7 @@ package final class RelayMetrics: Sendable {
 
     // MARK: Pushes
 
-    /// Requests stored pushes.
+    /// Counts pushes that requests stored.
     func queued(_ count: Int = 1, _ route: Route) {
         self.count(route) { handlers, totals in
             totals.queued &+= count
@@ -84,7 +84,7 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// Requests submitted pushes that were already stored.
+    /// Counts pushes that requests submitted although they were already stored.
     func duplicates(_ count: Int = 1, _ route: Route) {
         self.count(route) { handlers, totals in
             totals.duplicates &+= count
@@ -92,10 +92,10 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// A push has its outcome.
+    /// Counts the outcome of a push.
     func settled(_ outcome: PushOutcome, _ route: Route) { self.settled(outcome.certainty, 1, route) }
 
-    /// Pushes have outcomes of this certainty.
+    /// Counts outcomes with this certainty.
     func settled(_ certainty: Certainty, _ count: Int, _ route: Route) {
         self.count(route) { handlers, totals in
             switch certainty {
@@ -109,7 +109,7 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// A push returned to the queue after an attempt.
+    /// Counts a push that returned to the queue after an attempt.
     func retried(_ route: Route) {
         self.count(route) { handlers, totals in
             totals.retried &+= 1
@@ -117,7 +117,7 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// A push was parked.
+    /// Counts a parked push.
     func parked(_ route: Route) {
         self.count(route) { handlers, totals in
             totals.parked &+= 1
@@ -125,7 +125,7 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// An outcome was not stored, because its push already had one or its claim had ended.
+    /// Counts an outcome that was not stored, because its push already had one or its claim had ended.
     func late(_ route: Route) {
         self.count(route) { handlers, totals in
             totals.late &+= 1
@@ -133,8 +133,8 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// Leases expired. The pushes that ended as unknown are not in the totals or in the outcomes, because the queue does
-    /// not say on which routes they were.
+    /// Counts expired leases. The pushes that ended as `unknown` are in neither the totals nor the metric of outcomes,
+    /// because the queue does not report their routes.
     func recovered(_ expired: ExpiredLeases) {
         self.recoveredQueued.increment(by: expired.queued)
         self.recoveredUnknown.increment(by: expired.unknown)
@@ -143,11 +143,11 @@ package final class RelayMetrics: Sendable {
 
     // MARK: Storage
 
-    /// A commit of the storage.
+    /// Records a commit of the storage.
     ///
     /// - Parameters:
-    ///   - calls: the number of calls of the queue in it.
-    ///   - duration: the time of the transaction and its commit.
+    ///   - calls: the number of calls of the queue in the commit.
+    ///   - duration: the duration of the transaction and its commit.
     func committed(calls: Int, duration: Duration) {
         self.commitGroup.record(calls)
         let (seconds, attoseconds) = duration.components
@@ -156,24 +156,24 @@ package final class RelayMetrics: Sendable {
         self.commitTime.recordNanoseconds(nanoseconds &+ attoseconds / 1_000_000_000)
     }
 
-    /// A call of the queue failed.
+    /// Counts a failed call of the queue.
     func storageFailed(_ error: QueueError) { self.storageErrors[error.code]?.increment() }
 
     // MARK: Webhooks
 
-    /// A request to a webhook ended.
+    /// Counts a request to a webhook that has ended.
     func webhookRequest(_ webhook: String, _ result: WebhookResult) {
         self.handlers(ofWebhook: webhook).requests[result]?.increment()
     }
 
-    /// Outcomes were deleted before the webhook acknowledged them.
+    /// Counts outcomes that were deleted before the webhook acknowledged them.
     func webhookLost(_ webhook: String, _ outcomes: Int) {
         self.handlers(ofWebhook: webhook).lost.increment(by: outcomes)
     }
 
     // MARK: Gauges
 
-    /// Sets the gauges of the queue. Routes of earlier calls that have no pushes now become 0.
+    /// Sets the gauges of the queue. The gauges of routes that no longer have pushes become 0.
     ///
     /// - Parameters:
     ///   - counts: the pushes without an outcome.
@@ -199,7 +199,7 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// Sets the paused routes. All other routes are not paused.
+    /// Sets the gauges of paused routes to 1, and those of all other routes to 0.
     func setRoutes(_ routes: [RouteStatus]) {
         let paused = Set(routes.filter { $0.state == .paused }.map(\.route))
         for (route, handlers) in self.handlers(of: Set(routes.map(\.route))) {
@@ -236,10 +236,10 @@ package final class RelayMetrics: Sendable {
         self.outcomeStreamLag.set(oldest.map { max(0, $0.duration(to: now).inSeconds) } ?? 0)
     }
 
-    /// Sets the time by which the clock is implausibly ahead; nil if it is plausible.
+    /// Sets how far the clock is ahead of what is plausible; nil if it is plausible.
     func setClock(_ jump: Duration?) { self.clockAhead.set(jump.map(\.inSeconds) ?? 0) }
 
-    /// Sets whether the relay accepts pushes.
+    /// Sets the gauge that says whether the relay accepts pushes.
     func setReady(_ isReady: Bool) { self.ready.set(isReady ? 1 : 0) }
 
     // MARK: Handlers
@@ -251,7 +251,7 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// The handlers of these routes and of all earlier ones.
+    /// The handlers of these routes and of all routes of earlier calls.
     private func handlers(of routes: Set<Route>) -> [Route: RouteHandlers] {
         self.state.withLock { state in
             for route in routes { _ = Self.handlers(of: route, in: &state, self.factory) }
@@ -280,8 +280,8 @@ package final class RelayMetrics: Sendable {
     }
 }
 
-/// The handlers of one route. All series exist from the first use of the route, so that Prometheus sees the first event
-/// as an increase.
+/// The handlers of one route. All its series begin at 0 with the first use of the route, so that Prometheus sees the
+/// first event as an increase.
 private struct RouteHandlers: Sendable {
     let queued: Counter
     let duplicates: Counter

@@ -2,13 +2,13 @@ import CAPNSRelayFiles
 
 /// The files that are embedded in the program: the page for operators, and the OpenAPI document of the API.
 enum PageFiles {
-    /// The page. Its files are static: it needs no build step and no other origin.
+    /// The files of the page. They are static, need no build step, and load nothing from other servers.
     static let all: [PageFile] = {
         var count = 0
         return UnsafeBufferPointer(start: apns_relay_page(&count), count: count).map(PageFile.init)
     }()
 
-    /// The OpenAPI 3.1 document, served at `/openapi.json`. Tests compare it with the routes and the codes of errors.
+    /// The OpenAPI 3.1 document, served at `/openapi.json`. Tests compare it with the endpoints and the error codes.
     static let openAPI = PageFile(apns_relay_openapi().pointee)
 }
 

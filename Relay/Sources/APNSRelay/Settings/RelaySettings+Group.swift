@@ -5,7 +5,7 @@ extension RelaySettings {
     /// Makes the clients of all apps.
     ///
     /// - Parameters:
-    ///   - tokens: shares the provider tokens with other relays; nil to use what the apps' credentials say.
+    ///   - tokens: shares the provider tokens with other relays; nil to use the token source of each app's credential.
     ///   - logger: the clients' logger.
     /// - Throws: `APNSConfigurationError` if the credential of an app or a limit of the group cannot be used.
     func makeGroup(tokens: SharedTokenSource? = nil, logger: Logger) throws(APNSConfigurationError) -> APNSClientGroup {

@@ -5,7 +5,7 @@ import PushQueue
 extension RelaySettings {
     /// Reads all settings. `Relay/README.md` lists the keys.
     ///
-    /// The files of keys, certificates and tokens are read now; this blocks. A key that is no setting is an error.
+    /// This blocks, because it reads the files of keys, certificates and tokens. An unknown key is an error.
     ///
     /// - Parameter sources: each setting is taken from the first source that has it.
     /// - Throws: `RelaySettingsError` with all errors.
@@ -21,19 +21,19 @@ extension RelaySettings {
         self = draft.settings
         self.group.client = Self.client(&reader, sources)
         self.apps = Self.apps(apps, draft, &reader, sources)
-        // All of them, so that one wrong app does not make the callers of it wrong.
+        // The names of all apps, so that an error in one app causes no further errors in its callers.
         let names = Set(apps)
         self.callers = callers.compactMap { Caller($0, &reader, apps: names) }
         self.webhooks = webhooks.compactMap { WebhookSettings($0, &reader, apps: names) }
         self.storage.brokers = NATSOptions(draft, &reader)
         self.check(draft, &reader)
-        // The clients' pushes in flight end within the time that is left for a shutdown.
+        // The clients must finish their pushes in flight within the time that remains for a shutdown.
         let drain = self.dispatch.shutdownTimeout / 3
         self.group.client.timeouts.drain = min(self.group.client.timeouts.drain, drain)
         guard reader.faults.isEmpty else { throw RelaySettingsError(reader.faults) }
     }
 
-    /// Checks settings against each other.
+    /// Checks that the settings fit together.
     private func check(_ draft: RelaySettingsTable.Draft, _ reader: inout SettingsReader) {
         if draft.appNames.isEmpty {
             reader.complain("apps", .missing, "it is missing: name at least one app, for example fern")
@@ -47,7 +47,7 @@ extension RelaySettings {
             )
         }
         if Set(self.callers.map(\.tokenDigest)).count < self.callers.count {
-            reader.complain("callers", .conflict, "two callers have the same token; give each its own")
+            reader.complain("callers", .conflict, "two callers have the same token; give each caller its own")
         }
         if (self.http.certificateChainFile == nil) != (self.http.privateKeyFile == nil) {
             let keys = ["http.certificateChainFile", "http.privateKeyFile"]
@@ -79,7 +79,7 @@ extension RelaySettings {
             reader.complain(
                 "retention.payloads",
                 .conflict,
-                "a queue in brokers keeps no payloads of settled pushes; set 0s"
+                "a queue in brokers does not keep the payloads of settled pushes; set 0s"
             )
         }
     }
@@ -103,8 +103,8 @@ extension RelaySettings {
             reader.complain(
                 "client.retry.resendsUnknown",
                 .conflict,
-                "it would send pushes again whose callers did not ask for it; remove it, and let callers set "
-                    + "resendUnknown of a push"
+                "with it, the relay would resend pushes although their callers did not ask for that; remove it, and let "
+                    + "callers set resendUnknown for each push"
             )
         }
         return client
@@ -155,10 +155,10 @@ extension RelayApp {
         if let chosen = app.environments {
             environments = servers.filter { chosen.contains($0.key) }
             if environments.count != Set(chosen).count || environments.isEmpty {
-                reader.complain("\(prefix).environments", .malformed, "it is not production, development, or both")
+                reader.complain("\(prefix).environments", .malformed, "expected production, development, or both")
             }
         }
-        // Apple's servers need a credential; others may not.
+        // Apple's servers need a credential. Other servers may not need one.
         let strictest =
             environments.values.first { $0 == .production || $0 == .development } ?? environments.values.first
         var client = APNSClientConfiguration(
@@ -273,12 +273,12 @@ extension NATSOptions {
 extension SettingsReader {
     /// Reports a missing setting that another one needs.
     fileprivate mutating func require(_ key: String, with other: String) {
-        // A setting that was given with an invalid value has already been reported.
+        // If the setting has an invalid value, that was already reported.
         guard !self.isFound(key) else { return }
         self.complain(key, .missing, "it is not set, and '\(self.writtenName(other))' needs it")
     }
 
-    /// The names without repetitions and without those that cannot be part of a key, which are reported.
+    /// Removes repeated names and names that cannot be part of a key, and reports them.
     fileprivate mutating func names(_ names: [String], _ key: String) -> [String] {
         var seen: Set<String> = []
         var result: [String] = []
@@ -294,14 +294,14 @@ extension SettingsReader {
         return result
     }
 
-    /// Reports names that are not those of apps.
+    /// Reports names that are not names of apps.
     fileprivate mutating func check(_ names: [String]?, _ key: String, areAmong apps: Set<String>) {
         for name in names ?? [] where !apps.contains(name) {
             self.complain(key, .conflict, "there is no app '\(name)'")
         }
     }
 
-    /// Reports keys that are no settings, and settings of apps, callers and webhooks that are not listed.
+    /// Reports unknown keys, and settings of apps, callers and webhooks that are not listed.
     fileprivate mutating func reportUnknownKeys(apps: [String], callers: [String], webhooks: [String]) {
         let sections = [("app", "apps", apps), ("caller", "callers", callers), ("webhook", "webhooks", webhooks)]
         self.reportUnknownKeys(
@@ -321,14 +321,14 @@ extension SettingsReader {
 }
 
 extension APNSSettingsSource {
-    /// How all keys below a path begin in this source.
+    /// The spelling in this source of the beginning of all keys below a path.
     fileprivate func beginning(of path: String) -> String? {
-        // The letter is the shortest key.
+        // `x` stands for any key; it is removed again.
         self.spelling("\(path).x").map { String($0.dropLast()) }
     }
 }
 
-/// The settings cannot be used.
+/// The errors in the settings.
 public struct RelaySettingsError: Error, Sendable, Hashable, CustomStringConvertible {
     /// All errors; at least one.
     public var faults: [APNSSettingsError.Fault]

@@ -3,9 +3,9 @@ public import Logging
 
 /// Everything that an operator can set. ``RelaySettings/init(_:)`` reads it.
 public struct RelaySettings: Sendable {
-    /// The apps that pushes can be sent to.
+    /// The apps that the relay can send pushes to.
     public var apps: [RelayApp]
-    /// The callers that may use the API. If empty, everybody may do everything, and the relay listens on loopback only.
+    /// The callers that may use the API. If empty, everybody may do everything, and the relay listens only on loopback.
     public var callers: [Caller]
     public var http: HTTPSettings
     public var dispatch: DispatchSettings
@@ -13,7 +13,7 @@ public struct RelaySettings: Sendable {
     public var storage: StorageSettings
     public var fleet: FleetLimits
     public var log: LogSettings
-    /// The settings that all apps' clients share: pool, timeouts and the like.
+    /// The settings that the clients of all apps share, such as the pool and the timeouts.
     public var group: APNSClientGroup.Configuration
 
     public init(
@@ -39,7 +39,7 @@ public struct RelaySettings: Sendable {
     }
 }
 
-/// An app that pushes can be sent to.
+/// An app that the relay can send pushes to.
 public struct RelayApp: Sendable {
     /// The name that requests use.
     public var name: String
@@ -61,7 +61,7 @@ public struct RelayApp: Sendable {
         self.environments = environments
     }
 
-    /// The environment of a push that names none: the only one, or `production` if there is one. Otherwise nil.
+    /// The environment of a push that names none: the app's only one, or `production` if the app has it; nil otherwise.
     public var defaultEnvironment: String? {
         self.environments.count == 1
             ? self.environments.keys.first : (self.environments["production"] == nil ? nil : "production")
@@ -75,9 +75,9 @@ public struct Caller: Sendable, Hashable {
     public var tokenDigest: [UInt8]
     /// The apps that it may send to and read about; nil for all.
     public var apps: Set<String>?
-    /// Whether it may see the overview and decide about parked pushes and webhooks, as the page does.
+    /// Whether it may use the endpoints for operators: the overview, parked pushes and webhook requests, and settings.
     public var isOperator: Bool
-    /// The most pushes per second that it may submit, on average over ten seconds; nil for no limit.
+    /// The maximum number of pushes per second that it may submit, on average over ten seconds; nil for no limit.
     public var pushesPerSecond: Int?
 
     public init(
@@ -106,22 +106,23 @@ public struct HTTPSettings: Sendable, Hashable {
     /// Files in PEM form; nil for no TLS.
     public var certificateChainFile: String?
     public var privateKeyFile: String?
-    /// The authorities that must have signed the callers' certificates (mTLS); nil to ask for no certificate.
+    /// The authorities that must have signed the callers' certificates (mTLS); nil if callers need no certificate.
     public var clientAuthoritiesFile: String?
-    /// The largest request body in bytes. Default 32 MiB.
+    /// The maximum size of a request body in bytes. Default 32 MiB.
     public var maxBodyBytes = 33_554_432
-    /// The most bytes of all bodies that are being read or parsed. Default 256 MiB.
+    /// The maximum total size of the bodies that are being read or parsed, in bytes. Default 256 MiB.
     public var maxBufferedBytes = 268_435_456
     /// The time limit for a request body to arrive, and for a response to be received. Default 60 s.
     public var requestTimeout = Duration.seconds(60)
     /// The longest idle time of a connection, between requests or within one. Default 15 s.
     public var idleTimeout = Duration.seconds(15)
-    /// The most connections. While there are as many, those are closed that have sent no request with a caller's token
-    /// within a second. Default 1,000.
+    /// The maximum number of connections. At the limit, connections that have sent no request with a caller's token
+    /// within a second are closed. Default 1,000.
     public var maxConnections = 1_000
-    /// The most connections of one IPv4 address or IPv6 network (64 bits); nil for half of ``maxConnections``.
+    /// The maximum number of connections from one IPv4 address or IPv6 network (64 bits); nil for half of
+    /// ``maxConnections``.
     public var maxConnectionsPerAddress: Int?
-    /// The time limit for a connection's first request while there are too many. Default 1 s; not a setting of operators.
+    /// The time limit for a connection's first request while a limit is reached. Always 1 s, except in tests.
     package var grace = Duration.seconds(1)
 
     public init() {}
@@ -129,24 +130,24 @@ public struct HTTPSettings: Sendable, Hashable {
 
 /// The limits on taking pushes from the queue and sending them.
 public struct DispatchSettings: Sendable, Hashable {
-    /// The most pushes that are marked as written and have no durable outcome yet: as many can end as `unknown` if the
-    /// process dies. Default 2,000.
+    /// The maximum number of pushes that are marked as written and have no durable outcome yet. So many pushes can end
+    /// as `unknown` if the process dies. Default 2,000.
     public var maxInFlight = 2_000
-    /// The most pushes that are claimed, and marked, at a time. Default 500.
+    /// The maximum number of pushes that are claimed and marked together. Default 500.
     public var batch = 500
     /// The time limit for one attempt, from the mark to the outcome. Default 30 s.
     public var attemptDeadline = Duration.seconds(30)
-    /// The time after its limit within which an attempt's outcome may still be stored, while the storage is full or away.
-    /// Then the push ends as `unknown`, unless its relay has been started again before. Default 10 minutes.
+    /// How long after ``attemptDeadline`` an outcome may still be stored, if the storage is full or cannot be reached.
+    /// After that, or when its relay starts again, the push ends as `unknown`. Default 10 minutes.
     public var settleMargin = Duration.seconds(600)
-    /// The deadline of pushes that name none, from the moment they are stored. Default 1 day.
+    /// The time from storing a push to its deadline, for pushes that name no deadline. Default 1 day.
     public var defaultDeadline = Duration.seconds(86_400)
-    /// The furthest `notBefore` and `deadline` that a push may have. Default 30 days.
+    /// How far in the future the `notBefore` and the `deadline` of a push may be. Default 30 days.
     public var maxDeadline = Duration.seconds(30 * 86_400)
     /// The number of attempts after which a push that would return to the queue is parked. Default 20.
     public var maxAttempts = 20
-    /// The time limit for a shutdown. After half of it, the clients drain. A push without an outcome at the end becomes
-    /// `unknown` at the next start. Default 25 s.
+    /// The time limit for a shutdown. After half of it, the clients drain. A push that still has no outcome at the end
+    /// ends as `unknown` at the next start. Default 25 s.
     public var shutdownTimeout = Duration.seconds(25)
 
     public init() {}
@@ -154,9 +155,9 @@ public struct DispatchSettings: Sendable, Hashable {
 
 /// The limits that relays with a shared queue divide among themselves.
 public struct FleetLimits: Sendable, Hashable {
-    /// The most connections of all relays together for each client, which has one credential and environment; nil for no
-    /// limit besides those of `group`. Each relay has an equal share, but at least one connection, so more relays than
-    /// connections have one each. 1 to 100,000.
+    /// The maximum number of connections of all relays together, for each client (one credential in one environment);
+    /// nil for no limit besides those of `group`. Each relay has an equal share, but at least one connection. 1 to
+    /// 100,000.
     public var maxConnections: Int?
 
     public init(maxConnections: Int? = nil) {
@@ -169,7 +170,7 @@ public struct LogSettings: Sendable, Hashable {
     /// The format of a line.
     public enum Format: Sendable, Hashable {
         case text
-        /// One JSON object a line.
+        /// One JSON object on each line.
         case json
     }
 
@@ -192,11 +193,11 @@ public struct WebhookSettings: Sendable, Hashable {
     public var apps: Set<String>?
     /// Whether it receives only outcomes that invalidate a device token.
     public var onlyInvalidTokens: Bool
-    /// The most outcomes in one request. Default 500.
+    /// The maximum number of outcomes in one request. Default 500.
     public var batch: Int
     /// The time limit for one request. Default 10 s.
     public var timeout: Duration
-    /// The time for which a failed request is retried before it is parked. Default 1 day.
+    /// How long a failed request is retried before it is parked. Default 1 day.
     public var giveUpAfter: Duration
 
     public init(

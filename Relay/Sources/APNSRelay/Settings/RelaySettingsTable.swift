@@ -3,24 +3,24 @@ import Logging
 import NATSPushQueue
 import PushQueue
 
-/// Every setting of the relay. The settings are read by this table, and keys that are not in it are errors.
+/// The table of all settings of the relay. Keys that are not in the table are errors.
 ///
 /// `Relay/README.md` describes the settings; a test compares the page with the table.
 enum RelaySettingsTable {
-    /// The values of all settings that are not below a name.
+    /// The values of all settings whose keys contain no name of an app, a caller or a webhook.
     struct Draft {
         var settings = RelaySettings(apps: [])
         var appNames: [String] = []
         var callerNames: [String] = []
         var webhookNames: [String] = []
-        /// The servers as host or host:port; nil for Apple's.
+        /// The servers as `host` or `host:port`; nil for Apple's servers.
         var production: String?
         var development: String?
         var brokers = NATSOptions(servers: [])
         var brokersTLS = NATSOptions.TLS()
     }
 
-    /// The settings `app.NAME.…` beside those of the credential.
+    /// The settings `app.NAME.…`, except for those of the credential.
     struct App {
         var topic: String?
         var environments: [String]?
@@ -61,7 +61,7 @@ enum RelaySettingsTable {
         ]
     }
 
-    /// The settings that are not below a name.
+    /// The settings whose keys contain no name of an app, a caller or a webhook.
     static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, brokers, group].flatMap { $0 }
 
     /// The keys of all settings.
@@ -81,7 +81,7 @@ enum RelaySettingsTable {
             + Self.clientKeys
     }
 
-    /// The settings of all clients. They have no log level of their own, because the relay's logger serves them, too.
+    /// The settings of all clients. They have no log level, because the clients use the relay's logger.
     static let clientKeys = SettingsTable.sharedKeys.filter { $0 != "log.level" }.map { "client.\($0)" }
 
     private static let names: [SettingRow<Draft>] = [

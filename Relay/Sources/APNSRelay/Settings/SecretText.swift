@@ -13,8 +13,8 @@ enum SecretText {
         Array(SHA256.hash(data: Array(text.utf8)))
     }
 
-    /// The key of a webhook's signature: the bytes of the text, or those that base64 after `whsec_` stands for, as the
-    /// libraries of Standard Webhooks expect it. Nil if that is not base64.
+    /// The key of a webhook's signature. It is the bytes of the text or, after the prefix `whsec_`, the bytes that the
+    /// Base64 text encodes, as the libraries of Standard Webhooks expect it. Nil if that text is not Base64.
     static func signingKey(_ text: String) -> [UInt8]? {
         guard text.hasPrefix("whsec_") else { return Array(text.utf8) }
         return Data(base64Encoded: String(text.dropFirst("whsec_".count))).map { Array($0) }
@@ -32,7 +32,7 @@ extension SettingsReader {
     ///   - text: the secret; nil if it is not set.
     ///   - file: the path of the file; nil if it is not set.
     ///   - key: the setting of the secret.
-    /// - Returns: the text without white space at its ends; nil if neither is set, or one is wrong, which is reported.
+    /// - Returns: the text without white space at its ends; nil if neither is set or one is invalid, which is reported.
     mutating func secret(_ text: String?, orIn file: String?, _ key: String) -> String? {
         let fileKey = "\(key)File"
         guard let file else {

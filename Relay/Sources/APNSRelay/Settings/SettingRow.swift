@@ -89,7 +89,7 @@ extension SettingsReader {
     ///
     /// - Parameters:
     ///   - rows: the table.
-    ///   - prefix: what the keys of the table begin with, such as `app.fern`; empty for whole keys.
+    ///   - prefix: the beginning of all keys of the table, such as `app.fern`; empty if the table has whole keys.
     ///   - target: receives the values.
     mutating func read<Target>(_ rows: [SettingRow<Target>], below prefix: String = "", into target: inout Target) {
         for row in rows {

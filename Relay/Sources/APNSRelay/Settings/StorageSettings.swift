@@ -9,11 +9,11 @@ public struct StorageSettings: Sendable, Hashable {
     /// The SQLite file with the queue or, if there are brokers, with this relay's copy of it. Default
     /// `apns-relay.sqlite` in the working directory.
     public var file = "apns-relay.sqlite"
-    /// The most pushes without an outcome. At the limit, requests get 503. Default 10 million.
+    /// The maximum number of pushes without an outcome. At the limit, requests get 503. Default 10 million.
     public var capacity = 10_000_000
     public var retention = Retention()
-    /// The longest time by which the clock may jump ahead while the relay runs. After a longer jump, nothing expires and
-    /// nothing is deleted until the clock is back or an operator confirms it. Default 1 hour.
+    /// How far the clock may jump ahead while the relay runs. After a longer jump, nothing expires and nothing is
+    /// deleted until the clock is corrected or an operator confirms it. Default 1 hour.
     public var maxClockJump = Duration.seconds(3_600)
     /// The brokers with a queue that several relays share; nil for a queue in the file.
     package var brokers: NATSOptions?
@@ -27,9 +27,9 @@ public struct StorageSettings: Sendable, Hashable {
 /// A queue that was opened.
 package struct OpenedQueue: Sendable {
     package var queue: any PushQueue
-    /// The queue's times.
+    /// The clock that the queue uses.
     package var clock: any QueueClock
-    /// The claims of the process that used the file before, by their end.
+    /// The number of claims that the previous process left, by what happened to their pushes.
     package var expired: ExpiredLeases
     /// Where to publish outcomes; nil if they are not published.
     package var outcomes: (any OutcomeStream)?
@@ -41,7 +41,7 @@ extension StorageSettings {
     /// Opens the queue.
     ///
     /// - Parameters:
-    ///   - logger: receives the findings about the file.
+    ///   - logger: logs the state of the file.
     ///   - whenCommitted: called after each commit, with the number of calls or journal entries in it.
     /// - Throws: `QueueError` if the file or the brokers cannot be used.
     package func open(
@@ -74,7 +74,7 @@ extension StorageSettings {
         )
     }
 
-    /// Opens a queue in the file, whether there are brokers or not.
+    /// Opens a queue in the file. Ignores the brokers.
     package func openFile(
         clock: any QueueClock = SystemQueueClock(),
         logger: Logger,

@@ -13,13 +13,13 @@ import Synchronization
 
 /// Posts requests to webhooks. Redirects are not followed, and certificates are verified.
 final class WebhookClient: Sendable {
-    /// The end of a request.
+    /// How a request ended.
     enum Response: Sendable, Hashable {
-        /// With a status, and how long the receiver asks to wait.
+        /// With a status, and with the wait that the receiver asks for.
         case status(Int, retryAfter: Duration?)
-        /// No status within the timeout.
+        /// Without a status within the timeout.
         case timeout
-        /// No connection, or it was lost before the status.
+        /// Without a status, because the connection failed or was lost.
         case failed(String)
     }
 
@@ -27,7 +27,8 @@ final class WebhookClient: Sendable {
         let response = Mutex<Response?>(nil)
     }
 
-    /// The most bytes of a response's body that are read, so that the connection can be used again. They are ignored.
+    /// The maximum number of bytes of a response's body that are read and ignored. Without reading the body, the
+    /// connection could not be used again.
     private static let maxBodyBytes = 4_096
 
     private let client: HTTPClient
@@ -37,27 +38,27 @@ final class WebhookClient: Sendable {
         var configuration = HTTPClient.Configuration(tlsConfiguration: tls, redirectConfiguration: .disallow)
         configuration.httpVersion = .automatic
         configuration.timeout.connect = .seconds(10)
-        // The machine decides when to try again.
+        // `WebhookMachine` decides when to try again.
         configuration.connectionPool.retryConnectionEstablishment = false
         self.client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }
 
     /// Closes all connections. Call it once, after the last request.
     func shutDown() async {
-        // It fails only if it was called before.
+        // This throws only if it was called before.
         try? await self.client.shutdown()
     }
 
     /// Posts a body.
     ///
     /// - Parameters:
-    ///   - url: where to.
-    ///   - headers: the headers, besides those of the connection.
+    ///   - url: the receiver.
+    ///   - headers: the headers, without those of the connection.
     ///   - body: the body.
-    ///   - timeout: the longest time of the request, at most an hour.
+    ///   - timeout: the time limit of the request, at most an hour.
     func post(_ url: String, headers: [(String, String)], body: [UInt8], timeout: Duration) async -> Response {
         guard Self.isValid(url) else {
-            return .failed("the webhook's URL is not valid: it must be http or https, with a host and a port to 65535")
+            return .failed("the webhook's URL is not valid: it needs http or https, a host, and a port up to 65535")
         }
         let timeout = min(max(timeout, .milliseconds(1)), .seconds(3_600))
         var request = HTTPClientRequest(url: url)
@@ -68,7 +69,7 @@ final class WebhookClient: Sendable {
         let failure = await withTaskGroup(of: Response.self) { [client, request] group in
             group.addTask { await Self.perform(request, client, timeout, head) }
             group.addTask {
-                // Also limits the time of the response's body.
+                // Also limits how long the response's body may take.
                 try? await Task.sleep(for: timeout)
                 return .timeout
             }
@@ -89,8 +90,8 @@ final class WebhookClient: Sendable {
 
     /// Performs the request.
     ///
-    /// - Parameter head: gets the status as soon as it arrives: it counts even if the body never ends.
-    /// - Returns: why there was no status.
+    /// - Parameter head: receives the status as soon as it arrives, because it counts even if the body never ends.
+    /// - Returns: the result if no status has arrived.
     private static func perform(
         _ request: HTTPClientRequest,
         _ client: HTTPClient,
@@ -119,7 +120,7 @@ final class WebhookClient: Sendable {
         .getConnectionFromPoolTimeout,
     ]
 
-    /// The value of a `retry-after` header: seconds, or a date as RFC 9110 writes it. nil if it is neither.
+    /// The wait in a `retry-after` header, which is a number of seconds or a date (RFC 9110); nil if it is neither.
     static func retryAfter(_ value: String, now: Date) -> Duration? {
         if let seconds = Int64(value) { return seconds < 0 ? nil : .seconds(seconds) }
         // Sun, 06 Nov 1994 08:49:37 GMT

@@ -2,19 +2,19 @@ import PushQueue
 
 /// The outcomes of one request: a range of the feed, and the filter that selected them.
 struct WebhookExtent: Sendable, Hashable, Codable {
-    /// Where the request before it ended; nil at the beginning of the feed.
+    /// The position at which the previous request ended; nil at the beginning of the feed.
     var after: Int64?
-    /// The first and the last outcome.
+    /// The positions of the first and the last outcome.
     var first: Int64
     var last: Int64
-    /// The number of outcomes in the request. Deleted ones are missing later.
+    /// The number of outcomes when the request was made. Some may be deleted later.
     var count: Int
-    /// The filter at that time, so that a retry after a change of the settings contains no other outcomes.
+    /// The filter when the request was made, so that a retry after a change of the settings contains no other outcomes.
     var apps: [String]?
     var onlyInvalidTokens: Bool
     /// When its first outcome was settled.
     var oldest: QueueTime
-    /// When the request was made. It is given up some time after that.
+    /// When the request was made. The time until it is given up counts from here.
     var formed: QueueTime
 }
 
@@ -27,9 +27,9 @@ struct ParkedWebhook: Sendable, Hashable, Codable {
     var error: String
 }
 
-/// Where a webhook is in the feed: the stored form, under the key `webhook/NAME`.
+/// The stored position of a webhook in the feed, under the key `webhook/NAME`.
 struct WebhookPosition: Sendable, Hashable, Codable {
-    /// The last outcome that was acknowledged, parked or skipped.
+    /// The position of the last outcome that was acknowledged, parked or skipped.
     var position: Int64?
     /// The current request.
     var extent: WebhookExtent?

@@ -1,39 +1,39 @@
 import PushQueue
 import SupervisedPool
 
-/// Decides what one webhook does next: which outcomes a request carries, when it is sent again, when it is given up.
-/// `WebhookSender` performs it.
+/// Decides the next action of one webhook: which outcomes a request contains, when it is sent again, and when it is
+/// given up. `WebhookSender` performs the actions. It calls `next` after each event.
 ///
-/// The shell calls `next` after each event. The machine sends one request at a time, in the order of the feed. The
-/// extent of a request is stored before the request is first sent, so a retry has the same outcomes, also after a
-/// restart. The new position is stored with the next request's extent, or at the end of the feed, so a crash repeats at
-/// most one request.
+/// The machine sends one request at a time, in the order of the feed. The extent of a request is stored before the
+/// request is first sent, so a retry has the same outcomes, even after a restart. The new position is stored together
+/// with the next request's extent, or at the end of the feed. So a crash repeats at most one request.
 ///
-/// If the receiver refuses a request (4xx), the next one has half as many outcomes, until the refused outcome is alone.
-/// That one is parked, and the feed goes on. A status that may concern the receiver rather than the request, such as 404,
-/// is first retried like any other failure. After `maxRefused` refused outcomes without an acknowledgement between them,
-/// the receiver seems to refuse everything, and a refusal counts as any other failure.
+/// If the receiver refuses a request (4xx), the next request has half as many outcomes. This is repeated until the
+/// refused outcome is alone. Then that outcome is parked, and the machine continues with the feed. A status that may
+/// concern the receiver rather than the request, such as 404, is first retried like any other failure. After
+/// `maxRefused` refused outcomes without an acknowledgement in between, the receiver seems to refuse everything. A
+/// refusal then counts like any other failure.
 ///
-/// A request that fails for too long is parked. If `maxParked` requests are already parked, it is retried with the
-/// longest delay until it is acknowledged or an operator drops a parked one, so that no outcome is skipped.
+/// A request that fails for too long is parked. If `maxParked` requests are already parked, the request is not skipped.
+/// It is retried with the longest delay until it is acknowledged, or until an operator drops a parked request.
 struct WebhookMachine: Sendable {
     /// When requests are sent again.
     struct Retry: Sendable, Hashable {
         /// The delays after failed attempts.
         var delays = Backoff(.doubling(randomPercent: 20), minimum: .seconds(1), maximum: .seconds(3_600))
-        /// The longest delay that a receiver can ask for.
+        /// The longest delay that a receiver can ask for by `retry-after`.
         var maxRetryAfter = Duration.seconds(3_600)
-        /// The time for which a failed request is retried before it is parked.
+        /// How long a failed request is retried before it is parked.
         var giveUpAfter = Duration.seconds(86_400)
-        /// The most refused outcomes that are parked without an acknowledgement between them.
+        /// The maximum number of refused outcomes that are parked without an acknowledgement in between.
         var maxRefused = 10
-        /// The number of repetitions, with delays, before a refusal that may concern the receiver counts.
+        /// How often a request is repeated after a refusal that may concern the receiver, before the refusal counts.
         var doubtfulAttempts = 5
-        /// The most parked requests.
+        /// The maximum number of parked requests.
         var maxParked = 1_000
         /// The delay after an error of the storage.
         var storageDelay = Duration.seconds(1)
-        /// The interval between looks for outcomes without a signal.
+        /// How often the feed is read without a signal.
         var poll = Duration.seconds(10)
     }
 
@@ -41,14 +41,14 @@ struct WebhookMachine: Sendable {
     enum Action: Sendable, Hashable {
         /// Read the stored state, then call `didRestore`.
         case restore
-        /// Read the feed after a position, at most as many outcomes as the limit says (nil: as the settings say), then
-        /// call `didRead`.
+        /// Read at most `limit` outcomes of the feed after a position, then call `didRead`. If `limit` is nil, the
+        /// settings limit the number of outcomes.
         case read(after: Int64?, limit: Int?)
         /// Store the values in this order, then call `didStore`.
         case store([Write])
-        /// Begin to send a request; the call of `didSend` may come later.
+        /// Begin to send a request. Call `didSend` when it has ended, which may be after other actions.
         case send(WebhookExtent)
-        /// Do nothing until the time, or until something happens.
+        /// Do nothing until this time or the next event.
         case wait(until: QueueTime?)
     }
 
@@ -64,16 +64,16 @@ struct WebhookMachine: Sendable {
         var count: Int
         /// When the first outcome was settled.
         var oldest: QueueTime?
-        /// Where the page ends; nil if the feed is empty.
+        /// The position at which the page ends; nil if the feed is empty.
         var end: Int64?
     }
 
-    /// The end of an attempt.
+    /// How an attempt ended.
     enum Result: Sendable, Hashable {
         case acknowledged
-        /// With the error, and how long the receiver asks to wait.
+        /// With an error, and with the wait that the receiver asks for.
         case failed(String, retryAfter: Duration?)
-        /// With the error. The receiver will not take the same request later either, unless that is in doubt.
+        /// With an error that the same request would cause again. If `isInDoubt`, a repetition may succeed.
         case refused(String, isInDoubt: Bool)
         /// The queue no longer has any of the outcomes.
         case nothingLeft
@@ -98,7 +98,7 @@ struct WebhookMachine: Sendable {
     private let onlyInvalidTokens: Bool
     private let retry: Retry
 
-    /// The last outcome that was acknowledged, parked, or skipped because it is not for this webhook.
+    /// The position of the last outcome that was acknowledged, parked, or skipped because it is not for this webhook.
     private(set) var position: Int64?
     /// The current request.
     private(set) var current: WebhookExtent?
@@ -108,22 +108,23 @@ struct WebhookMachine: Sendable {
     private(set) var nextAttempt: QueueTime?
     private(set) var parked: [ParkedWebhook] = []
 
-    /// The most outcomes of the next request while a refused one is looked for; nil for as many as the settings say.
+    /// The maximum number of outcomes in the next request while the machine isolates a refused one; nil for the limit
+    /// of the settings.
     private var limit: Int?
     /// The last outcome of the request that was refused first.
     private var refusedEnd = Int64.min
-    /// The refused outcomes that were parked since the last acknowledgement.
+    /// The number of refused outcomes that were parked since the last acknowledgement.
     private var refused = 0
     private(set) var isRestored = false
     /// Why the stored state cannot be used.
     private var fault: String?
     private var pending: Pending?
     private var sending: Sending?
-    /// Parked requests that an operator wants to be sent now.
+    /// The ids of parked requests that an operator wants to send now.
     private var retries: [String] = []
-    /// Do not use the storage before this time.
+    /// The storage is not used before this time.
     private var pausedUntil: QueueTime?
-    /// The feed had nothing new; it is read again then.
+    /// The feed had nothing new. It is read again at this time.
     private var idleUntil: QueueTime?
     private var storedPosition: Int64?
     private var isPositionDirty = false
@@ -143,10 +144,10 @@ struct WebhookMachine: Sendable {
     /// When the next attempt of the current request begins, or the next attempt to use the storage.
     var dueAt: QueueTime? { self.sending == nil ? self.pausedUntil ?? self.nextAttempt : nil }
 
-    /// The id of a request, which its retries keep.
+    /// The id of a request. Its retries have the same id.
     func id(of extent: WebhookExtent) -> String { "\(self.name)-\(extent.first)" }
 
-    // MARK: What to do
+    // MARK: Actions
 
     /// Returns the next action. Call it again after each action except `wait`, and after each event.
     mutating func next(now: QueueTime) -> Action {
@@ -179,7 +180,7 @@ struct WebhookMachine: Sendable {
         case .position: return [.position(WebhookPosition(position: self.position, extent: nil))]
         case .begin(let extent): return [.position(WebhookPosition(position: self.position, extent: extent))]
         case .park(let request):
-            // In this order: after a crash between the two, the request is found among the parked ones.
+            // The order matters: after a crash between the two writes, the request is among the parked ones.
             return [
                 .parked(self.parked + [request]),
                 .position(WebhookPosition(position: request.extent.last, extent: nil)),
@@ -190,7 +191,7 @@ struct WebhookMachine: Sendable {
 
     // MARK: Storage
 
-    /// The stored state was read.
+    /// Records that the stored state was read.
     mutating func didRestore(_ stored: WebhookPosition?, parked: [ParkedWebhook], now: QueueTime) {
         self.isRestored = true
         self.parked = parked
@@ -201,20 +202,20 @@ struct WebhookMachine: Sendable {
             self.position = extent.last
             self.isPositionDirty = true
         } else {
-            // The clock may have been corrected since then.
+            // The clock may have been set back since the request was made.
             extent.formed = min(extent.formed, now)
             self.current = extent
         }
     }
 
-    /// Reports that the stored state cannot be used. Nothing is sent, and the state is not overwritten.
+    /// Records that the stored state cannot be used. Nothing is sent, and the state is not overwritten.
     mutating func cannotRestore(_ message: String) {
         self.fault = message
         self.lastError = message
         self.failures = max(1, self.failures)
     }
 
-    /// The write that `next` requested has completed.
+    /// Records that the write that `next` requested has completed.
     mutating func didStore() {
         guard let pending = self.pending else { return }
         self.pending = nil
@@ -232,7 +233,7 @@ struct WebhookMachine: Sendable {
         }
     }
 
-    /// Reports that the storage failed at the action that `next` returned. It is tried again after a delay.
+    /// Records that the storage failed during the action that `next` returned. The action is tried again after a delay.
     mutating func storageFailed(_ error: QueueError, now: QueueTime) {
         self.lastError = error.message
         self.pausedUntil = now.advanced(by: self.retry.storageDelay)
@@ -249,10 +250,10 @@ struct WebhookMachine: Sendable {
 
     // MARK: Feed
 
-    /// There may be new outcomes.
+    /// Records that there may be new outcomes.
     mutating func signal() { self.idleUntil = nil }
 
-    /// A page of the feed was read.
+    /// Records that a page of the feed was read.
     mutating func didRead(_ page: Page, now: QueueTime) {
         self.storageWorks()
         if let outcomes = page.outcomes {
@@ -271,7 +272,7 @@ struct WebhookMachine: Sendable {
             return
         }
         if let end = page.end, end > self.position ?? .min {
-            // Outcomes of other apps, or of other kinds. Storing each such position would cost a commit for each page.
+            // The page has only outcomes for others. Storing its position would cost a commit for each such page.
             self.position = end
             let (skipped, overflow) = end.subtractingReportingOverflow(self.storedPosition ?? 0)
             if overflow || skipped >= 10_000 { self.isPositionDirty = true }
@@ -283,10 +284,10 @@ struct WebhookMachine: Sendable {
 
     // MARK: Requests
 
-    /// An attempt ended.
+    /// Records that an attempt ended.
     ///
     /// - Parameters:
-    ///   - result: the end of the attempt.
+    ///   - result: how it ended.
     ///   - now: the time.
     ///   - random: the source of the random part of the delay before the next attempt.
     mutating func didSend(_ result: Result, now: QueueTime, using random: inout some RandomNumberGenerator) {
@@ -351,7 +352,7 @@ struct WebhookMachine: Sendable {
                 return
             }
             self.lastError =
-                "\(error) (not given up, because \(self.parked.count) requests are parked: "
+                "\(error) (not given up, because \(self.parked.count) requests are already parked: "
                 + "retry or drop them)"
         }
         let delay = self.retry.delays.wait(after: self.failures, using: &random)
@@ -375,14 +376,14 @@ struct WebhookMachine: Sendable {
             self.refused = 0
             self.pending = .unpark(id)
         case .failed(let error, _), .refused(let error, _): self.parked[index].error = error
-        case .nothingLeft: self.parked[index].error = "its outcomes are not kept any more: drop the request"
+        case .nothingLeft: self.parked[index].error = "its outcomes are no longer kept: drop the request"
         case .storage(let error): self.parked[index].error = error.message
         }
     }
 
     // MARK: Decisions of operators
 
-    /// Sends a parked request once more, as soon as no other request is being sent. If it fails, it stays parked.
+    /// Sends a parked request once more, as soon as no other request is in flight. If it fails, it stays parked.
     ///
     /// - Returns: whether it is parked.
     mutating func retryParked(_ id: String) -> Bool {
@@ -391,13 +392,13 @@ struct WebhookMachine: Sendable {
         return true
     }
 
-    /// The parked requests without one of them; nil if it is not parked. Store them, then call `didDropParked`.
+    /// The parked requests without this one; nil if it is not parked. Store them, then call `didDropParked`.
     func parkedWithout(_ id: String) -> [ParkedWebhook]? {
         let rest = self.parked.filter { self.id(of: $0.extent) != id }
         return rest.count == self.parked.count ? nil : rest
     }
 
-    /// A parked request was dropped.
+    /// Records that a parked request was dropped.
     mutating func didDropParked(_ id: String) { self.parked = self.parkedWithout(id) ?? self.parked }
 
     /// The status for operators.

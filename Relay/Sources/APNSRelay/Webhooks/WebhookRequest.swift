@@ -8,7 +8,7 @@ import PushQueue
 
 /// The body of a request to a webhook.
 struct WebhookRequest: Sendable {
-    /// The outcomes that the body holds; fewer than the extent's if some were deleted.
+    /// The number of outcomes in the body. It is smaller than that of the extent if some were deleted.
     var count: Int
     /// JSON: `{"outcomes":[…]}`.
     var body: [UInt8]
@@ -18,7 +18,7 @@ struct WebhookRequest: Sendable {
             var outcomes: [PushStatusJSON]
         }
         let encoder = JSONEncoder()
-        // Sorted, so that a request has the same bytes after a restart.
+        // Sorted keys, so that a request has the same bytes after a restart.
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let body = Body(outcomes: entries.map { PushStatusJSON($0.push, cursor: $0.cursor) })
         self.count = entries.count
@@ -27,8 +27,8 @@ struct WebhookRequest: Sendable {
 
     /// Reads the outcomes of an extent that are still kept.
     ///
-    /// A change of the settings since then can only take outcomes away: a receiver never gets those of an app that was
-    /// taken from it.
+    /// If the settings have changed since, they can only remove outcomes. A receiver never gets outcomes of an app that
+    /// is no longer in its settings.
     static func entries(
         of extent: WebhookExtent,
         settings: WebhookSettings,

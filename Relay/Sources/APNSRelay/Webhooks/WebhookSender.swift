@@ -4,7 +4,7 @@ import Synchronization
 
 /// Performs the decisions of one webhook's machine.
 ///
-/// One loop handles all events, so writes to the storage never overlap. Only requests and timers run beside it.
+/// One loop handles all events, so writes to the storage never overlap. Only requests and timers run concurrently.
 final class WebhookSender: Sendable {
     private typealias Reply = CheckedContinuation<Result<Bool, QueueError>, Never>
 
@@ -15,7 +15,7 @@ final class WebhookSender: Sendable {
         case sent(WebhookMachine.Result, WebhookExtent, WebhookRequest?)
         case retry(String, Reply)
         case drop(String, Reply)
-        /// Other relays may have stored decisions of operators.
+        /// The stored decisions of operators should be read, because other relays may have stored some.
         case decisions
     }
 
@@ -23,7 +23,7 @@ final class WebhookSender: Sendable {
     private struct Loop {
         var machine: WebhookMachine
         var store: WebhookStore
-        /// The end of the last gap in the feed that was counted.
+        /// The end of the last gap in the feed whose outcomes were counted as lost.
         var countedGap = Int64.min
         /// The request that is being sent.
         var sending: WebhookExtent?
@@ -115,7 +115,7 @@ final class WebhookSender: Sendable {
             }
             loop.timer?.cancel()
         }
-        // Events that came after the stream's end was seen.
+        // Operators may be waiting for decisions that arrived after the loop had ended.
         self.continuation.finish()
         for await event in self.events {
             if case .retry(_, let reply) = event { reply.resume(returning: .failure(Self.stopped)) }
@@ -159,7 +159,8 @@ final class WebhookSender: Sendable {
         return true
     }
 
-    /// Reads the decisions at an interval, because other relays may store some, and the storage may have failed before.
+    /// Reads the stored decisions at an interval, because other relays may store some, and reading may have failed
+    /// before.
     private func lookForDecisions() async {
         while !Task.isCancelled {
             self.continuation.yield(.decisions)
@@ -168,7 +169,7 @@ final class WebhookSender: Sendable {
     }
 
     private func perform(decisions loop: inout Loop) async {
-        // Before that, the machine does not know its parked requests.
+        // Until then, the machine does not know its parked requests.
         guard loop.machine.isRestored else { return }
         do throws(QueueError) {
             for (id, decision) in try await WebhookStore.decisions(self.queue, name: self.name) {
@@ -215,7 +216,7 @@ final class WebhookSender: Sendable {
                 do {
                     try await Task.sleep(for: delay)
                     continuation.yield(.timer)
-                } catch {}  // Replaced by another timer.
+                } catch {}  // Another timer has replaced this one.
             }
         }
     }
@@ -261,7 +262,7 @@ final class WebhookSender: Sendable {
         }
     }
 
-    /// Counts the outcomes that the webhook has missed, once.
+    /// Counts the outcomes of a gap as lost, unless that gap was already counted.
     private func count(_ gap: FeedGap?, _ loop: inout Loop) {
         guard let gap, gap.reason == .deleted, gap.last > loop.countedGap else { return }
         let first = max(gap.first, loop.countedGap &+ 1)
@@ -269,7 +270,7 @@ final class WebhookSender: Sendable {
         let lost = Int(clamping: gap.last &- first &+ 1)
         self.metrics.webhookLost(self.name, lost)
         self.logger.error(
-            "Outcomes were deleted before the webhook read them. Some may be of other apps, or invalidate no token",
+            "Outcomes were deleted before the webhook read them. Some of them may not have been for this webhook",
             metadata: ["outcomes": "\(lost)", "first": "\(first)", "last": "\(gap.last)"]
         )
     }
@@ -293,7 +294,8 @@ final class WebhookSender: Sendable {
         }
     }
 
-    /// Stores values in this order. If another relay has changed one of them, the machine begins anew with the stored values.
+    /// Stores values in this order. If another relay has changed one of them, the machine starts again from the stored
+    /// values.
     private func write(_ writes: [WebhookMachine.Write], _ loop: inout Loop) async throws(QueueError) {
         for write in writes where try await !loop.store.write(write) {
             self.logger.warning("Another relay has stored the webhook's position; reading it again")
@@ -327,7 +329,7 @@ final class WebhookSender: Sendable {
             }
         }
         guard let request else {
-            self.continuation.yield(.sent(.failed("the outcomes cannot be coded", retryAfter: nil), extent, nil))
+            self.continuation.yield(.sent(.failed("the outcomes cannot be encoded", retryAfter: nil), extent, nil))
             return
         }
         self.continuation.yield(.sent(await self.post(request, extent), extent, request))
@@ -379,7 +381,7 @@ final class WebhookSender: Sendable {
         _ request: WebhookRequest?,
         _ loop: inout Loop
     ) {
-        // The end of a request from before the machine began anew says nothing about the present request.
+        // Ignores the end of a request that was sent before the machine started again from the stored values.
         guard extent == loop.sending else { return }
         loop.sending = nil
         let failures = loop.machine.failures

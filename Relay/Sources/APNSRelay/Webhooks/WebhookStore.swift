@@ -8,8 +8,8 @@ import PushQueue
 
 /// The stored state of one webhook.
 ///
-/// Every write is a compare-and-set on what was read or written last. A relay that has lost the duty to post, and does
-/// not know it yet, therefore cannot overwrite what its successor has stored.
+/// Every write is a compare-and-set against the value that was read or written last. So a relay that has lost the duty
+/// to post, but does not know it yet, cannot overwrite the values of its successor.
 struct WebhookStore: Sendable {
     struct Content: Sendable {
         var position: WebhookPosition?
@@ -19,7 +19,7 @@ struct WebhookStore: Sendable {
     private let queue: any PushQueue
     private let positionKey: String
     private let parkedKey: String
-    /// The bytes that are stored, as far as this relay knows.
+    /// The stored values, as this relay last read or wrote them.
     private var known: [String: [UInt8]] = [:]
 
     init(_ queue: any PushQueue, name: String) {
@@ -30,7 +30,7 @@ struct WebhookStore: Sendable {
 
     /// Reads the state.
     ///
-    /// - Returns: nil if it is damaged or was written by a newer version.
+    /// - Returns: the state; nil if it is damaged or a newer version wrote it.
     mutating func read() async throws(QueueError) -> Content? {
         self.known[self.positionKey] = try await self.queue.value(forKey: self.positionKey)
         self.known[self.parkedKey] = try await self.queue.value(forKey: self.parkedKey)
@@ -51,7 +51,7 @@ struct WebhookStore: Sendable {
 
     /// Stores a part of the state.
     ///
-    /// - Returns: false if another relay has changed it since it was read. Nothing was stored then.
+    /// - Returns: whether it was stored. It is not stored if another relay has changed it since it was read.
     mutating func write(_ write: WebhookMachine.Write) async throws(QueueError) -> Bool {
         switch write {
         case .position(let position): try await self.write(position, forKey: self.positionKey)
@@ -64,7 +64,7 @@ struct WebhookStore: Sendable {
         do {
             bytes = Array(try JSONEncoder().encode(value))
         } catch {
-            throw QueueError(code: .unavailable, message: "The state of a webhook cannot be coded: \(error)")
+            throw QueueError(code: .unavailable, message: "The state of a webhook cannot be encoded: \(error)")
         }
         guard try await self.queue.exchangeValue(bytes, forKey: key, expecting: self.known[key]) else { return false }
         self.known[key] = bytes
@@ -83,7 +83,7 @@ struct WebhookStore: Sendable {
     /// - Parameters:
     ///   - decision: the decision.
     ///   - id: the id of the parked request.
-    ///   - queue: where to.
+    ///   - queue: the queue that stores it.
     ///   - name: the webhook's name.
     static func decide(
         _ decision: Decision,
@@ -94,7 +94,7 @@ struct WebhookStore: Sendable {
         try await queue.setValue(Array(decision.rawValue.utf8), forKey: Self.decisionPrefix(name) + id)
     }
 
-    /// Removes a decision that was carried out. A newer one, stored since it was read, stays.
+    /// Removes a decision that was carried out. If a newer decision was stored since, that one stays.
     static func remove(
         _ decision: Decision,
         _ id: String,

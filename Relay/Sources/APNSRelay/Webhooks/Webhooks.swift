@@ -6,8 +6,8 @@ import Synchronization
 /// Posts outcomes to the webhooks of the settings.
 ///
 /// Each webhook has its own task, so a receiver that hangs does not delay the others. Each outcome is posted at least
-/// once, in the order of the feed. A webhook with a new name begins with the oldest outcome that is kept. To start a
-/// webhook over, rename it.
+/// once, in the order of the feed. A webhook with a new name begins with the oldest outcome that is kept. So if you
+/// rename a webhook, it starts from the beginning.
 final class Webhooks: Sendable {
     private let settings: [WebhookSettings]
     private let queue: any PushQueue
@@ -19,11 +19,11 @@ final class Webhooks: Sendable {
     private let state = Mutex<(senders: [WebhookSender], isRunning: Bool)>(([], false))
 
     /// - Parameters:
-    ///   - settings: the webhooks. Of several with the same name, only the first is used.
-    ///   - queue: whose outcomes are posted; it also stores the positions.
+    ///   - settings: the webhooks. If several have the same name, only the first is used.
+    ///   - queue: the queue whose outcomes are posted. It also stores the positions.
     ///   - metrics: counts the requests.
     ///   - clock: the times.
-    ///   - logger: gets a line when a webhook begins or ceases to fail, and for each request that is parked.
+    ///   - logger: logs when a webhook begins to fail and when it works again, and each request that is parked.
     ///   - tls: the verification of receivers' certificates; nil for the system's authorities.
     ///   - retry: the delays. `giveUpAfter` comes from the settings.
     init(
@@ -48,8 +48,8 @@ final class Webhooks: Sendable {
     /// Whether there is nothing to do.
     var isEmpty: Bool { self.settings.isEmpty }
 
-    /// Posts outcomes until the task is cancelled, from the stored positions on. May be called again after it has
-    /// returned. A request that is in flight at the end is sent again the next time, with the same id.
+    /// Posts outcomes from the stored positions on, until the task is cancelled. You may call it again after it has
+    /// returned. A request that was in flight at the end is then sent again, with the same id.
     func run() async {
         let client = WebhookClient(tls: self.tls)
         let senders = self.settings.map {
@@ -98,29 +98,30 @@ final class Webhooks: Sendable {
         return statuses
     }
 
-    /// There may be new outcomes. Never waits.
+    /// Signals that there may be new outcomes. Never waits.
     func signal() {
         for sender in self.senders { sender.signal() }
     }
 
-    /// Sends a parked request once more, as soon as the webhook's request in flight has ended. If the attempt fails,
-    /// the request stays parked with the new error. A restart of the relay that posts forgets the retry.
+    /// Sends a parked request once more, as soon as no other request to the webhook is in flight. If the attempt fails,
+    /// the request stays parked with the new error. If the relay that posts restarts before the attempt, the retry is
+    /// lost.
     ///
     /// - Parameters:
     ///   - webhook: the webhook's name.
-    ///   - id: the request's id, as its status has it.
+    ///   - id: the id of the request in the webhook's status.
     /// - Returns: whether there is such a request.
     func retry(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
         guard let sender = self.runningSender(webhook) else { return try await self.decide(.retry, webhook, id) }
         return try await sender.retryParked(id)
     }
 
-    /// Forgets a parked request. The outcomes stay in the feed.
+    /// Drops a parked request. Its outcomes stay in the feed.
     ///
     /// - Parameters:
     ///   - webhook: the webhook's name.
-    ///   - id: the request's id, as its status has it.
-    /// - Returns: whether there was such a request. If so, that it is to be forgotten is durable.
+    ///   - id: the id of the request in the webhook's status.
+    /// - Returns: whether there was such a request. If so, the decision to drop it is durable.
     func drop(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
         guard let sender = self.runningSender(webhook) else { return try await self.decide(.drop, webhook, id) }
         return try await sender.dropParked(id)
@@ -130,7 +131,7 @@ final class Webhooks: Sendable {
         self.state.withLock { $0.isRunning ? $0.senders.first { $0.name == name } : nil }
     }
 
-    /// Leaves a decision to the relay that posts to the webhook.
+    /// Stores a decision, which the relay that posts to the webhook carries out.
     private func decide(
         _ decision: WebhookStore.Decision,
         _ name: String,

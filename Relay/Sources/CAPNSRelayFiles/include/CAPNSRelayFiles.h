@@ -1,12 +1,12 @@
-// The files of the relay's page and the OpenAPI document of its API. They are part of the program, so it needs no files
-// beside it.
+// The files of the relay's page, and the OpenAPI document of its API. They are embedded in the program, which needs no
+// other files at run time.
 
 #pragma once
 
 #include <stddef.h>
 
 struct apns_relay_file {
-    /// Where it is served, from `/` on.
+    /// The path at which it is served. It begins with `/`.
     const char *path;
     /// The value of `content-type`.
     const char *type;

@@ -1,8 +1,8 @@
-// Buttons that change something. A button may ask for confirmation, and shows why its action failed.
+// Buttons that change something. A button may ask for confirmation. If its action fails, it shows the error.
 
 import { announce, button, el, find, setExact } from "./kit/dom.js";
 
-/** Asks the operator in the dialog. Returns whether the answer is yes. */
+/** Asks the operator for confirmation in the dialog. Returns whether the operator confirmed. */
 function ask({ title, text, yes }) {
     const dialog = find("confirm");
     setExact(find("confirm-title"), title);
@@ -15,7 +15,7 @@ function ask({ title, text, yes }) {
     });
 }
 
-/** Buttons of which one works at a time, and a note for the result. */
+/** A group of buttons, and a note for the result. Only one action of a group runs at a time. */
 export class Actions {
     element = el("div", { class: "row-actions" });
     #note = el("p", { class: "note" });
@@ -26,8 +26,8 @@ export class Actions {
     }
 
     /**
-     * Adds a button. `work()` may return a text to show. `question()`, if any, returns what `ask` needs. Both
-     * receive what `subject()` returned at the click, so that the answer is about what was asked.
+     * Adds a button. `work()` may return a text to show. `question()`, if any, returns the arguments of `ask`. Both
+     * receive the value of `subject()` at the click, so that the work concerns what the operator confirmed.
      */
     add(text, { label, work, subject = () => undefined, question, tone = "" }) {
         const added = button(text, () => this.#run(text, work, subject, question), {
@@ -66,8 +66,8 @@ export class Actions {
 }
 
 /**
- * Does the same to several items, one after the other, and returns a text about the result. An item that is
- * gone (404) is not a failure. Any other failure stops the loop, because it would most likely repeat.
+ * Calls `work` for each item, one after the other, and returns a text about the result. If an item no longer
+ * exists (404), that is not a failure. Any other failure ends the loop, because it would most likely repeat.
  */
 export async function each(items, verb, work) {
     let done = 0;

@@ -1,4 +1,4 @@
-// The relay's API: requests with the operator's token, which only this tab's session storage keeps.
+// Calls the relay's API with the operator's token. The token is kept only in the session storage of this tab.
 
 import { APIError, failure } from "./kit/api.js";
 
@@ -8,7 +8,7 @@ const TOKEN_KEY = "apns-relay-token";
 const TIMEOUT_SECONDS = 10;
 
 let session = new AbortController();
-let isClosed = false; // The token was forgotten, and there is no other yet.
+let isClosed = false; // The token was forgotten, and no other was set yet.
 let onRefused = () => {};
 
 export const hasToken = () => sessionStorage.getItem(TOKEN_KEY) !== null;
@@ -16,12 +16,12 @@ export const hasToken = () => sessionStorage.getItem(TOKEN_KEY) !== null;
 /** Keeps the token for this tab. Throws if a request could not carry it. */
 export function setToken(text) {
     const token = text.trim();
-    if (!/^[\x21-\x7e]+$/.test(token)) throw new Error("A token has visible ASCII characters and no spaces.");
+    if (!/^[\x21-\x7e]+$/.test(token)) throw new Error("A token has only visible ASCII characters and no spaces.");
     sessionStorage.setItem(TOKEN_KEY, token);
     isClosed = false;
 }
 
-/** Forgets the token. Requests under way, and all until there is another token, throw `AbortError`. */
+/** Forgets the token. Pending requests throw `AbortError`, and so do later ones until another token is set. */
 export function forgetToken() {
     sessionStorage.removeItem(TOKEN_KEY);
     isClosed = true;

@@ -1,4 +1,4 @@
-// A chart of rates over the last five minutes, as SVG paths that are stacked on each other.
+// A stacked chart of rates over the last five minutes, as SVG paths.
 
 import { rate } from "./format.js";
 import { el, setText } from "./kit/dom.js";

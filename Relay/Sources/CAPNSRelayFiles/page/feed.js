@@ -1,6 +1,6 @@
-// Reads a feed from its end. The API reads feeds forward from a position, and positions have gaps, so a search
-// over positions finds the end: about forty small requests for the first page of a feed of ten million
-// outcomes, and a few for each further page.
+// Reads a feed backward from its end. The API only reads forward from a position, and positions have gaps, so the
+// end is found by a search over positions. The first page of a feed of ten million outcomes takes about forty
+// small requests, and each further page takes a few.
 
 import { get, query } from "./api.js";
 
@@ -13,24 +13,24 @@ export class Feed {
     #path;
     #field;
     #app;
-    #end = 0; // No entry had a larger position when the end was last looked for.
+    #end = 0; // The end of the feed when it was last searched for.
 
-    /** `field` is the member of a response that has the entries. An `app` limits the feed to that app. */
+    /** `field` is the member of a response with the entries. If there is an `app`, only its entries are read. */
     constructor(path, field, app) {
         this.#path = path;
         this.#field = field;
         this.#app = app;
     }
 
-    /** The newest entries, the newest first: `{entries, older}`. Pass `older` to `before`; null at the end. */
+    /** The newest entries, newest first: `{entries, older}`. Pass `older` to `before`; it is null on the last page. */
     async newest() {
         return this.before((await this.#findEnd()) + 1);
     }
 
     /** The newest entries before a position. */
     async before(limit) {
-        let tooLow = -1; // From here, there are more entries before the limit than one request returns.
-        let tooHigh = limit; // From here, there are fewer than a page.
+        let tooLow = -1; // After this position, there are more entries than one request returns.
+        let tooHigh = limit; // After this position, there are fewer entries than a page.
         let width = PAGE_SIZE;
         for (;;) {
             const after = Math.max(0, tooLow < 0 ? limit - 1 - width : Math.floor((tooLow + tooHigh) / 2));
@@ -48,7 +48,7 @@ export class Feed {
         }
     }
 
-    /** The entries between two positions, the oldest first, and whether these are all. */
+    /** The entries between two positions, oldest first, and whether these are all of them. */
     async #range(after, limit) {
         const entries = [];
         for (;;) {
@@ -68,7 +68,7 @@ export class Feed {
             low += step;
             step *= 4;
         }
-        let high = low + step; // Nothing follows `high`.
+        let high = low + step; // No entry follows `high`.
         while (high - low > 1) {
             const middle = Math.floor((low + high) / 2);
             if (await this.#isEnd(middle)) high = middle;

@@ -4,7 +4,7 @@ import { age, rate } from "./format.js";
 import { el, setText } from "./kit/dom.js";
 import { number } from "./kit/format.js";
 
-/** A figure with its name: `set(text)` changes it. */
+/** Adds a figure with its name, and returns the function that sets its text. */
 function figure(root, name, { id, tone = "", title } = {}) {
     const value = el("dd", { "data-figure": id, text: "–" });
     root.append(el("div", { title }, el("dt", { class: tone && `dot ${tone}`, text: name }), value));
@@ -21,8 +21,8 @@ export class QueueFigures {
         const list = el("dl", { class: "figures large" });
         this.#figures = {
             queued: figure(list, "Queued", { id: "queued", tone: "accent", title: "Waiting to be sent" }),
-            claimed: figure(list, "Claimed", { id: "claimed", tone: "soft", title: "Taken to be sent" }),
-            written: figure(list, "Written", { id: "written", tone: "good", title: "Without an outcome yet" }),
+            claimed: figure(list, "Claimed", { id: "claimed", tone: "soft", title: "About to be sent" }),
+            written: figure(list, "Written", { id: "written", tone: "good", title: "In flight, without an outcome" }),
             parked: figure(list, "Parked", { id: "parked", tone: "warn", title: "Waiting for an operator" }),
             oldest: figure(list, "Oldest waiting", { id: "oldest", title: "How long a push has been due" }),
         };
@@ -70,10 +70,10 @@ export const OUTCOMES = [
 
 const OTHERS = [
     { name: "queued", text: "Queued", title: "Pushes stored by requests" },
-    { name: "duplicates", text: "Duplicates", title: "Pushes that requests handed in again" },
+    { name: "duplicates", text: "Duplicates", title: "Pushes that requests submitted again" },
     { name: "retried", text: "Retried", title: "Attempts after which a push returned to the queue" },
     { name: "parked", text: "Parked", title: "Pushes that were parked" },
-    { name: "late", text: "Late", title: "Outcomes that came after the first one of their push, which stays" },
+    { name: "late", text: "Late", title: "Outcomes that were ignored, because their push already had one" },
 ];
 
 export class Totals {

@@ -1,4 +1,4 @@
-// Writes what only this page shows: rates, ages and outcomes.
+// Formats rates, ages and outcomes, which only this page shows.
 
 import { dateTime, number, timeOfDay } from "./kit/format.js";
 
@@ -8,7 +8,7 @@ export function rate(value) {
     return value < 10 && value > 0 ? value.toFixed(1) : number(Math.round(value));
 }
 
-/** The time of day, with the date unless it is that of `now`. */
+/** The time of day. The date is added unless it is the date of `now`. */
 export function moment(seconds, now = Date.now() / 1000) {
     const text = dateTime(seconds);
     return text.slice(0, 10) === dateTime(now).slice(0, 10) ? timeOfDay(seconds) : text;
@@ -17,7 +17,7 @@ export function moment(seconds, now = Date.now() / 1000) {
 /** The text with a full stop, so that another sentence can follow. */
 export const sentence = (text) => (/[.!?…]$/.test(text) ? String(text) : `${text}.`);
 
-/** A length of time in its one or two largest units. */
+/** A duration in its one or two largest units. */
 export function duration(seconds) {
     if (!Number.isFinite(seconds)) return "–";
     const whole = Math.max(0, Math.floor(seconds));
@@ -30,7 +30,7 @@ export function duration(seconds) {
     }).filter(Boolean).join(" ");
 }
 
-/** How long something has been due, or in how long it will be. */
+/** The time since something became due, or the time until it is due. */
 export function age(due, now) {
     if (!Number.isFinite(due)) return "–";
     return due > now + 0.5 ? `in ${duration(due - now + 0.5)}` : duration(now - due);

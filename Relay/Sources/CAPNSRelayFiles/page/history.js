@@ -9,8 +9,8 @@ export class History {
     #options;
     #feed;
     #app = "";
-    #newer = []; // What `before` received for the pages that are newer than the shown one.
-    #shown; // What it received for the shown page; undefined for the newest.
+    #newer = []; // For each page newer than the shown one, the position that was passed to `before`.
+    #shown; // The position for the shown page; undefined for the newest page.
     #older = null;
     #load = 0;
     #isLoaded = false;
@@ -67,7 +67,7 @@ export class History {
         this.show([], undefined);
     }
 
-    /** Shows the page before a position, or the newest. */
+    /** Shows the page before a position; the newest page if there is none. */
     async show(newer, before) {
         this.#load += 1;
         const load = this.#load;

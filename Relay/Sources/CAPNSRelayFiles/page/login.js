@@ -1,4 +1,4 @@
-// The form for the operator's token. It replaces the rest of the page while the relay refuses requests.
+// The form for the operator's token. While the relay refuses requests, only this form is shown.
 
 import { forgetToken, hasToken, setToken } from "./api.js";
 import { announce, find, setExact } from "./kit/dom.js";
@@ -15,13 +15,13 @@ export class Login {
         });
         find("forget").addEventListener("click", () => {
             forgetToken();
-            // A new page has nothing of what the token allowed to see.
+            // A reload removes everything that was read with the token.
             location.reload();
         });
         find("forget").hidden = !hasToken();
     }
 
-    /** Asks for another token, because the relay refused the present one, or has received none. */
+    /** Asks for another token, because the relay refused the present one or there was none. */
     ask(reason) {
         forgetToken();
         find("forget").hidden = true;
@@ -32,7 +32,7 @@ export class Login {
         if (wasHidden || reason) find("token").focus();
     }
 
-    /** Shows the rest of the page: the relay has responded. */
+    /** Shows the rest of the page, because a request has succeeded. */
     finish() {
         if (!find("login").hidden) {
             find("login").hidden = true;

@@ -1,4 +1,4 @@
-// Connects the parts: reads the overview every two seconds while the page is visible, and turns the tabs.
+// Connects the parts of the page. Reads the overview every two seconds while the page is visible, and switches tabs.
 
 import { get, hasToken, whenRefused } from "./api.js";
 import { Chart } from "./charts.js";
@@ -55,7 +55,7 @@ document.body.append(apps);
 let tab = "outcomes";
 let timer;
 let isLoading = false;
-let began = 0; // When the request under way began.
+let began = 0; // When the pending request began.
 let isLocked = false;
 let updated; // When the last overview arrived, on this machine's clock.
 let problem = "";
@@ -103,7 +103,7 @@ function show(overview) {
     showAge();
 }
 
-/** The figures stay, with the time they are from. */
+/** Shows the error. The old figures stay, with their time. */
 function fail(message) {
     if (problem === "") announce(message, true);
     problem = message;
@@ -175,7 +175,7 @@ document.addEventListener("keydown", (event) => {
     push.focus();
 });
 
-// The page reads nothing while nobody sees it.
+// While the page is hidden, it reads nothing.
 document.addEventListener("visibilitychange", () => {
     if (!isLocked) refresh();
 });

@@ -6,7 +6,7 @@ import { dateTime, shortToken } from "./kit/format.js";
 
 const still = (element) => ({ element, update() {} });
 
-/** A settled push. A click opens it. */
+/** The row of a settled push. A click opens the push. */
 export function outcomeRow(push, onOpen) {
     const { word, tone, detail } = outcome(push.outcome);
     return still(el("li", {}, el("button", { type: "button", class: "item", "data-push": push.id,
@@ -20,7 +20,7 @@ export function outcomeRow(push, onOpen) {
         el("span", { class: "item-side muted", text: moment(push.settledAt) }))));
 }
 
-/** A device token that APNs declared invalid. */
+/** The row of a device token that APNs declared invalid. */
 export function deadTokenRow(entry, onOpen) {
     const since = entry.since === null ? "" : `, invalid since ${dateTime(entry.since)}`;
     return still(el("li", { class: "item" },

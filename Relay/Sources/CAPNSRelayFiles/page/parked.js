@@ -1,4 +1,4 @@
-// Parked pushes: why each is parked, and the buttons that retry or drop it.
+// Shows the parked pushes with their reasons, and the buttons that retry or drop them.
 
 import { Actions, each } from "./actions.js";
 import { call, get, path, query } from "./api.js";
@@ -15,7 +15,7 @@ const drop = (id) => call("DELETE", path("v1", "parked", id));
 export class Parked {
     #rows;
     #pushes = [];
-    #after; // The last push of the page before the shown one.
+    #after; // The last push of the page that precedes the shown one.
     #next = null;
     #total = 0;
     #isVisible = false;
@@ -38,7 +38,7 @@ export class Parked {
             label: "Drop all pushes that are shown", subject, tone: "danger",
             question: (ids) => ({
                 title: `Drop ${count(ids.length, "parked push")}?`,
-                text: "They are never sent again. The outcome of each push's last attempt becomes its outcome.",
+                text: "They are never sent again. Each push ends with the outcome of its last attempt.",
                 yes: `Drop ${count(ids.length, "push")}`,
             }),
             work: (ids) => each(ids, "dropped", drop).finally(() => this.load()),
@@ -103,8 +103,8 @@ export class Parked {
             label: `Drop ${name}`, tone: "danger", work: () => drop(id).finally(() => this.load()),
             question: () => ({
                 title: "Drop this push?",
-                text: `The push of ${app} to ${shortToken(token)} is never sent again. The outcome of ` +
-                    "its last attempt becomes its outcome.",
+                text: `The push of ${app} to ${shortToken(token)} is never sent again. It ends with the ` +
+                    "outcome of its last attempt.",
                 yes: "Drop",
             }),
         });

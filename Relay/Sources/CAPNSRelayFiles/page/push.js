@@ -1,4 +1,4 @@
-// One push: the look-up by its id, and all its fields.
+// Looks up a push by its id, and shows all its fields.
 
 import { Actions } from "./actions.js";
 import { call, get, path } from "./api.js";
@@ -54,7 +54,7 @@ export class PushPanel {
         });
         this.#cancel = this.#actions.add("Cancel push…", {
             tone: "danger", subject: () => this.#id,
-            question: () => ({ title: "Cancel this push?", text: "It is not sent, and its outcome says so.",
+            question: () => ({ title: "Cancel this push?", text: "It will not be sent. It ends as cancelled.",
                 yes: "Cancel push" }),
             work: (id) => call("DELETE", path("v1", "pushes", id))
                 .then(() => "The push is cancelled.").finally(() => this.#reload(id)),
@@ -68,7 +68,7 @@ export class PushPanel {
         this.#isVisible = isVisible;
     }
 
-    /** Called every two seconds: a push without an outcome may have changed. */
+    /** Reads the push again, because it may have changed. Called every two seconds. */
     update() {
         if (this.#isVisible && this.#push && this.#push.state !== "settled") this.#reload(this.#id);
     }

@@ -1,4 +1,4 @@
-// A row for each relay that shares the queue. A relay that is alone is not shown.
+// A table with a row for each relay of the fleet. It is hidden if there is only one relay.
 
 import { duration } from "./format.js";
 import { el, setExact, setText } from "./kit/dom.js";

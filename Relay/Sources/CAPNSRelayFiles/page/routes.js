@@ -1,4 +1,4 @@
-// A row for each route: its depth, the age of its oldest push, and what the relay does for it.
+// A table with a row for each route: the number of pushes, the age of the oldest push, and the state.
 
 import { age, duration, moment, sentence } from "./format.js";
 import { el, exact, setExact, setText } from "./kit/dom.js";
@@ -86,6 +86,6 @@ function makeRow({ app, environment, lane }) {
 
 function reasonText({ reason, pausedUntil }, now) {
     const until = Number.isFinite(pausedUntil)
-        ? `Goes on at ${moment(pausedUntil, now)}, in ${duration(pausedUntil - now + 0.5)}.` : "";
+        ? `Resumes at ${moment(pausedUntil, now)}, in ${duration(pausedUntil - now + 0.5)}.` : "";
     return [reason && sentence(reason), until].filter(Boolean).join(" ");
 }

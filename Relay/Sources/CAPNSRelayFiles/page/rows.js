@@ -1,4 +1,4 @@
-// Lists that are drawn again every two seconds without losing the focus, or a message, in one of their rows.
+// Lists that are updated every two seconds. A row keeps its focus and its message.
 
 /** Keeps one row for each item for as long as the item is in the list. */
 export class Rows {
@@ -14,7 +14,7 @@ export class Rows {
         this.#head = head;
     }
 
-    /** Shows these items, each of which has its own key. */
+    /** Shows these items. `key(item)` identifies an item. */
     update(items, key, now) {
         const old = this.#rows;
         this.#rows = new Map();
@@ -37,7 +37,7 @@ export class Rows {
         successor?.focus();
     }
 
-    /** What receives the focus if the row that has it goes: the same control of the row after or before it. */
+    /** The next element to focus if the focused row is removed: the same control in the row after or before it. */
     #successor(old) {
         const focused = document.activeElement;
         const entries = [...old];

@@ -6,7 +6,7 @@ const RATE_SECONDS = 10;
 export class Samples {
     #samples = [];
 
-    /** Adds the totals at a time of the relay's clock. If a total has fallen, the relay has restarted. */
+    /** Adds the totals at a time of the relay's clock. If a total is smaller than before, the relay has restarted. */
     add(now, totals) {
         const last = this.#samples.at(-1);
         if (last) {
@@ -18,7 +18,7 @@ export class Samples {
         while (this.#samples.length > 2 && this.#samples[1].now <= now - SECONDS) this.#samples.shift();
     }
 
-    /** How many per second over the last ten seconds; NaN if that is not known yet. */
+    /** The rate per second over the last ten seconds; NaN if it is not known yet. */
     rate(name) {
         const last = this.#samples.at(-1);
         if (this.#samples.length < 2) return NaN;
@@ -27,7 +27,7 @@ export class Samples {
         return (last.totals[name] - first.totals[name]) / (last.now - first.now);
     }
 
-    /** What happened between each sample and the next: `{from, to, rate(name)}`; the newest sample is at 0. */
+    /** The intervals between the samples, as `{from, to, rate(name)}` in seconds. The newest sample is at 0. */
     intervals() {
         const newest = this.#samples.at(-1)?.now;
         return this.#samples.slice(1).map((sample, index) => {

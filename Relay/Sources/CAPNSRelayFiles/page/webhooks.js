@@ -1,4 +1,4 @@
-// Webhooks: what each is doing, and the requests that were given up, with the buttons that retry or drop them.
+// Shows the webhooks with their states, and the parked requests with the buttons that retry or drop them.
 
 import { Actions, each } from "./actions.js";
 import { call, path } from "./api.js";

@@ -3,7 +3,7 @@ import PushQueue
 
 enum ClaimCases {
     static let all = [
-        ConformanceCase("A claimed push is what was handed in") { test in
+        ConformanceCase("A claimed push is the push that was stored") { test in
             let push = try test.push(expiration: .at(secondsSince1970: 4_000_000_000), resendsUnknown: true)
             try await test.store(push)
             let claimed = try await test.claim()
@@ -18,7 +18,7 @@ enum ClaimCases {
             try expectEqual(claim.mayBeProcessed, false, "mayBeProcessed")
             try await test.expectState(push, .claimed)
         },
-        ConformanceCase("Headers and payloads of every form survive") { test in
+        ConformanceCase("Headers and payloads of every form are stored unchanged") { test in
             let forms = try [
                 PreparedPush(topic: "t", pushType: .background, payload: Array("{}".utf8), priority: .conserve),
                 PreparedPush(topic: "t", pushType: .alert, payload: Array("{}".utf8), expiration: .immediate),
@@ -117,7 +117,7 @@ enum ClaimCases {
                 try await test.queue.release([Release(claim: claim, notBefore: test.now)])
             }
         },
-        ConformanceCase("Equal times are claimed completely, page by page") { test in
+        ConformanceCase("Pushes with equal due times are all claimed, page by page") { test in
             let due = test.now
             var pushes: [NewPush] = []
             for _ in 0..<25 { pushes.append(try test.push(due: due)) }

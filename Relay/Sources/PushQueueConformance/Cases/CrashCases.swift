@@ -1,11 +1,11 @@
 import APNSModel
 import PushQueue
 
-/// The process is killed at each point of a push's life: after a call has returned, and while it runs.
+/// Crashes of the process at each point of a push's life: after a call has returned, and while a call runs.
 enum CrashCases {
     static let all =
         [
-            ConformanceCase("A stored push survives, with its key") { test in
+            ConformanceCase("A stored push survives a crash, with its key") { test in
                 let push = try test.push(due: test.now, resendsUnknown: true, key: "order-1")
                 try await test.store(push)
                 try await test.crash()
@@ -17,7 +17,7 @@ enum CrashCases {
                 try expectEqual(claimed.push, push.push, "headers and payload")
                 try expectEqual(claimed.resendsUnknown, true, "resendsUnknown")
             },
-            ConformanceCase("A claim without a mark ends, and cannot be marked any more") { test in
+            ConformanceCase("A claim without a mark ends with a crash, and can no longer be marked") { test in
                 let push = try test.push()
                 try await test.store(push)
                 let old = try await test.claim(push)
@@ -40,7 +40,7 @@ enum CrashCases {
                 let late = try await test.settle(claim, .ok(push.id))
                 try expectEqual(late, .alreadySettled(.lost(push.id, attempts: 1)), "result of a late outcome")
             },
-            ConformanceCase("A push with a mark is sent again if the owner wants that") { test in
+            ConformanceCase("A push with a mark is sent again if its owner asked for that") { test in
                 let push = try test.push(resendsUnknown: true)
                 try await test.store(push)
                 _ = try await test.write(push)
@@ -52,7 +52,7 @@ enum CrashCases {
                 try expectEqual(try await test.settle(claimed.claim, outcome), .settled, "result")
                 try expectEqual(try await test.status(push).outcome?.certainty, .unknown, "certainty")
             },
-            ConformanceCase("An outcome survives, and is in the feed once") { test in
+            ConformanceCase("An outcome survives a crash, and is in the feed once") { test in
                 let push = try test.push()
                 let claim = try await test.complete(push, .rejected(push.id))
                 try await test.crashAndExpire()
@@ -61,7 +61,7 @@ enum CrashCases {
                 let late = try await test.settle(claim, .ok(push.id))
                 try expectEqual(late, .alreadySettled(.rejected(push.id)), "result of a late outcome")
             },
-            ConformanceCase("A released push survives as queued, without its mark") { test in
+            ConformanceCase("A released push is queued after a crash, without its mark") { test in
                 let push = try test.push()
                 try await test.store(push)
                 let claim = try await test.write(push)
@@ -72,7 +72,7 @@ enum CrashCases {
                 try expectEqual(try await test.status(push).attempts, 1, "attempts")
                 _ = try await test.claim(push)
             },
-            ConformanceCase("A parked push survives") { test in
+            ConformanceCase("A parked push survives a crash") { test in
                 let push = try test.push()
                 let outcome = try await ParkCases.park(push, test)
                 try await test.crashAndExpire()
@@ -91,7 +91,7 @@ enum CrashCases {
                 try await test.expectState(old, .settled, .lost(old.id, attempts: 1))
                 _ = try await test.claim(new)
             },
-            ConformanceCase("Cancelled, superseded and overdue pushes stay settled") { test in
+            ConformanceCase("Cancelled, superseded and overdue pushes stay settled after a crash") { test in
                 let cancelled = try test.push()
                 let superseded = try test.push(supersedes: "match")
                 let overdue = try test.push(deadline: test.inTicks(1))
@@ -105,7 +105,7 @@ enum CrashCases {
                 try expectEqual(try await test.feed().count, 3, "outcomes in the feed")
                 try expectEqual(try await test.claim().count, 1, "claims")
             },
-            ConformanceCase("Values, cursors and what was pruned survive") { test in
+            ConformanceCase("Values, cursors and deletions survive a crash") { test in
                 try await test.queue.setValue([1], forKey: "webhook")
                 let push = try test.push()
                 try await test.complete(push)
@@ -135,7 +135,7 @@ enum CrashCases {
             },
         ] + Self.duringCalls
 
-    /// The process is killed while a call runs. Each push then has all of the call's effect or none of it.
+    /// Crashes while a call runs. Afterwards, each push has either the whole effect of the call or none.
     private static let duringCalls = [
         ConformanceCase("A crash during enqueue leaves each push queued or not stored") { test in
             for round in 0..<8 {
@@ -146,7 +146,7 @@ enum CrashCases {
                     during: { [pushes] in try await $0.enqueue(pushes, isPartial: false) },
                     round
                 )
-                // The caller hands them in again: none is lost and none is stored twice.
+                // The caller submits them again. None is lost, and none is stored twice.
                 var again = pushes
                 for index in again.indices { again[index].id = .random() }
                 let results = try await test.queue.enqueue(again, isPartial: false)
@@ -279,7 +279,7 @@ enum CrashCases {
         func add(_ id: APNSID) { self.ids.insert(id) }
     }
 
-    /// Begins a call, kills the process, and lets the claims of the dead process end. The more rounds, the later.
+    /// Begins a call, kills the process, and lets its claims end. The process is killed later in each round.
     private static func crash<Value: Sendable>(
         _ test: Harness,
         during call: @escaping @Sendable (any PushQueue) async throws -> Value,

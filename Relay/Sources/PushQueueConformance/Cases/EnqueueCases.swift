@@ -3,7 +3,7 @@ import PushQueue
 
 enum EnqueueCases {
     static let all = [
-        ConformanceCase("A stored push is queued, and its status shows what was handed in") { test in
+        ConformanceCase("A stored push is queued, and its status shows its values") { test in
             let push = try test.push(due: test.inTicks(2), caller: "shop")
             try await test.store(push)
             let status = try await test.status(push)
@@ -23,7 +23,7 @@ enum EnqueueCases {
             let results = try await test.queue.enqueue([], isPartial: false)
             try expectEqual(results, [], "results")
         },
-        ConformanceCase("The same idempotency key and digest is a duplicate") { test in
+        ConformanceCase("A push with the same idempotency key and digest is a duplicate") { test in
             let first = try test.push(key: "order-1")
             try await test.store(first)
             let again = try test.push(key: "order-1")
@@ -32,13 +32,13 @@ enum EnqueueCases {
             try expectEqual(try await test.queue.status(of: again.id)?.state, nil, "state of the duplicate")
             try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
         },
-        ConformanceCase("A key stays known after its push has its outcome") { test in
+        ConformanceCase("An idempotency key stays known after its push has an outcome") { test in
             let first = try test.push(key: "order-1")
             try await test.complete(first)
             let results = try await test.queue.enqueue([try test.push(key: "order-1")], isPartial: false)
             try expectEqual(results, [.duplicate(of: first.id)], "results")
         },
-        ConformanceCase("The same idempotency key with another digest is a conflict") { test in
+        ConformanceCase("A push with the same idempotency key and another digest is a conflict") { test in
             let first = try test.push(key: "order-1", digest: [1])
             try await test.store(first)
             let results = try await test.queue.enqueue([try test.push(key: "order-1", digest: [2])], isPartial: true)
@@ -48,7 +48,7 @@ enum EnqueueCases {
             try await test.store(try test.push(key: "order-1", caller: "shop"))
             try await test.store(try test.push(key: "order-1", caller: "news"))
         },
-        ConformanceCase("Keys and callers with unusual characters are told apart") { test in
+        ConformanceCase("Keys and callers with unusual characters are distinguished") { test in
             for key in ["a", "a\u{1}", "a\u{1}b", "é", "e\u{301}", "😀", " ", String(repeating: "k", count: 128)] {
                 try await test.store(try test.push(key: key, caller: "c\u{1}\(key.utf8.count)"))
             }
@@ -71,7 +71,7 @@ enum EnqueueCases {
             try expectEqual(results, expected, "results")
             try expectEqual(try await test.queue.counts().queued, 2, "queued pushes")
         },
-        ConformanceCase("An id is known after its push has its outcome") { test in
+        ConformanceCase("An id stays known after its push has an outcome") { test in
             let first = try test.push()
             try await test.complete(first)
             var again = try test.push()
@@ -87,7 +87,7 @@ enum EnqueueCases {
             try expectEqual(results, [.queued, .duplicate(of: first.id)], "results")
             try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
         },
-        ConformanceCase("A conflict keeps all pushes of the call out, unless the call is partial") { test in
+        ConformanceCase("A conflict prevents the whole call, unless the call is partial") { test in
             let first = try test.push(key: "order-1")
             try await test.store(first)
             let good = try test.push(key: "order-2")
@@ -97,12 +97,12 @@ enum EnqueueCases {
             try expectEqual(results, expected, "results")
             try expect(try await test.queue.status(of: good.id) == nil, "a push of a failed call is known")
             try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
-            // Neither its key nor its id is taken.
+            // Neither its key nor its id was registered by the failed call.
             results = try await test.queue.enqueue([good, bad], isPartial: true)
             try expectEqual(results, [.queued, .conflict(with: first.id)], "results of the partial call")
             try await test.expectState(good, .queued)
         },
-        ConformanceCase("A call that does not fit is refused as full, and fits when there is room", needs: [.capacity])
+        ConformanceCase("A call that does not fit fails with full, and succeeds when there is room", needs: [.capacity])
         {
             test in
             try await test.reopen(capacity: 3)
@@ -119,7 +119,7 @@ enum EnqueueCases {
             let again = try test.push(key: "order-1")
             let results = try await test.queue.enqueue([again], isPartial: false)
             try expectEqual(results, [.duplicate(of: first.id)], "results")
-            // Claimed, written and parked pushes take room until they are settled.
+            // Claimed, written and parked pushes count towards the capacity until they are settled.
             let claim = try await test.write(first)
             try await expectError(.full) { try await test.queue.enqueue([more[1]], isPartial: false) }
             try expectEqual(try await test.settle(claim, .ok(first.id)), .settled, "result of settle")
@@ -138,7 +138,7 @@ enum EnqueueCases {
             try await test.store(known)
             var pushes: [NewPush] = []
             for number in 0..<2_500 { pushes.append(try test.push(key: "order-\(number)")) }
-            // A conflict at the end keeps all of them out.
+            // A conflict at the end prevents the whole call.
             let bad = try test.push(key: "known", digest: [2])
             var results = try await test.queue.enqueue(pushes + [bad], isPartial: false)
             try expectEqual(results.last, .conflict(with: known.id), "last result")
@@ -147,13 +147,13 @@ enum EnqueueCases {
             for push in [pushes[0], pushes[2_499]] {
                 try expect(try await test.queue.status(of: push.id) == nil, "a push of a failed call is known")
             }
-            // So do a hundred pushes too many.
+            // A hundred pushes too many do so, too.
             let more = try (0..<100).map { _ in try test.push() }
             for isPartial in [false, true] {
                 try await expectError(.full) { try await test.queue.enqueue(pushes + more, isPartial: isPartial) }
             }
             try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
-            // Their keys and ids are still free. Some are in the call twice.
+            // Their keys and ids are still unknown. The call contains some pushes twice.
             results = try await test.queue.enqueue(pushes + pushes.prefix(10) + [bad], isPartial: true)
             try expectEqual(results.count { $0 == .queued }, 2_500, "stored pushes")
             try expectEqual(results[2_500], .duplicate(of: pushes[0].id), "result of a push that is in the call twice")

@@ -3,7 +3,7 @@ import PushQueue
 
 enum FeedCases {
     static let all = [
-        ConformanceCase("An empty feed has no cursor and keeps the one that is passed") { test in
+        ConformanceCase("An empty feed has no cursor of its own, and returns the cursor that was passed") { test in
             for kind in [FeedKind.outcomes, .invalidTokens] {
                 var page = try await test.queue.outcomes(after: nil, apps: nil, kind: kind, limit: 10)
                 try expect(page.entries.isEmpty && page.cursor == nil, "the feed is not empty")
@@ -37,7 +37,7 @@ enum FeedCases {
                 )
             }
         },
-        ConformanceCase("A feed continues after any cursor") { test in
+        ConformanceCase("A reader can continue a feed after any cursor") { test in
             var ids: [APNSID] = []
             for _ in 0..<6 {
                 let push = try test.push()
@@ -54,7 +54,7 @@ enum FeedCases {
             try await test.complete(push)
             try expectEqual(try await test.feed(after: last).map(\.push.id), [push.id], "new outcomes")
         },
-        ConformanceCase("An entry of the feed is the status of its push") { test in
+        ConformanceCase("An entry of the feed equals the status of its push") { test in
             let push = try test.push()
             try await test.complete(push, .rejected(push.id))
             let entry = try unwrap(try await test.feed().first, "entry").push
@@ -105,11 +105,11 @@ enum FeedCases {
                 "an entry invalidates no token"
             )
             try expectEqual(try await test.feed(.invalidTokens, apps: ["moss"]).map(\.push.id), [ids[1]], "one app")
-            // The cursors are those of the other feed.
+            // Both feeds use the same cursors.
             let cursor = try unwrap(entries.first, "entry").cursor
             try expectEqual(try await test.feed(after: cursor).count, 8, "outcomes after the first invalid token")
         },
-        ConformanceCase("A cursor before deleted outcomes has a gap, and the page begins after it") { test in
+        ConformanceCase("A page after a cursor before deleted outcomes has a gap, and begins after it") { test in
             var cursors: [FeedCursor] = []
             for _ in 0..<4 {
                 try await test.complete(try test.push())
@@ -134,7 +134,7 @@ enum FeedCases {
                 try expect(page.gap == nil, "a gap where nothing is missing")
             }
         },
-        ConformanceCase("A reader of invalid tokens who polls has no gap when other outcomes are deleted") { test in
+        ConformanceCase("A reader who polls for invalid tokens has no gap when other outcomes are deleted") { test in
             var cursor: FeedCursor?
             let retention = Retention(outcomes: test.fixture.tick * 15)
             for _ in 0..<3 {
@@ -157,7 +157,7 @@ enum FeedCases {
             try await test.complete(push, .failed(.rejected(gone, attempts: 1)))
             try expectEqual(try await test.feed(.invalidTokens, after: cursor).map(\.push.id), [push.id], "new entries")
         },
-        ConformanceCase("A limit of zero or less lists nothing and keeps the cursor") { test in
+        ConformanceCase("A limit of zero or less returns no entries and the cursor that was passed") { test in
             try await test.complete(try test.push())
             for limit in [0, -1] {
                 let page = try await test.queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: limit)

@@ -1,6 +1,6 @@
 import PushQueue
 
-/// Random histories: the queue must do what a simple model does.
+/// Random histories. The queue must do the same as a simple model.
 enum HistoryCases {
     static let all = [
         ConformanceCase("Random histories with time and crashes agree with the model", needs: [.manualClock]) { test in

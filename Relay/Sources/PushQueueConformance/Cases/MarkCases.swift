@@ -20,7 +20,7 @@ enum MarkCases {
             try expect(!(try await test.canMark(claim)), "a claim was marked twice")
             try expectEqual(try await test.status(push).attempts, 1, "attempts")
         },
-        ConformanceCase("A claim that is twice in one call is marked once") { test in
+        ConformanceCase("A claim that occurs twice in one call is marked once") { test in
             let push = try test.push()
             try await test.store(push)
             let claim = try await test.claim(push)
@@ -59,23 +59,23 @@ enum MarkCases {
             try expect(!(try await test.canMark(old)), "an expired claim was marked")
             try await test.mark(new)
         },
-        ConformanceCase("An expired claim and a new one are never both marked, whenever leases are expired") { test in
+        ConformanceCase("An expired claim and a new claim are never both marked, whenever expired leases end") { test in
             let push = try test.push()
             try await test.store(push)
             let old = try await test.claim(push, ticks: 5)
             await test.advance(6)
-            // Without a call of expireLeases, either the mark fails, or the push stays this worker's.
+            // Before a call of expireLeases, either the mark fails, or the push still belongs to this claimant.
             let isMarked = try await test.canMark(old)
             _ = try await test.queue.expireLeases()
             let claimed = try await test.claim()
-            try expect(!isMarked || claimed.isEmpty, "two workers may send one push")
+            try expect(!isMarked || claimed.isEmpty, "two claimants may send one push")
             if isMarked {
                 try await test.expectState(push, .written)
             } else {
                 try expectEqual(claimed.count, 1, "claims")
             }
         },
-        ConformanceCase("Claims that no queue has given are not marked") { test in
+        ConformanceCase("Claims that no queue has made are not marked") { test in
             let push = try test.push()
             try await test.store(push)
             let claim = try await test.claim(push)

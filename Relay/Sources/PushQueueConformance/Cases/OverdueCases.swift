@@ -3,7 +3,7 @@ import PushQueue
 
 enum OverdueCases {
     static let all = [
-        ConformanceCase("A push is overdue at its deadline or expiration, whichever is first") { test in
+        ConformanceCase("A push is overdue at its deadline or expiration, whichever is earlier") { test in
             // Expirations are whole seconds.
             let now = test.now
             let second = now.millisecondsSince1970 / 1_000 + 3
@@ -47,7 +47,7 @@ enum OverdueCases {
             try expectEqual(try await test.queue.counts().queued, 0, "queued pushes")
             try expectEqual(try await test.feed().count, 30, "outcomes in the feed")
         },
-        ConformanceCase("A deadline in the past ends the push without an attempt") { test in
+        ConformanceCase("A push with a deadline in the past ends without an attempt") { test in
             let push = try test.push(deadline: test.now.advanced(by: .seconds(-1)))
             try await test.store(push)
             try expectEqual(try await test.claim().count, 0, "claims")
@@ -55,7 +55,7 @@ enum OverdueCases {
             let expected = PushOutcome.overdue(push.id, deadline: push.deadline, expiration: .systemDefault)
             try await test.expectState(push, .settled, expected)
         },
-        ConformanceCase("Pushes that are not due yet become overdue, too") { test in
+        ConformanceCase("Pushes that are not due yet can become overdue") { test in
             let push = try test.push(due: test.inTicks(100), deadline: test.inTicks(10))
             try await test.store(push)
             await test.advance(10)
@@ -84,7 +84,7 @@ enum OverdueCases {
             try expectEqual(try await test.queue.settleOverdue(limit: 3), 2, "overdue pushes")
             try expectEqual(try await test.queue.settleOverdue(limit: 3), 0, "overdue pushes")
         },
-        ConformanceCase("An overdue push that may be processed ends as unknown") { test in
+        ConformanceCase("An overdue push that may have been processed ends as unknown") { test in
             let push = try test.push(deadline: test.inTicks(10), resendsUnknown: true)
             try await test.store(push)
             let claim = try await test.write(push)
@@ -133,7 +133,7 @@ enum OverdueCases {
             try expect(try await test.queue.prune(retention, limit: 100) > 0, "nothing was deleted")
         },
         ConformanceCase(
-            "Pushes that an implausible jump made overdue are claimed once the clock is back",
+            "Pushes that an implausible jump made overdue are claimed after the clock is corrected",
             needs: [.implausibleJump]
         ) { test in
             let push = try test.push(deadline: test.inTicks(50))

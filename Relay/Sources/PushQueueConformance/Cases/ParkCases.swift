@@ -34,7 +34,7 @@ enum ParkCases {
             try expectEqual(try await test.settle(claim, .ok(push.id)), .settled, "result")
         },
         ConformanceCase(
-            "A parked push that is retried during an implausible jump is due, also when the clock is right again",
+            "A parked push that is retried during an implausible jump stays due after the clock is corrected",
             needs: [.implausibleJump]
         ) { test in
             let push = try test.push(deadline: test.inTicks(1_000))
@@ -124,7 +124,7 @@ enum ParkCases {
             }
             try expectEqual(ids, pushes.map(\.id), "parked pushes")
         },
-        ConformanceCase("A parked push that may be processed ends as unknown when it is dropped") { test in
+        ConformanceCase("A parked push that may have been processed ends as unknown when it is dropped") { test in
             let push = try test.push(resendsUnknown: true)
             try await test.store(push)
             let unknown = PushOutcome.lostConnection(push.id)

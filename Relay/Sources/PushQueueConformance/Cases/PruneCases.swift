@@ -26,7 +26,7 @@ enum PruneCases {
             // Its id is free again.
             try await test.store(old)
         },
-        ConformanceCase("Cursors are never used twice, even after everything was pruned") { test in
+        ConformanceCase("No cursor is used twice, even after everything was pruned") { test in
             var last = FeedCursor(position: .min)
             for round in 0..<3 {
                 let push = try test.push()
@@ -40,7 +40,7 @@ enum PruneCases {
                 if round == 1 { try await test.reopen() }
             }
         },
-        ConformanceCase("A claim of a pruned push is stale, even if its place was used again") { test in
+        ConformanceCase("A claim of a pruned push is stale, even if its position was used again") { test in
             let old = try test.push()
             let claim = try await test.complete(old)
             await test.advance(1)
@@ -69,7 +69,7 @@ enum PruneCases {
                 let results = try await test.queue.enqueue([again], isPartial: false)
                 try expectEqual(results, [.duplicate(of: first.id)], "results")
             }
-            // The outcome goes first, and the key stays known.
+            // The outcome is deleted first, and the key stays known.
             _ = try await test.queue.cancel(scheduled.id)
             await test.advance(1)
             try expectEqual(try await test.queue.prune(keys, limit: 100), 1, "deleted outcomes")
@@ -103,7 +103,7 @@ enum PruneCases {
             try await test.expectState(young, .parked)
             try expectEqual(try await test.feed().map(\.push.id), [old.id], "feed")
         },
-        ConformanceCase("A call deletes at most as much as its limit") { test in
+        ConformanceCase("A call deletes no more than its limit") { test in
             for number in 0..<5 { try await test.complete(try test.push(key: "order-\(number)")) }
             await test.advance(1)
             let nothing = Retention(outcomes: .zero, idempotencyKeys: .zero)

@@ -2,10 +2,10 @@ import APNSModel
 import PushQueue
 import Synchronization
 
-/// Many tasks at once.
+/// Many tasks that use one queue at the same time.
 enum RaceCases {
     static let all = [
-        ConformanceCase("Workers that race for the same pushes never get one twice") { test in
+        ConformanceCase("Tasks that claim the same pushes at the same time never get one twice") { test in
             let count = 400
             for first in stride(from: 0, to: count, by: 50) {
                 var pushes: [NewPush] = []
@@ -120,7 +120,7 @@ enum RaceCases {
                 try await test.expectState(push, .settled)
             }
         },
-        ConformanceCase("A feed that is read while pushes are settled skips none") { test in
+        ConformanceCase("A reader of the feed misses no push that is settled meanwhile") { test in
             let count = 60
             let isDone = Atomic<Bool>(false)
             let settling = Task {

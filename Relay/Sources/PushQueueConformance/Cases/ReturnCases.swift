@@ -1,7 +1,7 @@
 import APNSModel
 import PushQueue
 
-/// Release and expired leases: how pushes return to the queue.
+/// Pushes that return to the queue, after a release or an expired lease.
 enum ReturnCases {
     static let all = [
         ConformanceCase("A released push is claimed again when it is due") { test in
@@ -23,7 +23,7 @@ enum ReturnCases {
             try expectEqual(claimed.first?.attempts, 1, "attempts of the claim")
             try expectEqual(claimed.first?.mayBeProcessed, false, "mayBeProcessed")
         },
-        ConformanceCase("A release can leave the attempt out of the count") { test in
+        ConformanceCase("A release can exclude the attempt from the count") { test in
             let push = try test.push()
             try await test.store(push)
             let claim = try await test.write(push)
@@ -65,7 +65,7 @@ enum ReturnCases {
             ])
             try await test.expectState(push, .settled, .ok(push.id))
         },
-        ConformanceCase("A push that was released as unknown may be processed from then on") { test in
+        ConformanceCase("A push that was released as unknown counts as possibly processed from then on") { test in
             let push = try test.push(resendsUnknown: true)
             try await test.store(push)
             let unknown = PushOutcome.lostConnection(push.id)
@@ -106,7 +106,7 @@ enum ReturnCases {
             let late = try await test.settle(claim, .ok(push.id))
             try expectEqual(late, .alreadySettled(.lost(push.id, attempts: 1)), "result of the late outcome")
         },
-        ConformanceCase("An expired claim with a mark is sent again if the owner wants that") { test in
+        ConformanceCase("An expired claim with a mark is sent again if its owner asked for that") { test in
             let push = try test.push(resendsUnknown: true)
             try await test.store(push)
             _ = try await test.write(push, ticks: 5)

@@ -17,7 +17,7 @@ enum SettleCases {
             try expect(settledAt >= status.queuedAt && settledAt <= test.now, "settledAt is wrong")
             try expectEqual(try await test.claim().count, 0, "claims of a settled push")
         },
-        ConformanceCase("Outcomes of every form survive") { test in
+        ConformanceCase("Outcomes of every form are stored unchanged") { test in
             for outcome in try Self.forms {
                 let push = try test.push()
                 try await test.complete(push, outcome)

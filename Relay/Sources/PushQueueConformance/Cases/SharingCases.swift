@@ -4,7 +4,7 @@ import PushQueue
 /// Two processes that share a queue.
 enum SharingCases {
     static let all = [
-        Self.sharing("A process sends what another one has stored, and both know the outcome") { test, other in
+        Self.sharing("A process sends a push that another one has stored, and both know the outcome") { test, other in
             let push = try test.push()
             try await test.store(push)
             let claim = try await Self.claimed(1, other, test)[0]
@@ -17,7 +17,7 @@ enum SharingCases {
             }
             try expectEqual(try await test.feed().map(\.push.id), [push.id], "feed")
         },
-        Self.sharing("Two processes that race for the same pushes send none twice, and have the same feed") {
+        Self.sharing("Two processes that claim the same pushes send none twice, and read the same feed") {
             test,
             other in
             let count = 300
@@ -65,7 +65,7 @@ enum SharingCases {
                 try expectEqual(try await test.settle(claim, .ok(push.id)), .settled, "result of settle")
             }
         },
-        Self.sharing("A push that is handed in to two processes is stored once") { test, other in
+        Self.sharing("A push that is submitted to two processes is stored once") { test, other in
             for number in 0..<10 {
                 let (one, two) = (try test.push(key: "order-\(number)"), try test.push(key: "order-\(number)"))
                 async let first = test.queue.enqueue([one], isPartial: false)
@@ -122,7 +122,8 @@ enum SharingCases {
         }
     }
 
-    /// Claims until there are as many claims, because a process may not yet know what another one has stored.
+    /// Claims until there are this many claims. One call may not be enough, because a process may not yet know the
+    /// pushes of another one.
     private static func claimed(_ count: Int, _ queue: any PushQueue, _ test: Harness) async throws -> [Claim] {
         var claims: [Claim] = []
         try await Self.eventually("\(count) pushes can be claimed") {
@@ -132,7 +133,7 @@ enum SharingCases {
         return claims
     }
 
-    /// Sends pushes until the queue has no more.
+    /// Claims, marks and settles pushes until the queue has no more.
     private static func sendAll(_ queue: any PushQueue, _ test: Harness) async throws -> [APNSID] {
         var sent: [APNSID] = []
         while try await queue.counts().unsettled > 0 {

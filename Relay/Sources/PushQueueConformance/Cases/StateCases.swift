@@ -25,7 +25,7 @@ enum StateCases {
             try expectEqual(try await test.settle(claims[0], .ok(claims[0].id)), .settled, "result")
             try expectEqual(try await test.queue.counts().written, 0, "written pushes")
         },
-        ConformanceCase("Queued routes show when their first push is due") { test in
+        ConformanceCase("Each queued route shows when its first push is due") { test in
             let bulk = Route(app: "fern", environment: "production", lane: .bulk)
             try expectEqual(try await test.queue.queuedRoutes(), [], "routes of an empty queue")
             let soon = try test.push(due: test.inTicks(5))
@@ -127,7 +127,7 @@ enum StateCases {
             try await expectError(.closed) { try await queue.exchangeValue([1], forKey: "a", expecting: nil) }
             try await expectError(.closed) { try await queue.prune(Retention(), limit: 1) }
         },
-        ConformanceCase("Closing waits for running calls, and what they stored is there afterwards") { test in
+        ConformanceCase("Closing waits for running calls, and their effects are stored") { test in
             let queue = test.queue
             var pushes: [NewPush] = []
             for _ in 0..<20 { pushes.append(try test.push()) }
@@ -156,7 +156,7 @@ enum StateCases {
                 try expectEqual(isKnown, stored.contains(push.id), "whether the push is known")
             }
         },
-        ConformanceCase("A queue that is reopened holds what it held") { test in
+        ConformanceCase("A reopened queue has the same contents") { test in
             let pushes = [try test.push(key: "order-1"), try test.push(), try test.push()]
             try await test.store(pushes)
             _ = try await test.queue.cancel(pushes[1].id)

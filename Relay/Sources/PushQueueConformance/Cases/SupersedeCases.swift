@@ -45,7 +45,7 @@ enum SupersedeCases {
             )
             _ = try await test.claim(new)
         },
-        ConformanceCase("Of the pushes that wait for a written one, only the newest is left") { test in
+        ConformanceCase("Of the pushes that wait for a written one, only the newest remains") { test in
             let first = try test.push(supersedes: "match")
             try await test.store(first)
             let claim = try await test.write(first)
@@ -58,7 +58,7 @@ enum SupersedeCases {
             try expectEqual(try await test.settle(claim, .rejected(first.id)), .settled, "result")
             _ = try await test.claim(third)
         },
-        ConformanceCase("In one call, the last push with a key is left") { test in
+        ConformanceCase("Of the pushes with one key in a call, the last one remains") { test in
             let pushes = [
                 try test.push(supersedes: "match"), try test.push(supersedes: "match"),
                 try test.push(supersedes: "match"),
@@ -100,7 +100,7 @@ enum SupersedeCases {
             try await test.queue.release([Release(claim: try await test.write(push), notBefore: test.now)])
             _ = try await test.claim(push)
         },
-        ConformanceCase("A push that is handed in again supersedes nothing") { test in
+        ConformanceCase("A duplicate supersedes nothing") { test in
             let first = try test.push(supersedes: "match", key: "order-1")
             let second = try test.push(supersedes: "match", key: "order-2")
             try await test.store(first)

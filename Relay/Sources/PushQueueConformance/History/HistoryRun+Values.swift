@@ -1,7 +1,7 @@
 import APNSModel
 import PushQueue
 
-/// Random arguments. They repeat each other often, so that pushes meet.
+/// Random arguments. They are often equal, so that pushes affect each other.
 extension HistoryRun {
     static let routes = [
         Route(app: "fern", environment: "production", lane: .interactive),
@@ -17,7 +17,7 @@ extension HistoryRun {
     }
 
     private mutating func newPush() throws -> NewPush {
-        // Some are handed in again, and some with another digest.
+        // Some pushes are submitted again, and some of these with another digest.
         if self.random.oneIn(10), var push = self.handedIn.randomElement(using: &self.random) {
             if self.random.oneIn(2) { push.id = APNSID.random(using: &self.random) }
             if self.random.oneIn(3) { push.idempotency?.digest = [9] }
@@ -48,7 +48,7 @@ extension HistoryRun {
         return push
     }
 
-    /// Mostly claims of the last commands.
+    /// Random claims, most of them from the last commands.
     mutating func someClaims() -> [Claim] {
         var claims: [Claim] = []
         for _ in 0..<Int.random(in: 1...4, using: &self.random) {

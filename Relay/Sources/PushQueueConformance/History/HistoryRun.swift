@@ -21,7 +21,7 @@ struct HistoryRun {
     var random: SeededRandom
     let seed: UInt64
     let withTime: Bool
-    /// The time for leases: it does not jump.
+    /// The time for leases. It does not jump.
     var leaseNow = QueueTime(millisecondsSince1970: 0)
     /// All claims that the queue has returned, including those that have ended.
     var claims: [Claim] = []
@@ -233,7 +233,7 @@ struct HistoryRun {
 
     // MARK: Crashes
 
-    /// Kills the process, in half of the cases while a call runs.
+    /// Kills the process. In half of the crashes, a call is running.
     private mutating func crash() async throws {
         let before = self.model
         let queue = self.test.queue
@@ -277,7 +277,7 @@ struct HistoryRun {
         try await self.adopt(before)
     }
 
-    /// Each push that the interrupted call has touched must be in its old or its new state.
+    /// Checks that each push of the interrupted call is in its old or its new state, and updates the model.
     private mutating func adopt(_ before: QueueModel) async throws {
         var old = before
         _ = old.expireLeases(now: nil)

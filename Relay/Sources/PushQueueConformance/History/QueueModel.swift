@@ -1,10 +1,10 @@
 import APNSModel
 import PushQueue
 
-/// A queue in memory with the required behaviour: the reference for random histories.
+/// A queue in memory with the required behaviour. It is the reference for random histories.
 ///
-/// Where a queue is free to choose, as in how many pushes `claim` returns, the model follows the queue if its choice is
-/// allowed.
+/// Some behaviour is the queue's choice, such as how many pushes `claim` returns. The model then follows the queue if
+/// the choice is allowed.
 struct QueueModel {
     struct Push {
         var new: NewPush
@@ -15,12 +15,12 @@ struct QueueModel {
         var attempts = 0
         /// The outcome of the attempts so far, or of the settled push.
         var outcome: PushOutcome?
-        /// The claim that has not ended.
+        /// The epoch of the present claim; nil if there is none.
         var epoch: Int64?
         /// The epoch of the last claim.
         var lastEpoch = Int64.min
         var lease = QueueTime(millisecondsSince1970: .min)
-        /// Which settled push this is; several in one call have the same number.
+        /// The position of the push in the order of settling. Pushes that one call settled have the same number.
         var settledStep: Int?
     }
 
@@ -109,7 +109,7 @@ struct QueueModel {
 
     // MARK: Sending
 
-    /// The pushes that can be claimed, the first one first.
+    /// The pushes that can be claimed, in the order in which they became due.
     func claimable(_ route: Route, now: QueueTime) -> [APNSID] {
         self.pushes.values.filter {
             $0.state == .queued && $0.new.route == route && $0.due <= now && !Self.isOverdue($0, now)
@@ -201,7 +201,7 @@ struct QueueModel {
         }
     }
 
-    /// - Parameter now: nil to end all claims.
+    /// - Parameter now: the time for leases; nil to end all claims.
     mutating func expireLeases(now: QueueTime?) -> ExpiredLeases {
         var expired = ExpiredLeases()
         for (id, push) in self.pushes where push.epoch != nil && (now.map { push.lease <= $0 } ?? true) {

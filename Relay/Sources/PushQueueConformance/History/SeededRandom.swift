@@ -1,4 +1,4 @@
-/// A sequence of numbers that depends on its seed only: SplitMix64.
+/// A random number generator whose numbers depend only on its seed (SplitMix64).
 public struct SeededRandom: RandomNumberGenerator {
     private var state: UInt64
 

@@ -73,7 +73,7 @@ struct PushRouteTests {
         }
     }
 
-    @Test("A push that is handed in again is a duplicate, and another one with its key a conflict")
+    @Test("A push that is submitted again is a duplicate, and another one with its key a conflict")
     func idempotency() async throws {
         try await RelayServer.run { server in
             let keyed = RelayServer.push(#","idempotencyKey":"k""#)

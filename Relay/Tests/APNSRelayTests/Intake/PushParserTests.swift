@@ -243,7 +243,7 @@ struct PushParserTests {
         #expect(fault?.field == "app")
     }
 
-    @Test("A push with a key may be handed in again after its deadline")
+    @Test("A push with a key may be submitted again after its deadline")
     func lateRetry() throws {
         let members: [String: String?] = ["deadline": "1795430000", "notBefore": "1795420000"]
         #expect(Self.parse(Self.text(members)).fault?.field == "deadline")
