@@ -49,7 +49,7 @@ extension PostgresPushQueue: PushQueue {
         }
         // Of two equal claims in a call, one is marked.
         var left = marked
-        return claims.map { left.remove($0.position) != nil }
+        return claims.map { left.remove($0.epoch) != nil }
     }
 
     public func settle(_ settlements: [Settlement]) async throws(QueueError) -> [SettleResult] {

@@ -63,7 +63,8 @@ public protocol PushQueue: Sendable {
     ///   - isPartial: whether to store the other pushes if some are in conflict with stored ones. If false, one
     ///     conflict prevents the whole call. The result of a push that could have been stored is then `queued`.
     /// - Returns: a result for each push, in order.
-    /// - Throws: `QueueError`: `full` if the new pushes do not fit in the queue, even if the call is partial;
+    /// - Throws: `QueueError`: `full` if the new pushes do not fit in the queue, even if the call is partial. A call that
+    ///   is not partial and has a conflict, too, may return the conflict instead;
     ///   `unavailable` if they cannot be stored now.
     func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult]
 

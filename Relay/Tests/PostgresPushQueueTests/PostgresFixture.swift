@@ -51,7 +51,10 @@ final class PostgresFixture: QueueFixture {
 
     func crash(_ queue: any PushQueue) async throws -> any PushQueue {
         try self.server.run(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '\(self.name)'"
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+            WHERE datname = '\(self.database)' AND application_name = '\(self.name)'
+            """
         )
         if let queue = queue as? PostgresPushQueue { await queue.abandon() }
         self.state.withLock { $0.life += 1 }

@@ -335,7 +335,7 @@ DECLARE
   v_route int;
   v_due bigint;
 BEGIN
-  LOOP
+  FOR v_attempt IN 1..1000 LOOP
     SELECT route, due INTO v_route, v_due FROM apns.push WHERE position = p_position;
     IF NOT FOUND THEN RETURN false; END IF;
     DELETE FROM apns.queue WHERE route = v_route AND due = v_due AND position = p_position;
@@ -359,6 +359,7 @@ BEGIN
     THEN RETURN false; END IF;
     -- Another transaction has moved it meanwhile.
   END LOOP;
+  RAISE EXCEPTION 'Push % has no place.', p_position USING ERRCODE = 'XX001';
 END $$;
 
 -- The unsettled pushes that compete with one.
@@ -608,7 +609,7 @@ BEGIN
   ORDER BY a.n;
 END $$;
 
--- Marks claims as written. Returns the positions of the marked ones.
+-- Marks claims as written. Returns the epochs of the marked ones.
 --
 -- p_mark: a number of the call. If the call is repeated because the connection was lost, its marks count as its own.
 CREATE FUNCTION apns.mark(p_lease_now bigint, p_lease bigint, p_mark bigint, p_position bigint[], p_epoch bigint[])
@@ -620,13 +621,13 @@ BEGIN
   WITH f AS (
     UPDATE apns.flight SET state = 2, lease = v_now + p_lease, mark = p_mark
     WHERE position = ANY (p_position) AND epoch = ANY (p_epoch) AND state = 1 AND lease > v_now
-    RETURNING position, route),
+    RETURNING epoch, route),
   t AS (INSERT INTO apns.tally (route, claimed, written) SELECT route, -count(*), count(*) FROM f GROUP BY route)
-  SELECT array_agg(position) INTO v_marked FROM f;
+  SELECT array_agg(epoch) INTO v_marked FROM f;
   IF coalesce(cardinality(v_marked), 0) < cardinality(p_position) THEN
-    SELECT v_marked || array_agg(position) INTO v_marked FROM apns.flight
+    SELECT coalesce(v_marked, '{}') || coalesce(array_agg(epoch), '{}') INTO v_marked FROM apns.flight
     WHERE position = ANY (p_position) AND epoch = ANY (p_epoch) AND state = 2 AND mark = p_mark
-      AND position <> ALL (coalesce(v_marked, '{}'));
+      AND epoch <> ALL (coalesce(v_marked, '{}'));
   END IF;
   RETURN v_marked;
 END $$;
@@ -641,23 +642,28 @@ CREATE FUNCTION apns.settle(
 ) RETURNS TABLE (n int, certainty smallint, sends int, result jsonb) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_found bigint[];
+  v_known bigint[]; -- the positions of the pushes that have these ids
+  v_found bigint[]; -- those whose claims have not ended
+  v_epochs bigint[];
   v_written boolean;
-  v_states jsonb;
+  v_claimed bigint[];
+  v_row record;
   v_settled int[] := '{}';
   v_done bigint[] := '{}';
   v_marks smallint[] := '{}';
   v_others int[] := '{}';
-  v_row record;
+  v_withdrawn boolean;
 BEGIN
+  SELECT array_agg(a.position) INTO v_known FROM unnest(p_position, p_id) AS a(position, id)
+  CROSS JOIN LATERAL (SELECT FROM apns.push p WHERE p.position = a.position AND p.id = a.id LIMIT 1) p;
   WITH f AS (
-    DELETE FROM apns.flight WHERE position = ANY (p_position) AND epoch = ANY (p_epoch)
-    RETURNING position, state, route),
+    DELETE FROM apns.flight WHERE position = ANY (v_known) AND epoch = ANY (p_epoch)
+    RETURNING position, epoch, state, route),
   t AS (
     INSERT INTO apns.tally (route, claimed, written)
     SELECT route, -count(*) FILTER (WHERE state = 1), -count(*) FILTER (WHERE state = 2) FROM f GROUP BY route)
-  SELECT array_agg(position), bool_and(state = 2), jsonb_object_agg(position, state) FILTER (WHERE state = 1)
-  INTO v_found, v_written, v_states FROM f;
+  SELECT array_agg(position), array_agg(epoch), bool_and(state = 2), array_agg(position) FILTER (WHERE state = 1)
+  INTO v_found, v_epochs, v_written, v_claimed FROM f;
   -- Most calls settle written pushes, each once.
   IF cardinality(v_found) = cardinality(p_position) AND v_written THEN
     PERFORM apns.finish(p_now, p_keeps, p_position, array_fill(1::smallint, ARRAY[cardinality(p_position)]),
@@ -665,37 +671,40 @@ BEGIN
     RETURN;
   END IF;
   FOR v_row IN
-    SELECT * FROM unnest(p_position, p_id, p_certainty) WITH ORDINALITY AS a(position, id, certainty, n)
+    SELECT * FROM unnest(p_position, p_epoch, p_id, p_certainty) WITH ORDINALITY
+      AS a(position, epoch, id, certainty, n)
   LOOP
-    IF v_row.position = ANY (v_done) THEN
+    IF v_row.position = ANY (v_done)
+      OR NOT EXISTS (SELECT FROM apns.push p WHERE p.position = v_row.position AND p.id = v_row.id)
+    THEN
       v_others := v_others || v_row.n::int;
-    ELSIF v_row.position = ANY (v_found) THEN
+      CONTINUE;
+    END IF;
+    IF v_row.epoch = ANY (v_epochs) OR v_row.certainty = 4 AND v_row.position = ANY (v_found) THEN
       v_settled := v_settled || v_row.n::int;
       v_done := v_done || v_row.position;
-      v_marks := v_marks || (CASE WHEN v_states ? v_row.position::text THEN 0 ELSE 1 END)::smallint;
-    ELSIF v_row.certainty = 4
-      AND EXISTS (SELECT FROM apns.push p WHERE p.position = v_row.position AND p.id = v_row.id)
-    THEN
-      -- The claim has ended, but the push was accepted.
-      IF apns.withdraw(v_row.position) THEN
-        v_settled := v_settled || v_row.n::int;
-        v_done := v_done || v_row.position;
-        v_marks := v_marks || 0::smallint;
-      ELSE
+      v_marks := v_marks || (CASE WHEN v_row.position = ANY (v_claimed) THEN 0 ELSE 1 END)::smallint;
+      CONTINUE;
+    END IF;
+    -- The claim has ended, and the push has no outcome. It gets one if it was accepted.
+    IF v_row.certainty = 4 THEN -- not in flight, or by a claim of another call
+      v_withdrawn := apns.withdraw(v_row.position);
+      IF NOT v_withdrawn THEN
         DELETE FROM apns.flight f WHERE f.position = v_row.position;
         IF FOUND THEN
           INSERT INTO apns.tally (route, written) SELECT p.route, -1 FROM apns.push p
           WHERE p.position = v_row.position;
-          v_settled := v_settled || v_row.n::int;
-          v_done := v_done || v_row.position;
-          v_marks := v_marks || 1::smallint;
-        ELSE
-          v_others := v_others || v_row.n::int;
         END IF;
       END IF;
-    ELSE
-      v_others := v_others || v_row.n::int;
+      IF v_withdrawn OR FOUND THEN
+        v_settled := v_settled || v_row.n::int;
+        v_done := v_done || v_row.position;
+        v_marks := v_marks || (CASE WHEN v_withdrawn THEN 0 ELSE 1 END)::smallint;
+        CONTINUE;
+      END IF;
     END IF;
+    n := v_row.n;
+    RETURN NEXT;
   END LOOP;
   IF v_settled <> '{}' THEN
     PERFORM apns.finish(p_now, p_keeps, v_done, v_marks,

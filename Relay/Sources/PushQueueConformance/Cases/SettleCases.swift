@@ -144,7 +144,7 @@ enum SettleCases {
                 status: 410,
                 body: Array(#"{"reason":"Unregistered","timestamp":1700000000123}"#.utf8),
                 apnsID: .random(),
-                apnsUniqueID: "unique\u{0}é"
+                apnsUniqueID: "unique\u{1}é"
             )
             var forms: [PushOutcome] = [
                 .accepted(Receipt(apnsID: .random(), apnsUniqueID: "unique", attempts: 3)),

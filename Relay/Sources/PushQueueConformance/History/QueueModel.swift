@@ -43,6 +43,11 @@ struct QueueModel {
     enum EnqueueOutcome: Equatable {
         case results([EnqueueResult])
         case full
+
+        var hasConflict: Bool {
+            guard case .results(let results) = self else { return false }
+            return results.contains { if case .conflict = $0 { true } else { false } }
+        }
     }
 
     mutating func enqueue(_ pushes: [NewPush], isPartial: Bool) -> EnqueueOutcome {
@@ -63,9 +68,9 @@ struct QueueModel {
             self.pushes[push.id] = Push(new: push, order: self.stored, due: push.notBefore)
             if let key = Self.key(of: push) { self.keys[key] = push.id }
         }
-        let hasConflict = results.contains { if case .conflict = $0 { true } else { false } }
-        if hasConflict, !isPartial { self = before }
-        return .results(results)
+        let outcome = EnqueueOutcome.results(results)
+        if outcome.hasConflict, !isPartial { self = before }
+        return outcome
     }
 
     private func result(of push: NewPush) -> EnqueueResult {
