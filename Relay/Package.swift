@@ -20,9 +20,6 @@ let package = Package(
         .library(name: "PushQueue", targets: ["PushQueue"]),
         .library(name: "PushQueueConformance", targets: ["PushQueueConformance"]),
     ],
-    traits: [
-        .trait(name: "NATS", description: "A queue in NATS JetStream that several relays share. Needs libnats.")
-    ],
     dependencies: [
         // By name and path: a bare path takes the folder's name, which differs from clone to clone.
         .package(name: "swift-apns-pool", path: ".."),
@@ -77,39 +74,13 @@ let package = Package(
             dependencies: ["PushQueue", .product(name: "APNSModel", package: "swift-apns-pool")],
             swiftSettings: settings
         ),
-        // A queue that several processes share: each has a copy in a SQLite file, and a journal orders the changes.
-        .target(
-            name: "JournalPushQueue",
-            dependencies: [
-                "PushQueue",
-                "SQLitePushQueue",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: settings
-        ),
-        .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"]), .brew(["cnats"])]),
-        // The journal in NATS JetStream. Without the trait NATS, only its options.
-        .target(
-            name: "NATSPushQueue",
-            dependencies: [
-                .target(name: "CNATS", condition: .when(traits: ["NATS"])),
-                "JournalPushQueue",
-                "PushQueue",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: settings
-        ),
         // The page and the OpenAPI document, as bytes. `page/kit` is a link to the kit of the simulator's page.
         .target(name: "CAPNSRelayFiles", exclude: ["openapi.json", "page"]),
         .target(
             name: "APNSRelay",
             dependencies: [
                 "CAPNSRelayFiles",
-                "JournalPushQueue",
-                "NATSPushQueue",
+                "PostgresPushQueue",
                 "PushQueue",
                 "SQLitePushQueue",
                 .product(name: "APNSPool", package: "swift-apns-pool"),
@@ -154,18 +125,6 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        .testTarget(
-            name: "JournalPushQueueTests",
-            dependencies: [
-                "JournalPushQueue",
-                "PushQueue",
-                "PushQueueConformance",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: settings
-        ),
         // For tests: servers of PostgreSQL as processes of their own.
         .target(name: "PostgresTestServer", path: "Tests/PostgresTestServer", swiftSettings: settings),
         .testTarget(
@@ -180,29 +139,13 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        // For tests: brokers as processes of their own.
-        .target(name: "NATSTestServer", path: "Tests/NATSTestServer", swiftSettings: settings),
-        .testTarget(
-            name: "NATSPushQueueTests",
-            dependencies: [
-                "JournalPushQueue",
-                "NATSPushQueue",
-                "NATSTestServer",
-                "PushQueue",
-                "PushQueueConformance",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: settings
-        ),
         // Measures the relay; no product.
         .executableTarget(
             name: "relay-bench",
             dependencies: [
                 "APNSRelay",
-                "JournalPushQueue",
-                "NATSPushQueue",
-                "NATSTestServer",
+                "PostgresPushQueue",
+                "PostgresTestServer",
                 "PushQueue",
                 "SQLitePushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
@@ -250,7 +193,7 @@ let package = Package(
             name: "FleetTests",
             dependencies: [
                 "KillableRelay",
-                "NATSTestServer",
+                "PostgresTestServer",
                 "RelayTestSupport",
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
             ],
@@ -261,8 +204,7 @@ let package = Package(
             dependencies: [
                 "APNSRelay",
                 "KillableRelay",
-                "NATSPushQueue",
-                "NATSTestServer",
+                "PostgresTestServer",
                 "PushQueue",
                 "PushQueueConformance",
                 "RelayTestSupport",

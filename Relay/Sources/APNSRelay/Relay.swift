@@ -1,7 +1,6 @@
 package import APNSPool
 import Hummingbird
 package import Logging
-package import NATSPushQueue
 package import PushQueue
 import ServiceLifecycle
 import UnixSignals
@@ -11,7 +10,7 @@ package struct Relay: Sendable {
     private let settings: RelaySettings
     private let queue: any PushQueue
     private let clock: any QueueClock
-    private let outcomes: (any OutcomeStream)?
+    private let news: AsyncStream<Void>?
     private let waitForFailure: (@Sendable () async -> QueueError?)?
     private let prometheus: PrometheusMetrics
     private let metrics: RelayMetrics
@@ -25,7 +24,7 @@ package struct Relay: Sendable {
     ///   - settings: the operator's settings.
     ///   - queue: an open queue. ``run(onListening:)`` closes it.
     ///   - clock: the queue's clock.
-    ///   - outcomes: the stream that outcomes are published to; nil to publish none.
+    ///   - news: an element for each hint that other programs have stored pushes; nil if there are none.
     ///   - waitForFailure: waits until the queue can no longer be used. The relay then ends.
     ///   - prometheus: the backend that `/metrics` exports. Also bootstrap swift-metrics' `MetricsSystem` with it.
     ///   - metrics: the relay's own metrics; nil to make new ones.
@@ -35,7 +34,7 @@ package struct Relay: Sendable {
         settings: RelaySettings,
         queue: any PushQueue,
         clock: any QueueClock = SystemQueueClock(),
-        outcomes: (any OutcomeStream)? = nil,
+        news: AsyncStream<Void>? = nil,
         waitForFailure: (@Sendable () async -> QueueError?)? = nil,
         prometheus: PrometheusMetrics,
         metrics: RelayMetrics? = nil,
@@ -44,7 +43,7 @@ package struct Relay: Sendable {
         self.settings = settings
         self.queue = queue
         self.clock = clock
-        self.outcomes = outcomes
+        self.news = news
         self.waitForFailure = waitForFailure
         self.prometheus = prometheus
         self.metrics = metrics ?? RelayMetrics(factory: prometheus)
@@ -76,16 +75,6 @@ package struct Relay: Sendable {
             logger: self.logger,
             retry: retry
         )
-        let publisher = self.outcomes.map { stream in
-            OutcomePublisher(
-                stream,
-                queue: self.queue,
-                metrics: self.metrics,
-                clock: self.clock,
-                logger: self.logger,
-                retention: self.settings.storage.retention.outcomes
-            )
-        }
         let context = DispatchContext(
             queue: self.queue,
             clock: self.clock,
@@ -97,7 +86,6 @@ package struct Relay: Sendable {
             window: InFlightWindow(limit: self.settings.dispatch.maxInFlight),
             outbox: Outbox(queue: self.queue, metrics: self.metrics, logger: self.logger) {
                 webhooks.signal()
-                publisher?.signal()
             },
             metrics: self.metrics,
             logger: self.logger,
@@ -127,7 +115,6 @@ package struct Relay: Sendable {
         let status = RelayState(
             dispatcher: dispatcher,
             sendWebhooks: webhooks,
-            publisher: publisher,
             fleet: fleet,
             metrics: self.metrics,
             probe: ReadyProbe(self.queue, logger: self.logger),
@@ -156,7 +143,7 @@ package struct Relay: Sendable {
         // A graceful shutdown ends the services in reverse order, each after the one that follows it in the list.
         var parts: [any Service] = [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
         if let waitForFailure { parts.append(QueueFailureService(waitForFailure: waitForFailure)) }
-        if let publisher { parts.append(OutcomeService(publisher: publisher, fleet: fleet)) }
+        if let news { parts.append(NewsService(news: news, dispatcher: dispatcher)) }
         parts += [ClientService(group: group), dispatcher, APIService(api: api) { dispatcher.stop() }]
         var services = ServiceGroupConfiguration(
             services: parts,
@@ -242,6 +229,19 @@ private struct QueueFailureService: Service {
     func run() async throws {
         let error = await cancelWhenGracefulShutdown { await self.waitForFailure() }
         if let error { throw error }
+        try? await gracefulShutdown()
+    }
+}
+
+/// Hints that other programs have stored pushes.
+private struct NewsService: Service {
+    let news: AsyncStream<Void>
+    let dispatcher: Dispatcher
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            for await _ in self.news { self.dispatcher.signal() }
+        }
         try? await gracefulShutdown()
     }
 }

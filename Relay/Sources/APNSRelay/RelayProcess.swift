@@ -43,7 +43,7 @@ public enum RelayProcess {
                 settings: settings,
                 queue: wrap(opened.queue),
                 clock: opened.clock,
-                outcomes: opened.outcomes,
+                news: opened.news,
                 waitForFailure: opened.waitForFailure,
                 prometheus: prometheus,
                 metrics: metrics,
@@ -57,7 +57,7 @@ public enum RelayProcess {
             let scheme = settings.http.certificateChainFile == nil ? "http" : "https"
             logger.notice(
                 "The relay is listening",
-                metadata: ["url": "\(scheme)://\(settings.http.host):\(port)", "file": "\(settings.storage.file)"]
+                metadata: ["url": "\(scheme)://\(settings.http.host):\(port)", "storage": "\(settings.storage.place)"]
             )
         }
     }

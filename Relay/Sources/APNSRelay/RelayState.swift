@@ -4,7 +4,6 @@ import PushQueue
 struct RelayState: RelayStatus {
     let dispatcher: Dispatcher
     let sendWebhooks: Webhooks
-    let publisher: OutcomePublisher?
     let fleet: Fleet
     let metrics: RelayMetrics
     let probe: ReadyProbe
@@ -19,8 +18,6 @@ struct RelayState: RelayStatus {
     func webhooks() async -> [WebhookStatus] {
         self.sendWebhooks.isRunning ? self.sendWebhooks.statuses() : await self.sendWebhooks.storedStatuses()
     }
-
-    func oldestUnpublished() -> QueueTime? { self.publisher?.oldest }
 
     func members() -> [FleetMember] { self.fleet.members }
 

@@ -12,9 +12,6 @@ protocol RelayStatus: Sendable {
     func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
     /// Drops a parked request to a webhook. Returns whether there was one.
     func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
-    /// When the oldest outcome that is not in the stream for other programs was settled; nil if there is none, or if this
-    /// relay does not publish.
-    func oldestUnpublished() -> QueueTime?
     /// The relays that share the queue, this one first.
     func members() -> [FleetMember]
     /// How far the clock is ahead of what is plausible; nil if it is plausible. Nothing expires while it is ahead.

@@ -38,7 +38,6 @@ struct Doctor: AsyncParsableCommand {
     private func storage(_ settings: RelaySettings) async -> RelayDoctor.Finding {
         let subject = "file \(settings.storage.file)"
         let logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
-        if settings.storage.brokers != nil { return await self.brokers(settings) }
         guard FileManager.default.fileExists(atPath: settings.storage.file) else {
             return RelayDoctor.Finding(subject, isOK: true, "does not exist yet; the relay will create it")
         }
@@ -61,14 +60,6 @@ struct Doctor: AsyncParsableCommand {
             }
         } catch {
             return RelayDoctor.Finding(subject, isOK: error.code == .inUse, error.message)
-        }
-    }
-
-    private func brokers(_ settings: RelaySettings) async -> RelayDoctor.Finding {
-        do throws(QueueError) {
-            return RelayDoctor.Finding("brokers", isOK: true, try await settings.storage.describeBrokers() ?? "not set")
-        } catch {
-            return RelayDoctor.Finding("brokers", isOK: false, error.message)
         }
     }
 }

@@ -32,9 +32,9 @@ public struct ConnectionSettings: Sendable, Hashable {
     public init(_ string: String) throws(QueueError) {
         var error: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(string, &error) else {
-            let message = error.map { String(cString: $0) } ?? "there is no memory"
+            let message = error.map { String(cString: $0).split(separator: "\n").joined(separator: " ") } ?? "no memory"
             PQfreemem(error)
-            throw QueueError(code: .unusable, message: "storage.postgres is not a connection string: \(message)")
+            throw QueueError(code: .unusable, message: "it is not a connection string of libpq: \(message)")
         }
         defer { PQconninfoFree(options) }
         var parameters: [Parameter] = []

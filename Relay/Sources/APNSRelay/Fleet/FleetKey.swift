@@ -17,6 +17,4 @@ enum FleetDuty: String, Sendable, Hashable, CaseIterable {
     case leader
     /// Posts outcomes to the webhooks.
     case webhooks
-    /// Publishes outcomes to the stream for other programs.
-    case outcomes
 }

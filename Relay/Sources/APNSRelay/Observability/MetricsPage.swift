@@ -52,7 +52,6 @@ final class MetricsPage: Sendable {
         self.metrics.setRoutes(await self.status.routes())
         self.metrics.setWebhooks(await self.status.webhooks(), now: self.clock.now)
         self.metrics.setFleet(self.status.members())
-        self.metrics.setOutcomeStream(self.status.oldestUnpublished(), now: self.clock.now)
         do {
             let counts = try await self.queue.counts()
             let routes = try await self.queue.queuedRoutes()

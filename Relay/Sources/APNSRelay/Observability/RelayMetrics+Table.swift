@@ -176,14 +176,6 @@ extension RelayMetrics {
         "1 while this relay has the duty. Of all relays that share the queue, one has it at a time.",
         labels: ["duty"]
     )
-    static let outcomeStreamLag = MetricDefinition(
-        "apns_relay_outcome_stream_lag",
-        .gauge,
-        unit: "seconds",
-        "The age of the oldest outcome that is not yet in the stream for other programs (nats.outcomes); 0 if there is "
-            + "none, and in relays without the duty to publish."
-    )
-
     // MARK: HTTP
 
     static let httpRequests = MetricDefinition(
@@ -224,7 +216,7 @@ extension RelayMetrics {
         RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
         RelayMetrics.webhookRequests, RelayMetrics.webhookLost, RelayMetrics.webhookLag, RelayMetrics.webhookFailures,
         RelayMetrics.webhookParked,
-        RelayMetrics.fleetMembers, RelayMetrics.fleetDuty, RelayMetrics.outcomeStreamLag,
+        RelayMetrics.fleetMembers, RelayMetrics.fleetDuty,
         RelayMetrics.httpRequests, RelayMetrics.httpTime, RelayMetrics.httpReceived, RelayMetrics.httpSent,
     ]
 }

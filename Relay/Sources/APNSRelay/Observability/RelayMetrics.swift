@@ -33,7 +33,6 @@ package final class RelayMetrics: Sendable {
     private let clockAhead: Meter
     private let fleetMembers: Meter
     private let fleetDuties: [FleetDuty: Meter]
-    private let outcomeStreamLag: Meter
     private let commitTime: Timer
     private let commitGroup: Recorder
     private let storageErrors: [QueueError.Code: Counter]
@@ -53,7 +52,6 @@ package final class RelayMetrics: Sendable {
                 return (duty, Meter(label: Self.fleetDuty.name, dimensions: dimensions, factory: factory))
             }
         )
-        self.outcomeStreamLag = Meter(label: Self.outcomeStreamLag.name, factory: factory)
         self.commitTime = Timer(label: Self.commitTime.name, factory: factory)
         self.commitGroup = Recorder(label: Self.commitGroup.name, aggregate: true, factory: factory)
         let codes: [QueueError.Code] = [.full, .unavailable, .undecided, .unusable, .closed]
@@ -225,15 +223,6 @@ package final class RelayMetrics: Sendable {
         for (duty, meter) in self.fleetDuties {
             meter.set(members.first?.duties.contains(duty.rawValue) ?? false ? 1 : 0)
         }
-    }
-
-    /// Sets the gauge of the stream of outcomes.
-    ///
-    /// - Parameters:
-    ///   - oldest: when the oldest outcome that is not published was settled; nil if there is none.
-    ///   - now: the time of day.
-    func setOutcomeStream(_ oldest: QueueTime?, now: QueueTime) {
-        self.outcomeStreamLag.set(oldest.map { max(0, $0.duration(to: now).inSeconds) } ?? 0)
     }
 
     /// Sets how far the clock is ahead of what is plausible; nil if it is plausible.

@@ -1,5 +1,5 @@
 @_spi(Relay) public import APNSPool
-import NATSPushQueue
+import PostgresPushQueue
 import PushQueue
 
 extension RelaySettings {
@@ -25,7 +25,7 @@ extension RelaySettings {
         let names = Set(apps)
         self.callers = callers.compactMap { Caller($0, &reader, apps: names) }
         self.webhooks = webhooks.compactMap { WebhookSettings($0, &reader, apps: names) }
-        self.storage.brokers = NATSOptions(draft, &reader)
+        self.storage.postgres = draft.postgres.flatMap { ConnectionSettings($0, &reader) }
         self.check(draft, &reader)
         // The clients must finish their pushes in flight within the time that remains for a shutdown.
         let drain = self.dispatch.shutdownTimeout / 3
@@ -73,13 +73,6 @@ extension RelaySettings {
                 "dispatch.defaultDeadline",
                 .conflict,
                 "it is longer than \(reader.writtenName("dispatch.maxDeadline")), \(self.dispatch.maxDeadline)"
-            )
-        }
-        if self.storage.brokers != nil, self.storage.retention.payloads > .zero {
-            reader.complain(
-                "retention.payloads",
-                .conflict,
-                "a queue in brokers does not keep the payloads of settled pushes; set 0s"
             )
         }
     }
@@ -231,42 +224,15 @@ extension WebhookSettings {
     }
 }
 
-extension NATSOptions {
-    /// The settings `nats.*`; nil if no brokers are set.
-    fileprivate init?(_ draft: RelaySettingsTable.Draft, _ reader: inout SettingsReader) {
-        self = draft.brokers
-        guard !self.servers.isEmpty else {
-            if self.publishesOutcomes {
-                reader.complain(
-                    "nats.outcomes",
-                    .conflict,
-                    "it needs brokers: set \(reader.writtenName("nats.servers"))"
-                )
-            }
+extension ConnectionSettings {
+    /// The setting `storage.postgres`; nil if it is invalid, which is then reported.
+    fileprivate init?(_ string: String, _ reader: inout SettingsReader) {
+        do throws(QueueError) {
+            try self.init(string)
+        } catch {
+            reader.complain("storage.postgres", .malformed, error.message)
             return nil
         }
-        if self.servers.contains(where: { !$0.hasPrefix("nats://") && !$0.hasPrefix("tls://") }) {
-            reader.complain(
-                "nats.servers",
-                .malformed,
-                "an address begins with nats:// or tls://, such as nats://10.0.0.1:4222"
-            )
-        }
-        if self.replicas.isMultiple(of: 2) {
-            reader.complain(
-                "nats.replicas",
-                .outOfRange,
-                "it must be 1, 3 or 5: \(self.replicas) brokers survive no more failures than \(self.replicas - 1)"
-            )
-        }
-        let tls = draft.brokersTLS
-        if (tls.certificateFile == nil) != (tls.keyFile == nil) {
-            let keys = ["nats.certificateFile", "nats.keyFile"]
-            let (missing, given) = tls.keyFile == nil ? (keys[1], keys[0]) : (keys[0], keys[1])
-            reader.require(missing, with: given)
-        }
-        if tls != TLS() || self.servers.contains(where: { $0.hasPrefix("tls://") }) { self.tls = tls }
-        if let fault = self.fault { reader.complain("nats.stream", .malformed, fault) }
     }
 }
 

@@ -1,6 +1,5 @@
 @_spi(Relay) import APNSPool
 import Logging
-import NATSPushQueue
 import PushQueue
 
 /// The table of all settings of the relay. Keys that are not in the table are errors.
@@ -16,8 +15,8 @@ enum RelaySettingsTable {
         /// The servers as `host` or `host:port`; nil for Apple's servers.
         var production: String?
         var development: String?
-        var brokers = NATSOptions(servers: [])
-        var brokersTLS = NATSOptions.TLS()
+        /// libpq's connection string; nil for a queue in the file.
+        var postgres: String?
     }
 
     /// The settings `app.NAME.…`, except for those of the credential.
@@ -62,7 +61,7 @@ enum RelaySettingsTable {
     }
 
     /// The settings whose keys contain no name of an app, a caller or a webhook.
-    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, brokers, group].flatMap { $0 }
+    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, group].flatMap { $0 }
 
     /// The keys of all settings.
     ///
@@ -117,23 +116,17 @@ enum RelaySettingsTable {
 
     private static let storage: [SettingRow<Draft>] = [
         .file("storage.file", \.settings.storage.file),
+        .text("storage.postgres", \.postgres, isSecret: true),
+        .integer("storage.connections", \.settings.storage.connections, 2...100),
+        .boolean("storage.migrate", \.settings.storage.migrates),
+        .boolean("storage.transactionPooler", \.settings.storage.usesTransactionPooler),
+        .duration("storage.timeout", \.settings.storage.timeout, .seconds(1)...(.seconds(600))),
         .integer("storage.capacity", \.settings.storage.capacity, 1...1_000_000_000),
         .duration("storage.maxClockJump", \.settings.storage.maxClockJump, .seconds(60)...year),
         .duration("retention.outcomes", \.settings.storage.retention.outcomes, .zero...year),
         .duration("retention.payloads", \.settings.storage.retention.payloads, .zero...year),
         .duration("retention.idempotencyKeys", \.settings.storage.retention.idempotencyKeys, .zero...year),
         .duration("retention.parked", \.settings.storage.retention.parked, .zero...year),
-    ]
-
-    private static let brokers: [SettingRow<Draft>] = [
-        .list("nats.servers", \.brokers.servers), .text("nats.stream", \.brokers.stream),
-        .integer("nats.replicas", \.brokers.replicas, 1...5),
-        .size("nats.maxBytes", \.brokers.maximumBytes, 1_048_576...(1 << 50)),
-        .file("nats.credentialsFile", \.brokers.credentialsFile), .file("nats.caFile", \.brokersTLS.caFile),
-        .file("nats.certificateFile", \.brokersTLS.certificateFile), .file("nats.keyFile", \.brokersTLS.keyFile),
-        .text("nats.expectedHost", \.brokersTLS.expectedHost),
-        .boolean("nats.outcomes", \.brokers.publishesOutcomes),
-        .duration("nats.timeout", \.settings.storage.brokerTimeout, .seconds(1)...(.seconds(600))),
     ]
 
     private static let group: [SettingRow<Draft>] = [

@@ -1,38 +1,45 @@
-import JournalPushQueue
 package import Logging
-package import NATSPushQueue
+public import PostgresPushQueue
 public import PushQueue
 package import SQLitePushQueue
 
-/// The storage of pushes, and their retention.
+/// Where pushes are stored, and how long.
 public struct StorageSettings: Sendable, Hashable {
-    /// The SQLite file with the queue or, if there are brokers, with this relay's copy of it. Default
-    /// `apns-relay.sqlite` in the working directory.
+    /// The SQLite file with the queue, unless there is a database. Default `apns-relay.sqlite` in the working directory.
     public var file = "apns-relay.sqlite"
+    /// The database with a queue that several relays share; nil for a queue in the file.
+    public var postgres: ConnectionSettings?
+    /// The number of connections to the database for calls. One more waits for notifications. Default 6.
+    public var connections = 6
+    /// Whether the relay creates or updates the queue's schema in the database when it starts. Default true.
+    public var migrates = true
+    /// Whether a pooler that may use another server session for each transaction stands before the database, such as
+    /// PgBouncer in transaction mode. Default false.
+    public var usesTransactionPooler = false
+    /// The longest wait of a call for a database that is away. Default 10 s.
+    public var timeout = Duration.seconds(10)
     /// The maximum number of pushes without an outcome. At the limit, requests get 503. Default 10 million.
     public var capacity = 10_000_000
     public var retention = Retention()
-    /// How far the clock may jump ahead while the relay runs. After a longer jump, nothing expires and nothing is
+    /// The longest plausible jump of the clock while the relay runs. After a longer one, nothing expires and nothing is
     /// deleted until the clock is corrected or an operator confirms it. Default 1 hour.
     public var maxClockJump = Duration.seconds(3_600)
-    /// The brokers with a queue that several relays share; nil for a queue in the file.
-    package var brokers: NATSOptions?
-    /// The longest wait of a call for the brokers. When one of three is lost, the others take up to nine seconds to elect a
-    /// leader. Default 30 s.
-    package var brokerTimeout = Duration.seconds(30)
 
     public init() {}
+
+    /// The file or the database, for logs.
+    package var place: String { self.postgres?.description ?? self.file }
 }
 
 /// A queue that was opened.
 package struct OpenedQueue: Sendable {
     package var queue: any PushQueue
-    /// The clock that the queue uses.
+    /// The queue's times.
     package var clock: any QueueClock
-    /// The number of claims that the previous process left, by what happened to their pushes.
-    package var expired: ExpiredLeases
-    /// Where to publish outcomes; nil if they are not published.
-    package var outcomes: (any OutcomeStream)?
+    /// The claims of the process that used the file before, by their end.
+    package var expired = ExpiredLeases()
+    /// An element for each hint that other programs have stored pushes; nil if there are no hints.
+    package var news: AsyncStream<Void>?
     /// Waits until the queue can no longer be used, and returns the reason; nil if it was closed or the task was cancelled.
     package var waitForFailure: (@Sendable () async -> QueueError?)?
 }
@@ -41,40 +48,46 @@ extension StorageSettings {
     /// Opens the queue.
     ///
     /// - Parameters:
-    ///   - logger: logs the state of the file.
-    ///   - whenCommitted: called after each commit, with the number of calls or journal entries in it.
-    /// - Throws: `QueueError` if the file or the brokers cannot be used.
+    ///   - logger: receives the findings about the storage.
+    ///   - whenCommitted: called after each commit of the file, with the number of calls in it.
+    /// - Throws: `QueueError` if the file or the database cannot be used.
     package func open(
         logger: Logger,
         whenCommitted: @escaping @Sendable (Int, Duration) -> Void = { _, _ in }
     ) async throws(QueueError) -> OpenedQueue {
-        if let brokers = self.brokers {
-            let queue = try await self.join(brokers, logger, whenCommitted)
-            return OpenedQueue(
-                queue: queue,
-                clock: queue.clock,
-                expired: await queue.expiredAtOpen,
-                outcomes: self.outcomeStream(brokers),
-                waitForFailure: queue.waitForFailure
-            )
-        }
         let clock = GuardedClock(longestJump: self.maxClockJump)
-        let queue = try await self.openFile(clock: clock, logger: logger, whenCommitted: whenCommitted)
+        var opened: OpenedQueue
+        if let postgres {
+            let (news, hints) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            let queue = try await PostgresPushQueue.open(self.options(postgres, clock), logger: logger) { hints.yield() }
+            opened = OpenedQueue(queue: queue, clock: clock, news: news)
+        } else {
+            let queue = try await self.openFile(clock: clock, logger: logger, whenCommitted: whenCommitted)
+            opened = OpenedQueue(queue: queue, clock: clock, expired: queue.expiredAtOpen)
+            opened.waitForFailure = queue.waitForFailure
+        }
         do {
-            try await clock.resume(queue)
+            try await clock.resume(opened.queue)
         } catch {
-            await queue.close()
+            await opened.queue.close()
             throw error
         }
-        return OpenedQueue(
-            queue: queue,
-            clock: clock,
-            expired: queue.expiredAtOpen,
-            waitForFailure: queue.waitForFailure
-        )
+        return opened
     }
 
-    /// Opens a queue in the file. Ignores the brokers.
+    private func options(_ postgres: ConnectionSettings, _ clock: any QueueClock) -> PostgresPushQueue.Options {
+        var options = PostgresPushQueue.Options(connection: postgres)
+        options.connection.usesTransactionPooler = self.usesTransactionPooler
+        options.connections = self.connections
+        options.migrates = self.migrates
+        options.timeout = self.timeout
+        options.capacity = self.capacity
+        options.keepsPayloads = self.retention.payloads > .zero
+        options.clock = clock
+        return options
+    }
+
+    /// Opens the queue in the file, whether there is a database or not.
     package func openFile(
         clock: any QueueClock = SystemQueueClock(),
         logger: Logger,
@@ -91,52 +104,4 @@ extension StorageSettings {
             whenCommitted: whenCommitted
         )
     }
-
-    private func join(
-        _ brokers: NATSOptions,
-        _ logger: Logger,
-        _ whenCommitted: @escaping @Sendable (Int, Duration) -> Void
-    ) async throws(QueueError) -> JournalPushQueue {
-        #if NATS
-            return try await NATSPushQueue.open(
-                brokers,
-                options: JournalPushQueue.Options(
-                    file: self.file,
-                    capacity: self.capacity,
-                    timeout: self.brokerTimeout
-                ),
-                logger: logger,
-                whenCommitted: whenCommitted
-            )
-        #else
-            throw Self.withoutNATS
-        #endif
-    }
-
-    private func outcomeStream(_ brokers: NATSOptions) -> (any OutcomeStream)? {
-        #if NATS
-            guard brokers.publishesOutcomes else { return nil }
-            return NATSOutcomeStream(brokers, maximumAge: self.retention.outcomes)
-        #else
-            return nil
-        #endif
-    }
-
-    /// Connects to the brokers, and says in what state the queue's stream is; nil if no brokers are set.
-    package func describeBrokers() async throws(QueueError) -> String? {
-        guard let brokers = self.brokers else { return nil }
-        #if NATS
-            return try await NATSPushQueue.describe(brokers)
-        #else
-            _ = brokers
-            throw Self.withoutNATS
-        #endif
-    }
-
-    #if !NATS
-        private static let withoutNATS = QueueError(
-            code: .unusable,
-            message: "nats.servers is set, but this apns-relay was built without NATS. Build it with --traits NATS."
-        )
-    #endif
 }
