@@ -1,6 +1,7 @@
 @_spi(Relay) public import APNSPool
 import Logging
 import Metrics
+import PostgresPushQueue
 public import PushQueue
 
 /// Runs a relay as a process: reads the settings, sets up logs and metrics, opens the queue, and serves.
@@ -39,6 +40,7 @@ public enum RelayProcess {
         metrics.recovered(opened.expired)
         let relay: Relay
         do {
+            try await opened.publish?(settings.sqlIntake)
             relay = try Relay(
                 settings: settings,
                 queue: wrap(opened.queue),
@@ -61,6 +63,22 @@ public enum RelayProcess {
             )
         }
     }
+
+    /// Creates or updates the queue's schema in the database of the settings. Blocks.
+    ///
+    /// - Returns: a line for a person.
+    /// - Throws: `QueueError`.
+    public static func migrate(_ settings: RelaySettings) throws(QueueError) -> String {
+        guard let postgres = settings.storage.postgres else {
+            throw QueueError(code: .unusable, message: "storage.postgres is not set, so there is no schema to update.")
+        }
+        let (before, now) = try Migrations.run(postgres)
+        return before == now
+            ? "The schema is up to date (version \(now))." : "The schema was updated from version \(before) to \(now)."
+    }
+
+    /// The SQL text that creates the queue's schema in an empty database.
+    public static var migrationScript: String { Migrations.script }
 
     private static func logger(_ settings: LogSettings) -> Logger {
         LoggingSystem.bootstrap { label in

@@ -5,13 +5,13 @@ import ArgumentParser
 struct RelayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apns-relay",
-        abstract: "Takes pushes over HTTP, keeps them in a file, and sends them to APNs.",
+        abstract: "Takes pushes over HTTP, keeps them in a file or a database, and sends them to APNs.",
         discussion: """
             Every push that the relay accepted ends in exactly one outcome, and none is silently sent twice, even if \
             the process is killed. Settings come from environment variables (APNS_RELAY_…) and from a JSON file. \
             Relay/README.md lists them.
             """,
-        subcommands: [Serve.self, Doctor.self],
+        subcommands: [Serve.self, Doctor.self, Migrate.self],
         defaultSubcommand: Serve.self
     )
 }

@@ -1,5 +1,5 @@
 import CPostgresMigrations
-import PushQueue
+public import PushQueue
 
 /// The versions of the queue's schema, and how a database gets from one to the next.
 ///
@@ -70,6 +70,20 @@ public enum Migrations {
             )
         }
         return row.int(0)
+    }
+
+    /// Brings the schema of a database up to date. Several processes may try at the same time. Blocks.
+    ///
+    /// - Returns: the version of the schema before, and now.
+    /// - Throws: `QueueError`: `unavailable` if the database cannot be reached; `unusable` if the server or a newer schema
+    ///   cannot be used, or the role may not create it.
+    public static func run(_ settings: ConnectionSettings) throws(QueueError) -> (before: Int, now: Int) {
+        try QueueError.converting {
+            let connection = try settings.connect()
+            try ServerCheck.check(connection)
+            let migrated = try self.run(connection)
+            return (migrated.map { $0.lowerBound - 1 } ?? self.version, self.version)
+        }
     }
 
     /// Brings the schema up to date, in one transaction. Several processes may try at the same time.

@@ -115,7 +115,7 @@ struct Parameters {
         self.array(.json, values) { parameters, text in
             guard let text else { return parameters.append(Int32(-1)) }
             parameters.append(Int32(clamping: text.count + 1))
-            parameters.buffer.append(1) // The version of the format.
+            parameters.buffer.append(1)  // The version of the format.
             parameters.buffer.append(contentsOf: text)
         }
     }
@@ -129,7 +129,7 @@ struct Parameters {
         self.types.append(kind.array)
         let start = self.buffer.count
         self.append(Int32(values.isEmpty ? 0 : 1))
-        self.append(Int32(1)) // May have NULLs.
+        self.append(Int32(1))  // May have NULLs.
         self.append(Int32(bitPattern: kind.rawValue))
         if !values.isEmpty {
             self.append(Int32(clamping: values.count))

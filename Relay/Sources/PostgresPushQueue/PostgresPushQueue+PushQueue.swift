@@ -139,6 +139,7 @@ extension PostgresPushQueue: PushQueue {
         try await self.call("SELECT apns.tend($1, $2)", .harmless, self.settling()) { _, _ in }
         guard self.room.mustCount else { return }
         self.room.set(unsettled: try await self.counts().unsettled)
+        try await self.publish(isFull: self.room.isFull)
     }
 
     // MARK: One push

@@ -87,7 +87,9 @@ struct FeedPart: Sendable {
     func page(after cursor: FeedCursor?) -> FeedPage {
         let end = self.end.flatMap { $0 > max(cursor?.position ?? 0, 0) ? self.generations.cursor(at: $0) : nil }
         return FeedPage(
-            entries: self.entries.map { FeedEntry(cursor: self.generations.cursor(at: $0.cursor.position), push: $0.push) },
+            entries: self.entries.map {
+                FeedEntry(cursor: self.generations.cursor(at: $0.cursor.position), push: $0.push)
+            },
             cursor: end ?? cursor
         )
     }

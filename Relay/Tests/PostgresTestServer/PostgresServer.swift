@@ -73,9 +73,10 @@ package final class PostgresServer: Sendable {
         let life = Pipe()
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = [
-            "-c", #""$@" >>log 2>&1 & server=$!; read -r line; kill -9 $server; wait $server"#, "sh",
-        ] + Self.asOwner("postgres", ["-D", self.data])
+        process.arguments =
+            [
+                "-c", #""$@" >>log 2>&1 & server=$!; read -r line; kill -9 $server; wait $server"#, "sh",
+            ] + Self.asOwner("postgres", ["-D", self.data])
         process.currentDirectoryURL = self.directory
         process.standardInput = life
         // Threads of Dispatch block all signals, and the shell would inherit that.
@@ -90,7 +91,9 @@ package final class PostgresServer: Sendable {
         }
         let end = ContinuousClock.now.advanced(by: .seconds(60))
         while (try? self.run("SELECT 1")) == nil {
-            guard ContinuousClock.now < end else { throw Failure(description: "the server did not start:\n\(self.log)") }
+            guard ContinuousClock.now < end else {
+                throw Failure(description: "the server did not start:\n\(self.log)")
+            }
             usleep(20_000)
         }
     }
@@ -115,7 +118,10 @@ package final class PostgresServer: Sendable {
     package func run(_ sql: String, in database: String = "postgres", as user: String = "postgres") throws -> String {
         try Self.run(
             "\(Self.binaries)/psql",
-            ["-d", self.url(database, user: user), "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql]
+            [
+                "-d", self.url(database, user: user), "-XqAt", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose", "-c",
+                sql,
+            ]
         )
     }
 

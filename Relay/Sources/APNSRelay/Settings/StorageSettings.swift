@@ -40,6 +40,8 @@ package struct OpenedQueue: Sendable {
     package var expired = ExpiredLeases()
     /// An element for each hint that other programs have stored pushes; nil if there are no hints.
     package var news: AsyncStream<Void>?
+    /// Stores the settings that programs need which store pushes with SQL; nil if none can.
+    package var publish: (@Sendable (SQLIntake) async throws(QueueError) -> Void)?
     /// Waits until the queue can no longer be used, and returns the reason; nil if it was closed or the task was cancelled.
     package var waitForFailure: (@Sendable () async -> QueueError?)?
 }
@@ -61,6 +63,7 @@ extension StorageSettings {
             let (news, hints) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let queue = try await PostgresPushQueue.open(self.options(postgres, clock), logger: logger) { hints.yield() }
             opened = OpenedQueue(queue: queue, clock: clock, news: news)
+            opened.publish = { intake throws(QueueError) in try await queue.publish(intake) }
         } else {
             let queue = try await self.openFile(clock: clock, logger: logger, whenCommitted: whenCommitted)
             opened = OpenedQueue(queue: queue, clock: clock, expired: queue.expiredAtOpen)
@@ -102,6 +105,24 @@ extension StorageSettings {
             clock: clock,
             logger: logger,
             whenCommitted: whenCommitted
+        )
+    }
+}
+
+extension RelaySettings {
+    /// The settings that programs need which store pushes with SQL.
+    var sqlIntake: SQLIntake {
+        SQLIntake(
+            apps: self.apps.map { app in
+                SQLIntake.App(
+                    name: app.name,
+                    topic: app.topic,
+                    environments: Array(app.environments.keys),
+                    defaultEnvironment: app.defaultEnvironment
+                )
+            },
+            defaultDeadline: self.dispatch.defaultDeadline,
+            maxDeadline: self.dispatch.maxDeadline
         )
     }
 }

@@ -1,0 +1,301 @@
+-- SQL for other programs: apns.enqueue and apns.enqueue_many store pushes in the caller's own transaction, and the view
+-- apns.outcomes shows the feed.
+--
+-- The functions run with the rights of their owner. Give a role USAGE on the schema and EXECUTE on the two functions, and
+-- it can store pushes and see nothing. They take no lock that a relay waits for, however long the transaction is.
+
+-- What the functions need of the relays' settings. Each relay stores its own at the start.
+CREATE TABLE apns.app (
+  name text PRIMARY KEY,
+  topic text NOT NULL,
+  environments text[] NOT NULL,
+  default_environment text -- NULL if a push must name one
+);
+
+-- Apple's rules for each push type. Another type is sent as given.
+CREATE TABLE apns.push_type (
+  name text PRIMARY KEY,
+  topic_suffix text NOT NULL,
+  payload_limit int NOT NULL, -- bytes
+  priorities smallint[] NOT NULL
+);
+
+CREATE TABLE apns.intake (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  default_deadline bigint NOT NULL, -- milliseconds from now
+  max_deadline bigint NOT NULL,
+  is_full boolean NOT NULL DEFAULT false -- whether the queue was full when a relay counted last
+);
+
+-- Stores a relay's settings for these functions.
+CREATE FUNCTION apns.publish_intake(
+  p_default_deadline bigint, p_max_deadline bigint, p_app text[], p_topic text[], p_environments text[],
+  p_default_environment text[], p_type text[], p_suffix text[], p_limit int[], p_priorities text[]
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO apns.intake AS i (default_deadline, max_deadline) VALUES (p_default_deadline, p_max_deadline)
+  ON CONFLICT (one) DO UPDATE SET default_deadline = p_default_deadline, max_deadline = p_max_deadline
+  WHERE (i.default_deadline, i.max_deadline) <> (p_default_deadline, p_max_deadline);
+  DELETE FROM apns.app WHERE name <> ALL (p_app);
+  INSERT INTO apns.app AS o (name, topic, environments, default_environment)
+  SELECT a.name, a.topic, string_to_array(a.environments, ','), a.default_environment
+  FROM unnest(p_app, p_topic, p_environments, p_default_environment)
+    AS a(name, topic, environments, default_environment) ORDER BY a.name
+  ON CONFLICT (name) DO UPDATE SET topic = excluded.topic, environments = excluded.environments,
+    default_environment = excluded.default_environment
+  WHERE (o.topic, o.environments, o.default_environment)
+    IS DISTINCT FROM (excluded.topic, excluded.environments, excluded.default_environment);
+  INSERT INTO apns.push_type AS o (name, topic_suffix, payload_limit, priorities)
+  SELECT t.name, t.suffix, t.bytes, string_to_array(t.priorities, ',')::smallint[]
+  FROM unnest(p_type, p_suffix, p_limit, p_priorities) AS t(name, suffix, bytes, priorities) ORDER BY t.name
+  ON CONFLICT (name) DO UPDATE SET topic_suffix = excluded.topic_suffix, payload_limit = excluded.payload_limit,
+    priorities = excluded.priorities
+  WHERE (o.topic_suffix, o.payload_limit, o.priorities)
+    <> (excluded.topic_suffix, excluded.payload_limit, excluded.priorities);
+END $$;
+
+-- Raises the error for a wrong argument.
+CREATE FUNCTION apns.refuse(p_argument text, p_message text, p_hint text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION '%: %', p_argument, p_message USING ERRCODE = '22023', COLUMN = p_argument, HINT = p_hint;
+END $$;
+
+-- A push as apns.store takes it.
+CREATE TYPE apns.checked_push AS (
+  id uuid, route int, due bigint, deadline bigint, expires bigint, resends boolean, supersedes text, token bytea,
+  topic text, type text, priority smallint, expiration bigint, collapse text, payload bytea, key text, digest bytea
+);
+
+-- Checks the arguments of apns.enqueue as the relay's HTTP API does, and adds the defaults.
+CREATE FUNCTION apns.checked(
+  p_now bigint, app text, token text, payload json, push_type text, environment text, topic text, priority int,
+  expiration timestamptz, collapse_id text, apns_id uuid, idempotency_key text, not_before timestamptz,
+  deadline timestamptz, lane text, supersedes text, resend_unknown boolean
+) RETURNS apns.checked_push LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+  v_app apns.app;
+  v_type apns.push_type;
+  v_intake apns.intake;
+  v_push apns.checked_push;
+  v_environment text := environment;
+BEGIN
+  SELECT * INTO v_intake FROM apns.intake;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'no relay has started on this database yet'
+      USING ERRCODE = '55000', HINT = 'Start apns-relay once, so that it stores its apps here.';
+  END IF;
+  IF v_intake.is_full THEN
+    RAISE EXCEPTION 'the queue has reached its capacity' USING ERRCODE = '53400', HINT = 'Try again later.';
+  END IF;
+  SELECT * INTO v_app FROM apns.app a WHERE a.name = app;
+  IF NOT FOUND THEN
+    PERFORM apns.refuse('app', 'unknown app',
+      'The relay has ' || coalesce((SELECT string_agg(a.name, ', ' ORDER BY a.name) FROM apns.app a), 'none') || '.');
+  END IF;
+  v_environment := coalesce(v_environment, v_app.default_environment);
+  IF v_environment IS NULL OR v_environment <> ALL (v_app.environments) THEN
+    PERFORM apns.refuse('environment', 'missing, or not one of the app',
+      'Pass one of ' || array_to_string(v_app.environments, ', ') || '.');
+  END IF;
+  IF coalesce(lane, 'interactive') NOT IN ('interactive', 'bulk') THEN
+    PERFORM apns.refuse('lane', 'expected interactive or bulk', 'Leave it out for interactive.');
+  END IF;
+  v_push.route := apns.route_id(app, v_environment, CASE WHEN lane = 'bulk' THEN 1 ELSE 0 END::smallint);
+
+  IF token IS NULL OR token !~ '^([0-9a-fA-F]{2})+$' OR length(token) > 1000 THEN
+    PERFORM apns.refuse('token', 'expected an even number of hexadecimal digits, at most 1,000',
+      'Pass the device token in hexadecimal, without blanks.');
+  END IF;
+  v_push.token := decode(token, 'hex');
+
+  IF push_type IS NULL OR push_type !~ '^[!-~]{1,64}$' THEN
+    PERFORM apns.refuse('push_type', 'expected 1 to 64 visible ASCII characters', 'For example alert.');
+  END IF;
+  v_push.type := push_type;
+  SELECT * INTO v_type FROM apns.push_type t WHERE t.name = push_type;
+  v_push.topic := coalesce(topic, v_app.topic || coalesce(v_type.topic_suffix, ''));
+  IF v_push.topic <> v_app.topic AND NOT starts_with(v_push.topic, v_app.topic || '.')
+    OR v_push.topic !~ '^[!-~]+$' OR length(v_push.topic) > 1000
+    OR right(v_push.topic, length(v_type.topic_suffix)) <> v_type.topic_suffix
+  THEN
+    PERFORM apns.refuse('topic', 'not a topic of this app and push type',
+      'Leave it out for ' || v_app.topic || coalesce(v_type.topic_suffix, '') || '.');
+  END IF;
+
+  IF payload IS NULL OR json_typeof(payload) <> 'object' THEN
+    PERFORM apns.refuse('payload', 'expected a JSON object', 'For example {"aps": {"alert": "Hello"}}.');
+  END IF;
+  v_push.payload := convert_to(payload::text, 'UTF8');
+  IF length(v_push.payload) > coalesce(v_type.payload_limit, 4096) THEN
+    PERFORM apns.refuse('payload', format('%s bytes; at most %s are allowed', length(v_push.payload),
+      coalesce(v_type.payload_limit, 4096)), 'Shorten it. The relay sends it byte for byte, with its blanks.');
+  END IF;
+
+  IF priority NOT IN (1, 5, 10) OR priority <> ALL (v_type.priorities) THEN
+    PERFORM apns.refuse('priority', format('APNs does not accept %s for this push type', priority),
+      'Leave it out, or pass one of ' || coalesce(array_to_string(v_type.priorities, ', '), '1, 5, 10') || '.');
+  END IF;
+  v_push.priority := priority;
+  v_push.expiration := floor(extract(epoch FROM expiration))::bigint;
+  IF v_push.expiration < 0 THEN
+    PERFORM apns.refuse('expiration', 'expected a time after 1970', 'Pass ''epoch'' if APNs must not store the push.');
+  END IF;
+  IF octet_length(collapse_id) NOT BETWEEN 1 AND 64 OR collapse_id !~ '^[!-~]([ -~]*[!-~])?$' THEN
+    PERFORM apns.refuse('collapse_id', 'expected 1 to 64 ASCII characters without blanks at either end',
+      'Shorten it, or pass a digest of it.');
+  END IF;
+  v_push.collapse := collapse_id;
+
+  v_push.due := greatest(coalesce(floor(extract(epoch FROM not_before) * 1000)::bigint, p_now), p_now);
+  v_push.deadline := coalesce(floor(extract(epoch FROM deadline) * 1000)::bigint, p_now + v_intake.default_deadline);
+  IF v_push.deadline > p_now + v_intake.max_deadline THEN
+    PERFORM apns.refuse('deadline', 'too far ahead',
+      format('The relay keeps a push for at most %s.', make_interval(secs => v_intake.max_deadline / 1000)));
+  END IF;
+  IF v_push.deadline <= p_now AND idempotency_key IS NULL AND apns_id IS NULL THEN
+    PERFORM apns.refuse('deadline', 'expected a time in the future',
+      'Leave it out for the default of the relay.');
+  END IF;
+  IF not_before IS NOT NULL AND v_push.due >= v_push.deadline THEN
+    PERFORM apns.refuse('not_before', 'expected a time before the deadline', 'Set a later deadline, too.');
+  END IF;
+  v_push.expires := CASE WHEN v_push.expiration > 0
+    THEN least(v_push.deadline, least(v_push.expiration, 9000000000000) * 1000) ELSE v_push.deadline END;
+
+  IF octet_length(idempotency_key) NOT BETWEEN 1 AND 128 OR idempotency_key ~ '[\u0001-\u001f\u007f]' THEN
+    PERFORM apns.refuse('idempotency_key', 'expected 1 to 128 bytes without control characters', 'Shorten it.');
+  END IF;
+  IF octet_length(supersedes) NOT BETWEEN 1 AND 128 OR supersedes ~ '[\u0001-\u001f\u007f]' THEN
+    PERFORM apns.refuse('supersedes', 'expected 1 to 128 bytes without control characters', 'Shorten it.');
+  END IF;
+  v_push.supersedes := supersedes;
+  v_push.resends := coalesce(resend_unknown, false);
+  v_push.id := coalesce(apns_id, gen_random_uuid());
+  v_push.key := coalesce(idempotency_key, apns_id::text);
+  IF v_push.key IS NOT NULL THEN
+    v_push.digest := sha256(convert_to(json_build_array('sql', app, environment, lane, lower(token), push_type, topic,
+      payload, priority, v_push.expiration, collapse_id, apns_id, extract(epoch FROM not_before),
+      extract(epoch FROM deadline), supersedes, resend_unknown)::text, 'UTF8'));
+  END IF;
+  RETURN v_push;
+END $$;
+
+-- Stores checked pushes. Returns their ids; the known ones of duplicates.
+CREATE FUNCTION apns.store_checked(p_now bigint, p_push apns.checked_push[]) RETURNS uuid[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_caller int := apns.caller_id('sql:' || session_user);
+  v_ids uuid[];
+  v_kinds smallint[];
+  v_known uuid[];
+  v_transaction text;
+BEGIN
+  SELECT s.kinds, s.known, p.ids INTO v_kinds, v_known, v_ids
+  FROM (
+    SELECT array_agg(p.id ORDER BY p.n) AS ids, array_agg(p.route ORDER BY p.n) AS routes,
+      array_agg(v_caller ORDER BY p.n) AS callers, array_agg(p.due ORDER BY p.n) AS dues,
+      array_agg(p.deadline ORDER BY p.n) AS deadlines, array_agg(p.expires ORDER BY p.n) AS expires,
+      array_agg(p.resends ORDER BY p.n) AS resends, array_agg(p.supersedes ORDER BY p.n) AS supersedes,
+      array_agg(p.token ORDER BY p.n) AS tokens, array_agg(p.topic ORDER BY p.n) AS topics,
+      array_agg(p.type ORDER BY p.n) AS types, array_agg(p.priority ORDER BY p.n) AS priorities,
+      array_agg(p.expiration ORDER BY p.n) AS expirations, array_agg(p.collapse ORDER BY p.n) AS collapses,
+      array_agg(p.payload ORDER BY p.n) AS payloads, array_agg(p.key ORDER BY p.n) AS keys,
+      array_agg(p.digest ORDER BY p.n) AS digests
+    FROM unnest(p_push) WITH ORDINALITY AS p(id, route, due, deadline, expires, resends, supersedes, token, topic, type,
+      priority, expiration, collapse, payload, key, digest, n)) p
+  CROSS JOIN LATERAL apns.store(p_now, false, NULL, false, false, p.ids, p.routes, p.callers, p.dues, p.deadlines,
+    p.expires, p.resends, p.supersedes, p.tokens, p.topics, p.types, p.priorities, p.expirations, p.collapses,
+    p.payloads, p.keys, p.digests) s;
+  IF 2 = ANY (v_kinds) THEN
+    RAISE EXCEPTION 'another push has this idempotency key or id: %', v_known[array_position(v_kinds, 2::smallint)]
+      USING ERRCODE = '23505', HINT = 'A repetition must have the same arguments as the first call.';
+  END IF;
+  -- One notification for each transaction wakes the relays at its end.
+  v_transaction := pg_current_xact_id()::text;
+  IF current_setting('apns.notified', true) IS DISTINCT FROM v_transaction THEN
+    PERFORM pg_notify('apns_due', '');
+    PERFORM set_config('apns.notified', v_transaction, true);
+  END IF;
+  IF v_kinds IS NULL THEN RETURN v_ids; END IF;
+  RETURN ARRAY(SELECT coalesce(u.known, u.id) FROM unnest(v_ids, v_known) WITH ORDINALITY AS u(id, known, n) ORDER BY n);
+END $$;
+
+-- Stores a push, and returns its id (apns-id). It is sent after the caller's transaction has been committed. The arguments
+-- are those of the relay's HTTP API, with times as timestamps. expiration => 'epoch' is the apns-expiration 0.
+CREATE FUNCTION apns.enqueue(
+  app text, token text, payload json, push_type text DEFAULT 'alert', environment text DEFAULT NULL,
+  topic text DEFAULT NULL, priority int DEFAULT NULL, expiration timestamptz DEFAULT NULL,
+  collapse_id text DEFAULT NULL, apns_id uuid DEFAULT NULL, idempotency_key text DEFAULT NULL,
+  not_before timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL, lane text DEFAULT NULL,
+  supersedes text DEFAULT NULL, resend_unknown boolean DEFAULT false
+) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER AS $$
+#variable_conflict use_variable
+DECLARE
+  v_now bigint := apns.lease_clock();
+BEGIN
+  RETURN (apns.store_checked(v_now, ARRAY[apns.checked(v_now, app, token, payload, push_type, environment, topic,
+    priority, expiration, collapse_id, apns_id, idempotency_key, not_before, deadline, lane, supersedes,
+    resend_unknown)]))[1];
+END $$;
+
+-- Stores many pushes: a JSON array of objects with the names of apns.enqueue's arguments. All of them are stored, or none.
+-- Their lane is bulk unless they name one. Returns their ids in order.
+CREATE FUNCTION apns.enqueue_many(pushes json) RETURNS uuid[] LANGUAGE plpgsql SECURITY DEFINER AS $$
+#variable_conflict use_variable
+DECLARE
+  v_now bigint := apns.lease_clock();
+  v_names text[] := ARRAY['app', 'token', 'payload', 'push_type', 'environment', 'topic', 'priority', 'expiration',
+    'collapse_id', 'apns_id', 'idempotency_key', 'not_before', 'deadline', 'lane', 'supersedes', 'resend_unknown'];
+  v_checked apns.checked_push[] := '{}';
+  v_push json;
+  v_name text;
+  v_hint text;
+  v_message text;
+BEGIN
+  IF pushes IS NULL OR json_typeof(pushes) <> 'array' THEN
+    PERFORM apns.refuse('pushes', 'expected a JSON array of objects',
+      'Each object has the names of the arguments of apns.enqueue.');
+  END IF;
+  FOR v_push IN SELECT value FROM json_array_elements(pushes) LOOP
+    IF json_typeof(v_push) <> 'object' THEN
+      PERFORM apns.refuse('pushes', 'expected a JSON array of objects',
+      'Each object has the names of the arguments of apns.enqueue.');
+    END IF;
+    SELECT k INTO v_name FROM json_object_keys(v_push) k WHERE k <> ALL (v_names) LIMIT 1;
+    IF FOUND THEN
+      PERFORM apns.refuse('pushes', 'unknown member ' || v_name, 'Expected only ' || array_to_string(v_names, ', ') || '.');
+    END IF;
+    v_checked := v_checked || apns.checked(v_now, v_push ->> 'app', v_push ->> 'token', v_push -> 'payload',
+      coalesce(v_push ->> 'push_type', 'alert'), v_push ->> 'environment', v_push ->> 'topic',
+      (v_push ->> 'priority')::int, (v_push ->> 'expiration')::timestamptz, v_push ->> 'collapse_id',
+      (v_push ->> 'apns_id')::uuid, v_push ->> 'idempotency_key', (v_push ->> 'not_before')::timestamptz,
+      (v_push ->> 'deadline')::timestamptz, coalesce(v_push ->> 'lane', 'bulk'), v_push ->> 'supersedes',
+      (v_push ->> 'resend_unknown')::boolean);
+  END LOOP;
+  IF v_checked = '{}' THEN RETURN '{}'; END IF;
+  RETURN apns.store_checked(v_now, v_checked);
+END $$;
+
+-- Settled pushes in the order of the feed.
+CREATE VIEW apns.outcomes AS
+SELECT o.cursor, o.id, r.app, r.environment, CASE r.lane WHEN 0 THEN 'interactive' ELSE 'bulk' END AS lane,
+  c.name AS caller, encode(o.token, 'hex') AS token,
+  (ARRAY['not-sent', 'not-processed', 'rejected', 'unknown', 'accepted'])[o.certainty + 1] AS outcome,
+  o.result #>> '{error,code}' AS code, (o.result #>> '{error,rejection,status}')::int AS status,
+  o.result #>> '{error,rejection,reason}' AS reason, o.result #>> '{error,message}' AS message, o.attempts,
+  o.invalidates AS invalidates_token, to_timestamp(o.queued_at / 1000.0) AS queued_at,
+  to_timestamp(o.settled_at / 1000.0) AS settled_at
+FROM apns.outcome o JOIN apns.route r ON r.id = o.route JOIN apns.caller c ON c.id = o.caller;
+
+DO $$
+DECLARE
+  v_function regprocedure;
+BEGIN
+  FOR v_function IN
+    SELECT oid FROM pg_proc WHERE pronamespace = 'apns'::regnamespace
+      AND proname IN ('publish_intake', 'refuse', 'checked', 'store_checked', 'enqueue', 'enqueue_many')
+  LOOP
+    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
+    EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', v_function);
+  END LOOP;
+END $$;

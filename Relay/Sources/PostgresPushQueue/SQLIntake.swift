@@ -1,0 +1,68 @@
+import APNSModel
+package import PushQueue
+
+/// The relay's settings that `apns.enqueue` needs to check pushes of other programs and to add defaults.
+package struct SQLIntake: Sendable {
+    package struct App: Sendable {
+        package var name: String
+        /// The topic without the suffix of a push type.
+        package var topic: String
+        package var environments: [String]
+        /// The environment of a push that names none; nil if each must.
+        package var defaultEnvironment: String?
+
+        package init(name: String, topic: String, environments: [String], defaultEnvironment: String?) {
+            self.name = name
+            self.topic = topic
+            self.environments = environments
+            self.defaultEnvironment = defaultEnvironment
+        }
+    }
+
+    package var apps: [App]
+    package var defaultDeadline: Duration
+    package var maxDeadline: Duration
+
+    package init(apps: [App], defaultDeadline: Duration, maxDeadline: Duration) {
+        self.apps = apps
+        self.defaultDeadline = defaultDeadline
+        self.maxDeadline = maxDeadline
+    }
+
+    /// The parameters of `apns.publish_intake`.
+    var parameters: Parameters {
+        var parameters = Parameters()
+        parameters.add(self.defaultDeadline.milliseconds)
+        parameters.add(self.maxDeadline.milliseconds)
+        parameters.add(self.apps.lazy.map(\.name))
+        parameters.add(self.apps.lazy.map(\.topic))
+        parameters.add(self.apps.lazy.map { $0.environments.sorted().joined(separator: ",") })
+        parameters.add(self.apps.lazy.map(\.defaultEnvironment))
+        parameters.add(PushType.known.lazy.map(\.rawValue))
+        parameters.add(PushType.known.lazy.map(\.topicSuffix))
+        parameters.add(PushType.known.lazy.map { Int32(clamping: $0.payloadLimit) })
+        parameters.add(
+            PushType.known.lazy.map { $0.allowedPriorities.map { "\($0.rawValue)" }.joined(separator: ",") }
+        )
+        return parameters
+    }
+}
+
+extension PostgresPushQueue {
+    /// Stores the settings that `apns.enqueue` needs. All relays of a database store the same.
+    package func publish(_ intake: SQLIntake) async throws(QueueError) {
+        try await self.call(
+            "SELECT apns.publish_intake($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            .harmless,
+            intake.parameters
+        ) { _, _ in }
+    }
+
+    /// Tells `apns.enqueue` whether the queue is full.
+    func publish(isFull: Bool) async throws(QueueError) {
+        var parameters = Parameters()
+        parameters.add(isFull)
+        try await self.call("UPDATE apns.intake SET is_full = $1 WHERE is_full <> $1", .harmless, parameters) { _, _ in
+        }
+    }
+}

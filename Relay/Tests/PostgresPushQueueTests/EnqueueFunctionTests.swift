@@ -1,0 +1,205 @@
+import APNSModel
+import PostgresPushQueue
+import PostgresTestServer
+import PushQueue
+import Testing
+
+@Suite("apns.enqueue") struct EnqueueFunctionTests {
+    private let fixture: PostgresFixture
+    private let queue: any PushQueue
+    private static let route = Route(app: "fern", environment: "production", lane: .interactive)
+
+    init() async throws {
+        self.fixture = try PostgresFixture()
+        // SQL uses the database's clock.
+        self.queue = try await PostgresPushQueue.open(
+            PostgresPushQueue.Options(
+                connection: try ConnectionSettings(self.fixture.server.url(self.fixture.database))
+            ),
+            logger: .quiet
+        )
+        let intake = SQLIntake(
+            apps: [
+                .init(
+                    name: "fern",
+                    topic: "com.example.fern",
+                    environments: ["production", "development"],
+                    defaultEnvironment: "production"
+                )
+            ],
+            defaultDeadline: .seconds(86_400),
+            maxDeadline: .seconds(30 * 86_400)
+        )
+        try await (self.queue as? PostgresPushQueue)?.publish(intake)
+        let role = self.role
+        try self.sql("DROP ROLE IF EXISTS \(role); CREATE ROLE \(role) LOGIN; GRANT USAGE ON SCHEMA apns TO \(role)")
+        try self.sql("GRANT EXECUTE ON FUNCTION apns.enqueue, apns.enqueue_many TO \(role)")
+    }
+
+    private var role: String { "shop_\(self.fixture.database)" }
+
+    @discardableResult
+    private func sql(_ sql: String, as user: String = "postgres") throws -> String {
+        try self.fixture.server.run(sql, in: self.fixture.database, as: user)
+    }
+
+    private func refusal(_ arguments: String) -> String {
+        do {
+            return try self.sql("SELECT apns.enqueue(\(arguments))", as: self.role)
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test("A push that another program has stored is claimed as it was passed") func aPushIsClaimed() async throws {
+        let id = try self.sql(
+            """
+            SELECT apns.enqueue('fern', 'AB12', '{"aps": {"alert":"x"}}', push_type => 'voip', priority => 10, \
+            expiration => 'epoch', collapse_id => 'c 1', resend_unknown => true)
+            """,
+            as: self.role
+        )
+        let claimed = try #require(try await self.queue.claim(Self.route, limit: 10, lease: .seconds(60)).first)
+        #expect(claimed.claim.id.description == id)
+        #expect(claimed.token.hexadecimal == "ab12")
+        #expect(claimed.resendsUnknown)
+        let expected = try PreparedPush(
+            topic: "com.example.fern.voip",
+            pushType: .voip,
+            payload: Array(#"{"aps": {"alert":"x"}}"#.utf8),
+            priority: .immediate,
+            expiration: .immediate,
+            collapseID: CollapseID("c 1")
+        )
+        #expect(claimed.push == expected)
+        #expect(try await self.queue.status(of: claimed.claim.id)?.caller == "sql:\(self.role)")
+    }
+
+    @Test("A rolled-back transaction leaves nothing") func rollback() async throws {
+        try self.sql(
+            "BEGIN; SELECT apns.enqueue('fern', 'ab', '{}') FROM generate_series(1, 3); ROLLBACK",
+            as: self.role
+        )
+        #expect(try await self.queue.counts().unsettled == 0)
+        #expect(try await self.queue.queuedRoutes().isEmpty)
+    }
+
+    @Test("A role that may enqueue sees and changes nothing else") func rights() throws {
+        for statement in [
+            "SELECT * FROM apns.push", "SELECT * FROM apns.outcomes", "DELETE FROM apns.queue",
+            "SELECT apns.counts()", "SELECT apns.cancel(1, false, gen_random_uuid())",
+            "SELECT apns.prune(1, false, 1, 1, 1, 1, 1)",
+        ] {
+            #expect(throws: PostgresServer.Failure.self) { try self.sql(statement, as: self.role) }
+        }
+    }
+
+    @Test(
+        "A wrong argument is refused with its name and a hint",
+        arguments: [
+            ("'moss', 'ab', '{}'", "app"), ("'fern', 'ab1', '{}'", "token"), ("'fern', '', '{}'", "token"),
+            ("'fern', 'ab', '[]'", "payload"), ("'fern', 'ab', NULL", "payload"),
+            ("'fern', 'ab', json_build_object('a', repeat('x', 4090))", "payload"),
+            ("'fern', 'ab', '{}', environment => 'test'", "environment"),
+            ("'fern', 'ab', '{}', topic => 'com.example.fernando'", "topic"),
+            ("'fern', 'ab', '{}', push_type => 'voip', topic => 'com.example.fern'", "topic"),
+            ("'fern', 'ab', '{}', push_type => ''", "push_type"),
+            ("'fern', 'ab', '{}', push_type => 'background', priority => 10", "priority"),
+            ("'fern', 'ab', '{}', priority => 7", "priority"), ("'fern', 'ab', '{}', lane => 'fast'", "lane"),
+            ("'fern', 'ab', '{}', collapse_id => ' a'", "collapse_id"),
+            ("'fern', 'ab', '{}', collapse_id => repeat('a', 65)", "collapse_id"),
+            ("'fern', 'ab', '{}', idempotency_key => ''", "idempotency_key"),
+            ("'fern', 'ab', '{}', supersedes => repeat('a', 129)", "supersedes"),
+            ("'fern', 'ab', '{}', deadline => now() - interval '1 s'", "deadline"),
+            ("'fern', 'ab', '{}', deadline => now() + interval '1 year'", "deadline"),
+            ("'fern', 'ab', '{}', not_before => now() + interval '2 days'", "not_before"),
+            ("'fern', 'ab', '{}', expiration => '1969-01-01'", "expiration"),
+        ]
+    )
+    func aWrongArgument(_ arguments: String, _ name: String) {
+        let text = self.refusal(arguments)
+        #expect(text.contains("22023: \(name): "), "\(text)")
+        #expect(text.contains("COLUMN NAME:  \(name)"), "\(text)")
+    }
+
+    @Test("A repetition with the same key returns the first id, and another push with it is refused") func repetition()
+        async throws
+    {
+        let call = "SELECT apns.enqueue('fern', 'ab', '{}', idempotency_key => 'order-1')"
+        let first = try self.sql(call, as: self.role)
+        #expect(try self.sql(call, as: self.role) == first)
+        #expect(self.refusal("'fern', 'ac', '{}', idempotency_key => 'order-1'").contains("23505"))
+        #expect(try await self.queue.counts().queued == 1)
+    }
+
+    @Test("Many pushes are stored in one call, or none") func many() async throws {
+        let good = #"{"app": "fern", "token": "ab", "payload": {"n": 1}}"#
+        let bad = #"{"app": "fern", "token": "x", "payload": {}}"#
+        let wrong = #"{"app": "fern", "token": "ab", "payload": {}, "urgent": true}"#
+        for other in [bad, wrong, "1"] {
+            #expect(throws: PostgresServer.Failure.self) {
+                try self.sql("SELECT apns.enqueue_many('[\(good), \(other)]')", as: self.role)
+            }
+        }
+        #expect(try await self.queue.counts().unsettled == 0)
+        #expect(try self.sql("SELECT cardinality(apns.enqueue_many('[\(good), \(good)]'))", as: self.role) == "2")
+        #expect(try self.sql("SELECT apns.enqueue_many('[]')", as: self.role) == "{}")
+        let counts = try await self.queue.counts()
+        #expect(counts.routes.map(\.route.lane) == [.bulk])
+        #expect(counts.queued == 2)
+    }
+
+    @Test("A newer push replaces an older one with the same key once it is committed") func supersedes() async throws {
+        let old = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
+        let new = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
+        // The dispatcher reads the routes first.
+        #expect(try await self.queue.queuedRoutes().count == 1)
+        let id = try #require(APNSID(old))
+        #expect(try await self.queue.status(of: id)?.outcome?.error?.code == .superseded)
+        let claimed = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(60))
+        #expect(claimed.map(\.claim.id.description) == [new])
+    }
+
+    @Test("A transaction that stays open delays no call of a relay") func openTransaction() async throws {
+        let old = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
+        _ = try await self.queue.queuedRoutes()
+        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(60)).map(\.claim)
+        let server = self.fixture.server
+        let (database, role) = (self.fixture.database, self.role)
+        let open = Task.detached {
+            try server.run(
+                """
+                BEGIN; SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match', idempotency_key => 'k'); \
+                SELECT pg_sleep(3); COMMIT
+                """,
+                in: database,
+                as: role
+            )
+        }
+        while try self.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND usename = '\(role)'")
+            == "0"
+        { try await Task.sleep(for: .milliseconds(10)) }
+        let start = ContinuousClock.now
+        #expect(try await self.queue.markWritten(claims, lease: .seconds(60)) == [true])
+        let settlements = claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) }
+        #expect(try await self.queue.settle(settlements) == [.settled])
+        _ = try await self.queue.settleOverdue(limit: 10)
+        #expect(start.duration(to: .now) < .seconds(2))
+        _ = try await open.value
+        #expect(claims.map(\.id.description) == [old])
+        #expect(try await self.queue.queuedRoutes().count == 1)
+    }
+
+    @Test("The view of outcomes shows what became of a push") func outcomes() async throws {
+        let id = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}')", as: self.role)
+        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(60)).map(\.claim)
+        _ = try await self.queue.markWritten(claims, lease: .seconds(60))
+        let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
+        let outcome = PushOutcome.failed(.rejected(gone, attempts: 1))
+        _ = try await self.queue.settle(claims.map { Settlement(claim: $0, outcome: outcome) })
+        let row = try self.sql(
+            "SELECT id, app, environment, lane, token, outcome, status, reason, attempts, invalidates_token FROM apns.outcomes"
+        )
+        #expect(row == "\(id)|fern|production|interactive|ab|rejected|410|Unregistered|1|t")
+    }
+}
