@@ -109,6 +109,17 @@ package final class PostgresServer: Sendable {
         process.waitUntilExit()
     }
 
+    /// Kills the server, and lets it begin a new timeline as the promotion of a standby does.
+    package func promote() throws {
+        self.kill()
+        let file = "\(self.data)/standby.signal"
+        try Data().write(to: URL(fileURLWithPath: file))
+        if let owner = Self.account { try Self.run("/bin/chown", [owner, file]) }
+        try self.start()
+        try self.run("SELECT pg_promote(true, 60)")
+        while try self.run("SELECT pg_is_in_recovery()") == "t" { usleep(10_000) }
+    }
+
     // MARK: SQL
 
     /// Runs SQL with psql.

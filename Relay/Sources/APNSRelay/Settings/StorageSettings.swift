@@ -61,7 +61,9 @@ extension StorageSettings {
         var opened: OpenedQueue
         if let postgres {
             let (news, hints) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-            let queue = try await PostgresPushQueue.open(self.options(postgres, clock), logger: logger) { hints.yield() }
+            let queue = try await PostgresPushQueue.open(self.options(postgres, clock), logger: logger) {
+                hints.yield()
+            }
             opened = OpenedQueue(queue: queue, clock: clock, news: news)
             opened.publish = { intake throws(QueueError) in try await queue.publish(intake) }
         } else {

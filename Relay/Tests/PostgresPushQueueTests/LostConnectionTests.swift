@@ -1,0 +1,162 @@
+import APNSModel
+import PostgresPushQueue
+import PostgresTestServer
+import PushQueue
+import Testing
+
+/// The connection is lost after the server has committed a change and before it says so: each commit waits for a standby that
+/// does not exist, and the sessions are ended while they wait.
+@Suite("A lost connection", .serialized) struct LostConnectionTests {
+    private let server: PostgresServer
+    private let queue: PostgresPushQueue
+    private let database: String
+    private static let route = Route(app: "fern", environment: "production", lane: .bulk)
+
+    init() async throws {
+        self.server = try PostgresServer()
+        self.database = try self.server.createDatabase()
+        var options = PostgresPushQueue.Options(connection: try ConnectionSettings(self.server.url(self.database)))
+        options.timeout = .seconds(20)
+        options.connections = 2
+        self.queue = try await PostgresPushQueue.open(options, logger: .quiet)
+    }
+
+    private func push() throws -> NewPush {
+        let now = SystemQueueClock().now
+        return NewPush(
+            id: .random(),
+            route: Self.route,
+            token: try DeviceToken("abcd"),
+            push: try PreparedPush(topic: "com.example.fern", pushType: .alert, payload: Array("{}".utf8)),
+            caller: "shop",
+            notBefore: now,
+            deadline: now.advanced(by: .seconds(3_600))
+        )
+    }
+
+    /// Makes a call whose first commit is not acknowledged.
+    private func losing<Value: Sendable>(
+        _ call: @escaping @Sendable (PostgresPushQueue) async throws -> Value
+    ) async throws -> Value {
+        // The numbers of routes and callers are known by now, so the call has one statement.
+        try self.waitForStandbys("nobody")
+        let queue = self.queue
+        let task = Task { try await call(queue) }
+        let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        while try self.server.run(ended) == "0" { try await Task.sleep(for: .milliseconds(5)) }
+        try self.waitForStandbys("")
+        return try await task.value
+    }
+
+    private func waitForStandbys(_ names: String) throws {
+        try self.server.run("ALTER SYSTEM SET synchronous_standby_names = '\(names)'")
+        try self.server.run("SELECT pg_reload_conf()")
+        while try self.server.run("SHOW synchronous_standby_names") != names {}
+    }
+
+    private func claim() async throws -> Claim {
+        _ = try await self.queue.enqueue([try self.push()], isPartial: false)
+        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(600))
+        return try #require(claims.first).claim
+    }
+
+    @Test("A stored push is stored once, and its result says so") func enqueue() async throws {
+        _ = try await self.claim()
+        let first = try self.push()
+        let results = try await self.losing { try await $0.enqueue([first], isPartial: false) }
+        #expect(results == [.queued])
+        #expect(try await self.queue.counts().queued == 1)
+    }
+
+    @Test("A mark that was made counts, and no other claim can be marked") func mark() async throws {
+        let claim = try await self.claim()
+        #expect(try await self.losing { try await $0.markWritten([claim], lease: .seconds(600)) } == [true])
+        #expect(try await self.queue.markWritten([claim], lease: .seconds(600)) == [false])
+        #expect(try await self.queue.counts().written == 1)
+    }
+
+    @Test("An outcome is stored once, and its result says so") func settle() async throws {
+        let claim = try await self.claim()
+        _ = try await self.queue.markWritten([claim], lease: .seconds(600))
+        let settlement = Settlement(claim: claim, outcome: .accepted(Receipt(apnsID: claim.id)))
+        #expect(try await self.losing { try await $0.settle([settlement]) } == [.settled])
+        #expect(try await self.queue.settle([settlement]) == [.alreadySettled(settlement.outcome)])
+    }
+
+    @Test("A push is cancelled once, and the result says so") func cancel() async throws {
+        let claim = try await self.claim()
+        #expect(try await self.losing { try await $0.cancel(claim.id) } == .cancelled)
+    }
+
+    @Test("A released push is queued once") func release() async throws {
+        let claim = try await self.claim()
+        let now = SystemQueueClock().now
+        try await self.losing { try await $0.release([Release(claim: claim, notBefore: now)]) }
+        #expect(try await self.queue.counts().queued == 1)
+        #expect(try await self.queue.counts().unsettled == 1)
+    }
+
+    @Test("Whether a value was exchanged is not known") func exchangeValue() async throws {
+        _ = try await self.claim()
+        let error = try await #require(throws: QueueError.self) {
+            try await self.losing { try await $0.exchangeValue([1], forKey: "a", expecting: nil) }
+        }
+        #expect(error.code == .undecided)
+    }
+
+    @Test("Calls wait for a server that is killed and started again") func killedServer() async throws {
+        let pushes = try (0..<50).map { _ in try self.push() }
+        let queue = self.queue
+        _ = try await self.claim()
+        let calls = pushes.map { push in Task { try await queue.enqueue([push], isPartial: false) } }
+        self.server.kill()
+        try self.server.start()
+        for call in calls { #expect(try await call.value == [.queued]) }
+        #expect(try await self.queue.counts().unsettled == 51)
+    }
+
+    @Test("A server that is away too long is an error, and nothing was stored") func awayServer() async throws {
+        var options = PostgresPushQueue.Options(connection: try ConnectionSettings(self.server.url(self.database)))
+        options.timeout = .milliseconds(300)
+        let queue = try await PostgresPushQueue.open(options, logger: .quiet)
+        _ = try await queue.counts()
+        self.server.kill()
+        let push = try self.push()
+        let error = try await #require(throws: QueueError.self) { try await queue.enqueue([push], isPartial: false) }
+        #expect(error.code == .unavailable || error.code == .undecided)
+        try self.server.start()
+        #expect(try await queue.status(of: push.id) == nil)
+        await queue.close()
+    }
+
+    @Test("A server without fsync is refused") func fsync() async throws {
+        let server = try PostgresServer(["fsync = off"])
+        let database = try server.createDatabase()
+        let options = PostgresPushQueue.Options(connection: try ConnectionSettings(server.url(database)))
+        let error = try await #require(throws: QueueError.self) {
+            try await PostgresPushQueue.open(options, logger: .quiet)
+        }
+        #expect(error.code == .unusable)
+        #expect(error.message.contains("fsync"))
+    }
+
+    @Test("A promoted standby begins a history, and its readers continue") func promotion() async throws {
+        let claim = try await self.claim()
+        let outcome = PushOutcome.accepted(Receipt(apnsID: claim.id))
+        _ = try await self.queue.settle([Settlement(claim: claim, outcome: outcome)])
+        let page = try await self.queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 10)
+        try self.server.promote()
+        let rest = try await self.queue.outcomes(after: page.cursor, apps: nil, kind: .outcomes, limit: 10)
+        #expect(rest.gap == nil && rest.entries.isEmpty)
+        let next = try await self.claim()
+        #expect(next.position > claim.position + 1_000_000 && next.epoch > claim.epoch + 1_000_000)
+        _ = try await self.queue.settle([Settlement(claim: next, outcome: .accepted(Receipt(apnsID: next.id)))])
+        let new = try await self.queue.outcomes(after: page.cursor, apps: nil, kind: .outcomes, limit: 10)
+        #expect(new.gap == nil && new.entries.map(\.push.id) == [next.id])
+        #expect(new.cursor?.generation != page.cursor?.generation)
+        // A reader that has read outcomes which the standby did not have.
+        let lost = FeedCursor(position: (page.cursor?.position ?? 0) + 5, generation: page.cursor?.generation ?? 0)
+        let gap = try await self.queue.outcomes(after: lost, apps: nil, kind: .outcomes, limit: 10).gap
+        #expect(gap?.reason == .restored)
+    }
+}
