@@ -171,7 +171,6 @@ public struct APNSAuthentication: Sendable {
     /// - Parameter wallNow: Seconds since 1970, to check the certificate's validity.
     /// - Throws: An error about the first invalid setting, with the remedy.
     func resolve(wallNow: Int64) throws(APNSConfigurationError) -> ResolvedAuthentication {
-        let policy = try self.tokenPolicy()
         if let interval = self.fileCheckInterval, interval < .seconds(1) {
             throw APNSConfigurationError(
                 .outOfRange,
@@ -179,7 +178,7 @@ public struct APNSAuthentication: Sendable {
                 message: "\(interval) is less than 1 s. Leave it out for the default of 60 s."
             )
         }
-        var resolved = ResolvedAuthentication(authentication: self, policy: policy)
+        var resolved = ResolvedAuthentication(authentication: self)
         resolved.stamps = self.files.map(FileStamp.init(of:))
         if case .certificate(let input) = self.credential {
             resolved.certificate = try input.read(wallNow: wallNow)
@@ -191,7 +190,14 @@ public struct APNSAuthentication: Sendable {
 
     /// The signer of provider tokens; `nil` without a key.
     func makeSigner() throws(APNSConfigurationError) -> ProviderTokenSigner? {
-        _ = try self.tokenPolicy()
+        guard TokenPolicy.refreshLimits.contains(self.tokenRefreshInterval) else {
+            throw APNSConfigurationError(
+                .outOfRange,
+                setting: "authentication.tokenRefreshInterval",
+                message: "\(self.tokenRefreshInterval) is not between 20 and 60 minutes, the limits that APNs sets. "
+                    + "Leave it out for the default of 50 minutes."
+            )
+        }
         switch self.credential {
         case .withoutToken, .certificate:
             return nil
@@ -233,15 +239,10 @@ public struct APNSAuthentication: Sendable {
         let request = ProviderTokenRequest(
             signer: signer,
             now: issuedAt,
-            refreshAge: min(try self.tokenPolicy().refreshInterval, TokenPolicy.refreshAge),
+            refreshAge: min(self.tokenRefreshInterval, TokenPolicy.refreshAge),
             refused: nil
         )
         return try await tokenSource.token(for: request).jwt
-    }
-
-    /// The token's refresh policy, with a checked refresh interval.
-    func tokenPolicy() throws(APNSConfigurationError) -> TokenPolicy {
-        try TokenPolicy(refreshInterval: self.tokenRefreshInterval)
     }
 }
 

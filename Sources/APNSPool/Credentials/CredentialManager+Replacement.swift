@@ -8,7 +8,7 @@ import SupervisedPool
 extension CredentialManager {
     /// The pauses before another try of a candidate without a verdict.
     private static let trialPauses = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(30))
-    /// How long the trial waits each time for the candidate's connection to open.
+    /// How long the trial waits each time for the candidate's connection to open, and for its provider token.
     private static let trialConnectTime = Duration.seconds(30)
 
     /// Reads and checks an authentication on a thread that may block on files.
@@ -97,7 +97,7 @@ extension CredentialManager {
                 return "No connection could be made with \(name) in time: \(fault). The old credential stays in use."
             }
         }
-        if let failure = session.tokens.status(now: self.clock.now).lastFailure {
+        if let failure = session.tokens.status.lastFailure {
             return "No provider token was available for \(name) in time: \(failure) The old credential stays in use."
         }
         return "APNs responded to no push with \(name) in time. The old credential stays in use."
@@ -144,8 +144,8 @@ extension CredentialManager {
             return .hopeless(fault.description)
         }
         guard session.resolved.signer != nil else { return .ready }
-        guard let actor = session.tokenActor.current else { return .notYet }
-        if case .success = await actor.token() { return .ready }
+        let deadline = self.clock.now.advanced(by: Self.trialConnectTime)
+        if case .use = await session.tokens.token(until: deadline, while: { !session.isRetired }) { return .ready }
         return .notYet
     }
 

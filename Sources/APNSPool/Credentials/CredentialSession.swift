@@ -10,7 +10,6 @@ final class CredentialSession: Sendable {
     let resolved: ResolvedAuthentication
     let settings: ConnectionSettings
     let tokens: ProviderTokenCache
-    let tokenActor = ChildRef<TokenActor>()
     let supervisor = ChildRef<Supervisor>()
     let resizer = PoolResizer()
     /// Opens when this becomes the client's active credential, or when the session stops. Until then the session has
@@ -57,12 +56,6 @@ final class CredentialSession: Sendable {
 
     func retire() {
         self.retired.store(true, ordering: .sequentiallyConsistent)
-        self.version.advance()
-    }
-
-    /// The actor that signs provider tokens was started, or started again.
-    func started(_ actor: TokenActor) {
-        self.tokenActor.set(actor)
         self.version.advance()
     }
 

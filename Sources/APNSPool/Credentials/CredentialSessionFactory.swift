@@ -27,9 +27,7 @@ final class CredentialSessionFactory: Sendable {
         self.retries = retries
         self.version = version
         self.contexts = configuration.tlsContexts ?? TLSContexts(trust: configuration.trust)
-        self.tokenCaches = Mutex(
-            TokenCaches(version: version, renewals: configuration.teamRenewals ?? TeamRenewals())
-        )
+        self.tokenCaches = Mutex(TokenCaches(configuration, version: version))
     }
 
     /// - Parameters:

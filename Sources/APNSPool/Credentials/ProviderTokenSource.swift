@@ -112,7 +112,7 @@ public struct ProviderTokenRequest: Sendable {
 
     /// Tokens with an `iat` after this one are still usable.
     var oldestUsable: Int64 {
-        self.now.subtractingReportingOverflow(TokenPolicy.usableAge.components.seconds).partialValue
+        self.now.saturatingDifference(to: TokenPolicy.usableAge.components.seconds)
     }
 
     /// The signing key; nil if its public key is not known.
@@ -140,7 +140,7 @@ public struct ProviderTokenRequest: Sendable {
         isReplacing current: String?,
         checksSignature: Bool
     ) throws(TokenError) {
-        func fault(_ text: String) -> TokenError { TokenError(.signingFailed, "The token source returned \(text).") }
+        func fault(_ text: String) -> TokenError { TokenError("The token source returned \(text).") }
         guard self.isOurs(token) else {
             throw fault(
                 "a token of key \(token.keyID), team \(token.teamID) for key \(self.keyID), team \(self.teamID)"
@@ -164,7 +164,6 @@ public struct ProviderTokenRequest: Sendable {
     }
 
     private func age(_ token: SharedProviderToken) -> Duration {
-        let (difference, overflow) = self.now.subtractingReportingOverflow(token.issuedAt)
-        return .seconds(overflow ? (self.now < token.issuedAt ? Int64.min : .max) : difference)
+        .seconds(self.now.saturatingDifference(to: token.issuedAt))
     }
 }

@@ -3,7 +3,6 @@ import HTTP2Wire
 /// An authentication whose settings and files were read and checked.
 struct ResolvedAuthentication: Sendable {
     let authentication: APNSAuthentication
-    let policy: TokenPolicy
     /// Nil: no provider token is sent.
     var signer: ProviderTokenSigner?
     /// Nil: no certificate is shown.
@@ -11,9 +10,8 @@ struct ResolvedAuthentication: Sendable {
     /// The stamps of its files before they were read.
     var stamps: [FileStamp?] = []
 
-    init(authentication: APNSAuthentication, policy: TokenPolicy) {
+    init(authentication: APNSAuthentication) {
         self.authentication = authentication
-        self.policy = policy
     }
 
     /// A readable name of the credential, without secrets.

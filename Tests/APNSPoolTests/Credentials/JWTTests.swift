@@ -63,7 +63,6 @@ struct JWTTests {
         let failing = ProviderTokenSigner(identifiers: try .sample) { _ in throw ScriptedSigner.Failure() }
         for (signer, words) in [(der, "71 bytes"), (failing, "Failure")] {
             let error = await #expect(throws: TokenError.self) { try await signer.jwt(issuedAt: 1) }
-            #expect(error?.code == .signingFailed)
             #expect(error?.message.contains(words) == true)
         }
     }

@@ -303,7 +303,7 @@ struct ReplaceAuthenticationTests {
                 #expect(await result == nil)
             }
             #expect(!simulator.record.pushes.contains { $0.status == 429 })
-            #expect(client.runtime.credentials.latest.tokens.status(now: client.runtime.clock.now).generation == 1)
+            #expect(client.runtime.credentials.latest.tokens.status.generation == 1)
         }
     }
 
