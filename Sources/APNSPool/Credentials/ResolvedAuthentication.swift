@@ -1,3 +1,4 @@
+import APNSBasics
 import HTTP2Wire
 
 /// An authentication whose settings and files were read and checked.
@@ -17,7 +18,8 @@ struct ResolvedAuthentication: Sendable {
     /// A readable name of the credential, without secrets.
     var name: String {
         if let certificate {
-            return "certificate '\(certificate.commonName)', valid until \(CivilDate.text(certificate.notAfter))"
+            let end = CivilDate(secondsSince1970: certificate.notAfter)
+            return "certificate '\(certificate.commonName)', valid until \(end)"
         }
         return self.signer.map { "key id \($0.identifiers.keyID), team id \($0.identifiers.teamID)" }
             ?? "no provider token"

@@ -75,7 +75,7 @@ final class SendContext: Sendable {
         let verdict = route.session.tokens.rejected(
             rejection.reason,
             generation: token.generation,
-            serverTime: date.flatMap(ClockSkew.seconds(imfFixdate:))
+            serverTime: date.flatMap(HTTPDate.seconds)
         )
         switch verdict {
         case .kept:

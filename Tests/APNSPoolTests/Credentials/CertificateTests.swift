@@ -209,14 +209,4 @@ struct CertificateTests {
         }
         #expect(lines.count(.warning, containing: "expires in") == 1)
     }
-
-    @Test(
-        arguments: [
-            (0, "1970-01-01"), (951_782_400, "2000-02-29"), (951_868_800, "2000-03-01"), (1_735_689_599, "2024-12-31"),
-            (4_107_542_400, "2100-03-01"), (-1, "1969-12-31"), (253_402_300_799, "9999-12-31"),
-        ] as [(Int64, String)]
-    )
-    func aDateIsFormattedAsYearMonthDay(_ seconds: Int64, _ text: String) {
-        #expect(CivilDate.text(seconds) == text)
-    }
 }
