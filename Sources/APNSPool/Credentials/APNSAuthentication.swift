@@ -199,7 +199,6 @@ public struct APNSAuthentication: Sendable {
             )
         }
         var resolved = ResolvedAuthentication(authentication: self)
-        resolved.stamps = self.files.map(FileStamp.init(of:))
         if case .certificate(let input) = self.credential {
             resolved.certificate = try input.read(wallNow: wallNow)
         } else {

@@ -2,6 +2,8 @@
 // and how a refusal by APNs is handled. Each credential has its own pool and connections. The folder Connection
 // contains the code of the connections.
 
+import APNSBasics
+import Logging
 import Synchronization
 
 /// The client's credentials: the current one, and at most one candidate to replace it.
@@ -23,6 +25,8 @@ final class CredentialManager: Sendable {
         var lastNumber = 0
         var hasStarted = false
         var isOver = false
+
+        var onTrial: CredentialSession? { self.machine.trial.flatMap { self.sessions[$0.number] } }
     }
 
     let configuration: APNSClientConfiguration
@@ -73,14 +77,7 @@ final class CredentialManager: Sendable {
     var isRevoked: Bool { self.state.withLock { $0.machine.current == nil } }
 
     /// The session of the candidate being tried.
-    var onTrial: CredentialSession? {
-        self.state.withLock { state in state.machine.trial.flatMap { state.sessions[$0.number] } }
-    }
-
-    /// Whether the next push tries this session.
-    func isArmed(_ session: CredentialSession) -> Bool {
-        self.state.withLock { $0.machine.trial == .init(number: session.number, phase: .armed) }
-    }
+    var onTrial: CredentialSession? { self.state.withLock { $0.onTrial } }
 
     /// All sessions known to the manager. `forget` removes a session when its tree has ended.
     var all: [CredentialSession] { self.state.withLock { Array($0.sessions.values) } }
@@ -102,10 +99,14 @@ final class CredentialManager: Sendable {
 
     // MARK: Routes
 
-    /// The session for a push's next attempt, with the right to probe it if it is a candidate; nil after a revocation.
-    func route() -> (session: CredentialSession, probe: RotationProbe?)? {
+    /// The session for a request's next attempt, with the right to probe it if it is a candidate; nil after a
+    /// revocation.
+    ///
+    /// - Parameter mayProbe: Whether the request is a push, which may try a candidate.
+    func route(mayProbe: Bool = true) -> (session: CredentialSession, probe: RotationProbe?)? {
         let (session, isProbe) = self.state.withLock { state -> (CredentialSession?, Bool) in
-            switch state.machine.route() {
+            guard mayProbe else { return (state.machine.current.map { _ in state.latest }, false) }
+            return switch state.machine.route() {
             case .current: (state.latest, false)
             case .trial(let number): (state.sessions[number], true)
             case .revoked: (nil, false)
@@ -114,14 +115,9 @@ final class CredentialManager: Sendable {
         return session.map { ($0, isProbe ? RotationProbe($0, self) : nil) }
     }
 
-    /// The active session, for requests other than pushes; nil after a revocation.
-    func routeWithoutProbe() -> (session: CredentialSession, probe: RotationProbe?)? {
-        self.state.withLock { $0.machine.current == nil ? nil : ($0.latest, nil) }
-    }
-
     /// The push that probed the candidate has ended.
     func probeEnded(_ session: CredentialSession) {
-        if self.change({ $0.machine.probeEnded(session.number) }) { session.trialEvents.send(.inconclusive) }
+        self.change { $0.machine.probeEnded(session.number) }
     }
 
     // MARK: Trials
@@ -135,13 +131,27 @@ final class CredentialManager: Sendable {
             self.job.yield(.run(session))
             return (true, state.machine.begin(session.number).flatMap { state.sessions[$0] })
         }
-        guard hasBegun else { return false }
-        if let superseded { self.close(superseded, because: .superseded) }
-        return true
+        if let superseded { self.close(superseded, .superseded) }
+        return hasBegun
     }
 
+    /// Lets the next push try the candidate.
     func arm(_ session: CredentialSession) -> Bool {
         self.change { $0.machine.arm(session.number) }
+    }
+
+    /// The phase of the candidate's trial; nil if it is not on trial.
+    func phase(of session: CredentialSession) -> CredentialRotation.Trial.Phase? {
+        self.state.withLock { $0.machine.trial.flatMap { $0.number == session.number ? $0.phase : nil } }
+    }
+
+    /// Waits until the push that tries the candidate has ended, or the trial.
+    func waitForProbe(_ session: CredentialSession) async {
+        while !Task.isCancelled {
+            let change = self.version.nextChange
+            guard let phase = self.phase(of: session), phase != .preparing else { return }
+            await change.wait()
+        }
     }
 
     /// APNs accepted a push with the candidate.
@@ -153,7 +163,7 @@ final class CredentialManager: Sendable {
         }
         guard isAdopted else { return }
         session.adopted.open()
-        session.trialEvents.send(.accepted)
+        session.verdict.give(.accepted)
         if let retired { self.job.yield(.retire(retired)) }
     }
 
@@ -162,70 +172,75 @@ final class CredentialManager: Sendable {
         guard let session = self.state.withLock({ $0.sessions[number] }) else { return }
         switch event {
         case .proven: self.accepted(session)
-        case .refusedOnTrial(let refusal): self.giveUp(session, because: .refused("\(refusal)"))
+        case .refusedOnTrial(let refusal): self.giveUp(session, .refused("\(refusal)"))
         case .declared, .ended: break
         }
     }
 
-    /// Ends the trial of a candidate that APNs refused or whose result is no longer needed.
+    /// Ends the trial of a candidate that was not accepted.
     ///
     /// - Returns: Whether it was on trial until now.
     @discardableResult
-    func giveUp(_ session: CredentialSession, because event: TrialEvents.Event = .superseded) -> Bool {
+    func giveUp(_ session: CredentialSession, _ verdict: CredentialRotation.Verdict) -> Bool {
         guard self.change({ $0.machine.giveUp(session.number) }) else { return false }
-        self.close(session, because: event)
+        self.close(session, verdict)
         return true
     }
 
-    private func close(_ session: CredentialSession, because event: TrialEvents.Event) {
+    private func close(_ session: CredentialSession, _ verdict: CredentialRotation.Verdict) {
         session.retire()
-        session.trialEvents.send(event)
+        session.verdict.give(verdict)
         // The push that probes it may still be waiting in the pool; this job ends that wait.
         self.job.yield(.retire(session))
     }
 
     // MARK: Without a trial
 
-    /// Makes a session the current one without a trial.
+    /// Makes a session the current one without a trial. Pushes that wait for a replaced session move to this one.
     ///
-    /// - Returns: The replaced sessions that never ran; nil if the client has ended.
-    func install(_ session: CredentialSession) -> [CredentialSession]? {
+    /// - Returns: False if the client has ended.
+    func install(_ session: CredentialSession) async -> Bool {
         let change = self.change { state -> (retired: [CredentialSession], hasStarted: Bool)? in
             guard !state.isOver else { return nil }
             let retired = state.machine.install(session.number).compactMap { state.sessions[$0] }
+            if !state.hasStarted { state.sessions = [:] }
             state.sessions[session.number] = session
             state.latest = session
-            guard state.hasStarted else {
-                for session in retired { state.sessions[session.number] = nil }
-                return (retired, false)
-            }
-            self.job.yield(.run(session))
-            return (retired, true)
+            if state.hasStarted { self.job.yield(.run(session)) }
+            return (retired, state.hasStarted)
         }
-        guard let (retired, hasStarted) = change else { return nil }
+        guard let change else { return false }
+        session.settings.credentialBreaker.trust()
         session.adopted.open()
-        if !hasStarted {
-            for session in retired { session.retire() }
-            return retired
+        for retired in change.retired {
+            if change.hasStarted {
+                self.close(retired, .superseded)
+            } else {
+                retired.retire()
+                await retired.failWaiters()
+            }
         }
-        for session in retired { self.close(session, because: .superseded) }
-        return []
+        return true
     }
 
-    /// - Returns: All sessions, including those that still drain after their credential was replaced, and whether they
-    ///   have trees. The caller must stop those trees immediately.
-    func beginRevocation() -> (revoked: [CredentialSession], haveTrees: Bool) {
+    /// Immediately ends everything that uses a credential, including the sessions that still drain after their
+    /// credential was replaced.
+    func revoke() async {
         let (revoked, haveTrees) = self.change { state in
-            _ = state.machine.revoke()
+            state.machine.revoke()
             let revoked = Array(state.sessions.values)
             if !state.hasStarted { state.sessions = [:] }
             return (revoked, state.hasStarted)
         }
         for session in revoked {
             session.retire()
-            session.trialEvents.send(.superseded)
+            session.verdict.give(.superseded)
+            session.stop()
         }
-        return (revoked, haveTrees)
+        self.configuration.logger.notice("\(AttemptEnd.revokedMessage)")
+        for session in revoked {
+            if haveTrees { await session.ended.wait() } else { await session.failWaiters() }
+        }
     }
 
     // MARK: The client's life
@@ -244,18 +259,17 @@ final class CredentialManager: Sendable {
             state.sessions[session.number] = nil
             return state.machine.giveUp(session.number)
         }
-        guard wasOnTrial else { return }
-        session.retire()
-        session.trialEvents.send(.superseded)
+        if wasOnTrial { session.retire() }
+        session.verdict.give(.superseded)
     }
 
     /// Starts no further trees. The caller must stop the existing ones.
     func finish() {
         let candidate = self.state.withLock { state in
             state.isOver = true
-            return state.machine.trial.flatMap { state.sessions[$0.number] }
+            return state.onTrial
         }
-        candidate?.trialEvents.send(.superseded)
+        candidate?.verdict.give(.superseded)
         self.job.finish()
     }
 }

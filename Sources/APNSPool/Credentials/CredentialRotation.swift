@@ -28,6 +28,19 @@ struct CredentialRotation: Sendable, Equatable {
         var phase = Phase.preparing
     }
 
+    /// The end of a trial.
+    enum Verdict: Sendable, Equatable {
+        case accepted
+        /// APNs' reason, or an internal fault.
+        case refused(String)
+        /// Neither accepted nor refused in time, with the reason.
+        case undecided(String)
+        /// Another trial has begun, another credential is active without a trial, the authentication was revoked, or
+        /// the client or the candidate's tree has ended.
+        case superseded
+        case cancelled
+    }
+
     enum Route: Sendable, Equatable {
         case current(Number)
         /// The requesting push tries the candidate; `probeEnded` must follow.
@@ -68,11 +81,9 @@ struct CredentialRotation: Sendable, Equatable {
         return true
     }
 
-    /// Ends a push's claim on the candidate. True: the push ended without a verdict.
-    mutating func probeEnded(_ number: Number) -> Bool {
-        guard self.trial == Trial(number: number, phase: .claimed) else { return false }
-        self.trial?.phase = .preparing
-        return true
+    /// Ends a push's claim on the candidate. If it is still on trial, the push ended without a verdict.
+    mutating func probeEnded(_ number: Number) {
+        if self.trial == Trial(number: number, phase: .claimed) { self.trial?.phase = .preparing }
     }
 
     /// Makes the candidate the current credential after APNs accepted a push with it.
@@ -103,12 +114,8 @@ struct CredentialRotation: Sendable, Equatable {
     }
 
     /// Removes the current credential. Nothing is sent until another one is installed.
-    ///
-    /// - Returns: The credentials that are no longer used.
-    mutating func revoke() -> [Number] {
-        let retired = [self.current, self.trial?.number].compactMap(\.self)
+    mutating func revoke() {
         self.current = nil
         self.trial = nil
-        return retired
     }
 }

@@ -1,3 +1,4 @@
+import APNSBasics
 import SupervisedPool
 import Synchronization
 
@@ -19,13 +20,12 @@ final class CredentialSession: Sendable {
     let stopping = Latch()
     /// Opens when the session's tree has ended.
     let ended = Latch()
-    /// The events of a trial. Nothing reads them at other times.
-    let trialEvents = TrialEvents()
+    /// The verdict on a candidate.
+    let verdict = OneShot<CredentialRotation.Verdict>()
     /// The end of the pause after an internal fault of its tree; nil: it is not paused.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
     private let version: SendRouteVersion
     private let retired = Atomic<Bool>(false)
-    private let stopped = Atomic<Bool>(false)
 
     let currentPool: CurrentPool
     /// The endpoint that manages broadcast channels.
@@ -60,7 +60,7 @@ final class CredentialSession: Sendable {
     }
 
     /// Whether no further tree may start. Code that starts a tree checks this after it has set `supervisor`.
-    var isStopped: Bool { self.stopped.load(ordering: .sequentiallyConsistent) }
+    var isStopped: Bool { self.stopping.isOpen }
 
     /// Ends the waits in its pools when no tree runs them.
     func failWaiters() async {
@@ -72,8 +72,7 @@ final class CredentialSession: Sendable {
 
     /// Ends the session's tree, including streams in flight, and prevents another one from starting.
     func stop() {
-        // Set the flag first: code that starts a tree now either sees it or has already set the supervisor.
-        self.stopped.store(true, ordering: .sequentiallyConsistent)
+        // First: code that starts a tree now either sees that this is open or has already set the supervisor.
         self.stopping.open()
         self.adopted.open()
         self.supervisor.current?.shutdown()

@@ -8,8 +8,6 @@ struct ResolvedAuthentication: Sendable {
     var signer: ProviderTokenSigner?
     /// Nil: no certificate is shown.
     var certificate: TLSIdentity?
-    /// The stamps of its files before they were read.
-    var stamps: [FileStamp?] = []
 
     init(authentication: APNSAuthentication) {
         self.authentication = authentication

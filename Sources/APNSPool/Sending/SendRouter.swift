@@ -88,7 +88,7 @@ final class SendRouter: Sendable {
         // Read first, so that a later change makes the route outdated.
         let version = self.version.current
         if let end = self.stopped { throw end }
-        guard let (session, probe) = mayProbe ? self.credentials.route() : self.credentials.routeWithoutProbe() else {
+        guard let (session, probe) = self.credentials.route(mayProbe: mayProbe) else {
             throw .credentialRevoked
         }
         if let end = self.pause(of: session, now: now) { throw end }
