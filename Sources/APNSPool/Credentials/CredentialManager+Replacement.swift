@@ -123,7 +123,8 @@ extension CredentialManager {
             self.giveUp(session, .refused(words))
             return .credentialReplaced
         }
-        // The candidate may lack this topic, or no credential may have it: the active credential decides.
+        // A key may be limited to some topics (Apple, "Establishing a token-based connection to APNs"). The candidate may
+        // lack this topic, or no credential may have it: the active credential decides.
         return reason == .topicDisallowed || reason == .deviceTokenNotForTopic ? .credentialReplaced : nil
     }
 

@@ -5,7 +5,7 @@ import Synchronization
 /// The resources of one credential: its provider token, its pool and its connections.
 ///
 /// No connection ever carries another credential's token, because APNs binds a connection to the first team and key
-/// that it sees.
+/// that it sees (Apple, "Establishing a token-based connection to APNs").
 final class CredentialSession: Sendable {
     let number: CredentialRotation.Number
     let resolved: ResolvedAuthentication

@@ -21,7 +21,7 @@ struct CredentialStateMachine: Sendable {
     enum Refusal: Hashable, Sendable {
         /// A response 403 with this reason.
         case rejection(RejectionReason)
-        /// A TLS failure, or a GOAWAY that names the certificate, with its text.
+        /// A TLS failure, or a GOAWAY that names the certificate (`BadCertificateEnvironment`, apns2#93), with its text.
         case certificate(String)
 
         /// Nil if the response does not say that the credential itself is bad.

@@ -108,12 +108,18 @@ struct ProviderTokenSigner: Sendable {
         }
     }
 
-    /// A new token: three parts separated by dots.
+    /// A new token: a JSON Web Token (RFC 7519) in compact serialization (RFC 7515, section 7.1).
     ///
-    /// - Parameter issuedAt: Whole seconds since 1970 (`iat`).
+    /// It contains exactly the fields that Apple's "Establishing a token-based connection to APNs" requires: `alg` and
+    /// `kid` in the header, `iss` and `iat` as claims. It is signed with ES256.
+    ///
+    /// - Parameter issuedAt: Whole seconds since 1970 (`iat`), written as a JSON integer.
     /// - Throws: `TokenError`.
     func jwt(issuedAt: Int64) async throws(TokenError) -> String {
-        let input = JWT.signingInput(identifiers: self.identifiers, issuedAt: issuedAt)
+        // The identifiers contain only letters and digits, so nothing needs escaping.
+        let header = #"{"alg":"ES256","kid":"\#(self.identifiers.keyID)"}"#
+        let claims = #"{"iss":"\#(self.identifiers.teamID)","iat":\#(issuedAt)}"#
+        let input = Base64.encodeForURL(header.utf8) + "." + Base64.encodeForURL(claims.utf8)
         let signature: [UInt8]
         do {
             signature = try await self.sign(Array(input.utf8))
