@@ -18,15 +18,12 @@ final class CredentialManager: Sendable {
     }
 
     private struct State {
-        var machine: CredentialRotation
-        var sessions: [CredentialRotation.Number: CredentialSession]
-        /// The current session, or after a revocation the last one.
-        var latest: CredentialSession
-        var lastNumber = 0
+        var machine: CredentialRotation<CredentialSession>
+        /// All sessions whose trees have not ended.
+        var sessions: [CredentialSession]
+        var lastNumber = 1
         var hasStarted = false
         var isOver = false
-
-        var onTrial: CredentialSession? { self.machine.trial.flatMap { self.sessions[$0.number] } }
     }
 
     let configuration: APNSClientConfiguration
@@ -54,14 +51,7 @@ final class CredentialManager: Sendable {
         self.lifecycle = lifecycle
         self.factory = factory
         self.version = version
-        self.state = Mutex(
-            State(
-                machine: CredentialRotation(first.number),
-                sessions: [first.number: first],
-                latest: first,
-                lastNumber: first.number
-            )
-        )
+        self.state = Mutex(State(machine: CredentialRotation(first), sessions: [first]))
         (self.jobs, self.job) = AsyncStream.makeStream()
     }
 
@@ -72,21 +62,21 @@ final class CredentialManager: Sendable {
     }
 
     /// The current session; after a revocation, the last one.
-    var latest: CredentialSession { self.state.withLock { $0.latest } }
+    var latest: CredentialSession { self.state.withLock { $0.machine.latest } }
 
-    var isRevoked: Bool { self.state.withLock { $0.machine.current == nil } }
+    var isRevoked: Bool { self.state.withLock { $0.machine.isRevoked } }
 
     /// The session of the candidate being tried.
-    var onTrial: CredentialSession? { self.state.withLock { $0.onTrial } }
+    var onTrial: CredentialSession? { self.state.withLock { $0.machine.trial?.candidate } }
 
     /// All sessions known to the manager. `forget` removes a session when its tree has ended.
-    var all: [CredentialSession] { self.state.withLock { Array($0.sessions.values) } }
+    var all: [CredentialSession] { self.state.withLock { $0.sessions } }
 
     /// Creates a session for another credential. The manager is notified when APNs accepts or refuses it.
     func makeSession(_ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> CredentialSession {
         let (number, current) = self.state.withLock { state in
             state.lastNumber += 1
-            return (state.lastNumber, state.latest.resolved.signer)
+            return (state.lastNumber, state.machine.latest.resolved.signer)
         }
         return try self.factory.make(
             number,
@@ -104,20 +94,17 @@ final class CredentialManager: Sendable {
     ///
     /// - Parameter mayProbe: Whether the request is a push, which may try a candidate.
     func route(mayProbe: Bool = true) -> (session: CredentialSession, probe: RotationProbe?)? {
-        let (session, isProbe) = self.state.withLock { state -> (CredentialSession?, Bool) in
-            guard mayProbe else { return (state.machine.current.map { _ in state.latest }, false) }
-            return switch state.machine.route() {
-            case .current: (state.latest, false)
-            case .trial(let number): (state.sessions[number], true)
-            case .revoked: (nil, false)
-            }
+        guard mayProbe else { return self.state.withLock { $0.machine.current }.map { ($0, nil) } }
+        return switch self.state.withLock({ $0.machine.route() }) {
+        case .current(let session): (session, nil)
+        case .trial(let session): (session, RotationProbe(session, self))
+        case .revoked: nil
         }
-        return session.map { ($0, isProbe ? RotationProbe($0, self) : nil) }
     }
 
     /// The push that probed the candidate has ended.
     func probeEnded(_ session: CredentialSession) {
-        self.change { $0.machine.probeEnded(session.number) }
+        self.change { $0.machine.probeEnded(session) }
     }
 
     // MARK: Trials
@@ -125,11 +112,11 @@ final class CredentialManager: Sendable {
     /// - Returns: False if the client has ended, or if no active credential can carry pushes during a trial.
     func begin(_ session: CredentialSession) -> Bool {
         let (hasBegun, superseded) = self.change { state -> (Bool, CredentialSession?) in
-            guard !state.isOver, state.hasStarted, state.machine.current != nil else { return (false, nil) }
-            state.sessions[session.number] = session
+            guard !state.isOver, state.hasStarted, !state.machine.isRevoked else { return (false, nil) }
+            state.sessions.append(session)
             // Inside the lock: a job yielded after `finish()` would be lost, and the session would never end.
             self.job.yield(.run(session))
-            return (true, state.machine.begin(session.number).flatMap { state.sessions[$0] })
+            return (true, state.machine.begin(session))
         }
         if let superseded { self.close(superseded, .superseded) }
         return hasBegun
@@ -137,12 +124,12 @@ final class CredentialManager: Sendable {
 
     /// Lets the next push try the candidate.
     func arm(_ session: CredentialSession) -> Bool {
-        self.change { $0.machine.arm(session.number) }
+        self.change { $0.machine.arm(session) }
     }
 
     /// The phase of the candidate's trial; nil if it is not on trial.
-    func phase(of session: CredentialSession) -> CredentialRotation.Trial.Phase? {
-        self.state.withLock { $0.machine.trial.flatMap { $0.number == session.number ? $0.phase : nil } }
+    func phase(of session: CredentialSession) -> CredentialRotation<CredentialSession>.Trial.Phase? {
+        self.state.withLock { $0.machine.phase(of: session) }
     }
 
     /// Waits until the push that tries the candidate has ended, or the trial.
@@ -156,11 +143,7 @@ final class CredentialManager: Sendable {
 
     /// APNs accepted a push with the candidate.
     func accepted(_ session: CredentialSession) {
-        let (isAdopted, retired) = self.change { state -> (Bool, CredentialSession?) in
-            let (isAdopted, retired) = state.machine.accepted(session.number)
-            if isAdopted { state.latest = session }
-            return (isAdopted, retired.flatMap { state.sessions[$0] })
-        }
+        let (isAdopted, retired) = self.change { $0.machine.accepted(session) }
         guard isAdopted else { return }
         session.adopted.open()
         session.verdict.give(.accepted)
@@ -168,8 +151,8 @@ final class CredentialManager: Sendable {
     }
 
     /// Evaluates APNs' responses to the candidate. Called on event loops.
-    private func evaluate(_ event: CredentialStateMachine.Event, of number: CredentialRotation.Number) {
-        guard let session = self.state.withLock({ $0.sessions[number] }) else { return }
+    private func evaluate(_ event: CredentialStateMachine.Event, of number: Int) {
+        guard let session = self.state.withLock({ $0.sessions.first { $0.number == number } }) else { return }
         switch event {
         case .proven: self.accepted(session)
         case .refusedOnTrial(let refusal): self.giveUp(session, .refused("\(refusal)"))
@@ -181,13 +164,13 @@ final class CredentialManager: Sendable {
     ///
     /// - Returns: Whether it was on trial until now.
     @discardableResult
-    func giveUp(_ session: CredentialSession, _ verdict: CredentialRotation.Verdict) -> Bool {
-        guard self.change({ $0.machine.giveUp(session.number) }) else { return false }
+    func giveUp(_ session: CredentialSession, _ verdict: TrialVerdict) -> Bool {
+        guard self.change({ $0.machine.giveUp(session) }) else { return false }
         self.close(session, verdict)
         return true
     }
 
-    private func close(_ session: CredentialSession, _ verdict: CredentialRotation.Verdict) {
+    private func close(_ session: CredentialSession, _ verdict: TrialVerdict) {
         session.retire()
         session.verdict.give(verdict)
         // The push that probes it may still be waiting in the pool; this job ends that wait.
@@ -202,10 +185,9 @@ final class CredentialManager: Sendable {
     func install(_ session: CredentialSession) async -> Bool {
         let change = self.change { state -> (retired: [CredentialSession], hasStarted: Bool)? in
             guard !state.isOver else { return nil }
-            let retired = state.machine.install(session.number).compactMap { state.sessions[$0] }
-            if !state.hasStarted { state.sessions = [:] }
-            state.sessions[session.number] = session
-            state.latest = session
+            let retired = state.machine.install(session)
+            if !state.hasStarted { state.sessions = [] }
+            state.sessions.append(session)
             if state.hasStarted { self.job.yield(.run(session)) }
             return (retired, state.hasStarted)
         }
@@ -228,9 +210,8 @@ final class CredentialManager: Sendable {
     func revoke() async {
         let (revoked, haveTrees) = self.change { state in
             state.machine.revoke()
-            let revoked = Array(state.sessions.values)
-            if !state.hasStarted { state.sessions = [:] }
-            return (revoked, state.hasStarted)
+            defer { if !state.hasStarted { state.sessions = [] } }
+            return (state.sessions, state.hasStarted)
         }
         for session in revoked {
             session.retire()
@@ -249,15 +230,15 @@ final class CredentialManager: Sendable {
     func start() {
         self.state.withLock { state in
             state.hasStarted = true
-            if state.machine.current != nil { self.job.yield(.run(state.latest)) }
+            if let current = state.machine.current { self.job.yield(.run(current)) }
         }
     }
 
     /// A session's tree has ended, and with it any trial of its credential.
     func forget(_ session: CredentialSession) {
         let wasOnTrial = self.change { state in
-            state.sessions[session.number] = nil
-            return state.machine.giveUp(session.number)
+            state.sessions.removeAll { $0 == session }
+            return state.machine.giveUp(session)
         }
         if wasOnTrial { session.retire() }
         session.verdict.give(.superseded)
@@ -267,7 +248,7 @@ final class CredentialManager: Sendable {
     func finish() {
         let candidate = self.state.withLock { state in
             state.isOver = true
-            return state.onTrial
+            return state.machine.trial?.candidate
         }
         candidate?.verdict.give(.superseded)
         self.job.finish()

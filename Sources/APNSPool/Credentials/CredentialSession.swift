@@ -6,8 +6,9 @@ import Synchronization
 ///
 /// No connection ever carries another credential's token, because APNs binds a connection to the first team and key
 /// that it sees (Apple, "Establishing a token-based connection to APNs").
-final class CredentialSession: Sendable {
-    let number: CredentialRotation.Number
+final class CredentialSession: Sendable, Equatable {
+    /// 1 for the client's first session, 2 for the next.
+    let number: Int
     let resolved: ResolvedAuthentication
     let settings: ConnectionSettings
     let tokens: ProviderTokenCache
@@ -21,7 +22,7 @@ final class CredentialSession: Sendable {
     /// Opens when the session's tree has ended.
     let ended = Latch()
     /// The verdict on a candidate.
-    let verdict = OneShot<CredentialRotation.Verdict>()
+    let verdict = OneShot<TrialVerdict>()
     /// The end of the pause after an internal fault of its tree; nil: it is not paused.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
     private let version: SendRouteVersion
@@ -32,7 +33,7 @@ final class CredentialSession: Sendable {
     let management: ManagementEndpoint
 
     init(
-        number: CredentialRotation.Number,
+        number: Int,
         resolved: ResolvedAuthentication,
         settings: ConnectionSettings,
         tokens: ProviderTokenCache,
@@ -48,6 +49,8 @@ final class CredentialSession: Sendable {
         self.management = management
         self.version = version
     }
+
+    static func == (one: CredentialSession, other: CredentialSession) -> Bool { one === other }
 
     var pool: Pool<ConnectionActor> { self.currentPool.current }
 

@@ -37,7 +37,7 @@ final class CredentialSessionFactory: Sendable {
     ///     candidate.
     /// - Throws: OpenSSL's objection to the certificate or the trust roots.
     func make(
-        _ number: CredentialRotation.Number,
+        _ number: Int,
         _ resolved: ResolvedAuthentication,
         _ configuration: APNSClientConfiguration,
         keeping signer: ProviderTokenSigner? = nil,

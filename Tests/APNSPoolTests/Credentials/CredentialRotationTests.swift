@@ -25,7 +25,7 @@ struct CredentialRotationTests {
         _ = machine.arm(2)
         #expect(machine.route() == .trial(2))
         machine.probeEnded(2)
-        #expect(machine.trial == .init(number: 2, phase: .preparing))
+        #expect(machine.trial == .init(candidate: 2, phase: .preparing))
         #expect(machine.route() == .current(1))
         #expect(machine.arm(2) == true)
         #expect(machine.route() == .trial(2))
@@ -82,9 +82,9 @@ struct CredentialRotationTests {
                     last += 1
                     if let old = machine.begin(last) { gone.insert(old) }
                     claimed = nil
-                case 1: #expect(machine.arm(some) == (machine.trial?.number == some))
+                case 1: #expect(machine.arm(some) == (machine.trial?.candidate == some))
                 case 2:
-                    let wasOnTrial = machine.trial?.number == some
+                    let wasOnTrial = machine.trial?.candidate == some
                     let end = machine.accepted(some)
                     #expect(end.isAdopted == wasOnTrial)
                     if let old = end.retired { gone.insert(old) }
@@ -97,11 +97,11 @@ struct CredentialRotationTests {
                 case 4:
                     machine.probeEnded(some)
                     if claimed == some {
-                        #expect(machine.trial == .init(number: some, phase: .preparing), "\(run.replay(seed))")
+                        #expect(machine.trial == .init(candidate: some, phase: .preparing), "\(run.replay(seed))")
                         claimed = nil
                     }
                 case 5 where Int.random(in: 0..<5, using: &random) == 0:
-                    gone.formUnion([machine.current, machine.trial?.number].compactMap(\.self))
+                    gone.formUnion([machine.current, machine.trial?.candidate].compactMap(\.self))
                     machine.revoke()
                     claimed = nil
                 case 6 where machine.current == nil:
