@@ -10,17 +10,17 @@ struct CivilDateTests {
         ] as [(Int64, String)]
     )
     func days(_ seconds: Int64, _ text: String) {
-        let date = CivilDate(secondsSince1970: seconds)
-        #expect("\(date)" == text)
-        #expect(date.daysSince1970 == CivilDate.quotient(seconds, 86_400))
+        let civil = CivilDate(secondsSince1970: seconds)
+        #expect("\(civil)" == text)
+        #expect(civil.daysSince1970 == CivilDate.quotient(seconds, 86_400))
     }
 
     @Test("Each day of 800 years is followed by the next one")
     func everyDay() {
         for day in Int64(-200_000)..<100_000 {
-            let date = CivilDate(secondsSince1970: day * 86_400)
-            #expect(date.daysSince1970 == day)
-            #expect((1...12).contains(date.month) && (1...31).contains(date.day))
+            let civil = CivilDate(secondsSince1970: day * 86_400)
+            #expect(civil.daysSince1970 == day)
+            #expect((1...12).contains(civil.month) && (1...31).contains(civil.day))
         }
     }
 

@@ -39,6 +39,8 @@ final class ProviderTokenCache: Sendable {
     private struct State {
         var machine: TokenStateMachine
         var work = Latch()
+        /// The token that the machine allowed last, and until when it may be used without asking the machine again.
+        var allowed: (token: ProviderToken, until: MonotonicInstant)?
     }
 
     private let state: Mutex<State>
@@ -74,6 +76,7 @@ final class ProviderTokenCache: Sendable {
     ///
     /// - Returns: `nil` if it must be signed first: wait for it with `token(until:while:)`.
     func current(now: MonotonicInstant) -> (token: ProviderToken, until: MonotonicInstant)? {
+        if let allowed = self.state.withLock({ $0.allowed }), now < allowed.until { return allowed }
         var request = TokenStateMachine.Request()
         guard case .use(let token, let until) = self.ask(&request, now: now) else { return nil }
         return (token, until)
@@ -106,6 +109,7 @@ final class ProviderTokenCache: Sendable {
             state.machine.waitsUntil = waitsUntil
             let wasWanted = state.machine.isWanted
             let decision = state.machine.use(&request, now: now, wallNow: wallNow)
+            state.allowed = if case .use(let token, let until) = decision { (token, until) } else { nil }
             return (decision, state.machine.isWanted && !wasWanted ? state.work : nil)
         }
         work?.open()
@@ -133,7 +137,10 @@ final class ProviderTokenCache: Sendable {
                 wallNow: wallNow
             )
             // Inside the lock: no other caller that learns of the refusal may find a route with the refused token.
-            if state.machine.current != before { self.version.advance() }
+            if state.machine.current != before {
+                state.allowed = nil
+                self.version.advance()
+            }
             return verdict
         }
     }
@@ -171,6 +178,7 @@ final class ProviderTokenCache: Sendable {
         let now = self.clock.now
         let (report, work) = self.state.withLock { state in
             let report = state.machine.completed(call, result, isShared: isShared, now: now)
+            state.allowed = nil
             if let report, report.failure == nil, let renewals, let signedAt = state.machine.signedAt {
                 let interval = state.machine.refreshInterval
                 state.machine.renewAt = renewals.team.signed(renewals.key, at: signedAt, interval: interval)
@@ -191,7 +199,10 @@ final class ProviderTokenCache: Sendable {
     /// Applies the refresh interval of another authentication with this key from now on.
     func setRefreshInterval(_ interval: Duration) {
         defer { self.version.advance() }
-        self.state.withLock { $0.machine.refreshInterval = interval }
+        self.state.withLock { state in
+            state.machine.refreshInterval = interval
+            state.allowed = nil
+        }
     }
 
     // MARK: For health and status
