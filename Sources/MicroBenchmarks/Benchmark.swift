@@ -87,10 +87,17 @@ extension Benchmark {
 
     /// The provider token of a push, from the cache.
     fileprivate static let tokenLookup = Benchmark(name: "token-lookup", count: 500_000) { count in
-        let cache = ProviderTokenCache()
-        let now = MonotonicInstant(nanoseconds: 1_000_000_000)
-        guard case .sign(let order) = cache.next(now: now, wallNow: 1_700_000_000) else { return 0 }
-        _ = cache.install("header.claims.signature", for: order, now: now, isUsed: true)
+        let clock = SystemMonotonicClock()
+        let cache = ProviderTokenCache(clock: clock, wallClock: { 1_700_000_000 })
+        guard let call = cache.step(patience: .zero).newCall else { return 0 }
+        let token = SharedProviderToken(
+            jwt: "header.claims.signature",
+            keyID: "ABC123DEFG",
+            teamID: "ABCDE12345",
+            issuedAt: call.issuedAt
+        )
+        _ = cache.completed(call, .success(token), isShared: false)
+        let now = clock.now
         var generations = 0
         for _ in 0..<count { generations &+= cache.current(now: now)?.token.generation ?? 0 }
         guard generations == count else { throw Unexpected("the cached token was not handed out each time") }

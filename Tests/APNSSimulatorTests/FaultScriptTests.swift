@@ -1,6 +1,7 @@
 import APNSModel
 import APNSBasics
 import Foundation
+import HTTP2Wire
 import Testing
 
 @testable import APNSSimulator

@@ -1,5 +1,6 @@
 import APNSModel
 import Foundation
+import HTTP2Wire
 import Testing
 
 @testable import APNSSimulator

@@ -268,7 +268,7 @@ struct Doctor {
     private mutating func examineClock(_ probe: NetworkProbe) {
         do throws(WireError) {
             let response = try probe.ask(authority: self.options.configuration.environment.description)
-            guard let date = response.date, let theirs = ClockSkew.seconds(imfFixdate: date) else {
+            guard let date = response.date, let theirs = HTTPDate.seconds(date) else {
                 return self.report.skip("clock", "the server's response (\(response.status)) has no date")
             }
             let now = WallTime.now

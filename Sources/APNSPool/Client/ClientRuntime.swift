@@ -168,7 +168,7 @@ final class ClientRuntime: Sendable {
                         // If the session was stopped before its tree ran, nothing else fails the waiters of its pool.
                         await session.failWaiters()
                     }
-                    if session.isWatched { group.addTask { await self.credentials.watch(session) } }
+                    group.addTask { await self.credentials.watch(session) }
                 case .retire(let session):
                     group.addTask { await self.credentials.retire(session) }
                 }
@@ -193,7 +193,7 @@ final class ClientRuntime: Sendable {
                 let pause = pauses.next()
                 self.monitor.reportEscalation(error, pause: pause)
                 // The failure of a candidate credential must not stop the active one.
-                if self.credentials.giveUp(session, because: .refused("an internal fault: \(error)")) { return }
+                if self.credentials.giveUp(session, .refused("an internal fault: \(error)")) { return }
                 if self.configuration.onEscalation == .throw { throw error }
                 let until = self.clock.now.advanced(by: pause)
                 self.sending.router.pause(session, until: until)

@@ -69,12 +69,8 @@ enum ClientTree {
                         source: session.resolved.authentication.tokenSource,
                         cache: session.tokens,
                         clock: runtime.clock,
-                        wallClock: runtime.configuration.wallClock,
-                        onResult: { [name = session.resolved.name] result, isChange in
-                            monitor.reportSigning(result, isChange: isChange, credential: name)
-                        }
+                        onReport: { [name = session.resolved.name] in monitor.reportSigning($0, credential: name) }
                     )
-                    session.started(actor)
                     try await actor.run(context)
                 }
             )

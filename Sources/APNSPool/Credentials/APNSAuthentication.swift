@@ -11,9 +11,7 @@ import HTTP2Wire
 /// APNs".
 public struct APNSAuthentication: Sendable {
     enum Credential: Sendable {
-        case keyFile(path: String, keyID: String?, teamID: String)
-        case pem(text: String, keyID: String, teamID: String)
-        case bytes([UInt8], keyID: String, teamID: String)
+        case key(CredentialInput, keyID: String?, teamID: String)
         case signer(UserSigner, keyID: String, teamID: String)
         case certificate(CertificateInput)
         case withoutToken
@@ -52,7 +50,9 @@ public struct APNSAuthentication: Sendable {
     ///     with it.
     ///   - teamID: The id of the developer account's team.
     public static func token(keyFile: String, keyID: String? = nil, teamID: String) -> APNSAuthentication {
-        APNSAuthentication(.keyFile(path: keyFile, keyID: keyID, teamID: teamID))
+        APNSAuthentication(
+            .key(.file(keyFile, ".p8 file", setting: "keyFile"), keyID: keyID, teamID: teamID)
+        )
     }
 
     /// A provider token signed with a key in PEM form, as stored in an environment variable or a secret store.
@@ -63,7 +63,9 @@ public struct APNSAuthentication: Sendable {
     ///   - keyID: The key's id, 10 characters.
     ///   - teamID: The id of the developer account's team, 10 characters.
     public static func token(privateKeyPEM: String, keyID: String, teamID: String) -> APNSAuthentication {
-        APNSAuthentication(.pem(text: privateKeyPEM, keyID: keyID, teamID: teamID))
+        APNSAuthentication(
+            .key(.bytes(Array(privateKeyPEM.utf8), setting: "privateKeyPEM"), keyID: keyID, teamID: teamID)
+        )
     }
 
     /// A provider token signed with a key that the program holds as bytes.
@@ -73,7 +75,9 @@ public struct APNSAuthentication: Sendable {
     ///   - keyID: The key's id, 10 characters.
     ///   - teamID: The id of the developer account's team, 10 characters.
     public static func token(privateKeyBytes: [UInt8], keyID: String, teamID: String) -> APNSAuthentication {
-        APNSAuthentication(.bytes(privateKeyBytes, keyID: keyID, teamID: teamID))
+        APNSAuthentication(
+            .key(.bytes(privateKeyBytes, setting: "privateKeyBytes"), keyID: keyID, teamID: teamID)
+        )
     }
 
     /// A provider token signed elsewhere: in a hardware module or a cloud key store.
@@ -99,7 +103,11 @@ public struct APNSAuthentication: Sendable {
         keyFile: String? = nil,
         passphrase: String? = nil
     ) -> APNSAuthentication {
-        APNSAuthentication(.certificate(.files(certificateFile, key: keyFile, passphrase: passphrase)))
+        .certificate(
+            .file(certificateFile, "certificate's file", setting: "certificateFile"),
+            key: keyFile.map { .file($0, "certificate's key file", setting: "keyFile") },
+            passphrase: passphrase
+        )
     }
 
     /// A client certificate in PEM form, as stored in an environment variable or a secret store.
@@ -132,8 +140,10 @@ public struct APNSAuthentication: Sendable {
         privateKeyBytes: [UInt8],
         passphrase: String? = nil
     ) -> APNSAuthentication {
-        APNSAuthentication(
-            .certificate(.bytes(certificateBytes, key: privateKeyBytes, passphrase: passphrase))
+        .certificate(
+            .bytes(certificateBytes, setting: "certificateBytes"),
+            key: .bytes(privateKeyBytes, setting: "privateKeyBytes"),
+            passphrase: passphrase
         )
     }
 
@@ -144,7 +154,7 @@ public struct APNSAuthentication: Sendable {
     ///     which older versions of Keychain Access and OpenSSL used; the error explains how to convert it.
     ///   - passphrase: The passphrase that the file was exported with.
     public static func certificate(pkcs12File: String, passphrase: String) -> APNSAuthentication {
-        APNSAuthentication(.certificate(.pkcs12File(pkcs12File, passphrase: passphrase)))
+        .certificate(.file(pkcs12File, ".p12 file", setting: "pkcs12File"), passphrase: passphrase, isPKCS12: true)
     }
 
     /// A client certificate with its key in the bytes of a PKCS#12 file.
@@ -153,7 +163,17 @@ public struct APNSAuthentication: Sendable {
     ///   - pkcs12Bytes: The contents of the `.p12` file.
     ///   - passphrase: The passphrase that the file was exported with.
     public static func certificate(pkcs12Bytes: [UInt8], passphrase: String) -> APNSAuthentication {
-        APNSAuthentication(.certificate(.pkcs12(pkcs12Bytes, passphrase: passphrase)))
+        .certificate(.bytes(pkcs12Bytes, setting: "pkcs12Bytes"), passphrase: passphrase, isPKCS12: true)
+    }
+
+    private static func certificate(
+        _ certificate: CredentialInput,
+        key: CredentialInput? = nil,
+        passphrase: String?,
+        isPKCS12: Bool = false
+    ) -> APNSAuthentication {
+        let input = CertificateInput(certificate: certificate, key: key, passphrase: passphrase, isPKCS12: isPKCS12)
+        return APNSAuthentication(.certificate(input))
     }
 
     /// No provider token: requests carry no `authorization` field.
@@ -171,7 +191,6 @@ public struct APNSAuthentication: Sendable {
     /// - Parameter wallNow: Seconds since 1970, to check the certificate's validity.
     /// - Throws: An error about the first invalid setting, with the remedy.
     func resolve(wallNow: Int64) throws(APNSConfigurationError) -> ResolvedAuthentication {
-        let policy = try self.tokenPolicy()
         if let interval = self.fileCheckInterval, interval < .seconds(1) {
             throw APNSConfigurationError(
                 .outOfRange,
@@ -179,8 +198,7 @@ public struct APNSAuthentication: Sendable {
                 message: "\(interval) is less than 1 s. Leave it out for the default of 60 s."
             )
         }
-        var resolved = ResolvedAuthentication(authentication: self, policy: policy)
-        resolved.stamps = self.files.map(FileStamp.init(of:))
+        var resolved = ResolvedAuthentication(authentication: self)
         if case .certificate(let input) = self.credential {
             resolved.certificate = try input.read(wallNow: wallNow)
         } else {
@@ -191,25 +209,23 @@ public struct APNSAuthentication: Sendable {
 
     /// The signer of provider tokens; `nil` without a key.
     func makeSigner() throws(APNSConfigurationError) -> ProviderTokenSigner? {
-        _ = try self.tokenPolicy()
+        guard TokenPolicy.refreshLimits.contains(self.tokenRefreshInterval) else {
+            throw APNSConfigurationError(
+                .outOfRange,
+                setting: "authentication.tokenRefreshInterval",
+                message: "\(self.tokenRefreshInterval) is not between 20 and 60 minutes, the limits that APNs sets. "
+                    + "Leave it out for the default of 50 minutes."
+            )
+        }
         switch self.credential {
         case .withoutToken, .certificate:
             return nil
         case .signer(let signer, let keyID, let teamID):
             let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil)
             return ProviderTokenSigner(signer: signer, identifiers: ids)
-        case .pem(let text, let keyID, let teamID):
-            let key = try PrivateKeyText.key(in: Array(text.utf8), setting: "authentication.privateKeyPEM")
-            let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil)
-            return ProviderTokenSigner(key: key, identifiers: ids)
-        case .bytes(let bytes, let keyID, let teamID):
-            let key = try PrivateKeyText.key(in: bytes, setting: "authentication.privateKeyBytes")
-            let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil)
-            return ProviderTokenSigner(key: key, identifiers: ids)
-        case .keyFile(let path, let keyID, let teamID):
-            let text = try KeyFile.read(path, setting: "authentication.keyFile")
-            let key = try PrivateKeyText.key(in: text, setting: "authentication.keyFile")
-            let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: KeyFile.nameWithKeyID(path))
+        case .key(let input, let keyID, let teamID):
+            let key = try PrivateKeyText.key(in: input.read(), setting: input.setting)
+            let ids = try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: input.path)
             return ProviderTokenSigner(key: key, identifiers: ids)
         }
     }
@@ -217,9 +233,9 @@ public struct APNSAuthentication: Sendable {
     /// The files to watch for a changed credential.
     var files: [String] {
         switch self.credential {
-        case .keyFile(let path, _, _): [path]
+        case .key(let input, _, _): input.path.map { [$0] } ?? []
         case .certificate(let input): input.paths
-        default: []
+        case .signer, .withoutToken: []
         }
     }
 
@@ -233,15 +249,10 @@ public struct APNSAuthentication: Sendable {
         let request = ProviderTokenRequest(
             signer: signer,
             now: issuedAt,
-            refreshAge: min(try self.tokenPolicy().refreshInterval, TokenPolicy.refreshAge),
+            refreshAge: min(self.tokenRefreshInterval, TokenPolicy.refreshAge),
             refused: nil
         )
         return try await tokenSource.token(for: request).jwt
-    }
-
-    /// The token's refresh policy, with a checked refresh interval.
-    func tokenPolicy() throws(APNSConfigurationError) -> TokenPolicy {
-        try TokenPolicy(refreshInterval: self.tokenRefreshInterval)
     }
 }
 
@@ -249,10 +260,10 @@ extension APNSAuthentication: CustomStringConvertible, CustomDebugStringConverti
     /// Names the key and the team, or the certificate's file. Never includes the key or a passphrase.
     public var description: String {
         switch self.credential {
-        case .keyFile(let path, let keyID, let teamID):
-            "provider token (key file \(path), key id \(keyID ?? "from the file's name"), team id \(teamID))"
-        case .pem(_, let keyID, let teamID), .bytes(_, let keyID, let teamID),
-            .signer(_, let keyID, let teamID):
+        case .key(let input, let keyID, let teamID):
+            "provider token (\(input.path.map { "key file \($0), " } ?? "")"
+                + "key id \(keyID ?? "from the file's name"), team id \(teamID))"
+        case .signer(_, let keyID, let teamID):
             "provider token (key id \(keyID), team id \(teamID))"
         case .certificate(let input):
             input.paths.isEmpty

@@ -1,155 +1,94 @@
+import APNSBasics
 import HTTP2Wire
 
 /// The source of a client certificate and its key.
-enum CertificateInput: Sendable {
-    case files(String, key: String?, passphrase: String?)
-    case bytes([UInt8], key: [UInt8], passphrase: String?)
-    case pkcs12File(String, passphrase: String)
-    case pkcs12([UInt8], passphrase: String)
+struct CertificateInput: Sendable {
+    /// The certificate, or the PKCS#12 data with the certificate and its key.
+    let certificate: CredentialInput
+    /// Nil: the key is beside the certificate.
+    var key: CredentialInput?
+    let passphrase: String?
+    var isPKCS12 = false
 
     /// The files that the certificate and its key are read from.
-    var paths: [String] {
-        switch self {
-        case .files(let certificate, let key, _): [certificate] + (key.map { [$0] } ?? [])
-        case .pkcs12File(let path, _): [path]
-        case .bytes, .pkcs12: []
-        }
-    }
+    var paths: [String] { [self.certificate.path, self.key?.path].compactMap(\.self) }
 
     /// Reads and checks the certificate and its key. Blocks while files are read.
     ///
     /// - Parameter wallNow: Seconds since 1970.
     func read(wallNow: Int64) throws(APNSConfigurationError) -> TLSIdentity {
         let identity = try self.identity()
+        let name = identity.commonName
         guard identity.notAfter > wallNow else {
-            throw APNSConfigurationError(
+            throw self.certificate.error(
                 .certificateExpired,
-                setting: self.setting,
-                message: "The certificate '\(identity.commonName)' expired on \(CivilDate.text(identity.notAfter)). "
+                "The certificate '\(name)' expired on \(CivilDate(secondsSince1970: identity.notAfter)). "
                     + "Make a new one in the developer portal, or use a .p8 key, which does not expire."
             )
         }
         guard identity.notBefore <= wallNow else {
-            throw APNSConfigurationError(
+            throw self.certificate.error(
                 .certificateNotYetValid,
-                setting: self.setting,
-                message: "The certificate '\(identity.commonName)' is not valid before "
-                    + "\(CivilDate.text(identity.notBefore)). Check this machine's clock."
+                "The certificate '\(name)' is not valid before \(CivilDate(secondsSince1970: identity.notBefore)). "
+                    + "Check this machine's clock."
             )
         }
         return identity
     }
 
-    private var setting: String {
-        switch self {
-        case .files: "authentication.certificateFile"
-        case .bytes: "authentication.certificateBytes"
-        case .pkcs12File: "authentication.pkcs12File"
-        case .pkcs12: "authentication.pkcs12Bytes"
-        }
-    }
-
-    private var keySetting: String {
-        switch self {
-        case .files(_, let key, _): key == nil ? self.setting : "authentication.keyFile"
-        case .bytes: "authentication.privateKeyBytes"
-        case .pkcs12File, .pkcs12: self.setting
-        }
-    }
-
     private func identity() throws(APNSConfigurationError) -> TLSIdentity {
-        switch self {
-        case .files(let path, let keyPath, let passphrase):
-            let certificate = try KeyFile.read(path, setting: self.setting, kind: "certificate's file")
-            var key = certificate
-            if let keyPath { key = try KeyFile.read(keyPath, setting: self.keySetting, kind: "certificate's key file") }
-            return try self.identity(certificate, key, passphrase)
-        case .bytes(let certificate, let key, let passphrase):
-            return try self.identity(certificate, key, passphrase)
-        case .pkcs12File(let path, let passphrase):
-            return try self.identity(try KeyFile.read(path, setting: self.setting, kind: ".p12 file"), passphrase)
-        case .pkcs12(let bytes, let passphrase):
-            return try self.identity(bytes, passphrase)
-        }
-    }
-
-    private func identity(
-        _ certificate: [UInt8],
-        _ key: [UInt8],
-        _ passphrase: String?
-    ) throws(APNSConfigurationError) -> TLSIdentity {
-        do {
+        let certificate = try self.certificate.read()
+        let key = try self.key?.read() ?? certificate
+        do throws(TLSIdentity.Fault) {
+            if self.isPKCS12 { return try TLSIdentity.read(pkcs12: certificate, passphrase: self.passphrase ?? "") }
             return try TLSIdentity.read(
-                certificate: PrivateKeyText.plainPEM(certificate),
-                key: PrivateKeyText.plainPEM(key),
-                passphrase: passphrase
+                certificate: PEMText.plain(certificate),
+                key: PEMText.plain(key),
+                passphrase: self.passphrase
             )
         } catch {
             throw self.error(error)
         }
     }
 
-    private func identity(_ pkcs12: [UInt8], _ passphrase: String) throws(APNSConfigurationError) -> TLSIdentity {
-        do {
-            return try TLSIdentity.read(pkcs12: pkcs12, passphrase: passphrase)
-        } catch {
-            throw self.error(error)
-        }
-    }
-
-    private var isPKCS12: Bool {
-        switch self {
-        case .pkcs12File, .pkcs12: true
-        case .files, .bytes: false
-        }
-    }
-
     private func error(_ fault: TLSIdentity.Fault) -> APNSConfigurationError {
-        switch fault.code {
+        let key = self.key ?? self.certificate
+        let passphrase = CredentialInput.bytes([], setting: "passphrase")
+        return switch fault.code {
         case .notACertificate:
-            APNSConfigurationError(
+            self.certificate.error(
                 .notACertificate,
-                setting: self.setting,
-                message: self.isPKCS12
+                self.isPKCS12
                     ? "It is not a PKCS#12 file, or a part of it is missing: \(fault.detail). "
                         + "If it is PEM text, give it as a certificate in PEM form."
                     : "It contains no certificate in PEM or DER form: \(fault.detail). "
                         + "If it is a .p12 file, give it as PKCS#12."
             )
         case .notAKey:
-            APNSConfigurationError(
+            key.error(
                 .notAKey,
-                setting: self.keySetting,
-                message: "There is no readable private key: \(fault.detail). You create the key together with the "
+                "There is no readable private key: \(fault.detail). You create the key together with the "
                     + "certificate request; Apple does not have it."
             )
         case .passphraseMissing:
-            APNSConfigurationError(
-                .keyEncrypted,
-                setting: "authentication.passphrase",
-                message: "The key is encrypted, and no passphrase was given."
-            )
+            passphrase.error(.keyEncrypted, "The key is encrypted, and no passphrase was given.")
         case .passphraseWrong:
-            APNSConfigurationError(
+            passphrase.error(
                 .passphraseWrong,
-                setting: "authentication.passphrase",
-                message: "The passphrase is wrong, or the encrypted data is damaged. Give the passphrase that you "
+                "The passphrase is wrong, or the encrypted data is damaged. Give the passphrase that you "
                     + "chose when you exported the file."
             )
         case .encryptionTooOld:
-            APNSConfigurationError(
+            key.error(
                 .encryptionTooOld,
-                setting: self.isPKCS12 ? self.setting : self.keySetting,
-                message:
-                    "Its encryption is old (such as RC2), and OpenSSL 3 can read it only with the legacy provider. "
+                "Its encryption is old (such as RC2), and OpenSSL 3 can read it only with the legacy provider. "
                     + "Convert it with 'openssl pkcs12 -legacy -in OLD.p12 -nodes -out apns.pem', then give "
                     + "apns.pem as the certificate's file."
             )
         case .keyMismatch:
-            APNSConfigurationError(
+            key.error(
                 .keyMismatch,
-                setting: self.keySetting,
-                message: "The private key does not belong to this certificate. Give the key that you used for the "
+                "The private key does not belong to this certificate. Give the key that you used for the "
                     + "certificate request."
             )
         }

@@ -9,7 +9,7 @@ final class CredentialBreaker: Sendable {
     private let machine: Mutex<CredentialStateMachine>
     /// True in any state but `trusted`.
     private let isUntrusted: Atomic<Bool>
-    /// True in the states `declared` and `probing`: a fault is declared.
+    /// Whether a fault is declared.
     private let isDeclared = Atomic<Bool>(false)
     private let onEvent: @Sendable (CredentialStateMachine.Event) -> Void
 
@@ -82,7 +82,7 @@ final class CredentialBreaker: Sendable {
     /// The declared refusal; nil unless a fault is declared.
     var declaredRefusal: CredentialStateMachine.Refusal? {
         guard self.hasFault else { return nil }
-        return self.machine.withLock { $0.declaredRefusal }
+        return self.machine.withLock { $0.fault?.refusal }
     }
 
     /// The refusal that one connection received, until another connection confirms or refutes it.
@@ -98,7 +98,7 @@ final class CredentialBreaker: Sendable {
             let (event, result) = body(&machine)
             // Inside the lock, so that these flags always match the machine's latest state.
             self.isUntrusted.store(machine.state != .trusted, ordering: .relaxed)
-            self.isDeclared.store(machine.isDeclared, ordering: .relaxed)
+            self.isDeclared.store(machine.fault != nil, ordering: .relaxed)
             if let event { self.onEvent(event) }
             return result
         }

@@ -2,6 +2,8 @@
 // and how a refusal by APNs is handled. Each credential has its own pool and connections. The folder Connection
 // contains the code of the connections.
 
+import APNSBasics
+import Logging
 import Synchronization
 
 /// The client's credentials: the current one, and at most one candidate to replace it.
@@ -16,11 +18,10 @@ final class CredentialManager: Sendable {
     }
 
     private struct State {
-        var machine: CredentialRotation
-        var sessions: [CredentialRotation.Number: CredentialSession]
-        /// The current session, or after a revocation the last one.
-        var latest: CredentialSession
-        var lastNumber = 0
+        var machine: CredentialRotation<CredentialSession>
+        /// All sessions whose trees have not ended.
+        var sessions: [CredentialSession]
+        var lastNumber = 1
         var hasStarted = false
         var isOver = false
     }
@@ -50,14 +51,7 @@ final class CredentialManager: Sendable {
         self.lifecycle = lifecycle
         self.factory = factory
         self.version = version
-        self.state = Mutex(
-            State(
-                machine: CredentialRotation(first.number),
-                sessions: [first.number: first],
-                latest: first,
-                lastNumber: first.number
-            )
-        )
+        self.state = Mutex(State(machine: CredentialRotation(first), sessions: [first]))
         (self.jobs, self.job) = AsyncStream.makeStream()
     }
 
@@ -68,28 +62,21 @@ final class CredentialManager: Sendable {
     }
 
     /// The current session; after a revocation, the last one.
-    var latest: CredentialSession { self.state.withLock { $0.latest } }
+    var latest: CredentialSession { self.state.withLock { $0.machine.latest } }
 
-    var isRevoked: Bool { self.state.withLock { $0.machine.current == nil } }
+    var isRevoked: Bool { self.state.withLock { $0.machine.isRevoked } }
 
     /// The session of the candidate being tried.
-    var onTrial: CredentialSession? {
-        self.state.withLock { state in state.machine.trial.flatMap { state.sessions[$0.number] } }
-    }
-
-    /// Whether the next push tries this session.
-    func isArmed(_ session: CredentialSession) -> Bool {
-        self.state.withLock { $0.machine.trial == .init(number: session.number, phase: .armed) }
-    }
+    var onTrial: CredentialSession? { self.state.withLock { $0.machine.trial?.candidate } }
 
     /// All sessions known to the manager. `forget` removes a session when its tree has ended.
-    var all: [CredentialSession] { self.state.withLock { Array($0.sessions.values) } }
+    var all: [CredentialSession] { self.state.withLock { $0.sessions } }
 
     /// Creates a session for another credential. The manager is notified when APNs accepts or refuses it.
     func makeSession(_ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> CredentialSession {
         let (number, current) = self.state.withLock { state in
             state.lastNumber += 1
-            return (state.lastNumber, state.latest.resolved.signer)
+            return (state.lastNumber, state.machine.latest.resolved.signer)
         }
         return try self.factory.make(
             number,
@@ -102,26 +89,22 @@ final class CredentialManager: Sendable {
 
     // MARK: Routes
 
-    /// The session for a push's next attempt, with the right to probe it if it is a candidate; nil after a revocation.
-    func route() -> (session: CredentialSession, probe: RotationProbe?)? {
-        let (session, isProbe) = self.state.withLock { state -> (CredentialSession?, Bool) in
-            switch state.machine.route() {
-            case .current: (state.latest, false)
-            case .trial(let number): (state.sessions[number], true)
-            case .revoked: (nil, false)
-            }
+    /// The session for a request's next attempt, with the right to probe it if it is a candidate; nil after a
+    /// revocation.
+    ///
+    /// - Parameter mayProbe: Whether the request is a push, which may try a candidate.
+    func route(mayProbe: Bool = true) -> (session: CredentialSession, probe: RotationProbe?)? {
+        guard mayProbe else { return self.state.withLock { $0.machine.current }.map { ($0, nil) } }
+        return switch self.state.withLock({ $0.machine.route() }) {
+        case .current(let session): (session, nil)
+        case .trial(let session): (session, RotationProbe(session, self))
+        case .revoked: nil
         }
-        return session.map { ($0, isProbe ? RotationProbe($0, self) : nil) }
-    }
-
-    /// The active session, for requests other than pushes; nil after a revocation.
-    func routeWithoutProbe() -> (session: CredentialSession, probe: RotationProbe?)? {
-        self.state.withLock { $0.machine.current == nil ? nil : ($0.latest, nil) }
     }
 
     /// The push that probed the candidate has ended.
     func probeEnded(_ session: CredentialSession) {
-        if self.change({ $0.machine.probeEnded(session.number) }) { session.trialEvents.send(.inconclusive) }
+        self.change { $0.machine.probeEnded(session) }
     }
 
     // MARK: Trials
@@ -129,103 +112,116 @@ final class CredentialManager: Sendable {
     /// - Returns: False if the client has ended, or if no active credential can carry pushes during a trial.
     func begin(_ session: CredentialSession) -> Bool {
         let (hasBegun, superseded) = self.change { state -> (Bool, CredentialSession?) in
-            guard !state.isOver, state.hasStarted, state.machine.current != nil else { return (false, nil) }
-            state.sessions[session.number] = session
+            guard !state.isOver, state.hasStarted, !state.machine.isRevoked else { return (false, nil) }
+            state.sessions.append(session)
             // Inside the lock: a job yielded after `finish()` would be lost, and the session would never end.
             self.job.yield(.run(session))
-            return (true, state.machine.begin(session.number).flatMap { state.sessions[$0] })
+            return (true, state.machine.begin(session))
         }
-        guard hasBegun else { return false }
-        if let superseded { self.close(superseded, because: .superseded) }
-        return true
+        if let superseded { self.close(superseded, .superseded) }
+        return hasBegun
     }
 
+    /// Lets the next push try the candidate.
     func arm(_ session: CredentialSession) -> Bool {
-        self.change { $0.machine.arm(session.number) }
+        self.change { $0.machine.arm(session) }
+    }
+
+    /// The phase of the candidate's trial; nil if it is not on trial.
+    func phase(of session: CredentialSession) -> CredentialRotation<CredentialSession>.Trial.Phase? {
+        self.state.withLock { $0.machine.phase(of: session) }
+    }
+
+    /// Waits until the push that tries the candidate has ended, or the trial.
+    func waitForProbe(_ session: CredentialSession) async {
+        while !Task.isCancelled {
+            let change = self.version.nextChange
+            guard let phase = self.phase(of: session), phase != .preparing else { return }
+            await change.wait()
+        }
     }
 
     /// APNs accepted a push with the candidate.
     func accepted(_ session: CredentialSession) {
-        let (isAdopted, retired) = self.change { state -> (Bool, CredentialSession?) in
-            let (isAdopted, retired) = state.machine.accepted(session.number)
-            if isAdopted { state.latest = session }
-            return (isAdopted, retired.flatMap { state.sessions[$0] })
-        }
+        let (isAdopted, retired) = self.change { $0.machine.accepted(session) }
         guard isAdopted else { return }
         session.adopted.open()
-        session.trialEvents.send(.accepted)
+        session.verdict.give(.accepted)
         if let retired { self.job.yield(.retire(retired)) }
     }
 
     /// Evaluates APNs' responses to the candidate. Called on event loops.
-    private func evaluate(_ event: CredentialStateMachine.Event, of number: CredentialRotation.Number) {
-        guard let session = self.state.withLock({ $0.sessions[number] }) else { return }
+    private func evaluate(_ event: CredentialStateMachine.Event, of number: Int) {
+        guard let session = self.state.withLock({ $0.sessions.first { $0.number == number } }) else { return }
         switch event {
         case .proven: self.accepted(session)
-        case .refusedOnTrial(let refusal): self.giveUp(session, because: .refused("\(refusal)"))
+        case .refusedOnTrial(let refusal): self.giveUp(session, .refused("\(refusal)"))
         case .declared, .ended: break
         }
     }
 
-    /// Ends the trial of a candidate that APNs refused or whose result is no longer needed.
+    /// Ends the trial of a candidate that was not accepted.
     ///
     /// - Returns: Whether it was on trial until now.
     @discardableResult
-    func giveUp(_ session: CredentialSession, because event: TrialEvents.Event = .superseded) -> Bool {
-        guard self.change({ $0.machine.giveUp(session.number) }) else { return false }
-        self.close(session, because: event)
+    func giveUp(_ session: CredentialSession, _ verdict: TrialVerdict) -> Bool {
+        guard self.change({ $0.machine.giveUp(session) }) else { return false }
+        self.close(session, verdict)
         return true
     }
 
-    private func close(_ session: CredentialSession, because event: TrialEvents.Event) {
+    private func close(_ session: CredentialSession, _ verdict: TrialVerdict) {
         session.retire()
-        session.trialEvents.send(event)
+        session.verdict.give(verdict)
         // The push that probes it may still be waiting in the pool; this job ends that wait.
         self.job.yield(.retire(session))
     }
 
     // MARK: Without a trial
 
-    /// Makes a session the current one without a trial.
+    /// Makes a session the current one without a trial. Pushes that wait for a replaced session move to this one.
     ///
-    /// - Returns: The replaced sessions that never ran; nil if the client has ended.
-    func install(_ session: CredentialSession) -> [CredentialSession]? {
+    /// - Returns: False if the client has ended.
+    func install(_ session: CredentialSession) async -> Bool {
         let change = self.change { state -> (retired: [CredentialSession], hasStarted: Bool)? in
             guard !state.isOver else { return nil }
-            let retired = state.machine.install(session.number).compactMap { state.sessions[$0] }
-            state.sessions[session.number] = session
-            state.latest = session
-            guard state.hasStarted else {
-                for session in retired { state.sessions[session.number] = nil }
-                return (retired, false)
-            }
-            self.job.yield(.run(session))
-            return (retired, true)
+            let retired = state.machine.install(session)
+            if !state.hasStarted { state.sessions = [] }
+            state.sessions.append(session)
+            if state.hasStarted { self.job.yield(.run(session)) }
+            return (retired, state.hasStarted)
         }
-        guard let (retired, hasStarted) = change else { return nil }
+        guard let change else { return false }
+        session.settings.credentialBreaker.trust()
         session.adopted.open()
-        if !hasStarted {
-            for session in retired { session.retire() }
-            return retired
+        for retired in change.retired {
+            if change.hasStarted {
+                self.close(retired, .superseded)
+            } else {
+                retired.retire()
+                await retired.failWaiters()
+            }
         }
-        for session in retired { self.close(session, because: .superseded) }
-        return []
+        return true
     }
 
-    /// - Returns: All sessions, including those that still drain after their credential was replaced, and whether they
-    ///   have trees. The caller must stop those trees immediately.
-    func beginRevocation() -> (revoked: [CredentialSession], haveTrees: Bool) {
+    /// Immediately ends everything that uses a credential, including the sessions that still drain after their
+    /// credential was replaced.
+    func revoke() async {
         let (revoked, haveTrees) = self.change { state in
-            _ = state.machine.revoke()
-            let revoked = Array(state.sessions.values)
-            if !state.hasStarted { state.sessions = [:] }
-            return (revoked, state.hasStarted)
+            state.machine.revoke()
+            defer { if !state.hasStarted { state.sessions = [] } }
+            return (state.sessions, state.hasStarted)
         }
         for session in revoked {
             session.retire()
-            session.trialEvents.send(.superseded)
+            session.verdict.give(.superseded)
+            session.stop()
         }
-        return (revoked, haveTrees)
+        self.configuration.logger.notice("\(AttemptEnd.revokedMessage)")
+        for session in revoked {
+            if haveTrees { await session.ended.wait() } else { await session.failWaiters() }
+        }
     }
 
     // MARK: The client's life
@@ -234,28 +230,27 @@ final class CredentialManager: Sendable {
     func start() {
         self.state.withLock { state in
             state.hasStarted = true
-            if state.machine.current != nil { self.job.yield(.run(state.latest)) }
+            if let current = state.machine.current { self.job.yield(.run(current)) }
         }
     }
 
     /// A session's tree has ended, and with it any trial of its credential.
     func forget(_ session: CredentialSession) {
         let wasOnTrial = self.change { state in
-            state.sessions[session.number] = nil
-            return state.machine.giveUp(session.number)
+            state.sessions.removeAll { $0 == session }
+            return state.machine.giveUp(session)
         }
-        guard wasOnTrial else { return }
-        session.retire()
-        session.trialEvents.send(.superseded)
+        if wasOnTrial { session.retire() }
+        session.verdict.give(.superseded)
     }
 
     /// Starts no further trees. The caller must stop the existing ones.
     func finish() {
         let candidate = self.state.withLock { state in
             state.isOver = true
-            return state.machine.trial.flatMap { state.sessions[$0.number] }
+            return state.machine.trial?.candidate
         }
-        candidate?.trialEvents.send(.superseded)
+        candidate?.verdict.give(.superseded)
         self.job.finish()
     }
 }

@@ -1,16 +1,17 @@
+import APNSBasics
 import SupervisedPool
 import Synchronization
 
 /// The resources of one credential: its provider token, its pool and its connections.
 ///
 /// No connection ever carries another credential's token, because APNs binds a connection to the first team and key
-/// that it sees.
-final class CredentialSession: Sendable {
-    let number: CredentialRotation.Number
+/// that it sees (Apple, "Establishing a token-based connection to APNs").
+final class CredentialSession: Sendable, Equatable {
+    /// 1 for the client's first session, 2 for the next.
+    let number: Int
     let resolved: ResolvedAuthentication
     let settings: ConnectionSettings
     let tokens: ProviderTokenCache
-    let tokenActor = ChildRef<TokenActor>()
     let supervisor = ChildRef<Supervisor>()
     let resizer = PoolResizer()
     /// Opens when this becomes the client's active credential, or when the session stops. Until then the session has
@@ -20,20 +21,19 @@ final class CredentialSession: Sendable {
     let stopping = Latch()
     /// Opens when the session's tree has ended.
     let ended = Latch()
-    /// The events of a trial. Nothing reads them at other times.
-    let trialEvents = TrialEvents()
+    /// The verdict on a candidate.
+    let verdict = OneShot<TrialVerdict>()
     /// The end of the pause after an internal fault of its tree; nil: it is not paused.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
     private let version: SendRouteVersion
     private let retired = Atomic<Bool>(false)
-    private let stopped = Atomic<Bool>(false)
 
     let currentPool: CurrentPool
     /// The endpoint that manages broadcast channels.
     let management: ManagementEndpoint
 
     init(
-        number: CredentialRotation.Number,
+        number: Int,
         resolved: ResolvedAuthentication,
         settings: ConnectionSettings,
         tokens: ProviderTokenCache,
@@ -50,6 +50,8 @@ final class CredentialSession: Sendable {
         self.version = version
     }
 
+    static func == (one: CredentialSession, other: CredentialSession) -> Bool { one === other }
+
     var pool: Pool<ConnectionActor> { self.currentPool.current }
 
     /// Whether no new route uses the session. Pushes that wait in its pool then move to its successor.
@@ -60,14 +62,8 @@ final class CredentialSession: Sendable {
         self.version.advance()
     }
 
-    /// The actor that signs provider tokens was started, or started again.
-    func started(_ actor: TokenActor) {
-        self.tokenActor.set(actor)
-        self.version.advance()
-    }
-
     /// Whether no further tree may start. Code that starts a tree checks this after it has set `supervisor`.
-    var isStopped: Bool { self.stopped.load(ordering: .sequentiallyConsistent) }
+    var isStopped: Bool { self.stopping.isOpen }
 
     /// Ends the waits in its pools when no tree runs them.
     func failWaiters() async {
@@ -79,8 +75,7 @@ final class CredentialSession: Sendable {
 
     /// Ends the session's tree, including streams in flight, and prevents another one from starting.
     func stop() {
-        // Set the flag first: code that starts a tree now either sees it or has already set the supervisor.
-        self.stopped.store(true, ordering: .sequentiallyConsistent)
+        // First: code that starts a tree now either sees that this is open or has already set the supervisor.
         self.stopping.open()
         self.adopted.open()
         self.supervisor.current?.shutdown()

@@ -27,9 +27,7 @@ final class CredentialSessionFactory: Sendable {
         self.retries = retries
         self.version = version
         self.contexts = configuration.tlsContexts ?? TLSContexts(trust: configuration.trust)
-        self.tokenCaches = Mutex(
-            TokenCaches(version: version, renewals: configuration.teamRenewals ?? TeamRenewals())
-        )
+        self.tokenCaches = Mutex(TokenCaches(configuration, version: version))
     }
 
     /// - Parameters:
@@ -39,7 +37,7 @@ final class CredentialSessionFactory: Sendable {
     ///     candidate.
     /// - Throws: OpenSSL's objection to the certificate or the trust roots.
     func make(
-        _ number: CredentialRotation.Number,
+        _ number: Int,
         _ resolved: ResolvedAuthentication,
         _ configuration: APNSClientConfiguration,
         keeping signer: ProviderTokenSigner? = nil,

@@ -21,7 +21,7 @@ struct CredentialStateMachine: Sendable {
     enum Refusal: Hashable, Sendable {
         /// A response 403 with this reason.
         case rejection(RejectionReason)
-        /// A TLS failure, or a GOAWAY that names the certificate, with its text.
+        /// A TLS failure, or a GOAWAY that names the certificate (`BadCertificateEnvironment`, apns2#93), with its text.
         case certificate(String)
 
         /// Nil if the response does not say that the credential itself is bad.
@@ -48,10 +48,16 @@ struct CredentialStateMachine: Sendable {
         case onTrial
         case trusted
         case suspected(Refusal, by: Source)
-        /// No push is sent before `until`.
-        case declared(Refusal, until: MonotonicInstant, next: Backoff)
-        /// One push is under way. If it gets no response, the next one may be sent at `until`.
-        case probing(Refusal, until: MonotonicInstant, next: Backoff)
+        case declared(Fault)
+    }
+
+    struct Fault: Equatable, Sendable {
+        var refusal: Refusal
+        /// No push is sent before this instant.
+        var until: MonotonicInstant
+        var holdOffs: Backoff
+        /// Whether one push is under way since the hold-off. If it gets no response, `until` admits the next one.
+        var isProbed = false
     }
 
     enum Event: Equatable, Sendable {
@@ -93,7 +99,7 @@ struct CredentialStateMachine: Sendable {
         switch self.state {
         case .onTrial:
             // The active credential continues to serve, so one refusal is enough.
-            _ = self.declare(refusal, Self.holdOffs, now)
+            self.declare(refusal, Self.holdOffs, now)
             return .refusedOnTrial(refusal)
         case .trusted:
             if isFresh { self.state = .suspected(refusal, by: source) }
@@ -103,12 +109,11 @@ struct CredentialStateMachine: Sendable {
                 self.state = .suspected(refusal, by: source)
                 return nil
             }
-            return .declared(refusal, holdOff: self.declare(refusal, Self.holdOffs, now))
-        case .declared(_, let until, let next):
+            self.declare(refusal, Self.holdOffs, now)
+            return .declared(refusal, holdOff: Self.holdOffs.minimum)
+        case .declared(let fault):
             // Responses to pushes already under way when the fault was declared carry no new evidence.
-            if now >= until { _ = self.declare(refusal, next, now) }
-        case .probing(_, _, let next):
-            _ = self.declare(refusal, next, now)
+            if fault.isProbed || now >= fault.until { self.declare(refusal, fault.holdOffs, now) }
         }
         return nil
     }
@@ -124,7 +129,7 @@ struct CredentialStateMachine: Sendable {
             return .proven
         }
         defer { self.state = .trusted }
-        return self.isDeclared ? .ended : nil
+        return self.fault == nil ? nil : .ended
     }
 
     /// Call this when another credential replaces this one. A declared fault then ends.
@@ -132,45 +137,32 @@ struct CredentialStateMachine: Sendable {
 
     /// A connection completed TLS and SETTINGS: after a certificate fault, the next push may be tried at once.
     mutating func connected(now: MonotonicInstant) {
-        if case .declared(.certificate(let words), _, let next) = self.state {
-            self.state = .declared(.certificate(words), until: now, next: next)
-        }
+        guard case .declared(var fault) = self.state, case .certificate = fault.refusal, !fault.isProbed else { return }
+        fault.until = now
+        self.state = .declared(fault)
     }
 
-    /// Returns the hold-off.
-    private mutating func declare(_ refusal: Refusal, _ next: Backoff, _ now: MonotonicInstant) -> Duration {
-        var next = next
-        let holdOff = next.next()
-        self.state = .declared(refusal, until: now.advanced(by: holdOff), next: next)
-        return holdOff
+    private mutating func declare(_ refusal: Refusal, _ holdOffs: Backoff, _ now: MonotonicInstant) {
+        var fault = Fault(refusal: refusal, until: now, holdOffs: holdOffs)
+        fault.until = now.advanced(by: fault.holdOffs.next())
+        self.state = .declared(fault)
     }
 
     // MARK: Questions
 
     /// Whether a push may be sent now. A push admitted while a fault is declared is the probe.
     mutating func admit(now: MonotonicInstant) -> Admission {
-        switch self.state {
-        case .onTrial, .trusted, .suspected:
-            return .send
-        case .declared(let refusal, let until, let next), .probing(let refusal, let until, let next):
-            guard now >= until else { return .refuse(refusal, retryAfter: now.duration(to: until)) }
-            self.state = .probing(refusal, until: now.advanced(by: Self.probeTime), next: next)
-            return .send
-        }
+        guard case .declared(var fault) = self.state else { return .send }
+        guard now >= fault.until else { return .refuse(fault.refusal, retryAfter: now.duration(to: fault.until)) }
+        fault.until = now.advanced(by: Self.probeTime)
+        fault.isProbed = true
+        self.state = .declared(fault)
+        return .send
     }
 
-    var isDeclared: Bool {
-        switch self.state {
-        case .declared, .probing: true
-        case .onTrial, .trusted, .suspected: false
-        }
-    }
-
-    var declaredRefusal: Refusal? {
-        switch self.state {
-        case .declared(let refusal, _, _), .probing(let refusal, _, _): refusal
-        case .onTrial, .trusted, .suspected: nil
-        }
+    /// The declared fault.
+    var fault: Fault? {
+        if case .declared(let fault) = self.state { fault } else { nil }
     }
 
     /// The refusal that one connection received, until another connection confirms or refutes it.
@@ -180,9 +172,6 @@ struct CredentialStateMachine: Sendable {
 
     /// How long a refused connection should wait before it reconnects; nil unless a fault is declared.
     func holdOff(now: MonotonicInstant) -> Duration? {
-        switch self.state {
-        case .declared(_, let until, _), .probing(_, let until, _): max(now.duration(to: until), .zero)
-        case .onTrial, .trusted, .suspected: nil
-        }
+        self.fault.map { max(now.duration(to: $0.until), .zero) }
     }
 }

@@ -4,7 +4,7 @@ import SupervisedPool
 import Synchronization
 
 /// One signed provider token, with the values that every request needs prepared in advance.
-final class ProviderToken: Sendable, CustomStringConvertible {
+final class ProviderToken: Sendable, Hashable, CustomStringConvertible {
     /// The token in compact form. A secret: never logged.
     let jwt: String
     /// 1 for the first token of its cache, 2 for the next.
@@ -21,154 +21,99 @@ final class ProviderToken: Sendable, CustomStringConvertible {
         self.authorization = HeaderBlock([.init("authorization", "bearer " + jwt, .never)])
     }
 
+    static func == (one: ProviderToken, other: ProviderToken) -> Bool { one === other }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+
     var description: String { "provider token \(self.generation), issued at \(self.issuedAt)" }
 }
 
 /// The provider token of one key and its state. It outlives the ``TokenActor``, so that a restarted actor presents the
 /// current token: APNs responds with 429 to a new token at each restart.
 ///
-/// Shared by all connections of the key. Every method takes one lock briefly.
+/// Shared by all connections of the key. Requests ask for a token here, and wait for changes; a ``TokenActor`` makes the
+/// calls of the signer that its `TokenStateMachine` decides on.
 final class ProviderTokenCache: Sendable {
+    typealias Decision = TokenStateMachine.Decision
+
     private struct State {
         var machine: TokenStateMachine
-        var token: ProviderToken?
-        /// The previous token, which the machine may restore.
-        var fallback: ProviderToken?
-        /// Until this instant the token may be used without consulting the machine.
-        var uncheckedUntil = State.never
-        var lastFailure: TokenError?
-
-        /// Earlier than any instant. The time of the change is not early enough: a caller's `now` may be older.
-        static let never = MonotonicInstant(nanoseconds: .min)
-
-        /// Hands out the token after the machine allowed it.
-        mutating func handOut(now: MonotonicInstant) -> ProviderToken? {
-            self.uncheckedUntil = self.machine.uncheckedUntil(now: now)
-            return self.token
-        }
+        var work = Latch()
+        /// The token that the machine allowed last, and until when it may be used without asking the machine again.
+        var allowed: (token: ProviderToken, until: MonotonicInstant)?
     }
 
     private let state: Mutex<State>
+    private let clock: any MonotonicClock
+    private let wallClock: @Sendable () -> Int64
     private let version: SendRouteVersion
     private let renewals: (team: TeamRenewals, key: TokenIdentifiers)?
 
     /// - Parameters:
-    ///   - version: Advanced when routes with the previous token become outdated.
+    ///   - refreshInterval: How long a token is used, from its first use.
+    ///   - clock: Measures the tokens' age and how long a call takes.
+    ///   - wallClock: Seconds since 1970, for `iat`.
+    ///   - version: Advanced when routes with the previous token become outdated, and when a call has ended.
     ///   - renewals: Where new tokens of this key are recorded; nil: nowhere.
     init(
-        policy: TokenPolicy = .standard,
+        refreshInterval: Duration = TokenPolicy.refreshInterval,
+        clock: any MonotonicClock,
+        wallClock: @escaping @Sendable () -> Int64,
         version: SendRouteVersion = SendRouteVersion(),
         renewals: (team: TeamRenewals, key: TokenIdentifiers)? = nil
     ) {
-        self.state = Mutex(State(machine: TokenStateMachine(policy: policy)))
+        self.state = Mutex(State(machine: TokenStateMachine(refreshInterval: refreshInterval)))
+        self.clock = clock
+        self.wallClock = wallClock
         self.version = version
         self.renewals = renewals
     }
 
-    /// The current token if it may be used without further checks, and the end of that period: at most 30 s.
+    // MARK: For requests
+
+    /// The token of a request that is about to be sent, and until when it may be used without further checks: at most
+    /// 30 s.
     ///
-    /// - Returns: `nil` if you must call ``TokenActor/token()``.
+    /// - Returns: `nil` if it must be signed first: wait for it with `token(until:while:)`.
     func current(now: MonotonicInstant) -> (token: ProviderToken, until: MonotonicInstant)? {
-        self.state.withLock { state in
-            guard now < state.uncheckedUntil, let token = state.token else { return nil }
-            return (token, state.uncheckedUntil)
-        }
+        if let allowed = self.state.withLock({ $0.allowed }), now < allowed.until { return allowed }
+        var request = TokenStateMachine.Request()
+        guard case .use(let token, let until) = self.ask(&request, now: now) else { return nil }
+        return (token, until)
     }
 
-    enum Step: Sendable {
-        case use(ProviderToken)
-        case sign(TokenStateMachine.Order)
-        /// There is no token, and the signer is not called before this instant.
-        case unavailable(TokenError, until: MonotonicInstant)
-    }
-
-    /// Decides how a request gets its token.
-    func next(now: MonotonicInstant, wallNow: Int64) -> Step {
-        let waitsUntil = self.renewals.flatMap { $0.team.waitsUntil($0.key) }
-        return self.state.withLock { state in
-            state.machine.waitsUntil = waitsUntil
-            switch state.machine.use(now: now, wallNow: wallNow) {
-            case .useCurrent:
-                if let token = state.handOut(now: now) { return .use(token) }
-                // Unreachable: the machine knows a token only once it is stored here.
-                return .sign(TokenStateMachine.Order(generation: 1, issuedAt: wallNow, orderedAt: now))
-            case .sign(let order):
-                state.uncheckedUntil = State.never
-                return .sign(order)
-            case .unavailable(let until):
-                state.uncheckedUntil = State.never
-                return .unavailable(state.lastFailure ?? .tooSlow, until: until)
-            }
-        }
-    }
-
-    /// Stores a new signature.
+    /// Returns a token for a request that is about to be sent. Waits only while a token is being signed, and at most
+    /// `TokenPolicy.longestWait` for one call.
     ///
     /// - Parameters:
-    ///   - isUsed: Whether a waiting request will use the token now.
-    ///   - isShared: Whether other clients or processes may have the token too.
-    /// - Returns: The current token: this one, unless another one was installed first.
-    func install(
-        _ jwt: String,
-        for order: TokenStateMachine.Order,
-        now: MonotonicInstant,
-        isUsed: Bool,
-        isShared: Bool = false
-    ) -> ProviderToken {
-        let token = ProviderToken(jwt: jwt, generation: order.generation, issuedAt: order.issuedAt)
-        defer { self.version.advance() }
-        return self.state.withLock { state in
-            if state.machine.signed(order, now: now, isUsed: isUsed, isShared: isShared) {
-                state.machine.renewAt = self.renewals.flatMap { renewals in
-                    renewals.team.signed(
-                        renewals.key,
-                        at: order.orderedAt,
-                        interval: state.machine.policy.refreshInterval
-                    )
-                }
-                state.fallback = state.token
-                state.token = token
-                state.lastFailure = nil
+    ///   - deadline: When the wait ends at the latest.
+    ///   - isWanted: Asked after each change of the client; false ends the wait.
+    /// - Returns: `wait` if the wait has ended without a result: by the deadline, by `isWanted` or by a cancellation.
+    func token(until deadline: MonotonicInstant, while isWanted: () -> Bool) async -> Decision {
+        var request = TokenStateMachine.Request()
+        while true {
+            let change = self.version.nextChange
+            let now = self.clock.now
+            let decision = self.ask(&request, now: now)
+            guard case .wait(let until) = decision, now < deadline, isWanted(), !Task.isCancelled else {
+                return decision
             }
-            return state.handOut(now: now) ?? token
+            _ = await change.wait(until: min(deadline, until), clock: self.clock)
         }
     }
 
-    /// Whether there has been no token yet, and no failure to get one.
-    var isWaitingForFirst: Bool {
-        self.state.withLock { $0.token == nil && $0.lastFailure == nil }
-    }
-
-    /// The consequence of a failed signature.
-    enum Failure: Sendable {
-        /// The old token is still usable.
-        case serves(ProviderToken)
-        /// There is no token. If no request needs one earlier, the next call of the signer is due at this instant.
-        case noToken(nextTry: MonotonicInstant)
-    }
-
-    /// Records a failed signature.
-    ///
-    /// - Parameter isSilent: Whether the signer did not return in time.
-    func signingFailed(_ error: TokenError, isSilent: Bool, now: MonotonicInstant, wallNow: Int64) -> Failure {
-        self.state.withLock { state in
-            state.lastFailure = error
-            switch state.machine.signingFailed(isSilent: isSilent, now: now, wallNow: wallNow) {
-            case .useCurrent:
-                // The machine knows a token only once it is stored here.
-                return state.handOut(now: now).map(Failure.serves) ?? .noToken(nextTry: now)
-            case .fail(let nextTry):
-                state.uncheckedUntil = State.never
-                return .noToken(nextTry: nextTry)
-            }
+    private func ask(_ request: inout TokenStateMachine.Request, now: MonotonicInstant) -> Decision {
+        let wallNow = self.wallClock()
+        let waitsUntil = self.renewals.flatMap { $0.team.waitsUntil($0.key) }
+        let (decision, work) = self.state.withLock { state in
+            state.machine.waitsUntil = waitsUntil
+            let wasWanted = state.machine.isWanted
+            let decision = state.machine.use(&request, now: now, wallNow: wallNow)
+            state.allowed = if case .use(let token, let until) = decision { (token, until) } else { nil }
+            return (decision, state.machine.isWanted && !wasWanted ? state.work : nil)
         }
-    }
-
-    /// Call this when no signature can be made: there is no signer, or its call is late.
-    ///
-    /// - Returns: The current token if it is still usable.
-    func useWithoutSigning(now: MonotonicInstant, wallNow: Int64) -> ProviderToken? {
-        self.state.withLock { $0.machine.useWithoutSigning(now: now, wallNow: wallNow) ? $0.token : nil }
+        work?.open()
+        return decision
     }
 
     /// APNs rejected a request that carried the token of this generation.
@@ -179,11 +124,11 @@ final class ProviderTokenCache: Sendable {
     func rejected(
         _ reason: RejectionReason?,
         generation: Int,
-        serverTime: Int64? = nil,
-        now: MonotonicInstant,
-        wallNow: Int64
+        serverTime: Int64? = nil
     ) -> TokenStateMachine.Verdict {
-        self.state.withLock { state in
+        let (now, wallNow) = (self.clock.now, self.wallClock())
+        return self.state.withLock { state in
+            let before = state.machine.current
             let verdict = state.machine.rejected(
                 reason,
                 generation: generation,
@@ -191,61 +136,76 @@ final class ProviderTokenCache: Sendable {
                 now: now,
                 wallNow: wallNow
             )
-            let wasUsable = state.uncheckedUntil != State.never
-            switch verdict {
-            case .replaced(isRestored: true):
-                state.uncheckedUntil = State.never
-                if let fallback = state.fallback {
-                    state.token = fallback
-                    state.fallback = nil
-                }
-            case .replaced(isRestored: false), .expired(.refresh):
-                state.uncheckedUntil = State.never
-            case .unrelated, .expired, .clockSuspect, .tooManyUpdates:
-                break
-            }
             // Inside the lock: no other caller that learns of the refusal may find a route with the refused token.
-            if wasUsable, state.uncheckedUntil == State.never { self.version.advance() }
+            if state.machine.current != before {
+                state.allowed = nil
+                self.version.advance()
+            }
             return verdict
         }
     }
 
+    // MARK: For the actor
+
+    /// Opens when there may be a new step. Read it before you take a step.
+    var work: Latch {
+        self.state.withLock { state in
+            if state.work.isOpen { state.work = Latch() }
+            return state.work
+        }
+    }
+
+    /// Lets the actors take another step.
+    func wake() { self.state.withLock { $0.work }.open() }
+
+    /// Decides whether a call is made or abandoned now.
+    func step(patience: Duration) -> TokenStateMachine.Step {
+        let (now, wallNow) = (self.clock.now, self.wallClock())
+        let step = self.state.withLock { $0.machine.step(patience: patience, now: now, wallNow: wallNow) }
+        if step.report != nil { self.version.advance() }
+        return step
+    }
+
+    /// Records the result of a call.
+    ///
+    /// - Parameter isShared: Whether other clients or processes may have the token too.
+    /// - Returns: Nil if the result has no effect.
+    func completed(
+        _ call: TokenStateMachine.Call,
+        _ result: Result<SharedProviderToken, TokenError>,
+        isShared: Bool
+    ) -> SigningReport? {
+        let now = self.clock.now
+        let (report, work) = self.state.withLock { state in
+            let report = state.machine.completed(call, result, isShared: isShared, now: now)
+            state.allowed = nil
+            if let report, report.failure == nil, let renewals, let signedAt = state.machine.signedAt {
+                let interval = state.machine.refreshInterval
+                state.machine.renewAt = renewals.team.signed(renewals.key, at: signedAt, interval: interval)
+            }
+            return (report, state.work)
+        }
+        self.version.advance()
+        work.open()
+        return report
+    }
+
+    /// The actor that made the call has ended.
+    func abandon(_ call: TokenStateMachine.Call) {
+        self.state.withLock { $0.machine.abandon(call) }
+        self.version.advance()
+    }
+
     /// Applies the refresh interval of another authentication with this key from now on.
-    func setPolicy(_ policy: TokenPolicy) {
+    func setRefreshInterval(_ interval: Duration) {
         defer { self.version.advance() }
         self.state.withLock { state in
-            state.machine.policy = policy
-            state.uncheckedUntil = State.never
+            state.machine.refreshInterval = interval
+            state.allowed = nil
         }
     }
 
-    /// The time until `retryAt`: no refresh that can wait is made earlier. If there is no usable token by then, the
-    /// signer is called even without a request. Nil unless a signature has failed or the previous token was restored.
-    func nextTry(now: MonotonicInstant) -> Duration? {
-        self.state.withLock { $0.machine.retryAt.map { max(now.duration(to: $0), .zero) } }
-    }
-
-    /// The state that the maker of a new token needs.
-    struct Current: Sendable {
-        /// The current token, whether it is still usable or not.
-        var jwt: String?
-        /// Whether it is usable while another one is being made.
-        var isUsable: Bool
-        /// Whether APNs has refused it: as expired, or because its `iat` was in the future.
-        var isRefused: Bool
-        var refreshInterval: Duration
-    }
-
-    func inspect(now: MonotonicInstant, wallNow: Int64) -> Current {
-        self.state.withLock { state in
-            Current(
-                jwt: state.token?.jwt,
-                isUsable: state.machine.isUsable(now: now, wallNow: wallNow),
-                isRefused: state.machine.isRefused,
-                refreshInterval: state.machine.refreshInterval
-            )
-        }
-    }
+    // MARK: For health and status
 
     /// The token's state for the client's status and log.
     struct Status: Sendable, Hashable {
@@ -259,32 +219,20 @@ final class ProviderTokenCache: Sendable {
         var isClockSuspect: Bool
         /// The reason why the last signature failed; `nil` after a successful one.
         var lastFailure: TokenError?
+        /// Whether the token is usable, whether or not it could be renewed.
+        var isUsable: Bool
     }
 
-    /// The effect of the last failed signature on pushes.
-    enum SigningFailure: Sendable, Hashable {
-        /// The old token is usable for now.
-        case notRenewed(TokenError)
-        case noToken(TokenError)
-    }
-
-    /// The last failed signature and whether the old token is still usable; nil if signing works.
-    func signingFailure(now: MonotonicInstant, wallNow: Int64) -> SigningFailure? {
-        self.state.withLock { state in
-            guard let failure = state.lastFailure else { return nil }
-            return state.machine.isUsable(now: now, wallNow: wallNow) ? .notRenewed(failure) : .noToken(failure)
-        }
-    }
-
-    func status(now: MonotonicInstant) -> Status {
-        self.state.withLock { state in
-            Status(
-                generation: state.token?.generation,
-                age: state.machine.age(now: now),
-                heldBackUntil: state.machine.heldBackUntil(now: now),
-                isClockSuspect: state.machine.isClockSuspect,
-                lastFailure: state.lastFailure
-            )
-        }
+    var status: Status {
+        let (now, wallNow) = (self.clock.now, self.wallClock())
+        let machine = self.state.withLock { $0.machine }
+        return Status(
+            generation: machine.generation,
+            age: machine.age(now: now),
+            heldBackUntil: machine.heldBackUntil(now: now),
+            isClockSuspect: machine.isClockSuspect,
+            lastFailure: machine.lastFailure,
+            isUsable: machine.isUsable(now: now, wallNow: wallNow)
+        )
     }
 }

@@ -108,21 +108,26 @@ struct ProviderTokenSigner: Sendable {
         }
     }
 
-    /// A new token: three parts separated by dots.
+    /// A new token: a JSON Web Token (RFC 7519) in compact serialization (RFC 7515, section 7.1).
     ///
-    /// - Parameter issuedAt: Whole seconds since 1970 (`iat`).
-    /// - Throws: `signingFailed`.
+    /// It contains exactly the fields that Apple's "Establishing a token-based connection to APNs" requires: `alg` and
+    /// `kid` in the header, `iss` and `iat` as claims. It is signed with ES256.
+    ///
+    /// - Parameter issuedAt: Whole seconds since 1970 (`iat`), written as a JSON integer.
+    /// - Throws: `TokenError`.
     func jwt(issuedAt: Int64) async throws(TokenError) -> String {
-        let input = JWT.signingInput(identifiers: self.identifiers, issuedAt: issuedAt)
+        // The identifiers contain only letters and digits, so nothing needs escaping.
+        let header = #"{"alg":"ES256","kid":"\#(self.identifiers.keyID)"}"#
+        let claims = #"{"iss":"\#(self.identifiers.teamID)","iat":\#(issuedAt)}"#
+        let input = Base64.encodeForURL(header.utf8) + "." + Base64.encodeForURL(claims.utf8)
         let signature: [UInt8]
         do {
             signature = try await self.sign(Array(input.utf8))
         } catch {
-            throw TokenError(.signingFailed, "The provider token could not be signed: \(error)")
+            throw TokenError("The provider token could not be signed: \(error)")
         }
         guard signature.count == ES256Signature.length else {
             throw TokenError(
-                .signingFailed,
                 "The signer returned \(signature.count) bytes. An ES256 signature has \(ES256Signature.length) bytes, "
                     + "32 each for r and s, or is the DER form of r and s."
             )
@@ -133,33 +138,14 @@ struct ProviderTokenSigner: Sendable {
 
 /// The reason why there is no provider token.
 struct TokenError: Error, Sendable, Hashable, CustomStringConvertible {
-    enum Code: Sendable, Hashable {
-        /// The signer or the token source failed, or did not return in time.
-        case signingFailed
-        /// The token actor has ended. Its successor, or a later attempt, may have a token.
-        case stopped
-        /// The caller was cancelled while waiting.
-        case cancelled
-    }
-
-    let code: Code
     /// A readable message. Contains neither key nor token.
     let message: String
 
-    init(_ code: Code, _ message: String) {
-        self.code = code
+    init(_ message: String) {
         self.message = message
     }
 
     var description: String { self.message }
 
-    static let stopped = TokenError(
-        .stopped,
-        "No provider token is signed while the client stops or restarts."
-    )
-    static let tooSlow = TokenError(
-        .signingFailed,
-        "The provider token was not signed within \(TokenPolicy.longestWait)."
-    )
-    static let cancelled = TokenError(.cancelled, "Cancelled while waiting for a provider token.")
+    static let tooSlow = TokenError("The provider token was not signed within \(TokenPolicy.longestWait).")
 }

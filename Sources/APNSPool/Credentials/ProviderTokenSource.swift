@@ -2,7 +2,7 @@
 ///
 /// ECDSA signatures are random, so two processes that sign the same claims make two different tokens. APNs counts a
 /// key's tokens across all processes and can respond to more than one in 20 minutes with 429
-/// `TooManyProviderTokenUpdates`. A fleet, or a service that restarts often, therefore shares the signed token itself.
+/// `TooManyProviderTokenUpdates` (pushy#682, apns2#132). A fleet, or a service that restarts often, therefore shares the signed token itself.
 /// ``SharedFileTokenSource`` does this for the processes of one machine. Your own source can use any store:
 ///
 /// ```swift
@@ -105,14 +105,11 @@ public struct ProviderTokenRequest: Sendable {
     }
 
     /// Performs the checks of ``accepts(_:)`` without checking the signature.
-    func serves(_ token: SharedProviderToken) -> Bool {
-        self.isOurs(token) && token.jwt != self.refused && self.age(token) < self.refreshAge
-            && self.age(token) >= .zero - TokenPolicy.futureTolerance
-    }
+    func serves(_ token: SharedProviderToken) -> Bool { self.objection(to: token, tooOld: self.refreshAge) == nil }
 
     /// Tokens with an `iat` after this one are still usable.
     var oldestUsable: Int64 {
-        self.now.subtractingReportingOverflow(TokenPolicy.usableAge.components.seconds).partialValue
+        self.now.saturatingDifference(to: TokenPolicy.usableAge.components.seconds)
     }
 
     /// The signing key; nil if its public key is not known.
@@ -140,31 +137,26 @@ public struct ProviderTokenRequest: Sendable {
         isReplacing current: String?,
         checksSignature: Bool
     ) throws(TokenError) {
-        func fault(_ text: String) -> TokenError { TokenError(.signingFailed, "The token source returned \(text).") }
-        guard self.isOurs(token) else {
-            throw fault(
-                "a token of key \(token.keyID), team \(token.teamID) for key \(self.keyID), team \(self.teamID)"
-            )
-        }
-        if token.jwt == self.refused { throw fault("the token that APNs has just refused") }
-        if token.jwt == current { throw fault("the token that is already in use") }
-        guard self.age(token) < TokenPolicy.usableAge else { throw fault("a token that is \(self.age(token)) old") }
-        guard self.age(token) >= .zero - TokenPolicy.futureTolerance else { throw fault("a token from the future") }
+        var objection = self.objection(to: token, tooOld: TokenPolicy.usableAge)
+        if token.jwt == current { objection = objection ?? "the token that is already in use" }
         // The token is sent in a header field.
-        guard !token.jwt.isEmpty, token.jwt.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw fault("text that is not a token")
+        if token.jwt.isEmpty || !token.jwt.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
+            objection = objection ?? "text that is not a token"
         }
-        if checksSignature, let key = self.signer.key, !key.hasSigned(token.jwt) {
-            throw fault("a token that has the ids of this key, but is signed by another key")
+        if objection == nil, checksSignature, let key = self.signer.key, !key.hasSigned(token.jwt) {
+            objection = "a token that has the ids of this key, but is signed by another key"
         }
+        if let objection { throw TokenError("The token source returned \(objection).") }
     }
 
-    private func isOurs(_ token: SharedProviderToken) -> Bool {
-        token.keyID == self.keyID && token.teamID == self.teamID
-    }
-
-    private func age(_ token: SharedProviderToken) -> Duration {
-        let (difference, overflow) = self.now.subtractingReportingOverflow(token.issuedAt)
-        return .seconds(overflow ? (self.now < token.issuedAt ? Int64.min : .max) : difference)
+    /// What is wrong with the token, to complete a sentence; nil if it can be used.
+    private func objection(to token: SharedProviderToken, tooOld limit: Duration) -> String? {
+        let age = Duration.seconds(self.now.saturatingDifference(to: token.issuedAt))
+        guard token.keyID == self.keyID, token.teamID == self.teamID else {
+            return "a token of key \(token.keyID), team \(token.teamID) for key \(self.keyID), team \(self.teamID)"
+        }
+        if token.jwt == self.refused { return "the token that APNs has just refused" }
+        if age >= limit { return "a token that is \(age) old" }
+        return age < .zero - TokenPolicy.futureTolerance ? "a token from the future" : nil
     }
 }

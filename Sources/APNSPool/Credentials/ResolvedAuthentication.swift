@@ -1,25 +1,23 @@
+import APNSBasics
 import HTTP2Wire
 
 /// An authentication whose settings and files were read and checked.
 struct ResolvedAuthentication: Sendable {
     let authentication: APNSAuthentication
-    let policy: TokenPolicy
     /// Nil: no provider token is sent.
     var signer: ProviderTokenSigner?
     /// Nil: no certificate is shown.
     var certificate: TLSIdentity?
-    /// The stamps of its files before they were read.
-    var stamps: [FileStamp?] = []
 
-    init(authentication: APNSAuthentication, policy: TokenPolicy) {
+    init(authentication: APNSAuthentication) {
         self.authentication = authentication
-        self.policy = policy
     }
 
     /// A readable name of the credential, without secrets.
     var name: String {
         if let certificate {
-            return "certificate '\(certificate.commonName)', valid until \(CivilDate.text(certificate.notAfter))"
+            let end = CivilDate(secondsSince1970: certificate.notAfter)
+            return "certificate '\(certificate.commonName)', valid until \(end)"
         }
         return self.signer.map { "key id \($0.identifiers.keyID), team id \($0.identifiers.teamID)" }
             ?? "no provider token"

@@ -98,7 +98,6 @@ public struct SharedFileTokenSource: ProviderTokenSource {
             descriptor = opened
         case .failure(let error):
             throw TokenError(
-                .signingFailed,
                 "'\(self.path).lock' cannot be opened: \(error). The shared token needs a writable directory."
             )
         }
@@ -112,7 +111,6 @@ public struct SharedFileTokenSource: ProviderTokenSource {
             guard code == EWOULDBLOCK, now < end, !Task.isCancelled else {
                 await FileThreads.run { _ = SystemFile.close(descriptor) }
                 throw TokenError(
-                    .signingFailed,
                     code == EWOULDBLOCK
                         ? "Another process holds '\(self.path).lock'; the longest wait is \(self.lockTimeout)."
                         : "'\(self.path).lock' cannot be locked: \(SystemError(code: code))."

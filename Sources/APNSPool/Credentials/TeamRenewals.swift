@@ -4,7 +4,7 @@ import Synchronization
 /// Keeps the renewals of the provider tokens of one team's keys apart.
 ///
 /// Apple's "Establishing a token-based connection to APNs" limits the updates of a token to one in 20 minutes. Reports
-/// disagree whether APNs counts the updates of each key, or of all keys of a team. So that both readings are kept, two
+/// disagree whether APNs counts the updates of each key, or of all keys of a team (pushy#793, dotAPNS#128). So that both readings are kept, two
 /// keys of one team are not renewed within 20 minutes of each other. Each signature plans the next renewal so that it
 /// keeps this distance from the other key's, and a renewal that can wait does so until the distance is reached. APNs'
 /// limits leave no room for this with three or more keys, and not for the first renewal after an interval of more than 50

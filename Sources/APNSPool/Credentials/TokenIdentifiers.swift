@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// The checked key id and team id of a provider token.
 ///
 /// Both have 10 letters and digits, so they are easily confused, and APNs responds to a swap only with 403
@@ -16,7 +24,8 @@ struct TokenIdentifiers: Sendable, Hashable {
     init(keyID: String?, teamID: String, keyFile: String?) throws(APNSConfigurationError) {
         let given = keyID?.withoutBlanksAround
         let team = teamID.withoutBlanksAround
-        let named = keyFile.flatMap(KeyFile.keyID(inNameOf:))
+        let keyFile = keyFile.map(Self.nameWithKeyID)
+        let named = keyFile.flatMap(Self.keyID(inNameOf:))
         guard !team.isEmpty else {
             throw APNSConfigurationError(
                 .missing,
@@ -60,6 +69,25 @@ struct TokenIdentifiers: Sendable, Hashable {
         try Self.check(team, "team id", setting: "authentication.teamID")
         self.keyID = key
         self.teamID = team
+    }
+
+    /// The key id in a file name of the form `AuthKey_XXXXXXXXXX.p8`, the developer portal's form. A suffix that a
+    /// browser adds to a second copy, as in `AuthKey_XXXXXXXXXX (1).p8`, is ignored.
+    private static func keyID(inNameOf path: String) -> String? {
+        guard let name = path.split(separator: "/").last, name.hasPrefix("AuthKey_"), name.hasSuffix(".p8") else {
+            return nil
+        }
+        let id = name.dropFirst("AuthKey_".count).prefix { $0.isASCII && ($0.isLetter || $0.isNumber) }
+        return id.utf8.count == self.length ? String(id) : nil
+    }
+
+    /// Returns the path. If only the target of a symbolic link has a key id in its name, returns the target's path, so
+    /// that you can change keys by changing the link.
+    private static func nameWithKeyID(_ path: String) -> String {
+        guard self.keyID(inNameOf: path) == nil, let target = realpath(path, nil) else { return path }
+        defer { free(target) }
+        let name = String(cString: target)
+        return self.keyID(inNameOf: name) == nil ? path : name
     }
 
     private static func check(_ id: String, _ name: String, setting: String) throws(APNSConfigurationError) {

@@ -1,100 +1,78 @@
 import APNSModel
 import SupervisedPool
 
-/// The time limits of a provider token. Apple, "Establishing a token-based connection to APNs": refresh a token no more
-/// than once every 20 minutes and no less than once every 60 minutes.
-struct TokenPolicy: Sendable, Hashable {
-    static let refreshLimits = Duration.seconds(20 * 60)...Duration.seconds(60 * 60)
-
-    /// APNs responds with 429 `TooManyProviderTokenUpdates` to tokens that follow each other faster. It seems to count
-    /// from when it first sees a token, not from `iat`.
-    static let shortestUse = Duration.seconds(20 * 60)
-    /// Tokens of this age are replaced whatever the interval: at 60 minutes APNs responds with 403
-    /// `ExpiredProviderToken`.
-    static let refreshAge = Duration.seconds(55 * 60)
-    /// Tokens of this age are no longer used, even if no new one is available.
-    static let usableAge = Duration.seconds(58 * 60)
-    /// If a token is refused as expired within this time after its signature, the clock is wrong.
-    static let shortestReplaceableAge = Duration.seconds(60)
-    /// How far an `iat` may be ahead of the wall clock before it counts as wrong.
-    static let futureTolerance = Duration.seconds(60)
-    /// How long new signatures are held back after `TooManyProviderTokenUpdates`.
-    static let holdBack = Duration.seconds(20 * 60)
-    /// The waits after failed signatures.
-    static let retries = Backoff(.doubling(), minimum: .seconds(5), maximum: .seconds(60))
-    /// How long a request waits for a signature before it gets the old token or an error.
-    static let longestWait = Duration.seconds(10)
-    /// How much longer a user's token source may take before its call is abandoned. It is not called again meanwhile.
-    static let sourcePatience = Duration.seconds(20)
-    /// The longest time between two checks of the wall clock.
-    static let wallCheckInterval = Duration.seconds(30)
-
-    let refreshInterval: Duration
-
-    /// 50 minutes.
-    static let standard = TokenPolicy(unchecked: .seconds(50 * 60))
-
-    private init(unchecked interval: Duration) {
-        self.refreshInterval = interval
-    }
-
-    /// - Parameter refreshInterval: How long a token is used, from its first use: 20 to 60 minutes.
-    /// - Throws: `outOfRange` outside these limits.
-    init(refreshInterval: Duration) throws(APNSConfigurationError) {
-        guard Self.refreshLimits.contains(refreshInterval) else {
-            throw APNSConfigurationError(
-                .outOfRange,
-                setting: "authentication.tokenRefreshInterval",
-                message: "\(refreshInterval) is not between 20 and 60 minutes, the limits that APNs sets. "
-                    + "Leave it out for the default of 50 minutes."
-            )
-        }
-        self.init(unchecked: refreshInterval)
-    }
-}
-
-/// Decides whether the current provider token is usable and when a new one is signed.
+/// Decides whether the current provider token is usable, when the signer is called, and what requests do meanwhile.
 ///
-/// Pure: it knows tokens by their generation (1, 2, …) and time by the values that it is given: `now` on a monotonic
-/// clock, and `wallNow` in seconds since 1970. The wall clock can jump. If it alone says that a token in use is old,
-/// the token is therefore replaced only within limits (`isUsable`).
+/// Pure: time comes as `now` on a monotonic clock and `wallNow` in seconds since 1970. The wall clock can jump. If it
+/// alone says that a token in use is old, the token is therefore replaced only within limits (`isUsable`).
 ///
+/// The current token:
 /// ```
-///            sign                 use
-///   (none) ────────▶ unused ───────────▶ in use ─── expired(generation) ──▶ refused
-///                      ▲  ▲                │                                   │
-///                      │  └─── due ────────┘                                   │
-///                      └────────────────── sign ◀──────────────────────────────┘
+///            completed              use
+///   (none) ─────────▶ unused ───────────▶ in use ─── rejected ──▶ refused
+///                      ▲  ▲                │                        │
+///                      │  └─── due ────────┘                        │
+///                      └────────────── completed ◀──────────────────┘
 /// ```
-/// The previous token is kept while it is usable. If the wall clock is ahead when a token is signed, the token's `iat`
-/// is in the future. If APNs refuses such a token, the previous one is restored.
+/// The call of the signer, or of the token source:
+/// ```
+///          wanted               longestWait            patience
+///   (none) ───────▶ under way ──────────────▶ late ───────────────▶ abandoned, and cancelled
+/// ```
+/// Only one call is under way at a time. While it is late, requests get the old token or an error at once. The result of
+/// an abandoned call is still used, unless another call was faster.
 struct TokenStateMachine: Sendable {
-    /// An order for a signature, made by ``use(now:wallNow:)``.
-    struct Order: Sendable, Hashable {
-        /// The new token's generation.
+    /// One call of the signer or the token source.
+    struct Call: Sendable, Hashable {
+        /// Distinguishes the calls.
+        var number: Int
+        /// The generation of the token that it makes.
         var generation: Int
-        /// Its `iat`.
+        /// The time of the call: the `iat` of a token that is signed now.
         var issuedAt: Int64
-        /// The instant of the order.
-        var orderedAt: MonotonicInstant
+        /// The instant of the call.
+        var began: MonotonicInstant
+        /// The age at which a token must be replaced.
+        var refreshAge: Duration
+        /// The token that is due to be replaced.
+        var replaced: ProviderToken?
+        /// Whether APNs has refused that token.
+        var isForced: Bool
+        /// How long it may be late before it is abandoned.
+        var patience: Duration
+        var isLate = false
+
+        /// When requests stop waiting for it.
+        var lateAt: MonotonicInstant { self.began.advanced(by: TokenPolicy.longestWait) }
+        var abandonedAt: MonotonicInstant { self.lateAt.advanced(by: self.patience) }
     }
 
     private struct Token {
-        var generation: Int
-        var issuedAt: Int64
+        var value: ProviderToken
         var signedAt: MonotonicInstant
         /// `nil` until a request carries it, as far as this machine knows.
         var firstUse: MonotonicInstant?
         /// Whether it was signed because APNs refused the previous token.
         var isForced: Bool
-        /// Whether APNs refused it, as expired or because its `iat` was in the future: unusable at any age.
-        var isRefused = false
         /// Whether it was restored after a token from the future. The wall clock has been wrong, so the token's age is
         /// measured by the monotonic clock alone.
         var ignoresWallClock = false
+
+        func age(now: MonotonicInstant) -> Duration { self.signedAt.duration(to: now) }
+
+        /// The age by the wall clock.
+        func wallAge(_ wallNow: Int64) -> Duration {
+            .seconds(wallNow.saturatingDifference(to: self.value.issuedAt))
+        }
+
+        /// Whether the `iat` is later than this wall clock allows.
+        func isFromTheFuture(_ wallNow: Int64) -> Bool {
+            self.wallAge(wallNow) < .zero - TokenPolicy.futureTolerance
+        }
     }
 
-    var policy: TokenPolicy
+    /// How long a token is used, from its first use.
+    var refreshInterval: Duration
     /// When the current token is replaced, if that is not after the interval, because of another key of the team.
     var renewAt: MonotonicInstant?
     /// No refresh that can wait is made before this instant, because another key of the team was renewed.
@@ -103,190 +81,239 @@ struct TokenStateMachine: Sendable {
     /// The previous token, unless APNs has refused it.
     private var fallback: Token?
     private var lastGeneration = 0
-    /// The generation of the last token that APNs refused because its `iat` was in the future.
-    private var lastFromFuture: Int?
-    /// The signer is not called before this instant, because the last call did not return in time.
-    private var silentUntil: MonotonicInstant?
-    /// No refresh that can wait is made before this instant. Set when a signature failed, or when the previous token
-    /// was restored.
-    private(set) var retryAt: MonotonicInstant?
-    private var retries = TokenPolicy.retries
-    private var heldBackUntil: MonotonicInstant?
+    /// The generation of the last token that APNs refused: as expired, or because its `iat` was in the future. It is
+    /// unusable at any age.
+    private var lastRefused: Int?
     private(set) var isClockSuspect = false
+    private var heldBackUntil: MonotonicInstant?
 
-    init(policy: TokenPolicy) {
-        self.policy = policy
-    }
+    /// Whether a request waits for a call that has not begun.
+    private(set) var isWanted = false
+    private var call: Call?
+    private var lastNumber = 0
+    /// The number of abandoned calls that have not returned.
+    private var abandonedCalls = 0
+    /// The error of the last call; nil if it returned a token.
+    private(set) var lastFailure: TokenError?
+    private var failureCount = 0
+    /// Whether the last call did not return in time. Each further call would make requests wait, so requests cause none
+    /// before `retryAt`.
+    private var isSilent = false
+    /// No refresh that can wait is made before this instant. Set when a call failed, or when the previous token was
+    /// restored.
+    private var retryAt: MonotonicInstant?
+    private var retries = TokenPolicy.retries
 
-    /// How long the current token is used.
-    var refreshInterval: Duration {
-        guard let renewAt, let token else { return self.policy.refreshInterval }
-        return (token.firstUse ?? token.signedAt).duration(to: renewAt)
+    init(refreshInterval: Duration = TokenPolicy.refreshInterval) {
+        self.refreshInterval = refreshInterval
     }
 
     // MARK: - A request needs a token
 
-    enum UseDecision: Sendable, Hashable {
-        /// The current token is usable. This counts as its use.
-        case useCurrent
-        /// A new token is needed, and requests wait for it. If signing fails, `signingFailed` decides whether they use
-        /// the current token.
-        case sign(Order)
-        /// There is no token, and the signer is not called before this instant, because its last call did not return
-        /// in time.
-        case unavailable(until: MonotonicInstant)
+    /// A request's place among the failures: it fails with a call that it waited for.
+    struct Request: Sendable {
+        fileprivate var failureCount: Int?
     }
 
-    /// Decides on the token of a request that is about to be sent. Repeated calls during a signature return orders for
-    /// the same generation.
-    mutating func use(now: MonotonicInstant, wallNow: Int64) -> UseDecision {
+    enum Decision: Sendable, Hashable {
+        /// This token, without further checks until this instant.
+        case use(ProviderToken, until: MonotonicInstant)
+        /// There is none yet. Ask again after the next change, at the latest at this instant.
+        case wait(until: MonotonicInstant)
+        /// There is none. The next call is made at this instant, or with the next request.
+        case fail(TokenError, nextTry: MonotonicInstant?)
+    }
+
+    /// Decides on the token of a request that is about to be sent. A decision `use` counts as the token's use.
+    mutating func use(_ request: inout Request, now: MonotonicInstant, wallNow: Int64) -> Decision {
+        let failures = request.failureCount ?? self.failureCount
+        request.failureCount = failures
         if self.needsSignature(now: now, wallNow: wallNow) {
-            guard let silentUntil, now < silentUntil else {
-                return .sign(
-                    Order(generation: self.lastGeneration.saturatingSuccessor, issuedAt: wallNow, orderedAt: now)
-                )
+            if failures == self.failureCount {
+                if let call {
+                    if now < call.lateAt { return .wait(until: call.lateAt) }
+                } else if self.mayCall(now: now) {
+                    self.isWanted = true
+                    return .wait(until: .distantFuture)
+                }
             }
-            guard self.isUsable(now: now, wallNow: wallNow) else { return .unavailable(until: silentUntil) }
+            guard self.isUsable(now: now, wallNow: wallNow) else {
+                return .fail(self.lastFailure ?? .tooSlow, nextTry: self.retryAt)
+            }
         }
-        self.noteUse(now: now)
-        return .useCurrent
+        guard let token else { return .fail(.tooSlow, nextTry: nil) }
+        if token.firstUse == nil { self.token?.firstUse = now }
+        let until = min(
+            now.advanced(by: TokenPolicy.wallCheckInterval),
+            token.signedAt.advanced(by: TokenPolicy.usableAge)
+        )
+        return .use(token.value, until: until)
     }
 
     private func needsSignature(now: MonotonicInstant, wallNow: Int64) -> Bool {
-        guard let token, !token.isRefused else { return true }
-        let age = token.signedAt.duration(to: now)
-        let wallAge = token.ignoresWallClock ? age : Self.wallAge(issuedAt: token.issuedAt, wallNow: wallNow)
-        guard self.isUsable(now: now, wallNow: wallNow) else { return true }
-
-        let isFromTheFuture = wallAge < .zero - TokenPolicy.futureTolerance
+        guard let token, self.isUsable(now: now, wallNow: wallNow) else { return true }
+        let age = max(token.age(now: now), token.ignoresWallClock ? .zero : token.wallAge(wallNow))
+        let isFromTheFuture = !token.ignoresWallClock && token.isFromTheFuture(wallNow)
         guard let firstUse = token.firstUse else {
             // APNs has not seen this token, so another one costs nothing. Replace it if 20 minutes of use would take it
             // beyond the refresh age.
-            let longestUnusedAge = TokenPolicy.refreshAge - TokenPolicy.shortestUse
-            return isFromTheFuture || max(age, wallAge) >= longestUnusedAge
+            return isFromTheFuture || age >= TokenPolicy.refreshAge - TokenPolicy.shortestUse
         }
         let use = firstUse.duration(to: now)
-        let isOld = max(age, wallAge) >= TokenPolicy.refreshAge
-        let isDue = isOld || isFromTheFuture || use >= self.refreshInterval && now >= (self.waitsUntil ?? now)
+        let interval = self.renewAt.map { firstUse.duration(to: $0) } ?? self.refreshInterval
+        let isDue =
+            age >= TokenPolicy.refreshAge || isFromTheFuture
+            || use >= interval && now >= (self.waitsUntil ?? now)
         return isDue && use >= TokenPolicy.shortestUse && !self.isHeldBack(now: now) && now >= (self.retryAt ?? now)
     }
 
     /// Whether the current token may be sent, even if a new one is due.
     func isUsable(now: MonotonicInstant, wallNow: Int64) -> Bool {
-        guard let token, !token.isRefused else { return false }
-        let age = token.signedAt.duration(to: now)
+        guard let token, !self.isRefused else { return false }
+        let age = token.age(now: now)
         if age >= TokenPolicy.usableAge { return false }
-        if token.ignoresWallClock { return true }
-        guard Self.wallAge(issuedAt: token.issuedAt, wallNow: wallNow) >= TokenPolicy.usableAge else { return true }
+        if token.ignoresWallClock || token.wallAge(wallNow) < TokenPolicy.usableAge { return true }
         // Only the wall clock says that it is old: the machine was suspended, or its clock was set. The token is then
         // replaced, unless it is younger than 60 s or signatures are held back: a jumping clock must not cause one
         // signature after another.
         return age < TokenPolicy.shortestReplaceableAge || self.isHeldBack(now: now)
     }
 
-    private mutating func noteUse(now: MonotonicInstant) {
-        if self.token?.firstUse == nil { self.token?.firstUse = now }
+    // MARK: - The actor calls the signer
+
+    /// What the actor does now.
+    struct Step: Sendable, Hashable {
+        /// The call to make.
+        var newCall: Call?
+        /// The call under way, that one included. The actor cancels its others.
+        var current: Int?
+        /// A call has become late.
+        var report: SigningReport?
+        /// When to ask again, if nothing changes earlier.
+        var wakeAt: MonotonicInstant?
     }
 
-    // MARK: - A signature ends
-
-    /// Records the token of an order. `false`: another token was installed first, and this one must be discarded.
+    /// Decides whether a call is made or abandoned.
     ///
-    /// - Parameters:
-    ///   - isUsed: Whether a request will carry it at once.
-    ///   - isShared: Whether others have it too, perhaps since it was signed. Its use then counts from the signature.
-    mutating func signed(_ order: Order, now: MonotonicInstant, isUsed: Bool, isShared: Bool = false) -> Bool {
-        guard order.generation > self.lastGeneration else { return false }
-        self.fallback = self.token.flatMap { $0.isRefused ? nil : $0 }
-        self.lastGeneration = order.generation
-        self.token = Token(
-            generation: order.generation,
-            issuedAt: order.issuedAt,
-            signedAt: order.orderedAt,
-            firstUse: isShared ? order.orderedAt : isUsed ? now : nil,
-            isForced: self.token?.isRefused ?? false
+    /// - Parameter patience: How long a call that is made now may be late before it is abandoned.
+    mutating func step(patience: Duration, now: MonotonicInstant, wallNow: Int64) -> Step {
+        var step = Step()
+        if let call, now >= call.lateAt {
+            if !call.isLate {
+                self.call?.isLate = true
+                step.report = self.failed(.tooSlow, isSilent: true, now: now)
+            }
+            if now >= call.abandonedAt { self.abandon(call) }
+        }
+        if self.call == nil, self.mayCall(now: now), self.needsCall(now: now, wallNow: wallNow) {
+            step.newCall = self.begin(patience: patience, now: now, wallNow: wallNow)
+        }
+        self.isWanted = false
+        step.current = self.call?.number
+        if let call {
+            step.wakeAt = call.isLate ? call.abandonedAt : call.lateAt
+        } else if self.abandonedCalls < TokenPolicy.abandonedLimit, !self.isUsable(now: now, wallNow: wallNow) {
+            // Even without a request, a client without a token should recover before the next push.
+            step.wakeAt = self.retryAt
+        }
+        return step
+    }
+
+    private func mayCall(now: MonotonicInstant) -> Bool {
+        guard self.abandonedCalls < TokenPolicy.abandonedLimit else { return false }
+        return !self.isSilent || now >= (self.retryAt ?? now)
+    }
+
+    private func needsCall(now: MonotonicInstant, wallNow: Int64) -> Bool {
+        if self.isWanted { return self.needsSignature(now: now, wallNow: wallNow) }
+        guard !self.isUsable(now: now, wallNow: wallNow) else { return false }
+        // The first token is signed without a request, so that the client is ready only when it can send.
+        return self.retryAt.map { now >= $0 } ?? (self.token == nil)
+    }
+
+    private mutating func begin(patience: Duration, now: MonotonicInstant, wallNow: Int64) -> Call {
+        self.lastNumber &+= 1
+        let call = Call(
+            number: self.lastNumber,
+            generation: self.lastGeneration &+ 1,
+            issuedAt: wallNow,
+            began: now,
+            refreshAge: min(self.refreshInterval, TokenPolicy.refreshAge),
+            replaced: self.token?.value,
+            isForced: self.isRefused,
+            patience: patience
         )
-        self.retryAt = nil
-        self.silentUntil = nil
-        self.retries.reset()
-        self.isClockSuspect = false
-        self.renewAt = nil
-        return true
+        self.call = call
+        return call
     }
 
-    enum FailureDecision: Sendable, Hashable {
-        /// The old token stays in use; the signer is called again later.
-        case useCurrent
-        /// There is no token. The next request calls the signer again: at once, or later if the signer did not return.
-        /// If no request needs a token earlier, the next call is due at this instant.
-        case fail(nextTry: MonotonicInstant)
+    /// No longer counts on this call. Its result is still used, unless another call is faster.
+    mutating func abandon(_ call: Call) {
+        guard self.call?.number == call.number else { return }
+        self.call = nil
+        self.abandonedCalls += 1
     }
 
-    /// Records a failed signature.
+    /// Records the result of a call.
     ///
-    /// - Parameter isSilent: Whether the signer did not return in time. Each further call would make requests wait, so
-    ///   requests cause no call before `retryAt`.
-    mutating func signingFailed(isSilent: Bool = false, now: MonotonicInstant, wallNow: Int64) -> FailureDecision {
-        let next = now.advanced(by: self.retries.next())
-        self.retryAt = next
-        self.silentUntil = isSilent ? next : nil
-        guard self.isUsable(now: now, wallNow: wallNow) else { return .fail(nextTry: next) }
-        self.noteUse(now: now)
-        return .useCurrent
+    /// - Parameter isShared: Whether others have the token too, perhaps for some time. Its age then counts from its
+    ///   `iat`, and its use from its signature.
+    /// - Returns: Nil if the result has no effect: another token was installed first, or an abandoned call failed.
+    mutating func completed(
+        _ call: Call,
+        _ result: Result<SharedProviderToken, TokenError>,
+        isShared: Bool = false,
+        now: MonotonicInstant
+    ) -> SigningReport? {
+        let isCurrent = self.call?.number == call.number
+        if isCurrent { self.call = nil } else { self.abandonedCalls -= 1 }
+        guard call.generation > self.lastGeneration else { return nil }
+        switch result {
+        case .failure(let error):
+            return isCurrent ? self.failed(error, isSilent: false, now: now) : nil
+        case .success(let shared):
+            defer { self.lastFailure = nil }
+            // A call that was made after this one was abandoned is not needed any more.
+            if let later = self.call { self.abandon(later) }
+            let age = isShared ? max(call.issuedAt.saturatingDifference(to: shared.issuedAt), 0) : 0
+            let signedAt = call.began.advanced(by: .zero - .seconds(age))
+            self.fallback = self.isRefused ? nil : self.token
+            self.token = Token(
+                value: ProviderToken(jwt: shared.jwt, generation: call.generation, issuedAt: shared.issuedAt),
+                signedAt: signedAt,
+                firstUse: isShared ? signedAt : nil,
+                isForced: self.isRefused
+            )
+            self.lastGeneration = call.generation
+            self.retryAt = nil
+            self.isSilent = false
+            self.retries.reset()
+            self.isClockSuspect = false
+            self.renewAt = nil
+            return SigningReport(failure: nil, isChange: self.lastFailure != nil)
+        }
     }
 
-    /// Call this when no signature can be made: there is no signer, or its call is late. Counts as a use.
-    ///
-    /// - Returns: Whether the current token is still usable.
-    mutating func useWithoutSigning(now: MonotonicInstant, wallNow: Int64) -> Bool {
-        guard self.isUsable(now: now, wallNow: wallNow) else { return false }
-        self.noteUse(now: now)
-        return true
+    private mutating func failed(_ error: TokenError, isSilent: Bool, now: MonotonicInstant) -> SigningReport {
+        defer { self.lastFailure = error }
+        self.failureCount &+= 1
+        self.retryAt = now.advanced(by: self.retries.next())
+        self.isSilent = isSilent
+        return SigningReport(failure: error, isChange: self.lastFailure == nil)
     }
 
     // MARK: - APNs refuses a token
 
     /// The consequence of a rejection for the token that the request carried.
     enum Verdict: Sendable, Hashable {
-        /// The rejection does not concern the token.
-        case unrelated
-        /// Its `iat` is in the future. The next attempt carries the previous token (`isRestored`), or another one.
-        case replaced(isRestored: Bool)
-        /// The token is too old.
-        case expired(ExpiredDecision)
-        /// This machine's clock is wrong: APNs would refuse a new token too.
+        /// The current token stays in use.
+        case kept
+        /// The next attempt carries another token: the previous one, or one that is signed then.
+        case replaced
+        /// This machine's clock is wrong: APNs would refuse a new token too, so none is signed.
         case clockSuspect
         /// APNs has seen too many tokens. Signatures that can wait are not made before this instant.
         case tooManyUpdates(until: MonotonicInstant, isNew: Bool)
-    }
-
-    /// Evaluates a rejection of a request that carried the token of this generation.
-    ///
-    /// - Parameter serverTime: The `date` of the response, in seconds since 1970, if present.
-    mutating func rejected(
-        _ reason: RejectionReason?,
-        generation: Int,
-        serverTime: Int64?,
-        now: MonotonicInstant,
-        wallNow: Int64
-    ) -> Verdict {
-        switch reason {
-        case .some(.tooManyProviderTokenUpdates):
-            let isNew = self.heldBackUntil(now: now) == nil
-            return .tooManyUpdates(until: self.tooManyUpdates(now: now), isNew: isNew)
-        case .some(.invalidProviderToken), .some(.expiredProviderToken):
-            switch self.refusedFromFuture(generation: generation, serverTime: serverTime, now: now, wallNow: wallNow) {
-            case .restored: return .replaced(isRestored: true)
-            case .refresh: return .replaced(isRestored: false)
-            case .clockSuspect: return .clockSuspect
-            case .unrelated: break
-            }
-            guard reason == .expiredProviderToken else { return .unrelated }
-            let decision = self.expired(generation: generation, now: now)
-            return decision == .clockSuspect ? .clockSuspect : .expired(decision)
-        default:
-            return .unrelated
-        }
     }
 
     /// Whether a rejection with this reason may concern the token.
@@ -294,122 +321,85 @@ struct TokenStateMachine: Sendable {
         reason == .invalidProviderToken || reason == .expiredProviderToken || reason == .tooManyProviderTokenUpdates
     }
 
-    /// The handling of a push whose token APNs rejected as expired.
-    enum ExpiredDecision: Sendable, Hashable {
-        /// A newer token is already installed: resend with it.
-        case alreadyReplaced
-        /// The next use signs a new token: resend with it.
-        case refresh
-        /// This machine's clock is wrong, so APNs would refuse a new token too: do not resend, report it.
-        case clockSuspect
-        /// APNs has just reported too many token updates: do not resend before this instant.
-        case heldBack(until: MonotonicInstant)
-    }
-
-    /// APNs responded with 403 `ExpiredProviderToken` to a request with the token of this generation.
+    /// Evaluates a rejection of a request that carried the token of this generation.
     ///
-    /// Each token is replaced once, however many responses reject it. A token is not replaced if it was signed less
-    /// than 60 s ago, or if it was itself signed to replace a refused token less than 20 minutes ago: replacing it
-    /// would lead to an endless loop.
-    mutating func expired(generation: Int, now: MonotonicInstant) -> ExpiredDecision {
-        guard let token else { return .refresh }
-        if generation != token.generation { return .alreadyReplaced }
-        if token.isRefused { return .refresh }
-        let age = token.signedAt.duration(to: now)
-        if let heldBackUntil, now < heldBackUntil, age < TokenPolicy.usableAge {
-            return .heldBack(until: heldBackUntil)
-        }
-        let shortestAge = token.isForced ? TokenPolicy.shortestUse : TokenPolicy.shortestReplaceableAge
-        if age < shortestAge {
-            self.isClockSuspect = true
-            return .clockSuspect
-        }
-        self.token?.isRefused = true
-        return .refresh
-    }
-
-    /// The handling of a push whose token APNs may have refused because of its `iat`.
-    enum FutureDecision: Sendable, Hashable {
-        /// The previous token is the current one again: resend with it.
-        case restored
-        /// Another token is current, or the next use signs one: resend with it.
-        case refresh
-        /// This machine's clock is still ahead, or a new token did not help: do not resend, report it.
-        case clockSuspect
-        /// The refusal has another cause.
-        case unrelated
-    }
-
-    /// Handles 403 `InvalidProviderToken` or `ExpiredProviderToken` for a request with the token of this generation.
+    /// Each token is replaced once, however many responses reject it. A token that expired is not replaced if it was
+    /// signed less than 60 s ago, or if it was itself signed to replace a refused token less than 20 minutes ago:
+    /// replacing it would lead to an endless loop.
     ///
-    /// A token is from the future if the wall clock was ahead when it was signed. APNs refuses it until the time of its
-    /// `iat`. The previous token is restored if it is still usable. Otherwise one new token is signed, once the clock
-    /// is right.
+    /// A token is from the future if the wall clock was ahead when it was signed. Servers have been seen to refuse such
+    /// a token as invalid or expired (apnotic#109, node-apn#450) until the time of its `iat`. The previous token is
+    /// restored if it is still usable. Otherwise one new token is signed, once the clock is right.
     ///
     /// - Parameter serverTime: The `date` of the response, in seconds since 1970. Nil: the current wall clock is used
     ///   instead.
-    mutating func refusedFromFuture(
+    mutating func rejected(
+        _ reason: RejectionReason?,
         generation: Int,
         serverTime: Int64?,
         now: MonotonicInstant,
         wallNow: Int64
-    ) -> FutureDecision {
-        guard let token else { return .unrelated }
-        if generation == self.lastFromFuture { return .refresh }
-        guard generation == token.generation, !token.isRefused,
-            Self.wallAge(issuedAt: token.issuedAt, wallNow: serverTime ?? wallNow) < .zero - TokenPolicy.futureTolerance
-        else { return .unrelated }
-        if let fallback, fallback.signedAt.duration(to: now) < TokenPolicy.usableAge,
-            Self.wallAge(issuedAt: fallback.issuedAt, wallNow: serverTime ?? wallNow)
-                >= .zero - TokenPolicy.futureTolerance
-        {
-            self.lastFromFuture = generation
-            self.token = fallback
-            self.token?.ignoresWallClock = true
-            self.fallback = nil
-            // The clock may still be ahead, so postpone refreshes that can wait.
-            self.retryAt = now.advanced(by: TokenPolicy.shortestUse)
-            return .restored
+    ) -> Verdict {
+        let hasExpired = reason == .expiredProviderToken
+        if reason == .tooManyProviderTokenUpdates {
+            let isNew = !self.isHeldBack(now: now)
+            // No signature is made because of it, and signatures that can wait are held back.
+            let until = max(self.heldBackUntil ?? now, now.advanced(by: TokenPolicy.holdBack))
+            self.heldBackUntil = until
+            return .tooManyUpdates(until: until, isNew: isNew)
         }
-        let isAhead = serverTime.map { Self.wallAge(issuedAt: $0, wallNow: wallNow) > TokenPolicy.futureTolerance }
-        if isAhead == true || token.isForced && token.signedAt.duration(to: now) < TokenPolicy.shortestUse {
-            self.isClockSuspect = true
-            return .clockSuspect
+        guard hasExpired || reason == .invalidProviderToken else { return .kept }
+        guard let token, token.value.generation == generation, !self.isRefused else {
+            return hasExpired || generation == self.lastRefused ? .replaced : .kept
         }
-        self.lastFromFuture = generation
-        self.token?.isRefused = true
-        return .refresh
+        let age = token.age(now: now)
+        if token.isFromTheFuture(serverTime ?? wallNow) {
+            if self.restoreFallback(serverTime ?? wallNow, now: now) { return .replaced }
+            let isClockAhead = serverTime.map {
+                wallNow.saturatingDifference(to: $0) > TokenPolicy.futureTolerance.components.seconds
+            }
+            if isClockAhead == true || token.isForced && age < TokenPolicy.shortestUse { return self.suspectClock() }
+        } else {
+            guard hasExpired, !(self.isHeldBack(now: now) && age < TokenPolicy.usableAge) else { return .kept }
+            let shortestAge = token.isForced ? TokenPolicy.shortestUse : TokenPolicy.shortestReplaceableAge
+            if age < shortestAge { return self.suspectClock() }
+        }
+        self.lastRefused = generation
+        return .replaced
     }
 
-    /// Handles 429 `TooManyProviderTokenUpdates`: no signature is made because of it, and signatures that can wait are
-    /// held back for 20 minutes.
-    ///
-    /// - Returns: The end of that period.
-    mutating func tooManyUpdates(now: MonotonicInstant) -> MonotonicInstant {
-        let until = max(self.heldBackUntil ?? now, now.advanced(by: TokenPolicy.holdBack))
-        self.heldBackUntil = until
-        return until
+    private mutating func suspectClock() -> Verdict {
+        self.isClockSuspect = true
+        return .clockSuspect
+    }
+
+    /// Makes the previous token the current one again, if it is usable.
+    private mutating func restoreFallback(_ wallNow: Int64, now: MonotonicInstant) -> Bool {
+        guard let fallback, fallback.age(now: now) < TokenPolicy.usableAge, !fallback.isFromTheFuture(wallNow) else {
+            return false
+        }
+        self.lastRefused = self.token?.value.generation
+        self.token = fallback
+        self.token?.ignoresWallClock = true
+        self.fallback = nil
+        // The clock may still be ahead, so postpone refreshes that can wait.
+        self.retryAt = now.advanced(by: TokenPolicy.shortestUse)
+        return true
     }
 
     // MARK: - State
 
-    /// The instant until which the current token may be used without further checks, given that it was just used. If
-    /// this is `now`, it may not.
-    func uncheckedUntil(now: MonotonicInstant) -> MonotonicInstant {
-        guard let token, !token.isRefused, let firstUse = token.firstUse else { return now }
-        var until = min(
-            now.advanced(by: TokenPolicy.wallCheckInterval),
-            token.signedAt.advanced(by: TokenPolicy.usableAge)
-        )
-        let changes = [
-            firstUse.advanced(by: TokenPolicy.shortestUse), firstUse.advanced(by: self.refreshInterval),
-            token.signedAt.advanced(by: TokenPolicy.refreshAge),
-        ]
-        for change in changes + [self.retryAt, self.heldBackUntil].compactMap(\.self) where change > now {
-            until = min(until, change)
-        }
-        return until
-    }
+    /// The current token, unless APNs has refused it.
+    var current: ProviderToken? { self.isRefused ? nil : self.token?.value }
+
+    /// The current token's generation.
+    var generation: Int? { self.token?.value.generation }
+
+    /// The time since the current token's signature.
+    func age(now: MonotonicInstant) -> Duration? { self.token?.age(now: now) }
+
+    /// When the current token was signed.
+    var signedAt: MonotonicInstant? { self.token?.signedAt }
 
     /// The end of the period in which signatures are held back because of `TooManyProviderTokenUpdates`; nil outside
     /// it.
@@ -417,27 +407,23 @@ struct TokenStateMachine: Sendable {
         self.isHeldBack(now: now) ? self.heldBackUntil : nil
     }
 
-    /// Whether APNs has refused the current token.
-    var isRefused: Bool { self.token?.isRefused ?? false }
+    private var isRefused: Bool { self.token.map { $0.value.generation == self.lastRefused } ?? false }
 
-    /// The current token's generation.
-    var generation: Int? { self.token?.generation }
-
-    /// The current token's age since it was ordered.
-    func age(now: MonotonicInstant) -> Duration? {
-        self.token?.signedAt.duration(to: now)
-    }
-
-    private func isHeldBack(now: MonotonicInstant) -> Bool {
-        now < (self.heldBackUntil ?? now)
-    }
-
-    private static func wallAge(issuedAt: Int64, wallNow: Int64) -> Duration {
-        let (difference, overflow) = wallNow.subtractingReportingOverflow(issuedAt)
-        return .seconds(overflow ? (wallNow < issuedAt ? Int64.min : .max) : difference)
-    }
+    private func isHeldBack(now: MonotonicInstant) -> Bool { now < (self.heldBackUntil ?? now) }
 }
 
-extension Int {
-    fileprivate var saturatingSuccessor: Int { self == .max ? self : self + 1 }
+/// The result of a call of the signer, for the log and the health.
+struct SigningReport: Sendable, Hashable {
+    /// Nil: it returned a token.
+    var failure: TokenError?
+    /// Whether the previous call ended otherwise: the first failure, or the first token after one.
+    var isChange: Bool
+}
+
+extension Int64 {
+    /// `self - other`, limited to the range of the type.
+    func saturatingDifference(to other: Int64) -> Int64 {
+        let (difference, overflow) = self.subtractingReportingOverflow(other)
+        return overflow ? (self < other ? .min : .max) : difference
+    }
 }

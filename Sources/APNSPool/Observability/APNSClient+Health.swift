@@ -32,7 +32,7 @@ extension ClientRuntime {
 
     func health(of session: CredentialSession, _ pool: PoolStatus) -> APNSHealth {
         let credentials = session.settings.credentialBreaker
-        let signing = session.tokens.signingFailure(now: self.clock.now, wallNow: self.configuration.wallClock())
+        let token = session.tokens.status
         return APNSHealth(
             HealthInputs(
                 lifecycle: self.lifecycle.current,
@@ -40,8 +40,9 @@ extension ClientRuntime {
                 isRevoked: self.credentials.isRevoked,
                 credentialFault: credentials.declaredRefusal.map { "\($0)" },
                 suspectedRefusal: credentials.suspectedRefusal.map { "\($0)" },
-                signingFailure: signing,
-                waitsForToken: session.resolved.signer != nil && session.tokens.isWaitingForFirst,
+                signingFailure: token.lastFailure,
+                lacksToken: !token.isUsable,
+                waitsForToken: session.resolved.signer != nil && token.generation == nil && token.lastFailure == nil,
                 configurationFault: session.currentPool.monitor.configurationFault,
                 connections: self.connections(pool, lastFault: session.currentPool.monitor.lastFault),
                 hasConnected: self.monitor.hasConnected,

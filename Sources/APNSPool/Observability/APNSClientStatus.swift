@@ -102,7 +102,7 @@ extension ClientRuntime {
                 health: self.health(of: session, pool),
                 lifecycle: self.lifecycle.current,
                 refusal: session.settings.credentialBreaker.declaredRefusal,
-                token: session.resolved.signer == nil ? nil : session.tokens.status(now: now),
+                token: session.resolved.signer == nil ? nil : session.tokens.status,
                 faults: monitor.recentFaults,
                 pushes: monitor.pushes.totals,
                 connects: monitor.connects.load(ordering: .relaxed),

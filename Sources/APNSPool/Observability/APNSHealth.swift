@@ -111,8 +111,10 @@ struct HealthInputs: Sendable, Equatable {
     var credentialFault: String?
     /// A refusal on one connection that another connection has not confirmed yet.
     var suspectedRefusal: String?
-    /// The effect of the last failed signature of a provider token.
-    var signingFailure: ProviderTokenCache.SigningFailure?
+    /// Why no provider token can be signed; nil if signing works.
+    var signingFailure: TokenError?
+    /// Whether there is no usable provider token.
+    var lacksToken = false
     /// Whether the first provider token is being signed.
     var waitsForToken = false
     /// The reason why no connection can be opened with this configuration.
@@ -147,7 +149,7 @@ extension APNSHealth {
         if let refusal = inputs.credentialFault {
             return .failing(.init(code: .credential, message: "APNs refuses the credential: \(refusal)"))
         }
-        if case .noToken(let error) = inputs.signingFailure {
+        if let error = inputs.signingFailure, inputs.lacksToken {
             return .failing(.init(code: .credential, message: "there is no provider token: \(error)"))
         }
         if inputs.waitsForToken { return .starting }
@@ -176,7 +178,7 @@ extension APNSHealth {
                 )
             )
         }
-        if case .notRenewed(let error) = inputs.signingFailure {
+        if let error = inputs.signingFailure {
             let message =
                 "the provider token cannot be renewed; the current one serves until it is 58 minutes old: \(error)"
             return .degraded(.init(code: .credential, message: message))

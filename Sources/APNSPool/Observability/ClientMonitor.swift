@@ -193,9 +193,9 @@ final class ClientMonitor: Sendable {
     var recentFaults: RecentFaults { self.state.withLock { $0.recentFaults } }
 
     /// Signing of provider tokens has succeeded or failed. A change is logged.
-    func reportSigning(_ result: Result<Void, TokenError>, isChange: Bool, credential: String) {
+    func reportSigning(_ report: SigningReport, credential: String) {
         self.signal()
-        if isChange { self.logger.log(result, signedWith: credential) }
+        if report.isChange { self.logger.log(report, signedWith: credential) }
     }
 
     // MARK: Pushes

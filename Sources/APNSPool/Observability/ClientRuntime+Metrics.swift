@@ -29,7 +29,7 @@ extension ClientRuntime {
         snapshot.connectionLosses = monitor.connectionLosses.load(ordering: .relaxed)
         snapshot.degradedConnections = self.monitor.events.degradedConnections
         snapshot.suspectsMisconfiguration = self.sending.massRejection.isRaised
-        snapshot.providerTokenAge = session.tokens.status(now: self.clock.now).age
+        snapshot.providerTokenAge = session.tokens.status.age
         snapshot.certificateSecondsLeft = session.resolved.certificate.map {
             $0.notAfter - self.configuration.wallClock()
         }

@@ -63,16 +63,15 @@ extension Logger {
     }
 
     /// Signing of provider tokens has begun to fail or to succeed again.
-    func log(_ result: Result<Void, TokenError>, signedWith credential: String) {
-        switch result {
-        case .success:
+    func log(_ report: SigningReport, signedWith credential: String) {
+        guard let error = report.failure else {
             self.notice("provider tokens are signed again", metadata: ["credential": "\(credential)"])
-        case .failure(let error):
-            self.error(
-                "no provider token can be signed; an older one, if there is one, serves until it is 58 minutes old",
-                metadata: ["credential": "\(credential)", "error": "\(error)"]
-            )
+            return
         }
+        self.error(
+            "no provider token can be signed; an older one, if there is one, serves until it is 58 minutes old",
+            metadata: ["credential": "\(credential)", "error": "\(error)"]
+        )
     }
 
     private func log(_ report: WorkerReport, from id: WorkerID) {

@@ -75,12 +75,10 @@ final class SendContext: Sendable {
         let verdict = route.session.tokens.rejected(
             rejection.reason,
             generation: token.generation,
-            serverTime: date.flatMap(ClockSkew.seconds(imfFixdate:)),
-            now: self.clock.now,
-            wallNow: self.configuration.wallClock()
+            serverTime: date.flatMap(HTTPDate.seconds)
         )
         switch verdict {
-        case .unrelated, .expired:
+        case .kept:
             return end
         case .replaced:
             history.tokenIsReplaced()

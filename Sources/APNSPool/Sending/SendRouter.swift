@@ -88,7 +88,7 @@ final class SendRouter: Sendable {
         // Read first, so that a later change makes the route outdated.
         let version = self.version.current
         if let end = self.stopped { throw end }
-        guard let (session, probe) = mayProbe ? self.credentials.route() : self.credentials.routeWithoutProbe() else {
+        guard let (session, probe) = self.credentials.route(mayProbe: mayProbe) else {
             throw .credentialRevoked
         }
         if let end = self.pause(of: session, now: now) { throw end }
@@ -149,57 +149,33 @@ final class SendRouter: Sendable {
 
     // MARK: Signing
 
-    /// Signs a provider token for the route. If the signing actor has not started yet, waits until it has.
+    /// Signs a provider token for the route.
     ///
     /// - Throws: the reason why the attempt ends. If the token of a candidate credential is late or fails, the next
     ///   attempt uses the active credential.
     func sign(_ route: SendRoute, until deadline: MonotonicInstant) async throws(AttemptEnd) -> SendRoute {
+        let session = route.session
         let deadline = route.waitDeadline(deadline, now: self.clock.now)
-        while true {
-            let change = self.version.nextChange
-            if let actor = route.session.tokenActor.current {
-                switch await self.token(of: actor, until: deadline) {
-                case .success(let token):
-                    // `.min`: always check whether the token is still valid. This route is not cached, and the next
-                    // push reads how long the token is valid.
-                    let signed = route.with(token, validUntil: .init(nanoseconds: .min))
-                    if let end = signed.admit(now: self.clock.now) { throw end }
-                    return signed
-                case .failure(let error) where error.code == .signingFailed:
-                    if route.isProbe { throw .credentialReplaced }
-                    let retryAfter = route.session.tokens.nextTry(now: self.clock.now)
-                    throw .notSent(.credential, error.description, retryAfter: retryAfter, isFinal: true)
-                case .failure, nil:
-                    break
-                }
-            }
-            // The actor that signs is about to start or restart. That is a change, like all that is checked below.
+        switch await session.tokens.token(until: deadline, while: { self.obstacle(session) == nil }) {
+        case .use(let token, let validUntil):
+            let signed = route.with(token, validUntil: validUntil)
+            if let end = signed.admit(now: self.clock.now) { throw end }
+            return signed
+        case .fail(let error, let nextTry):
+            if route.isProbe { throw .credentialReplaced }
+            let retryAfter = nextTry.map { max(self.clock.now.duration(to: $0), .zero) }
+            throw .notSent(.credential, error.description, retryAfter: retryAfter, isFinal: true)
+        case .wait:
             if Task.isCancelled { throw .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
-            let now = self.clock.now
-            if let end = self.stopped ?? self.pause(of: route.session, now: now) { throw end }
-            if route.session.isRetired { throw .credentialReplaced }
-            guard now < deadline else {
-                if route.isProbe { throw .credentialReplaced }
-                throw .notSent(.deadlineExceeded, "no provider token was ready in time", isFinal: true)
-            }
-            _ = await change.wait(until: deadline, clock: self.clock)
+            if let end = self.obstacle(session) { throw end }
+            if route.isProbe { throw .credentialReplaced }
+            throw .notSent(.deadlineExceeded, "no provider token was ready in time", isFinal: true)
         }
     }
 
-    /// - Returns: nil at the deadline, or if the task is cancelled first.
-    private func token(
-        of actor: TokenActor,
-        until deadline: MonotonicInstant
-    ) async -> Result<ProviderToken, TokenError>? {
-        await withTaskGroup(of: Result<ProviderToken, TokenError>?.self) { group in
-            group.addTask { await actor.token() }
-            group.addTask {
-                try? await self.clock.sleep(until: deadline)
-                return nil
-            }
-            let first = await group.next() ?? nil
-            group.cancelAll()
-            return first
-        }
+    /// Why no push is sent with this credential now; nil if it may be.
+    private func obstacle(_ session: CredentialSession) -> AttemptEnd? {
+        if let end = self.stopped ?? self.pause(of: session, now: self.clock.now) { return end }
+        return session.isRetired ? .credentialReplaced : nil
     }
 }

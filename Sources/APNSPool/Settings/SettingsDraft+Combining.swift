@@ -50,7 +50,7 @@ extension SettingsDraft {
     mutating func setTrust() {
         if let file = self.text("caFile") { self.configuration.trust.caFile = file }
         if let text = self.text("caPEM") {
-            let plain = PrivateKeyText.plainPEM(Array(text.utf8))
+            let plain = PEMText.plain(Array(text.utf8))
             self.configuration.trust.caPEM = String(decoding: plain, as: UTF8.self)
         }
     }
@@ -162,10 +162,7 @@ extension SettingsDraft {
         guard self.chooseOne(of: Self.passphrases) == "certificatePasswordFile",
             let path = self.text("certificatePasswordFile")
         else { return self.text("passphrase") }
-        switch SystemFile.openRegular(path).flatMap({ descriptor in
-            defer { SystemFile.close(descriptor) }
-            return SystemFile.contents(of: descriptor, limit: 64 * 1024)
-        }) {
+        switch SystemFile.contents(ofRegular: path, limit: 64 * 1024) {
         case .success(let bytes):
             let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
             return String(decoding: line, as: UTF8.self)

@@ -32,7 +32,7 @@ struct BulkProbeTests {
 
     /// Whether another push may probe the candidate once it is armed.
     private func mayProbe(_ candidate: CredentialSession, _ credentials: CredentialManager) -> Bool {
-        credentials.arm(candidate) && credentials.isArmed(candidate)
+        credentials.arm(candidate) && credentials.phase(of: candidate) == .armed
     }
 
     @Test("The last response of a batch releases its probe")
@@ -94,7 +94,7 @@ struct BulkProbeTests {
             // The second push waits for a stream of the candidate.
             await until { await candidate.pool.status().bulkQueueDepth == 1 }
             #expect(self.mayProbe(candidate, credentials))
-            credentials.giveUp(candidate)
+            credentials.giveUp(candidate, .superseded)
             lease.release()
             #expect(await iterator.next()?.outcome.certainty == .accepted)
             #expect(await iterator.next() == nil)

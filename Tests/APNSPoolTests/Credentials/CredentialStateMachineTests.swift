@@ -36,12 +36,12 @@ struct CredentialStateMachineTests {
         #expect(machine.state == .trusted)
         var refused = Machine(isOnTrial: true)
         #expect(refused.refused(invalid, by: source(1), isFresh: true, now: start) == .refusedOnTrial(invalid))
-        #expect(refused.isDeclared)
+        #expect(refused.fault != nil)
         var untried = Machine(isOnTrial: true)
         untried.trust()
         #expect(untried.state == .trusted)
         refused.trust()
-        #expect(refused.isDeclared)
+        #expect(refused.fault != nil)
     }
 
     @Test func oneRefusalOnlySuspectsTheCredential() {
@@ -49,7 +49,7 @@ struct CredentialStateMachineTests {
         #expect(machine.refused(invalid, by: source(1), isFresh: true, now: start) == nil)
         for _ in 0..<1000 { #expect(machine.refused(invalid, by: source(1), isFresh: true, now: start) == nil) }
         #expect(machine.state == .suspected(invalid, by: source(1)))
-        #expect(machine.suspectedRefusal == invalid && machine.declaredRefusal == nil)
+        #expect(machine.suspectedRefusal == invalid && machine.fault == nil)
         #expect(machine.admit(now: start) == .send)
         #expect(machine.accepted() == nil)
         #expect(machine.state == .trusted)
@@ -57,7 +57,7 @@ struct CredentialStateMachineTests {
 
     @Test func theSameRefusalOnTwoFreshConnectionsIsAFault() {
         let machine = declared()
-        #expect(machine.isDeclared)
+        #expect(machine.fault != nil)
         #expect(machine.holdOff(now: start) == .seconds(5))
         // Two workers count in the same way as two sessions of one worker.
         var other = Machine()
@@ -71,7 +71,7 @@ struct CredentialStateMachineTests {
         #expect(machine.state == .trusted)
         _ = machine.refused(invalid, by: source(1), isFresh: true, now: start)
         #expect(machine.refused(invalid, by: source(2), isFresh: false, now: start) == nil)
-        #expect(!machine.isDeclared)
+        #expect(machine.fault == nil)
     }
 
     @Test func aDifferentRefusalReplacesTheSuspicion() {

@@ -136,7 +136,7 @@ struct ReplaceAuthenticationTests {
                 try await client.replaceAuthentication(Self.authentication(second), within: .seconds(60))
             }
             // The candidate's only connection is open and waits for a push.
-            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.isArmed }
             #expect(simulator.openConnections == 2)
             clock.advance(by: .seconds(61))
             #expect(await result?.code == .noVerdict)
@@ -155,7 +155,7 @@ struct ReplaceAuthenticationTests {
                     try await client.replaceAuthentication(Self.authentication(key), within: .seconds(30))
                 }
                 await until {
-                    client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false
+                    client.runtime.credentials.isArmed
                 }
                 #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
                 let error = await result
@@ -181,10 +181,10 @@ struct ReplaceAuthenticationTests {
             async let early = Self.result {
                 try await client.replaceAuthentication(Self.authentication(third), within: nil)
             }
-            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.isArmed }
             async let late = Self.result { try await client.replaceAuthentication(Self.authentication(second)) }
             #expect(await early?.code == .superseded)
-            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.isArmed }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(await late == nil)
             #expect(await client.status.authentication.keyID == second.keyID)
@@ -244,7 +244,7 @@ struct ReplaceAuthenticationTests {
             try await simulator.waitUntil { $0.requestsReceived == 2 }
             simulator.removeFaults()
             async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
-            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.isArmed }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             try await replaced
             #expect(client.runtime.credentials.all.count == 2)
@@ -297,13 +297,13 @@ struct ReplaceAuthenticationTests {
                     try await client.replaceAuthentication(again, within: .seconds(30))
                 }
                 await until {
-                    client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false
+                    client.runtime.credentials.isArmed
                 }
                 #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
                 #expect(await result == nil)
             }
             #expect(!simulator.record.pushes.contains { $0.status == 429 })
-            #expect(client.runtime.credentials.latest.tokens.status(now: client.runtime.clock.now).generation == 1)
+            #expect(client.runtime.credentials.latest.tokens.status.generation == 1)
         }
     }
 
@@ -315,7 +315,7 @@ struct ReplaceAuthenticationTests {
             for _ in 0..<3 { _ = await client.deliver(self.push, to: deviceToken) }
             #expect(await client.status.hasCredentialFault)
             async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
-            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.isArmed }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             try await replaced
             #expect(await !client.status.hasCredentialFault)
@@ -375,22 +375,6 @@ struct ReplaceAuthenticationTests {
 
     // MARK: Files
 
-    @Test func aChangedFileIsRetriedUntilItIsUsable() throws {
-        let one = FileStamp(device: 1, inode: 1, size: 1, modified: [1])
-        let two = FileStamp(device: 1, inode: 2, size: 1, modified: [1])
-        var watch = CredentialFileWatch([one, one])
-        #expect(watch.check([one, one]) == false)
-        #expect(watch.check([one, two]) == true)
-        #expect(watch.noteUnusable() == true)
-        // Every check retries until the file is usable. The failure is logged once.
-        #expect(watch.check([one, two]) == true)
-        #expect(watch.noteUnusable() == false)
-        #expect(watch.check([two, two]) == true)
-        watch.wereRead()
-        #expect(watch.check([two, two]) == false)
-        #expect(watch.check([two, nil]) == true)
-    }
-
     @Test func aReplacedFileIsAdoptedOnceItIsComplete() async throws {
         let clock = ShiftedClock()
         let (logger, lines) = RecordingLog.make()
@@ -425,7 +409,7 @@ struct ReplaceAuthenticationTests {
             #expect(await Self.result { try await client.reloadAuthentication() }?.code == .configuration)
             try second.privateKeyPEM.write(to: keyFile, atomically: false, encoding: .utf8)
             clock.advance(by: .seconds(60))
-            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.isArmed }
             #expect(await client.status.authentication.certificateExpiry == first.notAfter)
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             await until { await client.status.authentication.certificateExpiry == second.notAfter }
@@ -457,7 +441,7 @@ struct ReplaceAuthenticationTests {
             try FileManager.default.removeItem(atPath: link)
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: keys[1].fileName)
             async let isChanged = client.reloadAuthentication()
-            await until { client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false }
+            await until { client.runtime.credentials.isArmed }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(try await isChanged)
             #expect(await client.status.authentication.keyID == keys[1].keyID)

@@ -124,7 +124,7 @@ struct SignerTests {
             await until {
                 guard let candidate = client.runtime.credentials.onTrial else { return false }
                 let isReady = await candidate.pool.status().workers.contains { $0.state == .ready }
-                return isReady && candidate.tokens.status(now: clock.now).lastFailure != nil
+                return isReady && candidate.tokens.status.lastFailure != nil
             }
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             clock.advance(by: .seconds(21))
@@ -164,43 +164,33 @@ struct SignerTests {
     /// With a token that is still valid, no caller waits for more than ten seconds.
     @Test func aHangingSignerDoesNotBlockPushes() async throws {
         let clock = ManualClock()
-        let latch = Latch()
-        let cache = ProviderTokenCache()
-        let remote = try RemoteKey(latch: latch)
-        let signer = ProviderTokenSigner(signer: UserSigner(remote), identifiers: try .sample)
-        let actor = TokenActor(
-            signer: signer,
-            cache: cache,
+        let cache = ProviderTokenCache(
             clock: clock,
             wallClock: { 1_800_000_000 + clock.now.nanoseconds / 1_000_000_000 - 1_000 }
         )
+        let signer = ProviderTokenSigner(signer: UserSigner(try RemoteKey()), identifiers: try .sample)
+        let actor = TokenActor(signer: signer, cache: cache, clock: clock)
         let context = ChildContext(id: "token")
         async let life: Void = actor.run(context)
-        async let first = actor.token()
-        latch.open()
-        let token = try await first.get()
+        let token = try #require(await cache.token())
         // From now on the signer hangs.
         let stuck = try RemoteKey(latch: Latch())
         let second = TokenActor(
             signer: ProviderTokenSigner(signer: UserSigner(stuck), identifiers: try .sample),
             cache: cache,
-            clock: clock,
-            wallClock: { 1_800_000_000 + clock.now.nanoseconds / 1_000_000_000 - 1_000 }
+            clock: clock
         )
         context.requestShutdown()
         try await life
         let next = ChildContext(id: "token", generation: 2)
         async let secondRun: Void = second.run(next)
         clock.advance(by: .seconds(51 * 60))
-        async let late = second.token()
-        await clock.waitForSleepers(1)
-        // The time limit may start before the signer is called.
+        async let late = cache.token()
         await until { stuck.count == 1 }
         clock.advance(by: .seconds(10))
-        let result = try await late.get()
-        #expect(result === token)
+        #expect(try await late === token)
         #expect(stuck.count == 1)
-        #expect(cache.status(now: clock.now).lastFailure?.code == .signingFailed)
+        await until { cache.status.lastFailure != nil }
         next.requestShutdown()
         try await secondRun
     }
@@ -248,26 +238,20 @@ struct ProviderTokenSourceTests {
         )
     }
 
-    private func jwt(_ actor: TokenActor) async -> String? {
-        try? await actor.token().get().jwt
+    private func jwt(_ cache: ProviderTokenCache) async -> String? {
+        try? await cache.token()?.jwt
     }
 
     private func withActor(
         _ source: any ProviderTokenSource,
-        cache: ProviderTokenCache = ProviderTokenCache(),
-        _ body: (TokenActor, ProviderTokenCache) async throws -> Void
+        _ body: (ProviderTokenCache) async throws -> Void
     ) async throws {
-        let actor = TokenActor(
-            signer: try ScriptedSigner().signer(),
-            source: source,
-            cache: cache,
-            clock: clock,
-            wallClock: { [clock] in clock.wall }
-        )
+        let cache = ProviderTokenCache(clock: clock, wallClock: { [clock] in clock.wall })
+        let actor = TokenActor(signer: try ScriptedSigner().signer(), source: source, cache: cache, clock: clock)
         let context = ChildContext(id: "token")
         async let life: Void = actor.run(context)
         do {
-            try await body(actor, cache)
+            try await body(cache)
         } catch {
             context.requestShutdown()
             throw error
@@ -288,14 +272,14 @@ struct ProviderTokenSourceTests {
             )
             return request.accepts(old) ? old : try await request.sign()
         }
-        try await self.withActor(source) { actor, _ in
-            #expect(await jwt(actor) == "old")
+        try await self.withActor(source) { cache in
+            #expect(await jwt(cache) == "old")
             clock.advance(minutes: 9)
-            #expect(await jwt(actor) == "old")
+            #expect(await jwt(cache) == "old")
             #expect(callCount.load(ordering: .relaxed) == 1)
             // 50 minutes after its signature, even if another process signed it.
             clock.advance(minutes: 1)
-            #expect(await jwt(actor) != "old")
+            #expect(await jwt(cache) != "old")
             #expect(callCount.load(ordering: .relaxed) == 2)
         }
     }
@@ -310,16 +294,10 @@ struct ProviderTokenSourceTests {
             )
             return request.accepts(old) ? old : try await request.sign()
         }
-        try await self.withActor(source) { actor, cache in
-            let old = try await actor.token().get()
-            let verdict = cache.rejected(
-                .expiredProviderToken,
-                generation: old.generation,
-                now: clock.now,
-                wallNow: clock.wall
-            )
-            #expect(verdict == .expired(.refresh))
-            #expect(await jwt(actor) != "old")
+        try await self.withActor(source) { cache in
+            let old = try #require(await cache.token())
+            #expect(cache.rejected(.expiredProviderToken, generation: old.generation) == .replaced)
+            #expect(await jwt(cache) != "old")
         }
     }
 
@@ -347,12 +325,9 @@ struct ProviderTokenSourceTests {
                 )
             }
         }
-        try await self.withActor(source) { actor, _ in
-            guard case .failure(let error) = await actor.token() else {
-                Issue.record("the token was accepted")
-                return
-            }
-            #expect(error.code == .signingFailed && error.message.contains("token source"))
+        try await self.withActor(source) { cache in
+            let error = await #expect(throws: TokenError.self) { try await cache.token() }
+            #expect(error?.message.contains("token source") == true)
         }
     }
 
@@ -367,17 +342,14 @@ struct ProviderTokenSourceTests {
                 issuedAt: 1_800_000_000
             )
         }
-        try await self.withActor(source) { actor, _ in
-            #expect(await jwt(actor) == "old")
+        try await self.withActor(source) { cache in
+            #expect(await jwt(cache) == "old")
             clock.advance(minutes: 51)
-            for _ in 0..<100 { #expect(await jwt(actor) == "old") }
+            for _ in 0..<100 { #expect(await jwt(cache) == "old") }
             #expect(callCount.load(ordering: .relaxed) == 2)
             // The token is used until it is 58 minutes old.
             clock.advance(minutes: 8)
-            guard case .failure = await actor.token() else {
-                Issue.record("the token was accepted")
-                return
-            }
+            await #expect(throws: TokenError.self) { try await cache.token() }
         }
     }
 
@@ -405,31 +377,27 @@ struct ProviderTokenSourceTests {
     func slowSourceIsCalledOnce() async throws {
         let clock = ManualClock()
         let source = SlowSource()
-        let cache = ProviderTokenCache()
-        let actor = TokenActor(
-            signer: try ScriptedSigner().signer(),
-            source: source,
-            cache: cache,
+        let cache = ProviderTokenCache(
             clock: clock,
             wallClock: { 1_800_000_000 + clock.now.nanoseconds / 1_000_000_000 }
         )
+        let actor = TokenActor(signer: try ScriptedSigner().signer(), source: source, cache: cache, clock: clock)
         let context = ChildContext(id: "token")
         async let life: Void = actor.run(context)
-        let first = try await actor.token().get()
+        let first = try #require(await cache.token())
         clock.advance(by: .seconds(51 * 60))
-        async let due = actor.token()
+        async let due = cache.token()
         await until { source.calls.load(ordering: .relaxed) == 2 }
-        await clock.waitForSleepers(1)
         clock.advance(by: .seconds(10))
-        #expect(try await due.get() === first)
+        #expect(try await due === first)
         // The next call is due.
         clock.advance(by: .seconds(6))
-        let second = Task { await actor.token() }
-        #expect(await ends(within: .seconds(5)) { _ = await second.value })
+        let second = Task { try await cache.token() }
+        #expect(await ends(within: .seconds(5)) { _ = try? await second.value })
         #expect(source.most.load(ordering: .relaxed) == 1)
         source.latch.open()
-        #expect(try await second.value.get() === first)
-        #expect(await ends { await until { cache.status(now: clock.now).generation == 2 } })
+        #expect(try await second.value === first)
+        #expect(await ends { await until { cache.status.generation == 2 } })
         context.requestShutdown()
         try await life
     }

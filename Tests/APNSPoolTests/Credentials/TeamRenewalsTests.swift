@@ -5,7 +5,7 @@ import Testing
 
 /// When the provider tokens of a team's keys are renewed.
 struct TeamRenewalsTests {
-    private func at(_ minutes: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: minutes * 60_000_000_000) }
+    private let clock = SettableClock()
 
     /// A key that sends a push each minute.
     private struct Key {
@@ -19,7 +19,9 @@ struct TeamRenewalsTests {
         return try given.map { keyID, teamID, firstPush in
             Key(
                 cache: ProviderTokenCache(
-                    policy: try TokenPolicy(refreshInterval: .seconds(interval * 60)),
+                    refreshInterval: .seconds(interval * 60),
+                    clock: clock,
+                    wallClock: { [clock] in clock.wall },
                     renewals: (renewals, try TokenIdentifiers(keyID: keyID, teamID: teamID, keyFile: nil))
                 ),
                 firstPush: firstPush
@@ -31,11 +33,15 @@ struct TeamRenewalsTests {
     private func run(_ keys: inout [Key]) {
         for minute in 0..<Int64(600) {
             for index in keys.indices where minute >= keys[index].firstPush {
-                let step = keys[index].cache.next(now: self.at(minute), wallNow: minute * 60)
-                guard case .sign(let order) = step else { continue }
-                _ = keys[index].cache.install("\(minute)", for: order, now: self.at(minute), isUsed: true)
+                let cache = keys[index].cache
+                guard cache.current(now: clock.now) == nil, let call = cache.step(patience: .zero).newCall else {
+                    continue
+                }
+                _ = cache.completed(call, .success(.sample(issuedAt: clock.wall)), isShared: false)
+                _ = cache.current(now: clock.now)
                 keys[index].signatures.append(minute)
             }
+            clock.advance(minutes: 1)
         }
     }
 

@@ -7,20 +7,26 @@ import Testing
 
 /// A token actor with a clock, a signer and a cache that the test controls.
 private struct TokenBench: Sendable {
-    let clock = SettableClock()
+    let clock: SettableClock
     let signer = ScriptedSigner()
-    let cache = ProviderTokenCache()
+    let cache: ProviderTokenCache
 
-    func makeActor() throws -> TokenActor {
-        TokenActor(signer: try signer.signer(), cache: cache, clock: clock, wallClock: { [clock] in clock.wall })
+    init() {
+        let clock = SettableClock()
+        self.clock = clock
+        self.cache = ProviderTokenCache(clock: clock, wallClock: { clock.wall })
     }
 
-    func whileRunning(_ body: @Sendable (TokenActor) async throws -> Void) async throws {
+    func makeActor() throws -> TokenActor {
+        TokenActor(signer: try signer.signer(), cache: cache, clock: clock)
+    }
+
+    func whileRunning(_ body: @Sendable (ProviderTokenCache) async throws -> Void) async throws {
         let actor = try makeActor()
         let context = ChildContext(id: "token")
         async let life: Void = actor.run(context)
         do {
-            try await body(actor)
+            try await body(cache)
         } catch {
             context.requestShutdown()
             throw error
@@ -29,12 +35,8 @@ private struct TokenBench: Sendable {
         try await life
     }
 
-    func rejected(_ reason: RejectionReason, _ generation: Int) -> TokenStateMachine.Verdict {
-        cache.rejected(reason, generation: generation, now: clock.now, wallNow: clock.wall)
-    }
-
     func expired(_ generation: Int) -> TokenStateMachine.Verdict {
-        rejected(.expiredProviderToken, generation)
+        cache.rejected(.expiredProviderToken, generation: generation)
     }
 }
 
@@ -43,11 +45,11 @@ struct TokenActorTests {
 
     @Test("1,000 concurrent callers cause one signature")
     func singleFlight() async throws {
-        try await bench.whileRunning { actor in
+        try await bench.whileRunning { cache in
             bench.signer.close()
             let tokens = try await withThrowingTaskGroup(of: ProviderToken.self) { group in
                 for _ in 0..<1_000 {
-                    group.addTask { @concurrent in try await actor.token().get() }
+                    group.addTask { @concurrent in try #require(await cache.token()) }
                 }
                 await bench.signer.arrival()
                 bench.signer.open()
@@ -60,26 +62,16 @@ struct TokenActorTests {
         }
     }
 
-    @Test("The fast path opens with the first use, and closes when the state machine must decide")
+    @Test("A token may be used for 30 seconds without further checks, and is replaced after its interval")
     func fastPath() async throws {
-        try await bench.whileRunning { actor in
-            #expect(bench.cache.current(now: bench.clock.now) == nil)
-            let token = try await actor.token().get()
-            #expect(bench.cache.current(now: bench.clock.now)?.token === token)
-            bench.clock.advance(seconds: 29)
-            #expect(bench.cache.current(now: bench.clock.now)?.token === token)
-            bench.clock.advance(seconds: 1)
-            #expect(bench.cache.current(now: bench.clock.now) == nil)
-            try await #expect(actor.token().get() === token)
-            #expect(bench.cache.current(now: bench.clock.now)?.token === token)
-            // The fast path stays open until the refresh, not longer.
-            bench.clock.advance(minutes: 49, seconds: 20)
-            try await #expect(actor.token().get() === token)
-            bench.clock.advance(seconds: 9)
-            #expect(bench.cache.current(now: bench.clock.now)?.token === token)
-            bench.clock.advance(seconds: 1)
-            #expect(bench.cache.current(now: bench.clock.now) == nil)
-            let second = try await actor.token().get()
+        try await bench.whileRunning { cache in
+            let token = try #require(await cache.token())
+            let current = try #require(cache.current(now: bench.clock.now))
+            #expect(current.token === token && current.until == bench.clock.now.advanced(by: .seconds(30)))
+            bench.clock.advance(seconds: 30)
+            #expect(cache.current(now: bench.clock.now)?.token === token)
+            bench.clock.advance(minutes: 49, seconds: 30)
+            let second = try #require(await cache.token())
             #expect(second.generation == 2)
             #expect(bench.signer.count == 2)
         }
@@ -87,70 +79,35 @@ struct TokenActorTests {
 
     @Test("Cancelling the first caller resumes it at once and fails no other caller")
     func cancelledFirst() async throws {
-        try await bench.whileRunning { actor in
+        try await bench.whileRunning { cache in
             bench.signer.close()
-            let first = Task { await actor.token() }
+            let first = Task { try await cache.token() }
             await bench.signer.arrival()
-            let second = Task { await actor.token() }
+            let second = Task { try await cache.token() }
             first.cancel()
             // The caller resumes although the signature is still held.
-            let result = await first.value
-            #expect(throws: TokenError.cancelled) { try result.get() }
+            try await #expect(first.value == nil)
             bench.signer.open()
-            try await #expect(second.value.get().generation == 1)
+            try await #expect(second.value?.generation == 1)
             #expect(bench.signer.count == 1)
         }
-    }
-
-    @Test("A caller that is cancelled before its request causes no signature besides the first")
-    func cancelledBefore() async throws {
-        bench.signer.close()
-        try await bench.whileRunning { actor in
-            await bench.signer.arrival()
-            let caller = Task {
-                while !Task.isCancelled { try? await ContinuousClock().sleep(for: .milliseconds(1)) }
-                return await actor.token()
-            }
-            caller.cancel()
-            let result = await caller.value
-            #expect(throws: TokenError.cancelled) { try result.get() }
-            bench.signer.open()
-            #expect(bench.signer.count == 1)
-        }
-    }
-
-    @Test("A caller that is cancelled before run() starts causes no signature")
-    func cancelledBeforeRun() async throws {
-        let actor = try bench.makeActor()
-        for _ in 0..<20 {
-            let caller = Task { await actor.token() }
-            // Usually enough for the caller to be waiting. The result is the same otherwise.
-            for _ in 0..<20 { await Task.yield() }
-            caller.cancel()
-            let result = await caller.value
-            #expect(throws: TokenError.cancelled) { try result.get() }
-        }
-        let context = ChildContext(id: "token")
-        context.requestShutdown()
-        try await actor.run(context)
-        #expect(bench.signer.count == 0)
     }
 
     @Test("If all waiting callers are cancelled, the token counts as unused")
     func allCallersCancelled() async throws {
-        try await bench.whileRunning { actor in
+        try await bench.whileRunning { cache in
             bench.signer.close()
-            let only = Task { await actor.token() }
+            let only = Task { try await cache.token() }
             await bench.signer.arrival()
             only.cancel()
-            _ = await only.value
+            _ = try await only.value
             bench.signer.open()
-            while bench.cache.status(now: bench.clock.now).generation == nil {
-                try? await ContinuousClock().sleep(for: .milliseconds(1))
-            }
-            #expect(bench.cache.current(now: bench.clock.now) == nil)
+            await until { cache.status.generation == 1 }
             bench.clock.advance(minutes: 30)
-            try await #expect(actor.token().get().generation == 1)
+            // 50 minutes after its signature, but only 24 after its first use.
+            try await #expect(cache.token()?.generation == 1)
+            bench.clock.advance(minutes: 24)
+            try await #expect(cache.token()?.generation == 1)
             #expect(bench.signer.count == 1)
         }
     }
@@ -159,8 +116,8 @@ struct TokenActorTests {
     func restart() async throws {
         let kept = Mutex<ProviderToken?>(nil)
         for _ in 0..<5 {
-            try await bench.whileRunning { actor in
-                let token = try await actor.token().get()
+            try await bench.whileRunning { cache in
+                let token = try #require(await cache.token())
                 let before = kept.withLock { kept in
                     defer { kept = token }
                     return kept
@@ -172,62 +129,47 @@ struct TokenActorTests {
         #expect(bench.signer.count == 1)
     }
 
-    @Test("The end of run() resumes all waiting callers")
-    func endResumes() async throws {
+    @Test("A caller that waits while the actor restarts gets its token from the next actor")
+    func restartDuringACall() async throws {
         let actor = try bench.makeActor()
         let life = Task { try await actor.run(ChildContext(id: "token")) }
         bench.signer.close()
-        let results = await withTaskGroup(of: Result<ProviderToken, TokenError>.self) { group in
-            for _ in 0..<50 { group.addTask { @concurrent in await actor.token() } }
-            await bench.signer.arrival()
-            bench.signer.setFailing(true)
-            life.cancel()
-            // The signer still hangs, and no caller waits for it.
-            let results = await group.reduce(into: []) { $0.append($1) }
-            bench.signer.open()
-            return results
-        }
-        #expect(results.count == 50)
-        for result in results { #expect(throws: TokenError.stopped) { try result.get() } }
+        let callers = (0..<50).map { _ in Task { [cache = bench.cache] in try await cache.token() } }
+        await bench.signer.arrival()
+        life.cancel()
+        // The signer still hangs, and the actor does not wait for it.
         await #expect(throws: CancellationError.self) { try await life.value }
-        // Later callers fail in the same way.
-        let late = await actor.token()
-        #expect(throws: TokenError.stopped) { try late.get() }
-        #expect(bench.cache.status(now: bench.clock.now).lastFailure == nil)
+        try await bench.whileRunning { _ in
+            await until { bench.signer.count == 2 }
+            bench.signer.open()
+            for caller in callers { try await #expect(caller.value?.generation == 1) }
+            #expect(bench.cache.status.lastFailure == nil)
+        }
     }
 
-    @Test("Callers of an actor that has ended get the old token while it is valid")
+    @Test("While no actor runs, callers get the old token until a new one is due")
     func oldTokenAfterEnd() async throws {
-        let ended = Mutex<TokenActor?>(nil)
-        try await bench.whileRunning { actor in
-            _ = try await actor.token().get()
-            ended.withLock { $0 = actor }
-        }
-        let actor = try #require(ended.withLock { $0 })
-        bench.clock.advance(minutes: 57)
-        try await #expect(actor.token().get().generation == 1)
+        try await bench.whileRunning { cache in _ = try await cache.token() }
+        bench.clock.advance(minutes: 49)
+        try await #expect(bench.cache.token()?.generation == 1)
         bench.clock.advance(minutes: 1)
-        let late = await actor.token()
-        #expect(throws: TokenError.stopped) { try late.get() }
+        let decision = await bench.cache.token(until: bench.clock.now, while: { true })
+        #expect(decision == .wait(until: .distantFuture))
     }
 
     @Test("A caller that arrives before run() gets a token")
     func early() async throws {
-        let actor = try bench.makeActor()
-        async let early = actor.token()
-        let context = ChildContext(id: "token")
-        async let life: Void = actor.run(context)
-        try await #expect(early.get().generation == 1)
-        context.requestShutdown()
-        try await life
+        let early = Task { [cache = bench.cache] in try await cache.token() }
+        try await bench.whileRunning { _ in try await #expect(early.value?.generation == 1) }
     }
 
     @Test("run() can be called only once per actor")
     func runsOnce() async throws {
-        try await bench.whileRunning { actor in
-            _ = await actor.token()
-            await #expect(throws: TokenError.self) { try await actor.run(ChildContext(id: "token")) }
-        }
+        let actor = try bench.makeActor()
+        let context = ChildContext(id: "token")
+        context.requestShutdown()
+        try await actor.run(context)
+        await #expect(throws: TokenError.self) { try await actor.run(ChildContext(id: "token")) }
     }
 
     @Test("run() reports its start, and returns if a stop was requested before")
@@ -241,44 +183,39 @@ struct TokenActorTests {
 
     @Test("A failed signature does not end the actor, and the old token is used for 58 minutes")
     func failures() async throws {
-        try await bench.whileRunning { actor in
+        try await bench.whileRunning { cache in
             bench.signer.setFailing(true)
-            let first = await actor.token()
-            let error = #expect(throws: TokenError.self) { try first.get() }
-            #expect(error?.code == .signingFailed)
+            await #expect(throws: TokenError.self) { try await cache.token() }
             bench.signer.setFailing(false)
-            let token = try await actor.token().get()
-            #expect(bench.cache.status(now: bench.clock.now).lastFailure == nil)
+            let token = try #require(await cache.token())
+            #expect(bench.cache.status.lastFailure == nil)
 
             bench.signer.setFailing(true)
             bench.clock.advance(minutes: 50)
-            try await #expect(actor.token().get() === token)
+            try await #expect(cache.token() === token)
             #expect(bench.signer.count == 3)
-            #expect(bench.cache.status(now: bench.clock.now).lastFailure?.code == .signingFailed)
+            #expect(bench.cache.status.lastFailure != nil)
             // The signer is not called for each push.
-            #expect(bench.cache.current(now: bench.clock.now)?.token === token)
-            try await #expect(actor.token().get() === token)
+            try await #expect(cache.token() === token)
             #expect(bench.signer.count == 3)
             bench.clock.advance(minutes: 8)
-            let last = await actor.token()
-            #expect(throws: TokenError.self) { try last.get() }
+            await #expect(throws: TokenError.self) { try await cache.token() }
             bench.signer.setFailing(false)
-            try await #expect(actor.token().get().generation == 2)
+            try await #expect(cache.token()?.generation == 2)
         }
     }
 
     @Test("Many responses that report an expired token cause one signature")
     func expired() async throws {
-        try await bench.whileRunning { actor in
-            let old = try await actor.token().get()
+        try await bench.whileRunning { cache in
+            let old = try #require(await cache.token())
             bench.clock.advance(minutes: 2)
-            _ = try await actor.token().get()
+            _ = try #require(await cache.token())
             let generations = await withTaskGroup(of: Int?.self) { group in
                 for _ in 0..<200 {
                     group.addTask { @concurrent in
-                        let verdict = bench.expired(old.generation)
-                        guard verdict == .expired(.refresh) || verdict == .expired(.alreadyReplaced) else { return nil }
-                        return try? await actor.token().get().generation
+                        guard bench.expired(old.generation) == .replaced else { return nil }
+                        return try? await cache.token()?.generation
                     }
                 }
                 return await group.reduce(into: []) { $0.append($1) }
@@ -287,34 +224,23 @@ struct TokenActorTests {
             #expect(bench.signer.count == 2)
             // The new token is refused too: the clock is suspect, and no further token is signed.
             #expect(bench.expired(2) == .clockSuspect)
-            #expect(bench.cache.status(now: bench.clock.now).isClockSuspect)
-            try await #expect(actor.token().get().generation == 2)
+            #expect(bench.cache.status.isClockSuspect)
+            try await #expect(cache.token()?.generation == 2)
             #expect(bench.signer.count == 2)
-        }
-    }
-
-    @Test("An expired token closes the fast path at once")
-    func expiredClosesFastPath() async throws {
-        try await bench.whileRunning { actor in
-            _ = try await actor.token().get()
-            bench.clock.advance(minutes: 2)
-            _ = try await actor.token().get()
-            #expect(bench.cache.current(now: bench.clock.now) != nil)
-            #expect(bench.expired(1) == .expired(.refresh))
-            #expect(bench.cache.current(now: bench.clock.now) == nil)
         }
     }
 
     @Test("After too many updates the token stays in use, and its refresh waits")
     func tooMany() async throws {
-        try await bench.whileRunning { actor in
-            let token = try await actor.token().get()
+        try await bench.whileRunning { cache in
+            let token = try #require(await cache.token())
             bench.clock.advance(minutes: 49)
             let until = bench.clock.now.advanced(by: TokenPolicy.holdBack)
-            #expect(bench.rejected(.tooManyProviderTokenUpdates, 1) == .tooManyUpdates(until: until, isNew: true))
-            #expect(bench.cache.status(now: bench.clock.now).heldBackUntil == until)
+            let verdict = cache.rejected(.tooManyProviderTokenUpdates, generation: 1)
+            #expect(verdict == .tooManyUpdates(until: until, isNew: true))
+            #expect(cache.status.heldBackUntil == until)
             bench.clock.advance(minutes: 5)
-            try await #expect(actor.token().get() === token)
+            try await #expect(cache.token() === token)
             #expect(bench.signer.count == 1)
         }
     }
@@ -324,25 +250,24 @@ struct TokenActorTests {
         let key = try ES256PrivateKey()
         let signer = ProviderTokenSigner(key: key, identifiers: try .sample)
         let clock = bench.clock
-        let actor = TokenActor(signer: signer, cache: bench.cache, clock: clock, wallClock: { clock.wall })
+        let cache = bench.cache
+        let actor = TokenActor(signer: signer, cache: cache, clock: clock)
         let context = ChildContext(id: "token")
         async let life: Void = actor.run(context)
         for round in 1...20 {
             await withTaskGroup(of: Void.self) { group in
                 for number in 0..<100 {
                     group.addTask { @concurrent in
-                        let caller = Task { await actor.token() }
+                        let caller = Task { try await cache.token() }
                         if number.isMultiple(of: 3) { caller.cancel() }
-                        switch await caller.value {
-                        case .success(let token): #expect(token.generation == round)
-                        case .failure(let error): #expect(error == .cancelled)
-                        }
+                        let token = try? await caller.value
+                        #expect(token.map { $0.generation == round } ?? number.isMultiple(of: 3))
                     }
                 }
             }
             clock.advance(minutes: 50)
         }
-        #expect(bench.cache.status(now: clock.now).generation == 20)
+        #expect(cache.status.generation == 20)
         context.requestShutdown()
         try await life
     }
@@ -351,24 +276,23 @@ struct TokenActorTests {
 struct ProviderTokenCacheTests {
     /// Two pushes learn at the same time that the token has expired. The one that read the clock first asks last.
     @Test func aRefusedTokenIsNotReturnedForAnEarlierTime() throws {
-        let cache = ProviderTokenCache()
-        let start = MonotonicInstant(nanoseconds: 0)
-        guard case .sign(let order) = cache.next(now: start, wallNow: 1_000) else {
-            Issue.record("an empty cache returned a token")
-            return
+        let clock = SettableClock()
+        let version = SendRouteVersion()
+        let cache = ProviderTokenCache(clock: clock, wallClock: { clock.wall }, version: version)
+        let call = try #require(cache.step(patience: .zero).newCall)
+        _ = cache.completed(call, .success(.sample(issuedAt: clock.wall)), isShared: false)
+        #expect(cache.current(now: clock.now)?.token.generation == 1)
+        clock.advance(minutes: 10)
+        let early = clock.now
+        let before = version.current
+        for _ in 0..<2 {
+            #expect(cache.rejected(.expiredProviderToken, generation: 1) == .replaced)
+            clock.advance(seconds: 1)
         }
-        _ = cache.install("a.b.c", for: order, now: start, isUsed: true)
-        let early = start.advanced(by: .seconds(600))
-        let late = early.advanced(by: .milliseconds(1))
-        for now in [early, late] {
-            let verdict = cache.rejected(.expiredProviderToken, generation: 1, now: now, wallNow: 1_600)
-            #expect(verdict == .expired(.refresh))
-        }
+        // The refusal outdates the routes once.
+        #expect(version.current == before + 1)
         #expect(cache.current(now: early) == nil)
-        guard case .sign = cache.next(now: late, wallNow: 1_600) else {
-            Issue.record("the refused token is used")
-            return
-        }
+        #expect(cache.current(now: clock.now) == nil)
         #expect(cache.current(now: early) == nil)
     }
 }

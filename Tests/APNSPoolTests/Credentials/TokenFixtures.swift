@@ -30,8 +30,9 @@ final class SettableClock: MonotonicClock {
         hands.withLock { $0.wall -= seconds }
     }
 
-    /// The code under test never sleeps on this clock.
+    /// Sleeps until the task is cancelled: no test lets a call become late on this clock.
     func sleep(until instant: MonotonicInstant) async throws {
+        await Latch().wait()
         throw CancellationError()
     }
 }
@@ -103,6 +104,23 @@ final class ScriptedSigner: Sendable {
 
     func signer() throws -> ProviderTokenSigner {
         ProviderTokenSigner(identifiers: try .sample) { _ in try await self.sign() }
+    }
+}
+
+extension SharedProviderToken {
+    static func sample(issuedAt: Int64) -> SharedProviderToken {
+        SharedProviderToken(jwt: "a.b.c", keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5", issuedAt: issuedAt)
+    }
+}
+
+extension ProviderTokenCache {
+    /// A token, without a deadline. Nil if the task is cancelled.
+    func token() async throws -> ProviderToken? {
+        switch await token(until: .distantFuture, while: { true }) {
+        case .use(let token, _): token
+        case .fail(let error, _): throw error
+        case .wait: nil
+        }
     }
 }
 

@@ -203,7 +203,7 @@ struct BrokenInvariantTests {
             }
             let replacement = Task { try await client.replaceAuthentication(.withoutToken, within: .seconds(10)) }
             await until {
-                client.runtime.credentials.onTrial.map { client.runtime.credentials.isArmed($0) } ?? false
+                client.runtime.credentials.isArmed
             }
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             try await replacement.value

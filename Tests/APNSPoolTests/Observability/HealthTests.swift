@@ -34,7 +34,10 @@ struct HealthTableTests {
         Line("failing", .internalFault) { $0.isPaused = true },
         Line("failing", .credential) { $0.isRevoked = true },
         Line("failing", .credential) { $0.credentialFault = "InvalidProviderToken" },
-        Line("failing", .credential) { $0.signingFailure = .noToken(.tooSlow) },
+        Line("failing", .credential) {
+            $0.signingFailure = .tooSlow
+            $0.lacksToken = true
+        },
         Line("starting") { $0.waitsForToken = true },
         Line("failing", .configuration) {
             $0.configurationFault = "no such host"
@@ -51,7 +54,10 @@ struct HealthTableTests {
         },
         Line("degraded", .reconnecting) { $0.connections = .connecting },
         Line("degraded", .suspectedMisconfiguration) { $0.suspectsMisconfiguration = true },
-        Line("degraded", .credential) { $0.signingFailure = .notRenewed(.tooSlow) },
+        Line("degraded", .credential) {
+            $0.signingFailure = .tooSlow
+            $0.lacksToken = false
+        },
         Line("degraded", .overload) { $0.degradedConnections = 1 },
         Line("serving") { _ in },
     ]

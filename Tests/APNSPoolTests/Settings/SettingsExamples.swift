@@ -51,7 +51,7 @@ struct SettingsExample: Sendable {
                 files.keyFile,
                 together: ["teamID": SettingsFixtures.teamID],
                 changes: credential,
-                becomes: "keyFile(path: \"\(files.keyFile)\", keyID: nil, teamID: \"\(SettingsFixtures.teamID)\")"
+                becomes: "key(\(files.keyFile), keyID: nil, teamID: \"\(SettingsFixtures.teamID)\")"
             ),
             SettingsExample("privateKey", KeyTexts.p256, together: pem, changes: credential),
             SettingsExample("keyID", "AUC9ZLQ8YW", with: pem, changes: credential),

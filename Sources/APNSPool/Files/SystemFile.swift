@@ -28,70 +28,29 @@ package struct SystemError: Error, CustomStringConvertible {
 /// signal.
 package enum SystemFile {
     package static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0) -> Result<Int32, SystemError> {
-        while true {
-            #if canImport(Glibc)
-                let descriptor = Glibc.open(path, flags, mode_t(truncatingIfNeeded: mode))
-            #elseif canImport(Musl)
-                let descriptor = Musl.open(path, flags, mode_t(truncatingIfNeeded: mode))
-            #else
-                let descriptor = Darwin.open(path, flags, mode_t(truncatingIfNeeded: mode))
-            #endif
-            if descriptor >= 0 { return .success(descriptor) }
-            let code = errno
-            if code != EINTR { return .failure(SystemError(code: code)) }
-        }
+        self.repeated { systemOpen(path, flags, mode_t(truncatingIfNeeded: mode)) }
     }
 
     /// Opens a regular file for reading. Never waits for another process, as opening a pipe does.
     package static func openRegular(_ path: String) -> Result<Int32, SystemError> {
-        let descriptor: Int32
-        switch self.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) {
-        case .success(let opened): descriptor = opened
-        case .failure(let error): return .failure(error)
-        }
-        var information = stat()
-        guard fstat(descriptor, &information) == 0 else {
-            let error = SystemError(code: errno)
-            self.close(descriptor)
-            return .failure(error)
-        }
-        let kind = information.st_mode & S_IFMT
-        guard kind == S_IFREG else {
+        self.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK).flatMap { descriptor in
+            var information = stat()
+            let kind = fstat(descriptor, &information) == 0 ? information.st_mode & S_IFMT : 0
+            if kind == S_IFREG { return .success(descriptor) }
             self.close(descriptor)
             return .failure(kind == S_IFDIR ? SystemError(code: EISDIR) : .notRegular)
         }
-        return .success(descriptor)
     }
 
     /// - Returns: The error that the system reports for earlier writes, if any.
     @discardableResult
     package static func close(_ descriptor: Int32) -> SystemError? {
-        #if canImport(Glibc)
-            let status = Glibc.close(descriptor)
-        #elseif canImport(Musl)
-            let status = Musl.close(descriptor)
-        #else
-            let status = Darwin.close(descriptor)
-        #endif
-        return status == 0 ? nil : SystemError(code: errno)
+        systemClose(descriptor) == 0 ? nil : SystemError(code: errno)
     }
 
     /// - Returns: The number of bytes read; 0 at the end.
     package static func read(_ descriptor: Int32, into buffer: inout [UInt8]) -> Result<Int, SystemError> {
-        while true {
-            let count = buffer.withUnsafeMutableBytes { buffer in
-                #if canImport(Glibc)
-                    Glibc.read(descriptor, buffer.baseAddress, buffer.count)
-                #elseif canImport(Musl)
-                    Musl.read(descriptor, buffer.baseAddress, buffer.count)
-                #else
-                    Darwin.read(descriptor, buffer.baseAddress, buffer.count)
-                #endif
-            }
-            if count >= 0 { return .success(count) }
-            let code = errno
-            if code != EINTR { return .failure(SystemError(code: code)) }
-        }
+        buffer.withUnsafeMutableBytes { buffer in self.repeated { systemRead(descriptor, buffer) } }
     }
 
     /// Reads to the end, or stops once it has more than `limit` bytes.
@@ -108,29 +67,50 @@ package enum SystemFile {
         return .success(bytes)
     }
 
+    /// Reads a regular file, or stops once it has more than `limit` bytes.
+    package static func contents(ofRegular path: String, limit: Int) -> Result<[UInt8], SystemError> {
+        self.openRegular(path).flatMap { descriptor in
+            defer { self.close(descriptor) }
+            return self.contents(of: descriptor, limit: limit)
+        }
+    }
+
     /// Writes all bytes, and waits while the other end accepts none.
     package static func write(_ bytes: [UInt8], to descriptor: Int32) -> SystemError? {
         bytes.withUnsafeBytes { bytes in
             var rest = bytes[...]
             while !rest.isEmpty {
-                let piece = UnsafeRawBufferPointer(rebasing: rest)
-                #if canImport(Glibc)
-                    let count = Glibc.write(descriptor, piece.baseAddress, piece.count)
-                #elseif canImport(Musl)
-                    let count = Musl.write(descriptor, piece.baseAddress, piece.count)
-                #else
-                    let count = Darwin.write(descriptor, piece.baseAddress, piece.count)
-                #endif
-                if count > 0 {
+                switch self.repeated({ systemWrite(descriptor, UnsafeRawBufferPointer(rebasing: rest)) }) {
+                case .success(let count):
                     rest = rest.dropFirst(count)
-                } else if count < 0, errno == EAGAIN {
+                case .failure(let error) where error.code == EAGAIN:
                     var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                     _ = poll(&request, 1, 1000)
-                } else if count < 0, errno != EINTR {
-                    return SystemError(code: errno)
+                case .failure(let error):
+                    return error
                 }
             }
             return nil
         }
     }
+
+    /// Repeats a call that a signal interrupts.
+    private static func repeated<Number: SignedInteger>(_ call: () -> Number) -> Result<Number, SystemError> {
+        while true {
+            let result = call()
+            if result >= 0 { return .success(result) }
+            let code = errno
+            if code != EINTR { return .failure(SystemError(code: code)) }
+        }
+    }
+}
+
+// The members of `SystemFile` hide the system's functions of the same names.
+private func systemOpen(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 { open(path, flags, mode) }
+private func systemClose(_ descriptor: Int32) -> Int32 { close(descriptor) }
+private func systemRead(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    read(descriptor, buffer.baseAddress, buffer.count)
+}
+private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    write(descriptor, bytes.baseAddress, bytes.count)
 }

@@ -1,0 +1,108 @@
+import HTTP2Wire
+import Logging
+import SupervisedPool
+
+/// Watching the files of a credential and the calendar.
+extension CredentialManager {
+    /// Reads the files of the current credential again.
+    ///
+    /// - Returns: True if the key or certificate in the files came into use. False if it is the same as before and was
+    ///   not revoked.
+    func reload(within time: Duration?) async throws(APNSAuthenticationError) -> Bool {
+        let current = self.latest.resolved
+        let resolved = try await self.resolve(current.authentication)
+        if resolved.isSame(as: current), !self.isRevoked { return false }
+        try await self.replace(with: resolved, within: time)
+        return true
+    }
+
+    /// Watches the files of a credential and the expiry of its certificate until the session is retired.
+    ///
+    /// An unusable file is read at each check until it is usable: it may be half written, or the certificate may have
+    /// arrived before its key. A file that was accepted, or refused by APNs, is not tried again until it changes.
+    func watch(_ session: CredentialSession) async {
+        let authentication = session.resolved.authentication
+        let files = authentication.fileCheckInterval == nil ? [] : authentication.files
+        if files.isEmpty, session.resolved.certificate == nil { return }
+        // Without files, only the certificate's expiry is checked: once an hour.
+        let interval = (files.isEmpty ? nil : authentication.fileCheckInterval) ?? .seconds(3600)
+        let clock = self.configuration.clock
+        var expiry = CertificateExpiryWatch()
+        // Digests of the files when they were last usable, and when an unusable one was last logged.
+        var usable: [String?] = []
+        var logged: [String?] = []
+        await withDiscardingTaskGroup { group in
+            while !session.isRetired, !Task.isCancelled {
+                self.warn(of: &expiry, session.resolved)
+                if await session.ended.wait(until: clock.now.advanced(by: interval), clock: clock) { break }
+                guard !files.isEmpty, session.adopted.isOpen, !session.isRetired,
+                    let contents = await FileThreads.runUnlessCancelled({ files.map(Self.digest) }), contents != usable
+                else { continue }
+                do throws(APNSAuthenticationError) {
+                    let resolved = try await self.resolve(authentication)
+                    usable = contents
+                    if !resolved.isSame(as: session.resolved) { group.addTask { await self.tryReloaded(resolved) } }
+                } catch {
+                    if contents != logged, error.code != .cancelled {
+                        self.configuration.logger.warning(
+                            "a changed key or certificate file cannot be used (yet); the old credential stays in use",
+                            metadata: ["error": "\(error)"]
+                        )
+                    }
+                    logged = contents
+                }
+            }
+            group.cancelAll()
+        }
+    }
+
+    private static func digest(of file: String) -> String? {
+        let contents = SystemFile.contents(ofRegular: file, limit: CredentialInput.limit)
+        return (try? contents.get()).flatMap { try? SHA256Digest.hexadecimal(of: $0) }
+    }
+
+    private func tryReloaded(_ resolved: ResolvedAuthentication) async {
+        do throws(APNSAuthenticationError) {
+            try await self.replace(with: resolved, within: nil)
+        } catch {
+            guard error.code == .refused || error.code == .configuration else { return }
+            self.configuration.logger.error(
+                "the key or certificate in the changed file is not used",
+                metadata: ["error": "\(error)"]
+            )
+        }
+    }
+
+    private func warn(of expiry: inout CertificateExpiryWatch, _ resolved: ResolvedAuthentication) {
+        guard let certificate = resolved.certificate,
+            let days = expiry.check(notAfter: certificate.notAfter, wallNow: self.configuration.wallClock())
+        else { return }
+        let logger = self.configuration.logger
+        if days < 0 {
+            logger.error("the client certificate has expired", metadata: ["credential": "\(resolved.name)"])
+        } else {
+            logger.warning(
+                "the client certificate expires in \(days) days: make a new one in the developer portal",
+                metadata: ["credential": "\(resolved.name)"]
+            )
+        }
+    }
+}
+
+/// Decides when to warn about a certificate's expiry: once for each day, from 30 days before. Pure.
+struct CertificateExpiryWatch: Sendable {
+    private static let day: Int64 = 86_400
+    private var lastWarning: Int64?
+
+    /// - Parameters:
+    ///   - notAfter: The certificate's expiry, in seconds since 1970.
+    ///   - wallNow: The current time, in seconds since 1970.
+    /// - Returns: The days that are left, to log a warning now. Negative after the expiry.
+    mutating func check(notAfter: Int64, wallNow: Int64) -> Int64? {
+        let left = notAfter.saturatingDifference(to: wallNow)
+        let days = left > 0 ? left / Self.day : left / Self.day - 1
+        guard left <= 30 * Self.day, days != self.lastWarning else { return nil }
+        self.lastWarning = days
+        return days
+    }
+}
