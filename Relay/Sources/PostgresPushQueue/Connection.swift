@@ -82,6 +82,11 @@ final class Connection {
         return isNotified
     }
 
+    /// Ends later statements that take longer than 30 s. Not behind a pooler, whose sessions belong to nobody.
+    func limitStatements() throws(PostgresFailure) {
+        if self.prepares { try self.runScript("SET statement_timeout = '30s'") }
+    }
+
     /// Runs several statements without parameters.
     func runScript(_ sql: String) throws(PostgresFailure) {
         _ = try self.check(PQexec(self.pointer, sql))

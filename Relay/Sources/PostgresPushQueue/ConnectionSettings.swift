@@ -97,7 +97,7 @@ public struct ConnectionSettings: Sendable, Hashable {
 
     /// What must not depend on the settings of the server, the database or the role.
     private static let session = """
-        SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; SET statement_timeout = '30s'; \
+        SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; \
         SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'; SET TimeZone = 'UTC'
         """
 }

@@ -26,6 +26,10 @@ public final class PostgresPushQueue: Sendable {
         public var connections = 6
         /// Whether to bring the schema up to date when the queue is opened. Default true.
         public var migrates = true
+        /// Whether pushes that are due or in flight are parked when the database was restored from a backup or a standby
+        /// was promoted: they may have been sent in the time that the database has lost. Default true. False if a
+        /// promoted standby never lacks a commit (synchronous replication), or if sending a push twice is harmless.
+        public var parksAfterFailover = true
         /// The time of day.
         public var clock: any QueueClock = SystemQueueClock()
         /// Whether leases follow the clock above instead of the database's clock. For tests.
@@ -81,8 +85,17 @@ public final class PostgresPushQueue: Sendable {
     private init(_ options: Options, _ whenNotified: @escaping @Sendable () -> Void) {
         self.options = options
         self.room = Room(capacity: options.capacity)
-        self.workers = Workers(options.connection, count: max(options.connections - 1, 1), label: "calls")
-        self.outcomeWorkers = Workers(options.connection, count: 1, label: "outcomes")
+        let prepare: Workers.Preparation = { connection throws(PostgresFailure) in
+            var parameters = Parameters()
+            parameters.add(options.clock.now.millisecondsSince1970)
+            parameters.add(options.parksAfterFailover)
+            _ = try connection.run("SELECT apns.begin_history($1, $2)", parameters)
+            // Not earlier: after a restore, that takes as long as there are pushes.
+            try connection.limitStatements()
+        }
+        let count = max(options.connections - 1, 1)
+        self.workers = Workers(options.connection, count: count, label: "calls", prepare: prepare)
+        self.outcomeWorkers = Workers(options.connection, count: 1, label: "outcomes", prepare: prepare)
         self.listener =
             options.connection.usesTransactionPooler ? nil : Listener(options.connection, whenNotified: whenNotified)
         self.listener?.start()

@@ -22,12 +22,19 @@ enum Repetition {
 /// A thread's connection, which is opened when it is needed.
 final class Worker {
     private let settings: ConnectionSettings
+    /// Makes a new connection ready, in its own session.
+    private let prepare: Workers.Preparation
     /// Whether no statement is repeated any more.
     private let isAbandoned: @Sendable () -> Bool
     private var connection: Connection?
 
-    init(_ settings: ConnectionSettings, isAbandoned: @escaping @Sendable () -> Bool) {
+    init(
+        _ settings: ConnectionSettings,
+        prepare: @escaping Workers.Preparation,
+        isAbandoned: @escaping @Sendable () -> Bool
+    ) {
         self.settings = settings
+        self.prepare = prepare
         self.isAbandoned = isAbandoned
     }
 
@@ -78,7 +85,7 @@ final class Worker {
         self.connection = nil
         let new = try self.settings.connect()
         do throws(PostgresFailure) {
-            _ = try new.run("SELECT apns.begin_history()")
+            try self.prepare(new)
         } catch .lost(let message) {
             throw .notConnected(message)
         }
@@ -102,6 +109,7 @@ struct Pause {
 /// Threads that run jobs, each with a connection of its own. libpq's calls block, so they cannot run in tasks.
 final class Workers: Sendable {
     typealias Job = @Sendable (Worker) -> Void
+    typealias Preparation = @Sendable (Connection) throws(PostgresFailure) -> Void
 
     private struct State {
         var jobs: [Job] = []
@@ -114,11 +122,11 @@ final class Workers: Sendable {
     private let threads = DispatchGroup()
     private let count: Int
 
-    init(_ settings: ConnectionSettings, count: Int, label: String) {
+    init(_ settings: ConnectionSettings, count: Int, label: String, prepare: @escaping Preparation) {
         self.count = count
         for number in 0..<count {
             DispatchQueue(label: "apns-relay.postgres.\(label).\(number)").async(group: self.threads) {
-                let worker = Worker(settings) { self.isAbandoned.load(ordering: .relaxed) }
+                let worker = Worker(settings, prepare: prepare) { self.isAbandoned.load(ordering: .relaxed) }
                 while let job = self.nextJob() { job(worker) }
                 worker.close()
             }

@@ -1,4 +1,5 @@
 import APNSModel
+import Foundation
 import PostgresPushQueue
 import PostgresTestServer
 import PushQueue
@@ -163,31 +164,30 @@ import Testing
     @Test("A transaction that stays open delays no call of a relay") func openTransaction() async throws {
         let old = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
         _ = try await self.queue.queuedRoutes()
-        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(60)).map(\.claim)
+        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(600)).map(\.claim)
+        #expect(claims.map(\.id.description) == [old])
         let server = self.fixture.server
         let (database, role) = (self.fixture.database, self.role)
         let open = Task.detached {
             try server.run(
                 """
                 BEGIN; SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match', idempotency_key => 'k'); \
-                SELECT pg_sleep(3); COMMIT
+                SELECT pg_sleep(600); COMMIT
                 """,
                 in: database,
                 as: role
             )
         }
-        while try self.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND usename = '\(role)'")
-            == "0"
-        { try await Task.sleep(for: .milliseconds(10)) }
-        let start = ContinuousClock.now
-        #expect(try await self.queue.markWritten(claims, lease: .seconds(60)) == [true])
+        let session = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND usename = '\(role)'"
+        while try self.sql("SELECT count(*) \(session)") == "0" { try await Task.sleep(for: .milliseconds(10)) }
+        // A call that waited for the transaction would fail.
+        #expect(try await self.queue.markWritten(claims, lease: .seconds(600)) == [true])
         let settlements = claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) }
         #expect(try await self.queue.settle(settlements) == [.settled])
         _ = try await self.queue.settleOverdue(limit: 10)
-        #expect(start.duration(to: .now) < .seconds(2))
-        _ = try await open.value
-        #expect(claims.map(\.id.description) == [old])
-        #expect(try await self.queue.queuedRoutes().count == 1)
+        #expect(try await self.queue.counts().unsettled == 0)
+        try self.sql("SELECT pg_terminate_backend(pid) \(session)")
+        await #expect(throws: PostgresServer.Failure.self) { try await open.value }
     }
 
     @Test("The view of outcomes shows what became of a push") func outcomes() async throws {
@@ -201,5 +201,24 @@ import Testing
             "SELECT id, app, environment, lane, token, outcome, status, reason, attempts, invalidates_token FROM apns.outcomes"
         )
         #expect(row == "\(id)|fern|production|interactive|ab|rejected|410|Unregistered|1|t")
+    }
+
+    @Test("The statements of SQL.md work") func documentation() async throws {
+        let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../SQL.md")
+        let text = try String(contentsOf: page.standardized, encoding: .utf8)
+        let blocks = text.components(separatedBy: "```sql\n").dropFirst()
+            .compactMap { $0.components(separatedBy: "```").first }
+        #expect(blocks.count == 4)
+        try self.sql(
+            """
+            CREATE TABLE orders (number int, state text); CREATE TABLE devices (token text, wants_news boolean);
+            INSERT INTO orders VALUES (4711, 'new'); INSERT INTO devices VALUES ('ab', true), ('cd', true), ('ef', false)
+            """
+        )
+        for block in blocks {
+            try self.sql(block.replacingOccurrences(of: "TO shop", with: "TO \(self.role)"))
+        }
+        let counts = try await self.queue.counts()
+        #expect(counts.routes.map(\.queued).reduce(0, +) == 3)
     }
 }

@@ -21,7 +21,7 @@ import Testing
         self.queue = try await PostgresPushQueue.open(options, logger: .quiet)
     }
 
-    private func push() throws -> NewPush {
+    private func push(resendsUnknown: Bool = false) throws -> NewPush {
         let now = SystemQueueClock().now
         return NewPush(
             id: .random(),
@@ -30,7 +30,8 @@ import Testing
             push: try PreparedPush(topic: "com.example.fern", pushType: .alert, payload: Array("{}".utf8)),
             caller: "shop",
             notBefore: now,
-            deadline: now.advanced(by: .seconds(3_600))
+            deadline: now.advanced(by: .seconds(3_600)),
+            resendsUnknown: resendsUnknown
         )
     }
 
@@ -158,5 +159,33 @@ import Testing
         let lost = FeedCursor(position: (page.cursor?.position ?? 0) + 5, generation: page.cursor?.generation ?? 0)
         let gap = try await self.queue.outcomes(after: lost, apps: nil, kind: .outcomes, limit: 10).gap
         #expect(gap?.reason == .restored)
+    }
+
+    @Test("A push that was sent after a backup is not sent again when the backup is restored") func restore()
+        async throws
+    {
+        let (sent, resent) = (try self.push(), try self.push(resendsUnknown: true))
+        var later = try self.push()
+        later.notBefore = later.notBefore.advanced(by: .seconds(600))
+        _ = try await self.queue.enqueue([sent, resent, later], isPartial: false)
+        let restore = try self.server.backUp()
+        let claims = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(600)).map(\.claim)
+        #expect(claims.count == 2)
+        _ = try await self.queue.markWritten(claims, lease: .seconds(600))
+        let settlements = claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) }
+        #expect(try await self.queue.settle(settlements) == [.settled, .settled])
+        try restore()
+        let again = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(600))
+        #expect(again.map(\.claim.id) == [resent.id])
+        #expect(again.first?.mayBeProcessed == true)
+        let parked = try await self.queue.parked(after: nil, limit: 10)
+        #expect(parked.map(\.id) == [sent.id])
+        #expect(parked.first?.outcome?.certainty == .unknown)
+        #expect(try await self.queue.status(of: later.id)?.state == .queued)
+        let counts = try await self.queue.counts()
+        #expect([counts.queued, counts.claimed, counts.written, counts.parked] == [1, 1, 0, 1])
+        // An outcome of the lost time still counts.
+        let old = try #require(settlements.first { $0.claim.id == sent.id })
+        #expect(try await self.queue.settle([old]) == [.settled])
     }
 }

@@ -109,6 +109,22 @@ package final class PostgresServer: Sendable {
         process.waitUntilExit()
     }
 
+    /// Kills the server, and copies its data.
+    ///
+    /// - Returns: restores the copy and starts the server with it, as a restore from a backup does.
+    package func backUp() throws -> @Sendable () throws -> Void {
+        self.kill()
+        try Self.run("/bin/cp", ["-a", self.data, "\(self.data)-backup"])
+        try self.start()
+        return {
+            self.kill()
+            try Self.run("/bin/rm", ["-rf", self.data])
+            try Self.run("/bin/cp", ["-a", "\(self.data)-backup", self.data])
+            try self.start()
+            try self.promote()
+        }
+    }
+
     /// Kills the server, and lets it begin a new timeline as the promotion of a standby does.
     package func promote() throws {
         self.kill()

@@ -120,6 +120,11 @@ enum RelaySettingsTable {
         .integer("storage.connections", \.settings.storage.connections, 2...100),
         .boolean("storage.migrate", \.settings.storage.migrates),
         .boolean("storage.transactionPooler", \.settings.storage.usesTransactionPooler),
+        .choice(
+            "storage.afterFailover",
+            \.settings.storage.parksAfterFailover,
+            ["park": true, "send": false]
+        ),
         .duration("storage.timeout", \.settings.storage.timeout, .seconds(1)...(.seconds(600))),
         .integer("storage.capacity", \.settings.storage.capacity, 1...1_000_000_000),
         .duration("storage.maxClockJump", \.settings.storage.maxClockJump, .seconds(60)...year),

@@ -18,6 +18,9 @@ public struct StorageSettings: Sendable, Hashable {
     public var usesTransactionPooler = false
     /// The longest wait of a call for a database that is away. Default 10 s.
     public var timeout = Duration.seconds(10)
+    /// Whether pushes that may have been sent are parked after a restore of the database or the promotion of a standby.
+    /// Default true.
+    public var parksAfterFailover = true
     /// The maximum number of pushes without an outcome. At the limit, requests get 503. Default 10 million.
     public var capacity = 10_000_000
     public var retention = Retention()
@@ -86,6 +89,7 @@ extension StorageSettings {
         options.connections = self.connections
         options.migrates = self.migrates
         options.timeout = self.timeout
+        options.parksAfterFailover = self.parksAfterFailover
         options.capacity = self.capacity
         options.keepsPayloads = self.retention.payloads > .zero
         options.clock = clock

@@ -1104,22 +1104,57 @@ BEGIN
   WHERE (t.queued, t.claimed, t.written, t.parked) <> (0, 0, 0, 0);
 END $$;
 
+-- Parks the pushes that may have been sent in a time which this database has lost: those that are due, and those in flight.
+-- Their owners decide. A push whose owner wants it sent again anyway stays queued.
+CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS void LANGUAGE plpgsql
+SET enable_seqscan = on SET enable_hashjoin = on SET plan_cache_mode = auto AS $$
+BEGIN
+  CREATE TEMPORARY TABLE doubtful ON COMMIT DROP AS
+  SELECT p.position, p.id, p.route, p.due, p.expires, p.attempts, p.resends, coalesce(f.state, 0) AS state
+  FROM apns.push p LEFT JOIN apns.flight f ON f.position = p.position
+  WHERE (p.due <= p_now OR f.position IS NOT NULL)
+    AND NOT EXISTS (SELECT FROM apns.parked k WHERE k.position = p.position)
+    AND NOT EXISTS (SELECT FROM apns.ended e WHERE e.position = p.position);
+  DELETE FROM apns.queue q USING pg_temp.doubtful d
+  WHERE q.position = d.position AND q.route = d.route AND q.due = d.due AND NOT d.resends;
+  DELETE FROM apns.held h USING pg_temp.doubtful d WHERE h.position = d.position AND NOT d.resends;
+  DELETE FROM apns.flight f USING pg_temp.doubtful d WHERE f.position = d.position;
+  INSERT INTO apns.attempt AS a (position, certainty, sends, invalidates, result)
+  SELECT d.position, 3, d.attempts, false, apns.failure('unknown', 'connectionLost', d.id, d.attempts,
+    'the database was restored or a standby was promoted, and the push may have been sent before')
+  FROM pg_temp.doubtful d
+  ON CONFLICT (position) DO UPDATE SET certainty = 3, result = excluded.result, invalidates = false
+  WHERE a.certainty < 3;
+  UPDATE apns.push p SET tried = 2 FROM pg_temp.doubtful d WHERE p.position = d.position;
+  INSERT INTO apns.parked (position, route, since) SELECT d.position, d.route, p_now FROM pg_temp.doubtful d
+  WHERE NOT d.resends;
+  INSERT INTO apns.queue (route, due, position, expires) SELECT d.route, d.due, d.position, d.expires
+  FROM pg_temp.doubtful d WHERE d.resends AND d.state > 0;
+  INSERT INTO apns.tally (route, queued, claimed, written, parked)
+  SELECT d.route, count(*) FILTER (WHERE d.resends AND d.state > 0) - count(*) FILTER (WHERE d.state = 0 AND NOT d.resends),
+    -count(*) FILTER (WHERE d.state = 1), -count(*) FILTER (WHERE d.state = 2), count(*) FILTER (WHERE NOT d.resends)
+  FROM pg_temp.doubtful d GROUP BY d.route;
+END $$;
+
 -- Begins a history if the server or its timeline is another one than before: after a restore or the promotion of a standby.
--- Positions and epochs of the time that was lost are not used again.
-CREATE FUNCTION apns.begin_history() RETURNS void LANGUAGE plpgsql AS $$
+-- Positions and epochs of the time that may be lost are not used again. p_parks: whether something may be lost.
+CREATE FUNCTION apns.begin_history(p_now bigint, p_parks boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_server text := concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
     (SELECT oid FROM pg_database WHERE datname = current_database()),
     substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8));
   v_last bigint;
+  v_first boolean;
 BEGIN
   IF v_server = (SELECT h.server FROM apns.history h ORDER BY h.ordinal DESC LIMIT 1) THEN RETURN; END IF;
   SELECT f.last INTO v_last FROM apns.feed f FOR UPDATE;
   IF v_server = (SELECT h.server FROM apns.history h ORDER BY h.ordinal DESC LIMIT 1) THEN RETURN; END IF;
+  v_first := NOT EXISTS (SELECT FROM apns.history);
   INSERT INTO apns.history (id, start, server)
   VALUES (floor(random() * 4294967294)::bigint + 1, v_last + 1, v_server);
   PERFORM setval('apns.position_seq', nextval('apns.position_seq') + 1000000000);
   PERFORM setval('apns.epoch_seq', nextval('apns.epoch_seq') + 1000000000);
+  IF p_parks AND NOT v_first THEN PERFORM apns.park_doubtful(p_now); END IF;
 END $$;
 
 -- The number of a route; adds it if it is new.
