@@ -63,3 +63,13 @@ struct OutcomeColumns {
         return result
     }
 }
+
+extension Parameters {
+    /// Adds the four arrays certainty, sends, invalidates and result.
+    mutating func add(_ outcomes: [OutcomeColumns?]) {
+        self.add(outcomes.lazy.map { $0?.certainty })
+        self.add(outcomes.lazy.map { $0?.sends })
+        self.add(outcomes.lazy.map { $0?.invalidates })
+        self.addJSON(outcomes.lazy.map { $0?.result })
+    }
+}

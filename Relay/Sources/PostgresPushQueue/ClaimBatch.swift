@@ -1,0 +1,57 @@
+import APNSModel
+import PushQueue
+
+/// The pushes of a call of `apns.claim`.
+struct ClaimBatch: Sendable {
+    var pushes: [ClaimedPush] = []
+    /// Pushes whose stored form is not one of this relay, perhaps because a person has changed it.
+    var unreadable: [Claim] = []
+    /// Whether pushes that are due must be settled first, because they are overdue.
+    var isBlocked = false
+
+    init(_ rows: Rows) {
+        for index in 0..<rows.count {
+            let row = rows[index]
+            guard !row.isNull(0), let id = row.id(2) else {
+                self.isBlocked = true
+                continue
+            }
+            let claim = Claim(id: id, epoch: row.int64(1), position: row.int64(0))
+            if let push = Self.push(row, claim) { self.pushes.append(push) } else { self.unreadable.append(claim) }
+        }
+    }
+
+    private static func push(_ row: Row, _ claim: Claim) -> ClaimedPush? {
+        guard let token = row.withBytes(3, TokenBytes.token) else { return nil }
+        let collapse = row.optionalText(8)
+        let collapseID = collapse.flatMap { try? CollapseID($0) }
+        guard collapse == nil || collapseID != nil else { return nil }
+        let expiration: Expiration =
+            switch row.optionalInt64(7) {
+            case nil: .systemDefault
+            case 0: .immediate
+            case .some(let seconds): .at(secondsSince1970: seconds)
+            }
+        let push = try? PreparedPush(
+            topic: row.text(4),
+            pushType: PushType(rawValue: row.text(5)),
+            payload: row.bytes(9),
+            priority: row.optionalInt64(6).map { Priority(rawValue: Int(clamping: $0)) },
+            expiration: expiration,
+            collapseID: collapseID,
+            skippingValidation: true
+        )
+        return push.map { push in
+            ClaimedPush(
+                claim: claim,
+                token: token,
+                push: push,
+                deadline: QueueTime(millisecondsSince1970: row.int64(11)),
+                queuedAt: QueueTime(millisecondsSince1970: row.int64(10)),
+                attempts: row.int(12),
+                resendsUnknown: row.bool(13),
+                mayBeProcessed: row.int64(14) == 2
+            )
+        }
+    }
+}
