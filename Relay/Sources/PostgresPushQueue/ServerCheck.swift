@@ -3,7 +3,7 @@ import PushQueue
 /// Whether a server can be trusted with the queue.
 enum ServerCheck {
     /// The oldest version of PostgreSQL that the schema needs.
-    private static let oldest = 130_000
+    static let oldestVersion = 130_000
 
     /// - Throws: `QueueError` (`unusable`) if the server is too old, or loses commits in a power failure.
     static func check(_ connection: Connection) throws {
@@ -13,7 +13,7 @@ enum ServerCheck {
             current_setting('fsync')
             """
         )[0]
-        guard row.int(0) >= self.oldest else {
+        guard row.int(0) >= self.oldestVersion else {
             throw QueueError(
                 code: .unusable,
                 message: "The server is PostgreSQL \(row.text(1)); the queue needs 13 or later."

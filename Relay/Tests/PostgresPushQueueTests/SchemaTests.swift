@@ -67,6 +67,25 @@ import Testing
         await queue.close()
     }
 
+    @Test("The doctor finds a missing schema, and nothing else on a good server") func inspection() async throws {
+        let settings = try self.options().connection
+        var findings = try ServerInspection(settings).findings
+        #expect(findings.filter { !$0.isOK }.map(\.subject) == ["schema"])
+        await (try await PostgresPushQueue.open(try self.options(), logger: .quiet)).close()
+        findings = try ServerInspection(settings).findings
+        #expect(findings.filter { !$0.isOK } == [])
+        #expect(findings.count == 9)
+    }
+
+    @Test("The doctor finds settings that lose pushes or stop commits") func badSettings() throws {
+        let server = try PostgresServer(["fsync = off", "autovacuum = off", "max_connections = 8"])
+        let settings = try ConnectionSettings(server.url("postgres"))
+        #expect(
+            try ServerInspection(settings).findings.filter { !$0.isOK }.map(\.subject)
+                == ["autovacuum", "connections", "fsync", "schema"]
+        )
+    }
+
     @Test("Statistics of empty tables lead to no scan of full ones") func plans() async throws {
         let queue = try await PostgresPushQueue.open(try self.options(), logger: .quiet)
         // The plans of the functions are made with these statistics.

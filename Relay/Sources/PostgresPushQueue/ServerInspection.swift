@@ -1,0 +1,167 @@
+public import PushQueue
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What `apns-relay doctor` finds out about a database. Changes nothing.
+public struct ServerInspection: Sendable {
+    /// One property of the server or of the queue in it.
+    public struct Finding: Sendable, Hashable {
+        public var subject: String
+        public var isOK: Bool
+        /// The finding, and the remedy.
+        public var message: String
+    }
+
+    public private(set) var findings: [Finding] = []
+
+    /// Connects and inspects the server. Blocks.
+    ///
+    /// - Throws: `QueueError` if the database cannot be reached.
+    public init(_ settings: ConnectionSettings) throws(QueueError) {
+        self.findings = try QueueError.converting {
+            let connection = try settings.connect()
+            return try Self.server(connection) + Self.durability(connection) + [
+                Self.schema(connection), Self.clock(connection), Self.oldestTransaction(connection),
+            ]
+        }
+    }
+
+    private static func server(_ connection: Connection) throws -> [Finding] {
+        let row = try connection.run(
+            """
+            SELECT current_setting('server_version'), current_setting('server_version_num')::int, \
+            current_setting('autovacuum') = 'on', current_setting('max_connections')::int, \
+            (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+            """
+        )[0]
+        let isNew = row.int(1) >= ServerCheck.oldestVersion
+        let free = row.int(3) - row.int(4)
+        return [
+            Finding(
+                subject: "version",
+                isOK: isNew,
+                message: "PostgreSQL \(row.text(0))" + (isNew ? "" : "; the queue needs 13 or later")
+            ),
+            Finding(
+                subject: "autovacuum",
+                isOK: row.bool(2),
+                message: row.bool(2) ? "on" : "off; the tables of the queue grow without it: set autovacuum = on"
+            ),
+            Finding(
+                subject: "connections",
+                isOK: free > 10,
+                message: "\(free) of \(row.int(3)) are free"
+                    + (free > 10 ? "" : "; each relay needs storage.connections and one more: raise max_connections")
+            ),
+        ]
+    }
+
+    private static func durability(_ connection: Connection) throws -> [Finding] {
+        let row = try connection.run(
+            """
+            SELECT current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on', \
+            current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), \
+            (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum'))
+            """
+        )[0]
+        let names = row.text(3)
+        let standby: Finding
+        if names.isEmpty {
+            standby = Finding(
+                subject: "standby",
+                isOK: true,
+                message:
+                    "no commit waits for one; the failure of this server's disk loses pushes, and a promoted standby "
+                    + "may lack the newest"
+            )
+        } else {
+            standby = Finding(
+                subject: "standby",
+                isOK: row.int(4) > 0,
+                message: "commits wait for \(names)"
+                    + (row.int(4) > 0 ? "" : ", and none is connected: every commit waits. Start the standby")
+            )
+        }
+        let commit = row.text(2)
+        let isSynchronous = ["on", "remote_apply"].contains(commit)
+        return [
+            Finding(
+                subject: "fsync",
+                isOK: row.bool(0) && row.bool(1),
+                message: row.bool(0) && row.bool(1)
+                    ? "on" : "off, or full_page_writes is; a power failure loses stored pushes: set both to on"
+            ),
+            Finding(
+                subject: "synchronous_commit",
+                isOK: isSynchronous,
+                message: commit
+                    + (isSynchronous
+                        ? "" : "; behind a pooler the relay cannot set it: ALTER ROLE … SET synchronous_commit = on")
+            ),
+            standby,
+        ]
+    }
+
+    private static func schema(_ connection: Connection) throws -> Finding {
+        do {
+            try Migrations.requireCurrent(connection)
+            let rights = try connection.run(
+                """
+                SELECT has_schema_privilege('apns', 'USAGE') AND bool_and(has_function_privilege(oid, 'EXECUTE')) \
+                FROM pg_proc WHERE pronamespace = 'apns'::regnamespace
+                """
+            )[0]
+            return Finding(
+                subject: "schema",
+                isOK: rights.bool(0),
+                message: rights.bool(0)
+                    ? "up to date" : "the role may not use all functions of the schema apns; let it own them"
+            )
+        } catch let error as QueueError {
+            // A relay that migrates creates it.
+            return Finding(subject: "schema", isOK: false, message: error.message)
+        }
+    }
+
+    private static func clock(_ connection: Connection) throws -> Finding {
+        let before = Date().timeIntervalSince1970
+        let database =
+            Double(
+                try connection.run(
+                    "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+                )[0]
+                .int64(0)
+            ) / 1_000
+        let after = Date().timeIntervalSince1970
+        let difference = max(before - database, database - after, 0)
+        let isOK = difference < 2
+        return Finding(
+            subject: "clock",
+            isOK: isOK,
+            message: isOK
+                ? "agrees with this machine's"
+                : "differs from this machine's by \(Int(difference)) s; synchronise both (NTP)"
+        )
+    }
+
+    /// Rows that a transaction may still see cannot be removed, whoever it belongs to.
+    private static func oldestTransaction(_ connection: Connection) throws -> Finding {
+        let row = try connection.run(
+            """
+            SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::bigint \
+            FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
+            """
+        )[0]
+        let isOK = row.int(0) < 600
+        return Finding(
+            subject: "oldest transaction",
+            isOK: isOK,
+            message: "\(row.int(0)) s old"
+                + (isOK ? "" : "; until it ends, the tables of the queue grow and slow down: see pg_stat_activity")
+        )
+    }
+}
