@@ -64,7 +64,7 @@ public final class PostgresPushQueue: Sendable {
         whenNotified: @escaping @Sendable () -> Void = {}
     ) async throws(QueueError) -> PostgresPushQueue {
         let migrated = try await DispatchQueue.global().perform { () throws(QueueError) in
-            try QueueError.converting { try Self.prepare(options) }
+            try Self.prepare(options)
         }
         if let migrated {
             logger.notice("The schema of the queue was updated", metadata: ["migrations": "\(migrated)"])
@@ -73,13 +73,24 @@ public final class PostgresPushQueue: Sendable {
         return PostgresPushQueue(options, whenNotified)
     }
 
-    /// Checks the server, and brings the schema up to date.
-    private static func prepare(_ options: Options) throws -> ClosedRange<Int>? {
-        let connection = try options.connection.connect()
-        try ServerCheck.check(connection)
-        let migrated = options.migrates ? try Migrations.run(connection) : nil
-        try Migrations.requireCurrent(connection)
-        return migrated
+    /// Checks the server, and brings the schema up to date. Waits for a database that is away.
+    private static func prepare(_ options: Options) throws(QueueError) -> ClosedRange<Int>? {
+        let deadline = ContinuousClock.now.advanced(by: options.timeout)
+        var pause = Pause()
+        while true {
+            do throws(QueueError) {
+                return try QueueError.converting {
+                    let connection = try options.connection.connect()
+                    try ServerCheck.check(connection)
+                    let migrated = options.migrates ? try Migrations.run(connection) : nil
+                    try Migrations.requireCurrent(connection)
+                    return migrated
+                }
+            } catch {
+                guard error.code == .unavailable, ContinuousClock.now < deadline else { throw error }
+            }
+            pause.wait()
+        }
     }
 
     private init(_ options: Options, _ whenNotified: @escaping @Sendable () -> Void) {

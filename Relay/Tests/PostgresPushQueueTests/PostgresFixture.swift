@@ -11,6 +11,7 @@ import Synchronization
 final class PostgresFixture: QueueFixture {
     /// One server for all tests of the process.
     static let server = Result { try PostgresServer() }
+    private static let pooler = Result { try PgBouncer(try PostgresFixture.server.get()) }
 
     let lacks: Set<QueueAbility> = []
     let tick = Duration.seconds(1)
@@ -19,7 +20,10 @@ final class PostgresFixture: QueueFixture {
     let database: String
     private let state = Mutex((life: 0, capacity: Int?.none))
 
-    init() throws {
+    private let pooler: PgBouncer?
+
+    init(usesPooler: Bool = false) throws {
+        self.pooler = usesPooler ? try Self.pooler.get() : nil
         self.server = try Self.server.get()
         self.database = try self.server.createDatabase()
     }
@@ -30,7 +34,9 @@ final class PostgresFixture: QueueFixture {
 
     /// The options of one process, which the server knows under a name.
     func options(_ name: String) throws -> PostgresPushQueue.Options {
-        let connection = try ConnectionSettings("\(self.server.url(self.database)) application_name=\(name)")
+        let url = self.pooler?.url(self.database) ?? self.server.url(self.database)
+        var connection = try ConnectionSettings("\(url) application_name=\(name)")
+        connection.usesTransactionPooler = self.pooler != nil
         var options = PostgresPushQueue.Options(connection: connection)
         options.capacity = self.state.withLock { $0.capacity }
         options.clock = self.clock

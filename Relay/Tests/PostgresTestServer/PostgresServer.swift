@@ -173,7 +173,11 @@ package final class PostgresServer: Sendable {
     private static let account: String? = geteuid() == 0 ? "postgres" : nil
 
     private static func asOwner(_ program: String, _ arguments: [String]) -> [String] {
-        let command = ["\(self.binaries)/\(program)"] + arguments
+        self.asOwner(["\(self.binaries)/\(program)"] + arguments)
+    }
+
+    /// A command that runs a program as the owner of the server.
+    static func asOwner(_ command: [String]) -> [String] {
         guard let account else { return command }
         return ["/usr/bin/setpriv", "--reuid", account, "--regid", account, "--clear-groups"] + command
     }
