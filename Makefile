@@ -95,7 +95,7 @@ test-relay: toolchain ## Test the relay: its queue, its API, its page in Chromiu
 	@.ci/install-packages relay
 	.ci/test-relay
 
-test-fleet: toolchain ## Test relays that share a queue in NATS: the queue, and fleets whose relays, brokers and networks fail
+test-fleet: toolchain ## Test relays that share a queue in PostgreSQL: the queue, and fleets whose relays, database and networks fail (FLEET_KILLS=4)
 	@.ci/install-packages relay
 	.ci/test-fleet
 
@@ -104,10 +104,10 @@ relay-demo: toolchain $(TOOL) ## 50,000 pushes through a relay that is killed in
 	swift build --package-path Relay --product apns-relay
 	@Relay/demo.sh $(PUSHES)
 
-relay-demo-fleet: toolchain $(TOOL) ## 200,000 pushes through three relays while relays and brokers are killed in turn (PUSHES=n, BROKERS=3)
+relay-demo-fleet: toolchain $(TOOL) ## 200,000 pushes through three relays while relays and the database are killed in turn (PUSHES=n)
 	@.ci/install-packages relay
-	swift build --package-path Relay --traits NATS --product apns-relay
-	@BROKERS=$(or $(BROKERS),1) Relay/demo-fleet.sh $(PUSHES)
+	swift build --package-path Relay --product apns-relay
+	@Relay/demo-fleet.sh $(PUSHES)
 
 relay-bench: toolchain ## Measure the relay beside the harness: drain, intake over the batch size, memory (PUSHES=200000, QUEUED=5000000)
 	@.ci/install-packages relay

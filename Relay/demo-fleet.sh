@@ -1,29 +1,29 @@
 #!/usr/bin/env bash
-# A fleet survives SIGKILL: pushes by curl to three relays that share a queue in NATS, in front of a simulated APNs. Every
-# five seconds, one of the relays or the broker is killed and started again. Then each push must have one outcome, the
-# same in the feeds of all relays; the simulator must have processed none twice, and must have seen one provider token.
+# A fleet survives SIGKILL: pushes by curl to three relays that share a queue in PostgreSQL, in front of a simulated APNs.
+# Every five seconds, one of the relays or the database server is killed and started again. Then each push must have one
+# outcome, the same in the feeds of all relays; the simulator must have processed none twice, and must have seen one
+# provider token.
 #
 #   Relay/demo-fleet.sh [PUSHES]
 #
-# BROKERS=3 uses a cluster of three brokers, by default one. APNS_TOOL and APNS_RELAY are the programs, by default those
-# of a debug build; the relay must be built with --traits NATS.
+# The database server is started for this script, with its data in a temporary folder. APNS_TOOL and APNS_RELAY are the
+# programs, by default those of a debug build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 pushes=${1:-200000}
-brokers=${BROKERS:-1}
 per_request=1000
 max_in_flight=2000
 tool=${APNS_TOOL:-.build/debug/apns}
 relay=${APNS_RELAY:-Relay/.build/debug/apns-relay}
-PATH="$PATH:/usr/sbin"
 folder=$(mktemp -d)
+database=$(mktemp -d)
 killer_pid=
 clean_up() {
     if [ -n "$killer_pid" ]; then kill -9 "$killer_pid" 2> /dev/null || true; fi
     for file in "$folder"/*.pid; do kill -9 "$(cat "$file")" 2> /dev/null || true; done
     wait 2> /dev/null || true
-    rm -rf "$folder"
+    rm -rf "$folder" "$database"
 }
 trap clean_up EXIT
 
@@ -37,39 +37,43 @@ wait_for() { # what it is, the file, the pattern
     exit 1
 }
 
-# Ports that are free now. A broker must come back at its port.
-read -ra ports <<< "$(python3 -c '
-import socket, sys
-sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
-print(*(one.getsockname()[1] for one in sockets))' $((2 * brokers)))"
-routes=
-servers=
-for ((number = 0; number < brokers; number++)); do
-    servers+="${servers:+,}nats://127.0.0.1:${ports[number]}"
-    routes+="${routes:+,}nats://127.0.0.1:${ports[brokers + number]}"
-done
+# The programs of PostgreSQL's server, which Debian keeps out of the PATH: those of the newest version.
+programs=$(find /usr/lib/postgresql -mindepth 2 -maxdepth 2 -name bin 2> /dev/null | sort -V | tail -1)
+PATH="${programs:+$programs:}$PATH"
+# PostgreSQL refuses to run as root.
+as_owner=()
+if [ "$(id -u)" -eq 0 ]; then
+    as_owner=(setpriv --reuid postgres --regid postgres --clear-groups)
+    chown postgres "$database"
+fi
 
-start_broker() { # its number, from 0
-    local cluster=()
-    if [ "$brokers" -gt 1 ]; then
-        cluster=(--name "broker-$1" --cluster_name demo --cluster "nats://127.0.0.1:${ports[brokers + $1]}" --routes "$routes")
-    fi
-    : > "$folder/broker-$1.log"
-    nats-server -a 127.0.0.1 -p "${ports[$1]}" -js -sd "$folder/store-$1" ${cluster[@]+"${cluster[@]}"} \
-        2> "$folder/broker-$1.log" &
-    echo $! > "$folder/broker-$1.pid"
+start_database() {
+    ${as_owner[@]+"${as_owner[@]}"} postgres -D "$database/data" >> "$folder/database.log" 2>&1 &
+    echo $! > "$folder/database.pid"
     # The shell says nothing when it is killed.
     disown
 }
 
+# Starts the server again if it has ended: the processes of a killed server may still hold its memory.
+wait_for_database() {
+    for _ in $(seq 600); do
+        if pg_isready -q -h "$database" -d postgres; then return; fi
+        if ! kill -0 "$(cat "$folder/database.pid")" 2> /dev/null; then start_database; fi
+        sleep 0.1
+    done
+    echo "The database did not start:" >&2
+    tail -20 "$folder/database.log" >&2
+    exit 1
+}
+
 start_relay() { # its number, from 1
     : > "$folder/relay-$1.log"
-    APNS_RELAY_STORAGE_FILE="$folder/queue-$1.sqlite" "$relay" serve 2> "$folder/relay-$1.log" &
+    "$relay" serve 2> "$folder/relay-$1.log" &
     echo $! > "$folder/relay-$1.pid"
     disown
 }
 
-# Starts a relay again that has ended, as a service manager does: while brokers elect a leader, it may give up.
+# Starts a relay again that has ended, as a service manager does: it ends if it cannot reach the database at the start.
 wait_for_relay() { # its number
     for _ in $(seq 1200); do
         if grep -q 'is listening' "$folder/relay-$1.log"; then return; fi
@@ -97,7 +101,7 @@ end() { # the name of its file
 
 # Kills and starts again, in turn, until the file `end` is there.
 kill_in_turn() {
-    local turn=0 broker=0
+    local turn=0
     while true; do
         for _ in $(seq 50); do
             if [ -e "$folder/end" ]; then return; fi
@@ -109,11 +113,10 @@ kill_in_turn() {
             wait_for_relay $((turn % 4 + 1))
             echo "relay" >> "$folder/kills"
         else
-            end "broker-$broker"
-            start_broker "$broker"
-            wait_for "Broker $broker" "$folder/broker-$broker.log" 'Server is ready'
-            echo "broker" >> "$folder/kills"
-            broker=$(((broker + 1) % brokers))
+            end database
+            start_database
+            wait_for_database
+            echo "database" >> "$folder/kills"
         fi
         turn=$((turn + 1))
     done
@@ -124,11 +127,18 @@ kill_in_turn() {
 echo $! > "$folder/simulator.pid"
 wait_for "The simulator" "$folder/simulator.log" 'simulator of APNs at'
 port=$(sed -n 's/.*localhost:\([0-9]*\).*/\1/p' "$folder/simulator.log" | head -1)
-for ((number = 0; number < brokers; number++)); do start_broker "$number"; done
-for ((number = 0; number < brokers; number++)); do
-    if [ "$brokers" -eq 1 ]; then ready='Server is ready'; else ready='new .*metadata leader'; fi
-    wait_for "Broker $number" "$folder/broker-$number.log" "$ready"
-done
+${as_owner[@]+"${as_owner[@]}"} env LC_ALL=C initdb -D "$database/data" -A trust -U postgres -E UTF8 \
+    > "$folder/database.log" 2>&1 || {
+    cat "$folder/database.log" >&2
+    exit 1
+}
+cat >> "$database/data/postgresql.conf" << END
+listen_addresses = ''
+unix_socket_directories = '$database'
+max_wal_size = 4GB
+END
+start_database
+wait_for_database
 
 export APNS_RELAY_APPS=fern
 export APNS_RELAY_APP_FERN_TOPIC=com.grasscove.Fern
@@ -139,14 +149,16 @@ export APNS_RELAY_APP_FERN_KEY_FILE APNS_RELAY_APP_FERN_TEAM_ID
 export APNS_RELAY_SERVER_PRODUCTION=localhost:$port
 export APNS_RELAY_CLIENT_CA_FILE=$folder/sim/ca.pem
 export APNS_RELAY_HTTP_PORT=0
-export APNS_RELAY_NATS_SERVERS=$servers
-export APNS_RELAY_NATS_REPLICAS=$brokers
+export APNS_RELAY_STORAGE_POSTGRES="host=$database dbname=postgres user=postgres"
 export APNS_RELAY_DISPATCH_MAX_IN_FLIGHT=$max_in_flight
+# The pushes that a killed relay has marked end as unknown after these times. The default is more than ten minutes.
+export APNS_RELAY_DISPATCH_ATTEMPT_DEADLINE=5s
+export APNS_RELAY_DISPATCH_SETTLE_MARGIN=15s
 for number in 1 2 3; do
     start_relay $number
     wait_for_relay $number
 done
-echo "A simulated APNs, $brokers broker(s) and three relays are running. Handing in $pushes pushes with curl, \
+echo "A simulated APNs, a database server and three relays are running. Handing in $pushes pushes with curl, \
 $per_request a request, while something is killed every five seconds."
 SECONDS=0
 : > "$folder/kills"
@@ -233,10 +245,10 @@ unknown=$(grep -c ' unknown$' "$folder/feed-1" || true)
 processed_twice=$(grep '"isProcessed":true' "$folder/ledger.ndjson" | grep -o '"apnsID":"[^"]*"' | sort | uniq -d | wc -l)
 tokens=$(sed -n 's/.*, \([0-9]*\) provider tokens.*/\1/p' "$folder/simulator.log")
 relay_kills=$(grep -c relay "$folder/kills" || true)
-broker_kills=$(grep -c broker "$folder/kills" || true)
+database_kills=$(grep -c database "$folder/kills" || true)
 is_same=yes
 for number in 2 3; do cmp -s "$folder/feed-1" "$folder/feed-$number" || is_same=no; done
-echo "Killed with SIGKILL: relays $relay_kills times, brokers $broker_kills times. Outcomes after $seconds s:"
+echo "Killed with SIGKILL: relays $relay_kills times, the database $database_kills times. Outcomes after $seconds s:"
 cut -d' ' -f2 "$folder/feed-1" | sort | uniq -c
 echo "Pushes without an outcome: $((pushes - with_outcome)), with two: $twice, unknown: $unknown."
 echo "The same in the feeds of all relays: $is_same. Processed twice by the simulator: $processed_twice. \

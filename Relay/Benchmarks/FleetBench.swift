@@ -4,27 +4,24 @@ import APNSSimulator
 import ArgumentParser
 import Foundation
 import Logging
-import NATSPushQueue
-import NATSTestServer
+import PostgresPushQueue
+import PostgresTestServer
 import PushQueue
 
 /// `relay-bench fleet`
 struct FleetRun: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fleet",
-        abstract: "Sends a full queue in brokers with 1, 2 and 4 relays, each a process of its own.",
+        abstract: "Sends a full queue in a PostgreSQL database with 1, 2 and 4 relays, each a process of its own.",
         discussion: """
-            Brokers, relays and the simulator run on this machine. With a --delay and a small --in-flight, the round \
-            trips to APNs limit each relay; without, the cores of this machine do.
+            The database server, the relays and the simulator run on this machine. With a --delay and a small \
+            --in-flight, the round trips to APNs limit each relay; without, the cores of this machine do.
             """
     )
 
-    @Option(help: "The relay's program, built with the trait NATS.")
+    @Option(help: "The relay's program.")
     var relay = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "apns-relay")
         .path
-
-    @Option(help: "The number of brokers: 1 or 3.")
-    var brokers = 1
 
     @Option(help: "Numbers of relays, separated by commas.")
     var relays = "1,2,4"
@@ -39,7 +36,8 @@ struct FleetRun: AsyncParsableCommand {
     var delay = 100
 
     func run() async throws {
-        let brokers = self.brokers == 1 ? [try NATSServer()] : try NATSServer.cluster(self.brokers)
+        let server = try PostgresServer()
+        defer { server.kill() }
         var configuration = Simulator.Configuration()
         configuration.environment = .production
         configuration.responseDelay = .milliseconds(self.delay)
@@ -48,62 +46,54 @@ struct FleetRun: AsyncParsableCommand {
         var first: Double?
         for text in self.relays.split(separator: ",") {
             let count = Int(text) ?? 1
-            let result = try await self.measure(count, brokers, simulator)
+            let result = try await self.measure(count, server, simulator)
             first = first ?? result.rate
             print(
                 String(
                     format:
-                        "%@: %.0f pushes/s, %.2f times the first; CPU a push: relays %.0f us, brokers %.0f us",
+                        "%@: %.0f pushes/s, %.2f times the first; CPU a push: relays %.0f us, database %.0f us",
                     count == 1 ? "1 relay" : "\(count) relays",
                     result.rate,
                     result.rate / (first ?? 1),
                     result.relays,
-                    result.brokers
+                    result.database
                 )
             )
         }
         await simulator.stop()
-        for broker in brokers { broker.kill() }
     }
 
     private func measure(
         _ count: Int,
-        _ brokers: [NATSServer],
+        _ server: PostgresServer,
         _ simulator: Simulator
-    ) async throws -> (rate: Double, relays: Double, brokers: Double) {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "fleet-bench-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let authority = folder.appending(path: "ca.pem")
-        try Data(simulator.certificateAuthorityPEM.utf8).write(to: authority)
-        let stream = "BENCH-\(UUID().uuidString)"
-        let urls = brokers.map(\.url)
+    ) async throws -> (rate: Double, relays: Double, database: Double) {
         let bench = try BenchQueue()
         defer { bench.remove() }
+        let authority = bench.folder.appending(path: "ca.pem")
+        try Data(simulator.certificateAuthorityPEM.utf8).write(to: authority)
+        let url = server.url(try server.createDatabase())
         var storage = bench.settings.storage
-        storage.brokers = NATSOptions(servers: urls, stream: stream, replicas: brokers.count)
+        storage.postgres = try ConnectionSettings(url)
         let queue = try await storage.open(logger: bench.logger).queue
         try await bench.fill(queue, self.pushes)
         let environment = [
             "APPS": "fern", "APP_FERN_TOPIC": "com.grasscove.Fern", "APP_FERN_ENVIRONMENTS": "production",
             "SERVER_PRODUCTION": "localhost:\(simulator.port)", "CLIENT_CA_FILE": authority.path, "HTTP_PORT": "0",
-            "NATS_SERVERS": urls.joined(separator: ","), "NATS_STREAM": stream, "NATS_REPLICAS": "\(brokers.count)",
-            "DISPATCH_MAX_IN_FLIGHT": "\(self.inFlight)", "DISPATCH_BATCH": "\(max(self.inFlight / 4, 1))",
+            "STORAGE_POSTGRES": url, "DISPATCH_MAX_IN_FLIGHT": "\(self.inFlight)",
+            "DISPATCH_BATCH": "\(max(self.inFlight / 4, 1))",
         ]
-        let brokersBefore = brokers.map(\.cpuSeconds).reduce(0, +)
+        let before = ProcessFigures.cpuSeconds(of: server)
         var processes: [Process] = []
-        for number in 0..<count {
-            let file = folder.appending(path: "\(number).sqlite").path
-            processes.append(try self.start(environment.merging(["STORAGE_FILE": file]) { $1 }))
-        }
+        for _ in 0..<count { processes.append(try self.start(environment)) }
         defer { for process in processes { process.terminate() } }
         while try await queue.counts().unsettled > 0 { try await Task.sleep(for: .milliseconds(20)) }
         let cpu = processes.map { ProcessFigures.cpuSeconds(of: $0.processIdentifier) }.reduce(0, +)
-        let brokersAfter = brokers.map(\.cpuSeconds).reduce(0, +)
+        let after = ProcessFigures.cpuSeconds(of: server)
         let rate = try await Self.rate(queue)
         await queue.close()
         let micros = 1e6 / Double(self.pushes)
-        return (rate, cpu * micros, (brokersAfter - brokersBefore) * micros)
+        return (rate, cpu * micros, (after - before) * micros)
     }
 
     private func start(_ environment: [String: String]) throws -> Process {

@@ -2,29 +2,25 @@ import APNSModel
 import APNSRelay
 import ArgumentParser
 import Foundation
-import JournalPushQueue
 import Logging
-import NATSPushQueue
+import PostgresPushQueue
+import PostgresTestServer
 import PushQueue
-import SQLitePushQueue
 
 /// `relay-bench queue`: the engines without a relay.
 struct Queue: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Measures a queue alone: storing, claiming with marks and outcomes, and single calls.",
         discussion: """
-            Without --servers, the queue is a SQLite file. With them, each of --relays queues has a copy of its own and \
-            stores and sends its share, all in this process.
+            Without --postgres, the queue is a SQLite file. With it, the queue is in a database server of this \
+            command, and each of --relays engines stores and sends its share, all in this process.
             """
     )
 
-    @Option(help: "The addresses of brokers, separated by commas.")
-    var servers: String?
+    @Flag(help: "Measure PostgreSQL instead of SQLite.")
+    var postgres = false
 
-    @Option(help: "How many brokers store the stream.")
-    var replicas = 1
-
-    @Option(help: "How many queues share the brokers.")
+    @Option(help: "How many engines share the database.")
     var relays = 1
 
     @Option(help: "How many pushes.")
@@ -39,11 +35,16 @@ struct Queue: AsyncParsableCommand {
         let folder = FileManager.default.temporaryDirectory.appending(path: "queue-bench-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let stream = "BENCH-\(UUID().uuidString)"
+        let server = self.postgres ? try PostgresServer() : nil
+        defer { server?.kill() }
+        var storage = StorageSettings()
+        storage.file = folder.appending(path: "queue.sqlite").path
+        storage.capacity = 100_000_000
+        storage.postgres = try server.map { try ConnectionSettings($0.url(try $0.createDatabase())) }
+        var logger = Logger(label: "queue-bench")
+        logger.logLevel = .error
         var queues: [any PushQueue] = []
-        for number in 0..<(self.servers == nil ? 1 : self.relays) {
-            queues.append(try await self.open(stream, folder.appending(path: "\(number).sqlite").path))
-        }
+        for _ in 0..<(self.postgres ? self.relays : 1) { queues.append(try await storage.open(logger: logger).queue) }
         let share = self.pushes / queues.count
         try await self.measure("stored", queues, share) { try await self.store($0, share) }
         try await self.measure("claimed, marked, settled", queues, share) { try await self.send($0) }
@@ -56,27 +57,6 @@ struct Queue: AsyncParsableCommand {
         }
         try await self.measureCalls(queues[0])
         for queue in queues { await queue.close() }
-        guard self.servers != nil else { return }
-        let start = ContinuousClock.now
-        let late = try await self.open(stream, folder.appending(path: "late.sqlite").path)
-        print("a new relay opened after \(Self.text(start.duration(to: .now) / .seconds(1), 1)) s")
-        await late.close()
-    }
-
-    private func open(_ stream: String, _ file: String) async throws -> any PushQueue {
-        var storage = StorageSettings()
-        storage.file = file
-        storage.capacity = 100_000_000
-        if let servers = self.servers {
-            storage.brokers = NATSOptions(
-                servers: servers.split(separator: ",").map { String($0) },
-                stream: stream,
-                replicas: self.replicas
-            )
-        }
-        var logger = Logger(label: "queue-bench")
-        logger.logLevel = .error
-        return try await storage.open(logger: logger).queue
     }
 
     private func measure(

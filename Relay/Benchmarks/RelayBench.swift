@@ -6,7 +6,7 @@ import ArgumentParser
 import AsyncHTTPClient
 import Foundation
 import Logging
-import NATSTestServer
+import PostgresTestServer
 import NIOCore
 import NIOHTTP1
 import PushQueue
@@ -250,7 +250,32 @@ enum ProcessFigures {
     }
 
     /// User and system time of another process. Linux only; 0 elsewhere.
-    static func cpuSeconds(of process: Int32) -> Double { NATSServer.cpuSeconds(of: process) }
+    static func cpuSeconds(of process: Int32) -> Double { Self.times(of: process).map { $0[0] + $0[1] } ?? 0 }
+
+    /// User and system time of a database server and of its present and past processes. Linux only; 0 elsewhere.
+    static func cpuSeconds(of server: PostgresServer) -> Double {
+        let file = server.directory.appending(path: "data/postmaster.pid").path
+        let text = try? String(contentsOfFile: file, encoding: .utf8)
+        guard let main = text?.split(separator: "\n").first.flatMap({ Int32($0) }) else { return 0 }
+        let ended = Self.times(of: main).map { $0.reduce(0, +) } ?? 0
+        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc"))?.compactMap { Int32($0) } ?? []
+        return processes.filter { Self.fields(of: $0)?.dropFirst().first == Double(main) }
+            .map { Self.cpuSeconds(of: $0) }
+            .reduce(ended, +)
+    }
+
+    /// The user and system time of a process, and those of its children that have ended.
+    private static func times(of process: Int32) -> [Double]? {
+        guard let fields = Self.fields(of: process), fields.count > 14 else { return nil }
+        return fields[11...14].map { ($0 ?? 0) / Double(sysconf(Int32(_SC_CLK_TCK))) }
+    }
+
+    /// The fields of `/proc/PID/stat` after the name, which is in parentheses and may contain spaces: the state, the parent
+    /// and so on.
+    private static func fields(of process: Int32) -> [Double?]? {
+        let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+        return text?.split(separator: ")").last?.split(separator: " ").map { Double($0) }
+    }
 
     /// Linux only; 0 elsewhere.
     static var residentMiB: Int {

@@ -102,7 +102,7 @@ package struct Relay: Sendable {
         let fleet = Fleet(
             member: .current(version: Self.version, now: self.clock.now),
             queue: self.queue,
-            // Not the queue's clock: in a shared queue it is the clock of the brokers, which may jump.
+            // Not the queue's clock, which may be held back after a jump.
             clock: SystemQueueClock(),
             metrics: self.metrics,
             logger: self.logger,

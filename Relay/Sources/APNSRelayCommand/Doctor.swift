@@ -38,6 +38,7 @@ struct Doctor: AsyncParsableCommand {
     private func storage(_ settings: RelaySettings) async -> RelayDoctor.Finding {
         let subject = "file \(settings.storage.file)"
         let logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
+        if settings.storage.postgres != nil { return await self.database(settings.storage, logger) }
         guard FileManager.default.fileExists(atPath: settings.storage.file) else {
             return RelayDoctor.Finding(subject, isOK: true, "does not exist yet; the relay will create it")
         }
@@ -60,6 +61,31 @@ struct Doctor: AsyncParsableCommand {
             }
         } catch {
             return RelayDoctor.Finding(subject, isOK: error.code == .inUse, error.message)
+        }
+    }
+
+    /// Checks that the database can be reached and written, without updating its schema.
+    private func database(_ storage: StorageSettings, _ logger: Logger) async -> RelayDoctor.Finding {
+        let subject = "database \(storage.place)"
+        var storage = storage
+        storage.migrates = false
+        do throws(QueueError) {
+            let queue = try await storage.open(logger: logger).queue
+            do throws(QueueError) {
+                try await queue.checkStorage()
+                let counts = try await queue.counts()
+                await queue.close()
+                return RelayDoctor.Finding(
+                    subject,
+                    isOK: true,
+                    "can be used; \(counts.unsettled) pushes without an outcome"
+                )
+            } catch {
+                await queue.close()
+                throw error
+            }
+        } catch {
+            return RelayDoctor.Finding(subject, isOK: false, error.message)
         }
     }
 }

@@ -4,7 +4,7 @@ public struct QueueError: Error, Sendable, Hashable, CustomStringConvertible {
         /// The queue has reached its capacity. Try again later.
         case full
         /// The storage cannot be written or read now, for example because the disk is full, the database is locked or
-        /// the broker cannot be reached. Try again later.
+        /// the server cannot be reached. Try again later.
         case unavailable
         /// The storage did not respond in time. It is unknown whether the call has had an effect, or will have one.
         case undecided

@@ -1,4 +1,4 @@
-package import PushQueue
+import PushQueue
 import Synchronization
 
 #if canImport(Glibc)
@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// It consists of two locks. The lock on the lock file also works before the database exists. The lock on the database
 /// itself detects a process that uses the database although the lock file was deleted, or under another name.
-package final class FileLock: Sendable {
+final class FileLock: Sendable {
     /// Larger than every offset that SQLite locks (2^30 to 2^30 + 511).
     private static let lockedByte: off_t = 1 << 30 + 4_096
     #if canImport(Darwin)
@@ -29,7 +29,7 @@ package final class FileLock: Sendable {
     ///
     /// - Throws: `QueueError`: `inUse` if another owner has the lock, in this process or another one; `unavailable` if
     ///   the file cannot be opened.
-    package init(for database: String) throws(QueueError) {
+    init(for database: String) throws(QueueError) {
         self.database = database
         let descriptor = try self.open(database + ".lock", O_CREAT)
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
@@ -42,7 +42,7 @@ package final class FileLock: Sendable {
     /// - Throws: `QueueError`: `inUse` if another owner has the lock; `unusable` if the file has several names, because
     ///   SQLite looks for the write-ahead log under the name with which the file is opened; `unavailable` if the file
     ///   cannot be locked.
-    package func lockDatabase() throws(QueueError) {
+    func lockDatabase() throws(QueueError) {
         let descriptor = try self.open(self.database, 0)
         var lock = flock()
         lock.l_type = CShort(F_WRLCK)

@@ -1,12 +1,12 @@
-package import APNSModel
-package import GRDB
+import APNSModel
+import GRDB
 import GRDBSQLite
 
 /// A cached prepared statement with positional parameters, without GRDB's conversion of each value.
 ///
 /// Parameters are numbered from 1 and columns from 0, as in SQLite. Reading a column never fails, because SQLite
 /// converts a value of another type.
-package struct PreparedSQL {
+struct PreparedSQL {
     // Keeps `handle` alive.
     private let statement: Statement
     private let handle: OpaquePointer
@@ -20,24 +20,24 @@ package struct PreparedSQL {
 
     // MARK: Parameters
 
-    package func bind(_ index: Int32, _ value: Int64) {
+    func bind(_ index: Int32, _ value: Int64) {
         sqlite3_bind_int64(self.handle, index, value)
     }
 
-    package func bind(_ index: Int32, _ value: Int) {
+    func bind(_ index: Int32, _ value: Int) {
         sqlite3_bind_int64(self.handle, index, Int64(value))
     }
 
-    package func bind(_ index: Int32, _ value: Int64?) {
+    func bind(_ index: Int32, _ value: Int64?) {
         if let value { self.bind(index, value) } else { self.bindNull(index) }
     }
 
-    package func bindNull(_ index: Int32) {
+    func bindNull(_ index: Int32) {
         sqlite3_bind_null(self.handle, index)
     }
 
     /// SQLite copies the bytes. Text may contain NUL, so its length is passed.
-    package func bind(_ index: Int32, _ value: String) {
+    func bind(_ index: Int32, _ value: String) {
         var value = value
         value.withUTF8 { text in
             text.withMemoryRebound(to: CChar.self) { text in
@@ -51,15 +51,15 @@ package struct PreparedSQL {
         }
     }
 
-    package func bind(_ index: Int32, _ value: String?) {
+    func bind(_ index: Int32, _ value: String?) {
         if let value { self.bind(index, value) } else { self.bindNull(index) }
     }
 
-    package func bind(_ index: Int32, _ value: [UInt8]) {
+    func bind(_ index: Int32, _ value: [UInt8]) {
         value.withUnsafeBytes { self.bind(index, $0) }
     }
 
-    package func bind(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
+    func bind(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
         if let base = bytes.baseAddress, !bytes.isEmpty {
             sqlite3_bind_blob(self.handle, index, base, Int32(clamping: bytes.count), Self.transient)
         } else {
@@ -67,26 +67,26 @@ package struct PreparedSQL {
         }
     }
 
-    package func bind(_ index: Int32, _ id: APNSID) {
+    func bind(_ index: Int32, _ id: APNSID) {
         withUnsafeBytes(of: (id.high.bigEndian, id.low.bigEndian)) { self.bind(index, $0) }
     }
 
     // MARK: Running
 
     /// Runs a statement that returns no rows, and resets it.
-    package func run() throws {
+    func run() throws {
         defer { sqlite3_reset(self.handle) }
         while try self.step() {}
     }
 
     /// Runs a statement, resets it, and returns whether it changed a row.
-    package func runAndCheckChange() throws -> Bool {
+    func runAndCheckChange() throws -> Bool {
         try self.run()
         return sqlite3_changes(self.connection) > 0
     }
 
     /// Advances to the next row. Returns false at the end.
-    package func step() throws -> Bool {
+    func step() throws -> Bool {
         let code = sqlite3_step(self.handle)
         if code == SQLITE_ROW { return true }
         if code == SQLITE_DONE { return false }
@@ -98,13 +98,13 @@ package struct PreparedSQL {
     }
 
     /// Calls the closure for the first row, if there is one, and resets the statement.
-    package func first<Value>(_ read: (PreparedSQL) throws -> Value) throws -> Value? {
+    func first<Value>(_ read: (PreparedSQL) throws -> Value) throws -> Value? {
         defer { sqlite3_reset(self.handle) }
         return try self.step() ? try read(self) : nil
     }
 
     /// Calls the closure for each row until it returns false, and resets the statement.
-    package func forEach(_ read: (PreparedSQL) throws -> Bool) throws {
+    func forEach(_ read: (PreparedSQL) throws -> Bool) throws {
         defer { sqlite3_reset(self.handle) }
         while try self.step() {
             guard try read(self) else { return }
@@ -113,35 +113,35 @@ package struct PreparedSQL {
 
     // MARK: Columns
 
-    package func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(self.handle, column) }
+    func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(self.handle, column) }
 
-    package func int(_ column: Int32) -> Int { Int(truncatingIfNeeded: self.int64(column)) }
+    func int(_ column: Int32) -> Int { Int(truncatingIfNeeded: self.int64(column)) }
 
     /// A counter. It is limited to 0…2³¹−1, so that adding to it cannot overflow even if the row is damaged.
-    package func count(_ column: Int32) -> Int { Int(min(max(self.int64(column), 0), Int64(Int32.max))) }
+    func count(_ column: Int32) -> Int { Int(min(max(self.int64(column), 0), Int64(Int32.max))) }
 
-    package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(self.handle, column) == SQLITE_NULL }
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(self.handle, column) == SQLITE_NULL }
 
-    package func optionalInt64(_ column: Int32) -> Int64? { self.isNull(column) ? nil : self.int64(column) }
+    func optionalInt64(_ column: Int32) -> Int64? { self.isNull(column) ? nil : self.int64(column) }
 
-    package func text(_ column: Int32) -> String {
+    func text(_ column: Int32) -> String {
         guard let base = sqlite3_column_text(self.handle, column) else { return "" }
         let count = Int(sqlite3_column_bytes(self.handle, column))
         return String(decoding: UnsafeBufferPointer(start: base, count: count), as: UTF8.self)
     }
 
-    package func optionalText(_ column: Int32) -> String? { self.isNull(column) ? nil : self.text(column) }
+    func optionalText(_ column: Int32) -> String? { self.isNull(column) ? nil : self.text(column) }
 
-    package func bytes(_ column: Int32) -> [UInt8] { self.withBytes(column) { [UInt8]($0) } }
+    func bytes(_ column: Int32) -> [UInt8] { self.withBytes(column) { [UInt8]($0) } }
 
-    package func withBytes<Value>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
+    func withBytes<Value>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
         let base = sqlite3_column_blob(self.handle, column)
         let count = Int(sqlite3_column_bytes(self.handle, column))
         return try body(UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : count))
     }
 
     /// Nil if the column does not hold 16 bytes.
-    package func id(_ column: Int32) -> APNSID? {
+    func id(_ column: Int32) -> APNSID? {
         self.withBytes(column) { bytes in
             guard bytes.count == 16 else { return nil }
             return APNSID(
@@ -157,7 +157,7 @@ package struct PreparedSQL {
 
 extension Database {
     /// This connection's prepared statement for the SQL. Do not use it again while its rows are being read.
-    package func prepared(_ sql: String) throws -> PreparedSQL {
+    func prepared(_ sql: String) throws -> PreparedSQL {
         guard let connection = self.sqliteConnection else {
             throw DatabaseError(resultCode: .SQLITE_MISUSE, message: "the connection is closed")
         }

@@ -1,11 +1,11 @@
 import GRDB
-package import PushQueue
+import PushQueue
 
 extension QueueError {
     /// Converts an error of SQLite.
     ///
     /// - Parameter file: the database, for the message.
-    package init(_ error: any Error, file: String) {
+    init(_ error: any Error, file: String) {
         switch error {
         case let error as QueueError: self = error
         case let error as DatabaseError: self.init(error, file: file)

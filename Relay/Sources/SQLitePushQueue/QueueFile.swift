@@ -1,29 +1,16 @@
-package import GRDB
+import GRDB
 import PushQueue
 
 import Foundation
 
 /// Recognises, creates and opens the database file. Writes only to files that this library has created.
-package struct QueueFile {
+struct QueueFile {
     let path: String
-    let format: QueueFormat
     let busyTimeout: Duration
     /// The maximum number of pages of the file. Tests use it to simulate a full disk.
     let maxPageCount: Int?
     /// Records a failed `fsync` while the log is copied into the database.
     let failure: QueueFailure?
-
-    package init(path: String, format: QueueFormat, busyTimeout: Duration = .seconds(5), maxPageCount: Int? = nil) {
-        self.init(path: path, format: format, busyTimeout: busyTimeout, maxPageCount: maxPageCount, failure: nil)
-    }
-
-    init(path: String, format: QueueFormat, busyTimeout: Duration, maxPageCount: Int?, failure: QueueFailure?) {
-        self.failure = failure
-        self.path = path
-        self.format = format
-        self.busyTimeout = busyTimeout
-        self.maxPageCount = maxPageCount
-    }
 
     /// Creates the file if it does not exist.
     ///
@@ -43,7 +30,7 @@ package struct QueueFile {
     /// Opens the file and upgrades it if an older version wrote it. Creates it if it does not exist.
     ///
     /// - Throws: `DatabaseError` or `QueueError`.
-    package func open() throws -> DatabasePool {
+    func open() throws -> DatabasePool {
         try self.createIfMissing()
         try self.check()
         let pool = try DatabasePool(path: self.path, configuration: self.configuration())
@@ -56,20 +43,12 @@ package struct QueueFile {
         }
         try pool.write { db in
             let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-            if version < Schema.version { try self.format.upgrade(db, from: version) }
+            if version < Schema.version { try Schema.upgrade(db, from: version) }
         }
         return pool
     }
 
-    /// Opens an existing file for reading.
-    ///
-    /// - Throws: `DatabaseError` or `QueueError`.
-    package func reader() throws -> DatabaseQueue {
-        try self.check()
-        return try self.uncheckedReader()
-    }
-
-    private func uncheckedReader() throws -> DatabaseQueue {
+    private func reader() throws -> DatabaseQueue {
         var configuration = self.configuration()
         configuration.readonly = true
         return try DatabaseQueue(path: self.path, configuration: configuration)
@@ -92,8 +71,8 @@ package struct QueueFile {
         try queue.inDatabase { db in
             try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
             try db.inTransaction {
-                try db.execute(sql: "PRAGMA application_id = \(self.format.applicationID)")
-                try self.format.upgrade(db, from: 0)
+                try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID)")
+                try Schema.upgrade(db, from: 0)
                 return .commit
             }
         }
@@ -130,10 +109,14 @@ package struct QueueFile {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "The file was cut off.")
         }
         let application = header[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        guard application == UInt32(bitPattern: self.format.applicationID) else {
-            throw self.foreign(application)
+        guard application == UInt32(bitPattern: Schema.applicationID) else {
+            throw QueueError(
+                code: .unusable,
+                message: "\(self.path) is a SQLite database of another program. Nothing was written to it. Choose "
+                    + "another file."
+            )
         }
-        let reader = try self.uncheckedReader()
+        let reader = try self.reader()
         let version = try reader.read { try Int.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         try reader.close()
         guard version <= Schema.version else {
@@ -143,28 +126,6 @@ package struct QueueFile {
                     + "\(Schema.version). Nothing was written to it. Use the newer apns-relay that wrote it."
             )
         }
-    }
-
-    private func foreign(_ application: UInt32) -> QueueError {
-        if application == UInt32(bitPattern: QueueFormat.queue.applicationID) {
-            return QueueError(
-                code: .unusable,
-                message: "\(self.path) is the queue of a single relay, and may contain pushes that no other relay has. "
-                    + "Nothing was written to it. Let a relay without brokers send them, or choose another file."
-            )
-        }
-        if application == UInt32(bitPattern: QueueFormat.copy.applicationID) {
-            return QueueError(
-                code: .unusable,
-                message: "\(self.path) is a relay's copy of a queue in brokers. Nothing was written to it. Choose "
-                    + "another file, or set the brokers."
-            )
-        }
-        return QueueError(
-            code: .unusable,
-            message: "\(self.path) is a SQLite database of another program. Nothing was written to it. Choose "
-                + "another file."
-        )
     }
 
     private func configuration() -> Configuration {

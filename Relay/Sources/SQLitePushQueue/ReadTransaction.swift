@@ -1,19 +1,19 @@
-package import APNSModel
-package import GRDB
-package import PushQueue
+import APNSModel
+import GRDB
+import PushQueue
 
 /// The reading operations, on a snapshot of the database.
-package struct ReadTransaction {
+struct ReadTransaction {
     let db: Database
     var names = NameTable()
 
-    package init(_ db: Database) {
+    init(_ db: Database) {
         self.db = db
     }
 
     // MARK: One push
 
-    package mutating func status(of id: APNSID) throws -> PushStatus? {
+    mutating func status(of id: APNSID) throws -> PushStatus? {
         let select = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
         select.bind(1, id)
         guard let position = try select.first({ $0.int64(0) }) else { return nil }
@@ -87,7 +87,7 @@ package struct ReadTransaction {
     /// The maximum number of outcomes that are read for one page, unless the page's limit is larger.
     private static let longestScan = 10_000
 
-    package mutating func outcomes(
+    mutating func outcomes(
         after cursor: FeedCursor?,
         apps: Set<String>?,
         kind: FeedKind,
@@ -131,7 +131,7 @@ package struct ReadTransaction {
         return page
     }
 
-    package func counter(_ name: String) throws -> Int64? {
+    func counter(_ name: String) throws -> Int64? {
         let sql = try self.db.prepared("SELECT value FROM counter WHERE name = ?")
         sql.bind(1, name)
         return try sql.first { $0.int64(0) }
@@ -144,7 +144,7 @@ package struct ReadTransaction {
 
     // MARK: Parked pushes and routes
 
-    package mutating func parked(after id: APNSID?, limit: Int) throws -> [PushStatus] {
+    mutating func parked(after id: APNSID?, limit: Int) throws -> [PushStatus] {
         var position = Int64.min
         if let id {
             let select = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
@@ -163,7 +163,7 @@ package struct ReadTransaction {
     }
 
     /// The routes with queued pushes, and when the first push of each is due.
-    package mutating func queuedRoutes(_ totals: QueueTotals) throws -> [QueuedRoute] {
+    mutating func queuedRoutes(_ totals: QueueTotals) throws -> [QueuedRoute] {
         let ids = totals.routes.filter { $0.value.queued > 0 }.map(\.key)
         let select = try self.db.prepared("SELECT due FROM queue WHERE route = ? ORDER BY due LIMIT 1")
         return try ids.compactMap { id in
@@ -177,7 +177,7 @@ package struct ReadTransaction {
     }
 
     /// The number of pushes in each state. Routes without pushes are left out.
-    package mutating func counts(_ totals: QueueTotals) throws -> [QueueCounts.OfRoute] {
+    mutating func counts(_ totals: QueueTotals) throws -> [QueueCounts.OfRoute] {
         try totals.routes.filter { $0.value != QueueTotals.OfRoute() }
             .map { id, totals in
                 QueueCounts.OfRoute(
@@ -191,13 +191,13 @@ package struct ReadTransaction {
             .sorted { $0.route.description < $1.route.description }
     }
 
-    package func value(forKey key: String) throws -> [UInt8]? {
+    func value(forKey key: String) throws -> [UInt8]? {
         let select = try self.db.prepared("SELECT value FROM value WHERE key = ?")
         select.bind(1, key)
         return try select.first { $0.bytes(0) }
     }
 
-    package func values(withPrefix prefix: String) throws -> [String: [UInt8]] {
+    func values(withPrefix prefix: String) throws -> [String: [UInt8]] {
         // SQLite compares text byte by byte, so the keys with the prefix are next to each other.
         let select = try self.db.prepared("SELECT key, value FROM value WHERE key >= ? ORDER BY key")
         select.bind(1, prefix)

@@ -10,7 +10,7 @@ extension SQLitePushQueue: PushQueue {
     public var isShared: Bool { false }
 
     /// The maximum number of overdue pushes that one transaction of `claim` settles.
-    package static let claimScan = 1_000
+    static let claimScan = 1_000
 
     public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
         guard !pushes.isEmpty else { return [] }

@@ -86,7 +86,6 @@ public final class SQLitePushQueue: Sendable {
         let lock = try FileLock(for: path)
         let queueFile = QueueFile(
             path: path,
-            format: .queue,
             busyTimeout: options.busyTimeout,
             maxPageCount: options.maxPageCount,
             failure: self.failure

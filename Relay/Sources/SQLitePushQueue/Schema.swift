@@ -16,16 +16,27 @@ import GRDB
 /// - `idempotency`: the idempotency keys by the position of their push. Their retention counts from `settled_at`, which
 ///   is NULL until the push has its outcome. `stored_at` is no longer read.
 /// - `counter`: numbers that cannot be computed from the rows: the next cursor after the last outcomes were deleted;
-///   how often the file was opened; the generations of the feed; in a copy of a shared queue, the next position; while
-///   a large call is stored in parts, the first hidden position.
+///   how often the file was opened; the generations of the feed; while a large call is stored in parts, the first
+///   hidden position.
 ///
 /// Rows of all large tables except `ident` and the index of `idempotency` are appended at the end and deleted from the
 /// beginning, so that a transaction writes few pages.
 enum Schema {
+    /// `PRAGMA application_id`: "APNR".
+    static let applicationID: Int32 = 0x4150_4E52
     /// `PRAGMA user_version`.
     static let version = 2
     /// The due time of a push that waits for another one with the same supersede key.
     static let held = Int64.max
+
+    /// Upgrades a file of an older version, in the caller's transaction.
+    ///
+    /// - Parameter version: the version of the file; 0 for an empty file.
+    static func upgrade(_ db: Database, from version: Int) throws {
+        if version < 1 { try db.execute(sql: Self.version1) }
+        if version < 2 { try db.execute(sql: Self.version2) }
+        try db.execute(sql: "PRAGMA user_version = \(Self.version)")
+    }
 
     private static let outcomeColumns = """
         certainty INTEGER NOT NULL, sends INTEGER NOT NULL, response_id BLOB, unique_id TEXT, code TEXT, message TEXT,
@@ -34,7 +45,7 @@ enum Schema {
         """
 
     /// The tables of version 1.
-    static let version1 = """
+    private static let version1 = """
         CREATE TABLE route (
             id INTEGER PRIMARY KEY, app TEXT NOT NULL, environment TEXT NOT NULL, lane INTEGER NOT NULL,
             UNIQUE (app, environment, lane)
@@ -83,7 +94,7 @@ enum Schema {
         """
 
     /// Version 2: the retention of an idempotency key begins when its push is settled.
-    static let version2 = """
+    private static let version2 = """
         ALTER TABLE idempotency ADD COLUMN settled_at INTEGER;
         UPDATE idempotency SET settled_at = ifnull(
             (SELECT settled_at FROM outcome WHERE outcome.position = idempotency.position), stored_at

@@ -1,6 +1,6 @@
 import APNSModel
 import GRDB
-package import PushQueue
+import PushQueue
 
 /// The result of an attempt to claim pushes.
 struct ClaimBatch: Sendable {
@@ -85,82 +85,6 @@ extension WriteTransaction {
         self.state.totals.add(positions.count, to: .claimed, of: route)
     }
 
-    /// Claims like ``claim(_:limit:lease:)``, but reads only the due time and the expiration of each push. Copies of a
-    /// queue must come to the same result, even if a row of one copy is damaged.
-    ///
-    /// - Returns: the positions of the claimed pushes, and whether the next due push is overdue.
-    package func claimUnread(
-        _ route: Route,
-        limit: Int,
-        lease: Duration
-    ) throws -> (positions: [Int64], isBlocked: Bool) {
-        guard limit > 0, let routeID = try self.state.names.id(of: route, in: self.db) else { return ([], false) }
-        let epoch = self.state.nextEpoch
-        self.state.nextEpoch &+= 1
-        var positions: [Int64] = []
-        var last: (due: Int64, position: Int64)?
-        var isBlocked = false
-        try self.forEachDue(of: routeID, limit: limit) { due, position, isOverdue in
-            guard !isOverdue else {
-                isBlocked = true
-                return false
-            }
-            positions.append(position)
-            last = (due, position)
-            return true
-        }
-        if let last { try self.move(positions, through: last, of: routeID, epoch: epoch, lease: lease) }
-        return (positions, isBlocked)
-    }
-
-    /// Reads pushes that ``claimUnread(_:limit:lease:)`` has claimed in this transaction.
-    ///
-    /// - Throws: `DatabaseError` (`SQLITE_CORRUPT`) if a row cannot be read.
-    package func claimedPushes(at positions: [Int64], epoch: Int64) throws -> [ClaimedPush] {
-        let select = try self.db.prepared(
-            "SELECT 0, position, \(Self.claimColumns) FROM push WHERE position = ?"
-        )
-        return try positions.map { position in
-            select.bind(1, position)
-            guard let push = try select.first({ Self.claimedPush($0, epoch: epoch) }) ?? nil else {
-                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "push \(position) cannot be read")
-            }
-            return push
-        }
-    }
-
-    /// Settles the overdue pushes among the first due pushes of a route.
-    package func settleOverdue(of route: Route, limit: Int) throws {
-        guard let routeID = try self.state.names.id(of: route, in: self.db) else { return }
-        var overdue: [Int64] = []
-        try self.forEachDue(of: routeID, limit: limit) { _, position, isOverdue in
-            if isOverdue { overdue.append(position) }
-            return true
-        }
-        for position in overdue {
-            if let push = try self.push(at: position) { try self.settleOverdue(push) }
-        }
-    }
-
-    private func forEachDue(
-        of route: Int64,
-        limit: Int,
-        _ body: (_ due: Int64, _ position: Int64, _ isOverdue: Bool) -> Bool
-    ) throws {
-        let now = self.now.millisecondsSince1970
-        let select = try self.db.prepared(
-            """
-            SELECT queue.due, queue.position, expires
-            FROM queue CROSS JOIN push ON push.position = queue.position
-            WHERE queue.route = ? AND queue.due <= ? ORDER BY queue.due, queue.position LIMIT ?
-            """
-        )
-        select.bind(1, route)
-        select.bind(2, now)
-        select.bind(3, limit)
-        try select.forEach { row in body(row.int64(0), row.int64(1), row.int64(2) <= now) }
-    }
-
     /// Reads the first due pushes of a route, and settles those that are overdue or cannot be read.
     func settleUnclaimable(of route: Route, limit: Int) throws {
         guard let routeID = try self.state.names.id(of: route, in: self.db) else { return }
@@ -185,7 +109,7 @@ extension WriteTransaction {
     }
 
     /// Settles pushes that are overdue and queued.
-    package func settleOverdue(limit: Int) throws -> Int {
+    func settleOverdue(limit: Int) throws -> Int {
         let select = try self.db.prepared(
             """
             SELECT position FROM push WHERE expires <= ? AND position < ?

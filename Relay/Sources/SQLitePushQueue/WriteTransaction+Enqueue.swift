@@ -1,10 +1,10 @@
 import APNSModel
 import GRDB
-package import PushQueue
+import PushQueue
 
 /// The error that rolls back a call of `enqueue` with conflicts.
-package struct EnqueueConflict: Error {
-    package var results: [EnqueueResult]
+struct EnqueueConflict: Error {
+    var results: [EnqueueResult]
 }
 
 extension WriteTransaction {
@@ -15,7 +15,7 @@ extension WriteTransaction {
     ///   - isPartial: whether to store the other pushes if some are in conflict.
     ///   - capacity: the maximum number of pushes without an outcome; nil for no limit.
     /// - Throws: `EnqueueConflict` if there is a conflict and the call is not partial; `QueueError.full`.
-    package func enqueue(_ pushes: [NewPush], isPartial: Bool, capacity: Int?) throws -> [EnqueueResult] {
+    func enqueue(_ pushes: [NewPush], isPartial: Bool, capacity: Int?) throws -> [EnqueueResult] {
         var results: [EnqueueResult] = []
         results.reserveCapacity(pushes.count)
         var hasConflict = false

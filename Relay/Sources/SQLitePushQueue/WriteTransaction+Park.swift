@@ -1,8 +1,8 @@
-package import APNSModel
-package import PushQueue
+import APNSModel
+import PushQueue
 
 extension WriteTransaction {
-    package func park(_ settlements: [Settlement]) throws {
+    func park(_ settlements: [Settlement]) throws {
         for settlement in settlements {
             guard let (claimed, place) = try self.claimed(settlement.claim) else { continue }
             var push = claimed
@@ -30,7 +30,7 @@ extension WriteTransaction {
         }
     }
 
-    package func retryParked(_ id: APNSID) throws -> Bool {
+    func retryParked(_ id: APNSID) throws -> Bool {
         guard let push = try self.push(of: id), push.isParked else { return false }
         let select = try self.db.prepared("SELECT deadline, expiration FROM push WHERE position = ?")
         select.bind(1, push.position)
@@ -53,7 +53,7 @@ extension WriteTransaction {
         return true
     }
 
-    package func dropParked(_ id: APNSID) throws -> Bool {
+    func dropParked(_ id: APNSID) throws -> Bool {
         guard let push = try self.push(of: id), push.isParked else { return false }
         try self.drop(push)
         return true

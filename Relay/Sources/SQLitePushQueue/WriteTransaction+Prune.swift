@@ -1,11 +1,11 @@
 import APNSModel
-package import PushQueue
+import PushQueue
 
 extension WriteTransaction {
     /// Deletes rows whose retention is over, and drops parked pushes that are too old.
     ///
     /// - Returns: the number of deleted rows and dropped pushes, at most `limit`.
-    package func prune(_ retention: Retention, limit: Int) throws -> Int {
+    func prune(_ retention: Retention, limit: Int) throws -> Int {
         let limit = max(limit, 0)
         let keys = self.cutoff(retention.idempotencyKeys)
         let payloads = self.cutoff(retention.payloads)
@@ -95,14 +95,14 @@ extension WriteTransaction {
         return keys
     }
 
-    package func setCounter(_ name: String, _ value: Int64) throws {
+    func setCounter(_ name: String, _ value: Int64) throws {
         let sql = try self.db.prepared("INSERT OR REPLACE INTO counter (name, value) VALUES (?, ?)")
         sql.bind(1, name)
         sql.bind(2, value)
         try sql.run()
     }
 
-    package func counter(_ name: String) throws -> Int64? { try ReadTransaction(self.db).counter(name) }
+    func counter(_ name: String) throws -> Int64? { try ReadTransaction(self.db).counter(name) }
 
     /// Returns up to 1,024 free pages to the file system if more than a quarter of the file, and more than 4,096 pages,
     /// are free.

@@ -47,7 +47,7 @@ extension WriteTransaction {
     }
 
     /// Reads the writer's state, except for the next epoch.
-    package func loadState() throws {
+    private func loadState() throws {
         try self.db.prepared("SELECT route, count(*) FROM queue GROUP BY route").forEach { row in
             self.state.totals.add(row.int(1), to: .queued, of: row.int64(0))
             return true
@@ -63,13 +63,6 @@ extension WriteTransaction {
         }
         self.state.nextPosition = try self.next("position", ["push", "outcome", "idempotency"])
         self.state.nextCursor = try self.next("cursor", ["outcome"])
-    }
-
-    /// Stores the next position and cursor, because they cannot be computed from the rows once the last rows are
-    /// deleted. Copies of a queue must agree on them.
-    package func storeCounters() throws {
-        try self.setCounter("position", self.state.nextPosition)
-        try self.setCounter("cursor", self.state.nextCursor)
     }
 
     /// The first number that is larger than all numbers in a column, and at least the stored counter.

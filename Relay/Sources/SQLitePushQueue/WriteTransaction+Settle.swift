@@ -1,8 +1,8 @@
-package import APNSModel
-package import PushQueue
+import APNSModel
+import PushQueue
 
 extension WriteTransaction {
-    package func markWritten(_ claims: [Claim], lease: Duration) throws -> [Bool] {
+    func markWritten(_ claims: [Claim], lease: Duration) throws -> [Bool] {
         let update = try self.db.prepared(
             "UPDATE flight SET state = ?, lease = ? WHERE position = ? AND epoch = ? AND state = ? AND lease > ?"
         )
@@ -24,7 +24,7 @@ extension WriteTransaction {
         }
     }
 
-    package func settle(_ settlements: [Settlement]) throws -> [SettleResult] {
+    func settle(_ settlements: [Settlement]) throws -> [SettleResult] {
         try settlements.map { settlement in
             let claim = settlement.claim
             guard let push = try self.push(at: claim.position), push.id == claim.id else {
@@ -48,7 +48,7 @@ extension WriteTransaction {
         return try sql.first { row in row.id(0).map { ($0, OutcomeColumns.read(row, at: 1, of: $0)) } } ?? nil
     }
 
-    package func cancel(_ id: APNSID) throws -> CancelResult {
+    func cancel(_ id: APNSID) throws -> CancelResult {
         if let push = try self.push(of: id) {
             let place = try self.place(of: push)
             guard !place.isWritten else { return .written }
@@ -63,7 +63,7 @@ extension WriteTransaction {
 
     // MARK: Back to the queue
 
-    package func release(_ releases: [Release]) throws {
+    func release(_ releases: [Release]) throws {
         for release in releases {
             guard let (push, place) = try self.claimed(release.claim) else { continue }
             try self.requeue(
@@ -78,8 +78,11 @@ extension WriteTransaction {
 
     /// Ends the claims whose lease has expired.
     ///
+    /// A push without a mark is queued again. A push with a mark may have been sent. It ends as `unknown`, or is queued
+    /// again if its owner asked for that (`NewPush.resendsUnknown`).
+    ///
     /// - Parameter all: whether to end all other claims, too, because the process that made them has ended.
-    package func expireLeases(all: Bool = false) throws -> ExpiredLeases {
+    func expireLeases(all: Bool = false) throws -> ExpiredLeases {
         let select = try self.db.prepared("SELECT position FROM flight WHERE lease <= ? ORDER BY position")
         select.bind(1, all ? .max : self.leaseNow.millisecondsSince1970)
         var positions: [Int64] = []
@@ -87,14 +90,6 @@ extension WriteTransaction {
             positions.append(row.int64(0))
             return true
         }
-        return try self.expireLeases(of: positions)
-    }
-
-    /// Ends the claims of the pushes at these positions, as if their leases had expired.
-    ///
-    /// A push without a mark is queued again. A push with a mark may have been sent. It ends as `unknown`, or is queued
-    /// again if its owner asked for that (`NewPush.resendsUnknown`).
-    package func expireLeases(of positions: [Int64]) throws -> ExpiredLeases {
         var expired = ExpiredLeases()
         for position in positions {
             guard let push = try self.push(at: position) else { continue }

@@ -1,13 +1,13 @@
 extension WriteTransaction {
     /// Stores a small durable value if the present value is the expected one.
-    package func exchangeValue(_ value: [UInt8]?, forKey key: String, expecting expected: [UInt8]?) throws -> Bool {
+    func exchangeValue(_ value: [UInt8]?, forKey key: String, expecting expected: [UInt8]?) throws -> Bool {
         guard try ReadTransaction(self.db).value(forKey: key) == expected else { return false }
         try self.setValue(value, forKey: key)
         return true
     }
 
     /// Stores a small durable value; nil removes it.
-    package func setValue(_ value: [UInt8]?, forKey key: String) throws {
+    func setValue(_ value: [UInt8]?, forKey key: String) throws {
         guard let value else {
             let delete = try self.db.prepared("DELETE FROM value WHERE key = ?")
             delete.bind(1, key)

@@ -1,13 +1,10 @@
 import APNSModel
-package import GRDB
-package import PushQueue
+import GRDB
+import PushQueue
 
 /// The writing operations, in a transaction that the caller begins and ends.
-///
-/// Their effects depend only on the rows, the state, the times and the parameters. So the same operations produce the
-/// same rows in each copy of a queue.
-package final class WriteTransaction {
-    package let db: Database
+final class WriteTransaction {
+    let db: Database
     /// Whether the payloads of settled pushes are kept.
     let keepsPayloads: Bool
     /// The time of day.
@@ -16,9 +13,9 @@ package final class WriteTransaction {
     let leaseNow: QueueTime
     /// The time that decides which pushes are overdue and which rows are pruned. It is never later than `now`.
     let expiryNow: QueueTime
-    package var state: WriterState
+    var state: WriterState
 
-    package init(
+    init(
         _ db: Database,
         now: QueueTime,
         leaseNow: QueueTime,

@@ -1,18 +1,18 @@
 /// The writer's state between transactions.
-package struct WriterState: Sendable {
+struct WriterState: Sendable {
     var names = NameTable()
-    package internal(set) var totals = QueueTotals()
+    var totals = QueueTotals()
     /// The position of the next row of `push`. No row of `outcome` or `idempotency` has it.
-    package internal(set) var nextPosition: Int64 = 1
+    var nextPosition: Int64 = 1
     /// The cursor of the next row of `outcome`. A cursor is never used twice, not even after its row was deleted.
-    package internal(set) var nextCursor: Int64 = 1
+    var nextCursor: Int64 = 1
     /// The epoch of the next claims. It is larger than every epoch of earlier processes that opened the file.
-    package var nextEpoch: Int64 = 1
+    var nextEpoch: Int64 = 1
 
     /// The pushes of the `enqueue` call that is being stored in parts; nil if there is none.
     var staged: StagedPushes?
 
-    package init() {}
+    init() {}
 }
 
 /// The last rows of `push`, which are hidden from everything except the intake. A row of `counter` stores this value.

@@ -1,196 +1,213 @@
-#if NATS
-    import APNSSimulator
-    import Dispatch
-    import Foundation
-    import RelayTestSupport
-    import Synchronization
-    import Testing
+import APNSSimulator
+import Dispatch
+import Foundation
+import PostgresTestServer
+import RelayTestSupport
+import Synchronization
+import Testing
 
-    /// Relays in processes of their own that share a queue, a simulated APNs, and applications that hand pushes in.
-    final class FleetUnderTest: Sendable {
-        /// The most pushes of each relay that are marked and have no outcome.
-        static let maxInFlight = 200
+/// Relays in processes of their own that share a queue, a simulated APNs, and applications that hand pushes in.
+final class FleetUnderTest: Sendable {
+    /// The most pushes of each relay that are marked and have no outcome.
+    static let maxInFlight = 200
+    /// Lets pushes whose relay was killed end soon.
+    static let shortLeases = ["DISPATCH_ATTEMPT_DEADLINE": "2s", "DISPATCH_SETTLE_MARGIN": "5s"]
 
-        let simulator: Simulator
-        let relays: [RelayUnderTest]
-        let load = PushLoad()
-        private let nextNumber = Mutex(0)
+    /// The number of kills in each test of kills: `FLEET_KILLS`, by default 4.
+    static var kills: Int { ProcessInfo.processInfo.environment["FLEET_KILLS"].flatMap(Int.init) ?? 4 }
 
-        /// - Parameters:
-        ///   - simulator: what stands in for APNs.
-        ///   - brokers: the addresses of the brokers.
-        ///   - settings: settings of all relays, as environment variables without the prefix.
-        ///   - first: settings of the first relay.
-        init(
-            _ simulator: Simulator,
-            brokers: [String],
-            settings: [String: String] = [:],
-            first: [String: String] = [:]
-        ) throws {
-            let common = [
-                "NATS_SERVERS": brokers.joined(separator: ","), "DISPATCH_MAX_IN_FLIGHT": "\(Self.maxInFlight)",
-                "DISPATCH_BATCH": "50",
-            ].merging(settings) { $1 }
-            self.simulator = simulator
-            self.relays = try (0..<3).map { number in
-                try RelayUnderTest(
-                    port: simulator.port,
-                    certificateAuthority: simulator.certificateAuthorityPEM,
-                    settings: number == 0 ? common.merging(first) { $1 } : common
-                )
-            }
+    let simulator: Simulator
+    let relays: [RelayUnderTest]
+    let load = PushLoad()
+    private let nextNumber = Mutex(0)
+
+    /// - Parameters:
+    ///   - simulator: what stands in for APNs.
+    ///   - server: the server with the queue, which gets a database of its own.
+    ///   - settings: settings of all relays, as environment variables without the prefix.
+    ///   - proxy: stands between the first relay and the server; nil for no proxy.
+    ///   - first: settings of the first relay.
+    init(
+        _ simulator: Simulator,
+        _ server: PostgresServer,
+        settings: [String: String] = [:],
+        proxy: TestProxy? = nil,
+        first: [String: String] = [:]
+    ) throws {
+        let database = try server.createDatabase()
+        let common = [
+            "STORAGE_POSTGRES": server.url(database), "DISPATCH_MAX_IN_FLIGHT": "\(Self.maxInFlight)",
+            "DISPATCH_BATCH": "50",
+        ].merging(settings) { $1 }
+        var own = first
+        if let proxy {
+            own["STORAGE_POSTGRES"] =
+                "host=127.0.0.1 port=\(proxy.port) dbname=\(database) user=postgres sslmode=disable"
         }
-
-        static func simulator(delay: Duration = .milliseconds(5)) async throws -> Simulator {
-            var configuration = Simulator.Configuration()
-            configuration.credential = .none
-            configuration.environment = .production
-            configuration.responseDelay = delay
-            return try await Simulator.start(configuration)
+        self.simulator = simulator
+        self.relays = try (0..<3).map { number in
+            try RelayUnderTest(
+                port: simulator.port,
+                certificateAuthority: simulator.certificateAuthorityPEM,
+                settings: number == 0 ? common.merging(own) { $1 } : common
+            )
         }
+    }
 
-        func start() async throws {
-            for relay in self.relays { try await relay.start() }
-        }
+    /// Creates a server that relays can also reach through a proxy.
+    static func server() async throws -> PostgresServer {
+        try await blocking { try PostgresServer(["listen_addresses = '127.0.0.1'"]) }
+    }
 
-        func end() async {
-            for relay in self.relays { await relay.kill() }
-            await self.simulator.stop()
-        }
+    static func simulator(delay: Duration = .milliseconds(5)) async throws -> Simulator {
+        var configuration = Simulator.Configuration()
+        configuration.credential = .none
+        configuration.environment = .production
+        configuration.responseDelay = delay
+        return try await Simulator.start(configuration)
+    }
 
-        // MARK: Load
+    func start() async throws {
+        for relay in self.relays { try await relay.start() }
+    }
 
-        /// Runs a body while three applications hand pushes in. An application that is refused tries the next relay.
-        ///
-        /// - Parameters:
-        ///   - batch: the pushes of a request.
-        ///   - pause: how long an application waits between its requests.
-        ///   - relays: who gets the pushes; nil for all relays.
-        func underLoad(
-            batch: Int = 20,
-            pause: Duration = .milliseconds(150),
-            to relays: [RelayUnderTest]? = nil,
-            _ body: () async throws -> Void
-        ) async throws {
-            let end = LoadEnd()
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for application in 0..<3 {
-                    group.addTask {
-                        var round = application
-                        while !end.isReached {
-                            try await self.post(batch, to: relays ?? self.relays, &round)
-                            try await Task.sleep(for: pause)
-                        }
+    func end() async {
+        for relay in self.relays { await relay.kill() }
+        await self.simulator.stop()
+    }
+
+    // MARK: Load
+
+    /// Runs a body while three applications hand pushes in. An application that is refused tries the next relay.
+    ///
+    /// - Parameters:
+    ///   - batch: the pushes of a request.
+    ///   - pause: how long an application waits between its requests.
+    ///   - relays: who gets the pushes; nil for all relays.
+    func underLoad(
+        batch: Int = 20,
+        pause: Duration = .milliseconds(150),
+        to relays: [RelayUnderTest]? = nil,
+        _ body: () async throws -> Void
+    ) async throws {
+        let end = LoadEnd()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for application in 0..<3 {
+                group.addTask {
+                    var round = application
+                    while !end.isReached {
+                        try await self.post(batch, to: relays ?? self.relays, &round)
+                        try await Task.sleep(for: pause)
                     }
                 }
-                defer { end.reach() }
-                try await body()
-                end.reach()
-                try await group.waitForAll()
             }
-        }
-
-        /// Hands pushes in until a relay has acknowledged them.
-        func post(_ count: Int, to relays: [RelayUnderTest], _ round: inout Int) async throws {
-            let numbers = self.nextNumber.withLock { next in
-                defer { next += count }
-                return next..<(next + count)
-            }
-            while true {
-                try Task.checkCancellation()
-                round += 1
-                if try await self.load.post(numbers, to: relays[round % relays.count]) == .acknowledged { return }
-                try await Task.sleep(for: .milliseconds(100))
-            }
-        }
-
-        /// Waits until more pushes were acknowledged.
-        func waitForAcknowledgements(_ count: Int) async throws {
-            let goal = self.load.ids.count + count
-            try await wait(for: "\(count) more pushes are acknowledged") { self.load.ids.count >= goal }
-        }
-
-        /// Waits until more requests were refused.
-        func waitForRefusals(_ count: Int) async throws {
-            let goal = (self.load.statuses[503] ?? 0) + count
-            try await wait(for: "\(count) more requests are refused") { (self.load.statuses[503] ?? 0) >= goal }
-        }
-
-        /// Waits until a relay has more outcomes in its feed.
-        func waitForOutcomes(_ count: Int, at relay: RelayUnderTest) async throws {
-            let goal = try await relay.feed().count + count
-            try await wait(for: "\(count) more pushes have an outcome") { try await relay.feed().count >= goal }
-        }
-
-        // MARK: Results
-
-        /// Waits until each acknowledged push has an outcome in the feeds of all relays, and compares.
-        ///
-        /// - Parameters:
-        ///   - unknown: how many pushes may end as unknown; all others must be accepted.
-        ///   - relays: whose feeds to read; nil for all relays.
-        @discardableResult
-        func check(
-            unknownAtMost unknown: Int = 0,
-            of relays: [RelayUnderTest]? = nil,
-            limit: Duration = .seconds(90),
-            _ test: String = #function
-        ) async throws -> KillReport {
-            let count = self.load.ids.count
-            var feeds: [[SettledPush]] = []
-            for relay in relays ?? self.relays {
-                var feed: [SettledPush] = []
-                try await wait(for: "each of \(count) pushes has an outcome", limit: limit) {
-                    guard try await relay.depth().unsettled == 0 else { return false }
-                    feed = try await relay.feed()
-                    return feed.count >= count
-                } explanation: {
-                    "\(try await relay.depth()), \(try await relay.feed().count) outcomes; \(relay.output.suffix(6_000))"
-                }
-                feeds.append(feed)
-            }
-            for feed in feeds.dropFirst() { #expect(feed == feeds.first, "the feeds differ") }
-            let report = KillReport(self.load, feeds.first ?? [], self.simulator)
-            print("\(test): \(report); responses \(self.load.statuses)")
-            #expect(report.faults == [])
-            #expect(report.duplicates == 0)
-            #expect(report.unknown <= unknown)
-            #expect(report.unknown + (report.outcomes["accepted"] ?? 0) == count)
-            return report
+            defer { end.reach() }
+            try await body()
+            end.reach()
+            try await group.waitForAll()
         }
     }
 
-    /// Whether applications should submit no more pushes.
-    private final class LoadEnd: Sendable {
-        private let state = Mutex(false)
-
-        var isReached: Bool { self.state.withLock { $0 } }
-
-        func reach() { self.state.withLock { $0 = true } }
-    }
-
-    /// Polls until a condition holds.
-    ///
-    /// - Throws: if it does not hold within the limit.
-    func wait(
-        for purpose: String,
-        limit: Duration = .seconds(90),
-        _ condition: () async throws -> Bool,
-        explanation: () async throws -> String = { "" }
-    ) async throws {
-        let start = ContinuousClock.now
-        while try await !condition() {
-            guard start.duration(to: .now) < limit else {
-                throw RelayTestFailure("\(purpose): this did not happen in \(limit). \(try await explanation())")
-            }
+    /// Hands pushes in until a relay has acknowledged them.
+    func post(_ count: Int, to relays: [RelayUnderTest], _ round: inout Int) async throws {
+        let numbers = self.nextNumber.withLock { next in
+            defer { next += count }
+            return next..<(next + count)
+        }
+        while true {
+            try Task.checkCancellation()
+            round += 1
+            if try await self.load.post(numbers, to: relays[round % relays.count]) == .acknowledged { return }
             try await Task.sleep(for: .milliseconds(100))
         }
     }
 
-    /// Runs code that blocks, such as the start of a broker, on a thread of its own.
-    func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
-        }
+    /// Waits until more pushes were acknowledged.
+    func waitForAcknowledgements(_ count: Int) async throws {
+        let goal = self.load.ids.count + count
+        try await wait(for: "\(count) more pushes are acknowledged") { self.load.ids.count >= goal }
     }
-#endif
+
+    /// Waits until more requests were refused.
+    func waitForRefusals(_ count: Int) async throws {
+        let goal = (self.load.statuses[503] ?? 0) + count
+        try await wait(for: "\(count) more requests are refused") { (self.load.statuses[503] ?? 0) >= goal }
+    }
+
+    /// Waits until a relay has more outcomes in its feed.
+    func waitForOutcomes(_ count: Int, at relay: RelayUnderTest) async throws {
+        let goal = try await relay.feed().count + count
+        try await wait(for: "\(count) more pushes have an outcome") { try await relay.feed().count >= goal }
+    }
+
+    // MARK: Results
+
+    /// Waits until each acknowledged push has an outcome in the feeds of all relays, and compares.
+    ///
+    /// - Parameters:
+    ///   - unknown: how many pushes may end as unknown; all others must be accepted.
+    ///   - relays: whose feeds to read; nil for all relays.
+    @discardableResult
+    func check(
+        unknownAtMost unknown: Int = 0,
+        of relays: [RelayUnderTest]? = nil,
+        limit: Duration = .seconds(90),
+        _ test: String = #function
+    ) async throws -> KillReport {
+        let count = self.load.ids.count
+        var feeds: [[SettledPush]] = []
+        for relay in relays ?? self.relays {
+            var feed: [SettledPush] = []
+            try await wait(for: "each of \(count) pushes has an outcome", limit: limit) {
+                guard try await relay.depth().unsettled == 0 else { return false }
+                feed = try await relay.feed()
+                return feed.count >= count
+            } explanation: {
+                "\(try await relay.depth()), \(try await relay.feed().count) outcomes; \(relay.output.suffix(6_000))"
+            }
+            feeds.append(feed)
+        }
+        for feed in feeds.dropFirst() { #expect(feed == feeds.first, "the feeds differ") }
+        let report = KillReport(self.load, feeds.first ?? [], self.simulator)
+        print("\(test): \(report); responses \(self.load.statuses)")
+        #expect(report.faults == [])
+        #expect(report.duplicates == 0)
+        #expect(report.unknown <= unknown)
+        #expect(report.unknown + (report.outcomes["accepted"] ?? 0) == count)
+        return report
+    }
+}
+
+/// Whether applications should submit no more pushes.
+private final class LoadEnd: Sendable {
+    private let state = Mutex(false)
+
+    var isReached: Bool { self.state.withLock { $0 } }
+
+    func reach() { self.state.withLock { $0 = true } }
+}
+
+/// Polls until a condition holds.
+///
+/// - Throws: if it does not hold within the limit.
+func wait(
+    for purpose: String,
+    limit: Duration = .seconds(90),
+    _ condition: () async throws -> Bool,
+    explanation: () async throws -> String = { "" }
+) async throws {
+    let start = ContinuousClock.now
+    while try await !condition() {
+        guard start.duration(to: .now) < limit else {
+            throw RelayTestFailure("\(purpose): this did not happen in \(limit). \(try await explanation())")
+        }
+        try await Task.sleep(for: .milliseconds(100))
+    }
+}
+
+/// Runs code that blocks, such as the start of a server, on a thread of its own.
+func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
+    }
+}

@@ -42,7 +42,7 @@ package final class PostgresServer: Sendable {
 
     deinit {
         self.kill()
-        try? Self.run("/bin/rm", ["-rf", self.directory.path])
+        _ = try? Self.run("/bin/rm", ["-rf", self.directory.path])
     }
 
     /// Appends lines to `postgresql.conf`.

@@ -64,9 +64,6 @@ package final class RelayUnderTest: Sendable {
     /// The exit status of the process; nil while it runs, and after a signal.
     package var exitStatus: Int32? { self.current.withLock { $0?.exitStatus } }
 
-    /// The most bytes of memory that the process has had; nil where the system does not say.
-    package var peakMemory: Int? { self.current.withLock { $0?.peakMemory } }
-
     package func kill() async {
         let process = self.current.withLock { $0 }
         process?.signal(SIGKILL)
@@ -90,14 +87,6 @@ package final class RelayUnderTest: Sendable {
         // The process writes this just before.
         guard await process?.waitForOutput("STOPPING") == true else {
             throw RelayTestFailure("the relay did not stop itself: \(self.output)")
-        }
-    }
-
-    /// Removes the relay's file, as the loss of its disk does.
-    package func removeFile() throws {
-        for file in try FileManager.default.contentsOfDirectory(atPath: self.folder.path)
-        where file.hasPrefix("queue.sqlite") {
-            try FileManager.default.removeItem(at: self.folder.appendingPathComponent(file))
         }
     }
 

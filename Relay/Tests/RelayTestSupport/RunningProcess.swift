@@ -38,14 +38,6 @@ final class RunningProcess: Sendable {
         URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
     }
 
-    /// The most bytes of memory that the process has had; nil where the system does not say.
-    var peakMemory: Int? {
-        let pid = self.pid.withLock { $0 }
-        let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
-        let line = status?.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
-        return line.flatMap { Int($0.filter(\.isNumber)) }.map { $0 * 1_024 }
-    }
-
     var output: String { self.state.withLock { $0.output } }
     var port: Int? { self.state.withLock { $0.port } }
     var hasEnded: Bool { self.state.withLock { $0.hasEnded } }

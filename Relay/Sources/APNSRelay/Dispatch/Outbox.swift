@@ -6,7 +6,8 @@ import Synchronization
 
 /// Stores the results of attempts. While one batch is being stored, the next one gathers.
 ///
-/// If several relays share the queue, every call costs work in each of them, so the outbox pauses between two batches.
+/// If several relays share the queue, every call is a transaction of the database, so the outbox pauses between two
+/// batches.
 /// Places of the window then also become free in batches, and so claims and marks come in batches, too.
 ///
 /// A result stays in the outbox until it is durable. For example, the outbox retries while the disk is full.

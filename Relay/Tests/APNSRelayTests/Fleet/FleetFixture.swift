@@ -8,7 +8,7 @@ import Testing
 
 @testable import APNSRelay
 
-/// A queue that several relays of one process share, as relays share one over a broker.
+/// A queue that several relays of one process share, as relays share one in a database.
 final class SharedQueue: WrappingPushQueue {
     let base: any PushQueue
     /// Fails the calls of one relay.

@@ -25,7 +25,6 @@ final class StubStatus: RelayStatus {
     func notReady() async -> String? { self.state.withLock { $0.notReady } }
     func signal(_ routes: Set<Route>) { self.state.withLock { $0.signalled.formUnion(routes) } }
 
-    func oldestUnpublished() -> QueueTime? { nil }
     func members() -> [FleetMember] { self.state.withLock { $0.members } }
 
     func clockJump() -> Duration? { self.state.withLock { $0.clockJump } }

@@ -17,7 +17,6 @@ struct MetricsPageTests {
             self.calls.withLock { $0 += 1 }
             return "it starts"
         }
-        func oldestUnpublished() -> QueueTime? { nil }
         func members() -> [FleetMember] { [] }
         func clockJump() -> Duration? { nil }
         func confirmClock() async throws(QueueError) {}

@@ -56,7 +56,6 @@ struct RelayMetricsTests {
         metrics.setReady(true)
         let member = FleetMember(id: "a", host: "h", process: 1, version: "1", since: Self.now, duties: ["webhooks"])
         metrics.setFleet([member, member, member])
-        metrics.setOutcomeStream(Self.now.advanced(by: .seconds(-7)), now: Self.now)
     }
 
     @Test("Each function changes its metric")
@@ -105,7 +104,6 @@ struct RelayMetricsTests {
         #expect(text.value("apns_relay_fleet_members") == 3)
         #expect(text.value("apns_relay_fleet_duty", ["duty": "webhooks"]) == 1)
         #expect(text.value("apns_relay_fleet_duty", ["duty": "leader"]) == 0)
-        #expect(text.value("apns_relay_outcome_stream_lag") == 7)
         var totals = RelayTotals()
         (totals.queued, totals.duplicates, totals.accepted, totals.unknown) = (5, 2, 1, 1)
         (totals.notSent, totals.rejected, totals.notProcessed) = (3, 4, 5)

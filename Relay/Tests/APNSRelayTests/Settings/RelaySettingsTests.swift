@@ -1,6 +1,6 @@
 @_spi(Relay) import APNSPool
 import Foundation
-import NATSPushQueue
+import PostgresPushQueue
 import PushQueue
 import Testing
 
@@ -39,16 +39,6 @@ struct RelaySettingsTests {
         #expect(settings.dispatch == DispatchSettings())
         #expect(settings.storage == StorageSettings())
         #expect(settings.fleet.maxConnections == nil)
-    }
-
-    @Test("Outcomes are published if that is set, and only with brokers")
-    func outcomes() throws {
-        let set = try self.read(self.small.merging(["nats.servers": "nats://a:4222", "nats.outcomes": "true"]) { $1 })
-        #expect(set.storage.brokers?.publishesOutcomes == true)
-        let unset = try self.read(self.small.merging(["nats.servers": "nats://a:4222"]) { $1 })
-        #expect(unset.storage.brokers?.publishesOutcomes == false)
-        let faults = self.faults(self.small.merging(["nats.outcomes": "true"]) { $1 })
-        #expect(faults.map(\.description) == ["nats.outcomes (values): it needs brokers: set nats.servers"])
     }
 
     @Test("Settings of every group are read")
@@ -101,42 +91,39 @@ struct RelaySettingsTests {
              "callers": ["crew", "shop"],
              "caller": {"crew": {"token": "fedcba9876543210", "operator": true},
                         "shop": {"token": "0123456789abcdef", "operator": false, "pushesPerSecond": 50}},
-             "nats": {"servers": ["nats://10.0.0.1:4222", "nats://10.0.0.2:4222"], "replicas": 3}}
+             "storage": {"postgres": "host=/run/postgresql dbname=apns", "connections": 3, "migrate": false}}
             """
         try Data(json.utf8).write(to: file)
         let settings = try RelaySettings([.jsonFile(file.path)])
         #expect(settings.callers.map(\.isOperator) == [true, false])
         #expect(settings.callers.last?.pushesPerSecond == 50)
-        #expect(settings.storage.brokers?.servers == ["nats://10.0.0.1:4222", "nats://10.0.0.2:4222"])
-        #expect(settings.storage.brokers?.replicas == 3)
+        #expect(settings.storage.postgres?.description == "host=/run/postgresql dbname=apns")
+        #expect(settings.storage.connections == 3 && !settings.storage.migrates)
     }
 
-    @Test("The settings of brokers are read, and wrong ones are named")
-    func brokers() throws {
+    @Test("The settings of a database are read, and a malformed one is named")
+    func postgres() throws {
         let values = [
-            "nats.servers": "tls://10.0.0.1:4222, tls://10.0.0.2:4222", "nats.stream": "PUSHES", "nats.replicas": "3",
-            "nats.maxBytes": "1073741824", "nats.caFile": "/ca.pem", "nats.certificateFile": "/relay.pem",
-            "nats.keyFile": "/relay.key", "nats.expectedHost": "broker", "nats.credentialsFile": "/relay.creds",
-            "nats.timeout": "45s",
+            "storage.postgres": "postgres://relay:secret-1@10.0.0.1:5433/apns", "storage.connections": "12",
+            "storage.migrate": "false", "storage.transactionPooler": "true", "storage.timeout": "45s",
+            "retention.payloads": "1d",
         ]
-        let settings = try self.read(self.small.merging(values) { $1 })
-        let brokers = try #require(settings.storage.brokers)
-        #expect(brokers.servers == ["tls://10.0.0.1:4222", "tls://10.0.0.2:4222"])
-        #expect(brokers.stream == "PUSHES" && brokers.replicas == 3 && brokers.maximumBytes == 1_073_741_824)
-        #expect(brokers.tls?.caFile == "/ca.pem" && brokers.tls?.keyFile == "/relay.key")
-        #expect(brokers.tls?.certificateFile == "/relay.pem" && brokers.tls?.expectedHost == "broker")
-        #expect(brokers.credentialsFile == "/relay.creds")
-        #expect(settings.storage.brokerTimeout == .seconds(45))
-        let encrypted = try self.read(self.small.merging(["nats.servers": "tls://10.0.0.1:4222"]) { $1 })
-        #expect(encrypted.storage.brokers?.tls != nil)
+        let storage = try self.read(self.small.merging(values) { $1 }).storage
+        let expected = "host=10.0.0.1 port=5433 dbname=apns user=relay sslmode=verify-full"
+        #expect(storage.postgres?.description == expected)
+        #expect(storage.place == expected, "the log names the database, without its password")
+        #expect(storage.connections == 12 && !storage.migrates && storage.usesTransactionPooler)
+        #expect(storage.timeout == .seconds(45))
+        let local = try self.read(self.small.merging(["storage.postgres": "host=/run/postgresql"]) { $1 }).storage
+        #expect(local.postgres?.description == "host=/run/postgresql")
+        #expect(local.connections == 6 && local.migrates && !local.usesTransactionPooler)
         for (key, value) in [
-            ("nats.servers", "10.0.0.1:4222"), ("nats.stream", "a.b"), ("nats.replicas", "9"), ("nats.replicas", "2"),
-            ("nats.keyFile", "/k"), ("nats.timeout", "0s"), ("retention.payloads", "1d"),
+            ("storage.postgres", "10.0.0.1:5432"), ("storage.postgres", "hots=10.0.0.1"), ("storage.connections", "1"),
+            ("storage.migrate", "maybe"), ("storage.transactionPooler", "maybe"), ("storage.timeout", "0s"),
         ] {
-            let wrong = ["nats.servers": "nats://10.0.0.1:4222"].merging([key: value]) { $1 }
+            let wrong = ["storage.postgres": "host=/run/postgresql"].merging([key: value]) { $1 }
             let faults = self.faults(self.small.merging(wrong) { $1 })
-            let name = key == "nats.keyFile" ? "nats.certificateFile" : key
-            #expect(faults.contains { $0.key == name }, "\(key): \(faults)")
+            #expect(faults.map(\.key) == [key], "\(key): \(faults)")
         }
     }
 
