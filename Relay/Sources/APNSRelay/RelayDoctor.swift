@@ -1,6 +1,9 @@
 import APNSPool
+import Dispatch
 import Logging
 import NIOSSL
+import PostgresPushQueue
+import PushQueue
 import ServiceLifecycle
 
 /// Tests a relay's certificates and its connection to APNs. Sends no push.
@@ -30,6 +33,19 @@ public struct RelayDoctor: Sendable {
     /// Runs all tests. This takes at most about 20 seconds.
     public func findings() async -> [Finding] {
         self.listening() + self.webhooks() + (await self.apps())
+    }
+
+    /// Inspects the database of the settings; empty if there is none. Changes nothing in it.
+    public func database() async -> [Finding] {
+        guard let postgres = self.settings.storage.postgres else { return [] }
+        do throws(QueueError) {
+            let inspection = try await DispatchQueue.global().perform { () throws(QueueError) in
+                try ServerInspection(postgres)
+            }
+            return inspection.findings.map { Finding("database: \($0.subject)", isOK: $0.isOK, $0.message) }
+        } catch {
+            return [Finding("database", isOK: false, error.message)]
+        }
     }
 
     private func listening() -> [Finding] {
