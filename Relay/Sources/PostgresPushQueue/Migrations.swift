@@ -15,7 +15,7 @@ public enum Migrations {
     /// The version that this relay needs.
     static var version: Int { self.all.count }
 
-    private static let lock = "SELECT pg_catalog.pg_advisory_xact_lock(1095781971, 0)"
+    private static let lock = "SELECT pg_catalog.pg_advisory_xact_lock(1095781971, -2)"
     private static let versions = """
         CREATE TABLE IF NOT EXISTS apns.migration (
           version int PRIMARY KEY,

@@ -134,10 +134,11 @@ extension PostgresPushQueue: PushQueue {
         }
     }
 
-    /// Does what other transactions have left to do, and counts the pushes if that is due.
+    /// Does what other transactions have left to do, and counts the pushes. At most once a second.
     private func tend() async throws(QueueError) {
+        guard self.tending.isDue else { return }
         try await self.call("SELECT apns.tend($1, $2)", .harmless, self.settling()) { _, _ in }
-        guard self.room.mustCount else { return }
+        guard self.options.capacity != nil else { return }
         self.room.set(unsettled: try await self.counts().unsettled)
         try await self.publish(isFull: self.room.isFull)
     }

@@ -43,6 +43,7 @@ public final class PostgresPushQueue: Sendable {
     let options: Options
     let names = NameCache()
     let room: Room
+    let tending = EverySecond()
     private let calls = CallGate()
     private let workers: Workers
     /// For calls that must not wait for others.

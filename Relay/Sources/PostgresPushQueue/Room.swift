@@ -3,14 +3,9 @@ import Synchronization
 /// An estimate of the room in a queue with a capacity. Counting exactly makes calls of all processes wait for each other, so
 /// it is only done near the capacity.
 final class Room: Sendable {
-    private struct State {
-        /// The number of pushes without an outcome; nil if it was never counted.
-        var unsettled: Int?
-        var countedAt: ContinuousClock.Instant?
-    }
-
     let capacity: Int?
-    private let state = Mutex(State())
+    /// The number of pushes without an outcome; nil if it was never counted.
+    private let unsettled = Mutex(Int?.none)
 
     init(capacity: Int?) {
         self.capacity = capacity
@@ -20,32 +15,18 @@ final class Room: Sendable {
     func limit(adding count: Int) -> Int64? {
         guard let capacity else { return nil }
         let margin = max(capacity / 10, 20_000)
-        let isNear = self.state.withLock { state in
-            guard let unsettled = state.unsettled else { return true }
-            return unsettled + count + margin >= capacity
-        }
+        let isNear = self.unsettled.withLock { $0.map { $0 + count + margin >= capacity } ?? true }
         return isNear ? Int64(capacity) : nil
     }
 
     /// Whether the queue was full when it was counted.
     var isFull: Bool {
         guard let capacity else { return false }
-        return self.state.withLock { $0.unsettled ?? 0 >= capacity }
+        return self.unsettled.withLock { $0 ?? 0 >= capacity }
     }
 
     /// Adds pushes that were stored.
-    func add(_ count: Int) { self.state.withLock { $0.unsettled? += count } }
+    func add(_ count: Int) { self.unsettled.withLock { $0? += count } }
 
-    /// Whether it is time to count.
-    var mustCount: Bool {
-        guard self.capacity != nil else { return false }
-        return self.state.withLock { state in
-            let now = ContinuousClock.now
-            if let last = state.countedAt, last.duration(to: now) < .seconds(1) { return false }
-            state.countedAt = now
-            return true
-        }
-    }
-
-    func set(unsettled: Int) { self.state.withLock { $0.unsettled = unsettled } }
+    func set(unsettled: Int) { self.unsettled.withLock { $0 = unsettled } }
 }
