@@ -139,6 +139,9 @@ max_wal_size = 4GB
 END
 start_database
 wait_for_database
+# A role without further rights, as an operator creates it.
+psql -h "$database" -d postgres -U postgres -qX -v ON_ERROR_STOP=1 -c "CREATE ROLE relay LOGIN" \
+    -c "CREATE DATABASE apns OWNER relay TEMPLATE template0"
 
 export APNS_RELAY_APPS=fern
 export APNS_RELAY_APP_FERN_TOPIC=com.grasscove.Fern
@@ -149,7 +152,7 @@ export APNS_RELAY_APP_FERN_KEY_FILE APNS_RELAY_APP_FERN_TEAM_ID
 export APNS_RELAY_SERVER_PRODUCTION=localhost:$port
 export APNS_RELAY_CLIENT_CA_FILE=$folder/sim/ca.pem
 export APNS_RELAY_HTTP_PORT=0
-export APNS_RELAY_STORAGE_POSTGRES="host=$database dbname=postgres user=postgres"
+export APNS_RELAY_STORAGE_POSTGRES="host=$database dbname=apns user=relay"
 export APNS_RELAY_DISPATCH_MAX_IN_FLIGHT=$max_in_flight
 # The pushes that a killed relay has marked end as unknown after these times. The default is more than ten minutes.
 export APNS_RELAY_DISPATCH_ATTEMPT_DEADLINE=5s
