@@ -11,6 +11,13 @@ import Synchronization
 final class PostgresFixture: QueueFixture {
     /// One server for all tests of the process.
     static let server = Result { try PostgresServer() }
+    /// A database with the schema and without a queue, which is faster to copy than to create.
+    private static let template = Result {
+        let server = try PostgresFixture.server.get()
+        let name = try server.createDatabase()
+        _ = try Migrations.run(try ConnectionSettings(server.url(name)))
+        return name
+    }
     private static let pooler = Result { try PgBouncer(try PostgresFixture.server.get()) }
 
     let lacks: Set<QueueAbility> = []
@@ -25,7 +32,7 @@ final class PostgresFixture: QueueFixture {
     init(usesPooler: Bool = false) throws {
         self.pooler = usesPooler ? try Self.pooler.get() : nil
         self.server = try Self.server.get()
-        self.database = try self.server.createDatabase()
+        self.database = try self.server.createDatabase(try Self.template.get())
     }
 
     deinit { _ = try? self.server.run("DROP DATABASE \(self.database) WITH (FORCE)") }

@@ -153,9 +153,11 @@ package final class PostgresServer: Sendable {
     }
 
     /// Creates a database with a name of its own.
-    package func createDatabase() throws -> String {
+    ///
+    /// - Parameter template: the database whose contents it begins with. Nobody may be connected to it.
+    package func createDatabase(_ template: String = "template0") throws -> String {
         let name = "test_\(UUID().uuidString.prefix(8).lowercased())"
-        try self.run("CREATE DATABASE \(name) TEMPLATE template0")
+        try self.run("CREATE DATABASE \(name) TEMPLATE \(template)")
         return name
     }
 
