@@ -70,17 +70,18 @@ package final class PostgresServer: Sendable {
         let life = Pipe()
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = [
-            "-c",
-            #"""
-            "$@" >>log 2>&1 & server=$!
-            if read -r line; then
-              kill -9 $server; wait $server
-            else
-              kill -QUIT $server; wait $server; rm -rf "$PWD"
-            fi
-            """#, "sh",
-        ] + Self.asOwner("postgres", ["-D", self.data])
+        process.arguments =
+            [
+                "-c",
+                #"""
+                "$@" >>log 2>&1 & server=$!
+                if read -r line; then
+                  kill -9 $server; wait $server
+                else
+                  kill -QUIT $server; wait $server; rm -rf "$PWD"
+                fi
+                """#, "sh",
+            ] + Self.asOwner("postgres", ["-D", self.data])
         process.currentDirectoryURL = self.directory
         process.standardInput = life
         // Threads of Dispatch block all signals, and the shell would inherit that.
@@ -95,7 +96,9 @@ package final class PostgresServer: Sendable {
         }
         let end = ContinuousClock.now.advanced(by: .seconds(60))
         while (try? self.run("SELECT 1")) == nil {
-            guard ContinuousClock.now < end else { throw Failure(description: "the server did not start:\n\(self.log)") }
+            guard ContinuousClock.now < end else {
+                throw Failure(description: "the server did not start:\n\(self.log)")
+            }
             usleep(20_000)
         }
     }
