@@ -37,7 +37,7 @@ struct FleetRun: AsyncParsableCommand {
 
     func run() async throws {
         let server = try PostgresServer()
-        defer { server.kill() }
+        defer { server.end() }
         var configuration = Simulator.Configuration()
         configuration.environment = .production
         configuration.responseDelay = .milliseconds(self.delay)

@@ -36,7 +36,7 @@ struct Queue: AsyncParsableCommand {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let server = self.postgres ? try PostgresServer() : nil
-        defer { server?.kill() }
+        defer { server?.end() }
         var storage = StorageSettings()
         storage.file = folder.appending(path: "queue.sqlite").path
         storage.capacity = 100_000_000

@@ -17,6 +17,8 @@ final class FleetUnderTest: Sendable {
     static var kills: Int { ProcessInfo.processInfo.environment["FLEET_KILLS"].flatMap(Int.init) ?? 4 }
 
     let simulator: Simulator
+    /// The server with the queue, which lives as long as the fleet.
+    private let server: PostgresServer
     let relays: [RelayUnderTest]
     let load = PushLoad()
     private let nextNumber = Mutex(0)
@@ -45,6 +47,7 @@ final class FleetUnderTest: Sendable {
                 "host=127.0.0.1 port=\(proxy.port) dbname=\(database) user=postgres sslmode=disable"
         }
         self.simulator = simulator
+        self.server = server
         self.relays = try (0..<3).map { number in
             try RelayUnderTest(
                 port: simulator.port,

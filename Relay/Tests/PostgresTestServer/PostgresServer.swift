@@ -6,7 +6,7 @@ import Synchronization
 package final class PostgresServer: Sendable {
     private struct State {
         var process: Process?
-        /// The server ends when this pipe is closed, so it never outlives the tests.
+        /// The server ends when this pipe is closed, so it never outlives the tests. A line kills it.
         var life: Pipe?
     }
 
@@ -40,10 +40,7 @@ package final class PostgresServer: Sendable {
         try self.start()
     }
 
-    deinit {
-        self.kill()
-        _ = try? Self.run("/bin/rm", ["-rf", self.directory.path])
-    }
+    deinit { self.end() }
 
     /// Appends lines to `postgresql.conf`.
     package func configure(_ lines: [String]) throws {
@@ -75,7 +72,15 @@ package final class PostgresServer: Sendable {
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments =
             [
-                "-c", #""$@" >>log 2>&1 & server=$!; read -r line; kill -9 $server; wait $server"#, "sh",
+                "-c",
+                #"""
+                "$@" >>log 2>&1 & server=$!
+                if read -r line; then
+                  kill -9 $server; wait $server
+                else
+                  kill -QUIT $server; wait $server; rm -rf "$PWD"
+                fi
+                """#, "sh",
             ] + Self.asOwner("postgres", ["-D", self.data])
         process.currentDirectoryURL = self.directory
         process.standardInput = life
@@ -99,12 +104,21 @@ package final class PostgresServer: Sendable {
     }
 
     /// Ends the server as SIGKILL does.
-    package func kill() {
+    package func kill() { self.stop(kills: true) }
+
+    /// Ends the server at once, and removes its data and its shared memory, which SIGKILL leaves behind.
+    package func end() {
+        self.stop(kills: false)
+        try? FileManager.default.removeItem(at: self.directory)
+    }
+
+    private func stop(kills: Bool) {
         let (process, life) = self.state.withLock { state in
             defer { (state.process, state.life) = (nil, nil) }
             return (state.process, state.life)
         }
         guard let process, let life else { return }
+        if kills { try? life.fileHandleForWriting.write(contentsOf: Data("kill\n".utf8)) }
         try? life.fileHandleForWriting.close()
         process.waitUntilExit()
     }
