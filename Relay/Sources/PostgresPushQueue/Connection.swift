@@ -50,6 +50,7 @@ final class Connection {
         guard let pointer else { throw .notConnected("There is no memory for a connection.") }
         self.pointer = pointer
         guard PQstatus(pointer) == CONNECTION_OK else { throw .notConnected(self.message) }
+        PQsetnonblocking(pointer, 1)
     }
 
     deinit { PQfinish(self.pointer) }
@@ -88,14 +89,22 @@ final class Connection {
     }
 
     /// Runs several statements without parameters.
-    func runScript(_ sql: String) throws(PostgresFailure) {
-        _ = try self.check(PQexec(self.pointer, sql))
+    func runScript(_ sql: String, until deadline: ContinuousClock.Instant = .longWait) throws(PostgresFailure) {
+        guard PQsendQuery(self.pointer, sql) == 1 else { throw .notConnected(self.message) }
+        _ = try self.result(until: deadline)
     }
 
     /// Runs a statement in a transaction of its own.
-    func run(_ sql: String, _ parameters: Parameters = Parameters()) throws(PostgresFailure) -> Rows {
-        let name = self.prepares ? try self.prepare(sql, parameters.types) : nil
-        let result = parameters.buffer.withUnsafeBytes { buffer in
+    ///
+    /// - Parameter deadline: when the connection counts as lost if the server has not responded. The connection must not be
+    ///   used after that.
+    func run(
+        _ sql: String,
+        _ parameters: Parameters = Parameters(),
+        until deadline: ContinuousClock.Instant = .longWait
+    ) throws(PostgresFailure) -> Rows {
+        let name = self.prepares ? try self.prepare(sql, parameters.types, until: deadline) : nil
+        let isSent = parameters.buffer.withUnsafeBytes { buffer in
             let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
             // An empty value needs an address, too: without one, it is NULL.
             let values = parameters.ranges.map { range -> UnsafePointer<CChar>? in
@@ -105,22 +114,30 @@ final class Connection {
             let formats = [Int32](repeating: 1, count: values.count)
             let count = Int32(clamping: values.count)
             return if let name {
-                PQexecPrepared(self.pointer, name, count, values, lengths, formats, 1)
+                PQsendQueryPrepared(self.pointer, name, count, values, lengths, formats, 1)
             } else {
-                PQexecParams(self.pointer, sql, count, parameters.types, values, lengths, formats, 1)
+                PQsendQueryParams(self.pointer, sql, count, parameters.types, values, lengths, formats, 1)
             }
         }
-        return try self.check(result)
+        guard isSent == 1 else { throw .notConnected(self.message) }
+        return try self.result(until: deadline)
     }
 
     // Never freed, and never written to.
     nonisolated(unsafe) private static let noBytes = UnsafePointer<CChar>(strdup(""))
 
-    private func prepare(_ sql: String, _ types: [Oid]) throws(PostgresFailure) -> String {
+    private func prepare(
+        _ sql: String,
+        _ types: [Oid],
+        until deadline: ContinuousClock.Instant
+    ) throws(PostgresFailure) -> String {
         if let name = self.prepared[sql] { return name }
         let name = "apns_\(self.prepared.count)"
+        guard PQsendPrepare(self.pointer, name, sql, Int32(clamping: types.count), types) == 1 else {
+            throw .notConnected(self.message)
+        }
         do {
-            _ = try self.check(PQprepare(self.pointer, name, sql, Int32(clamping: types.count), types))
+            _ = try self.result(until: deadline)
         } catch .lost(let message) {
             throw .notConnected(message)
         }
@@ -128,8 +145,41 @@ final class Connection {
         return name
     }
 
-    private func check(_ result: OpaquePointer?) throws(PostgresFailure) -> Rows {
-        guard let result else { throw .lost(self.message) }
+    // MARK: Results
+
+    /// Sends what is buffered, and waits for the last result, or for the first error.
+    private func result(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Rows {
+        while true {
+            let left = PQflush(self.pointer)
+            guard left >= 0 else { throw .lost(self.message) }
+            if left == 0 { break }
+            // The server may send something first, and wait until it is read.
+            try self.wait(for: POLLIN | POLLOUT, until: deadline)
+        }
+        var last: Result<Rows, PostgresFailure>?
+        while true {
+            while PQisBusy(self.pointer) == 1 { try self.wait(for: POLLIN, until: deadline) }
+            guard let result = PQgetResult(self.pointer) else { break }
+            let checked = Result { () throws(PostgresFailure) in try self.check(result) }
+            if case .failure = last { continue }
+            last = checked
+        }
+        guard let last else { throw .lost(self.message) }
+        return try last.get()
+    }
+
+    /// Waits for the socket, and reads what has arrived.
+    private func wait(for events: Int32, until deadline: ContinuousClock.Instant) throws(PostgresFailure) {
+        let left = ContinuousClock.now.duration(to: deadline)
+        guard left > .zero else { throw .lost("the server has not responded in time") }
+        var descriptor = pollfd(fd: self.socket, events: Int16(events), revents: 0)
+        // At most a second, so that a changed clock of the system does no harm.
+        let milliseconds = min(max(left.milliseconds, 1), 1_000)
+        guard systemPoll(&descriptor, 1, Int32(milliseconds)) > 0 else { return }
+        guard PQconsumeInput(self.pointer) == 1 else { throw .lost(self.message) }
+    }
+
+    private func check(_ result: OpaquePointer) throws(PostgresFailure) -> Rows {
         let rows = Rows(result)
         switch PQresultStatus(result) {
         case PGRES_TUPLES_OK, PGRES_COMMAND_OK: return rows
@@ -151,6 +201,11 @@ final class Connection {
         let code = Int32(code.asciiValue ?? 0)
         return PQresultErrorField(result, code).map { String(cString: $0) }
     }
+}
+
+extension ContinuousClock.Instant {
+    /// Longer than any migration takes, for statements whose duration nobody waits for.
+    static var longWait: ContinuousClock.Instant { .now.advanced(by: .seconds(3_600)) }
 }
 
 /// `poll` of the C library, for the methods whose scope has another name for it.

@@ -87,8 +87,12 @@ public struct ConnectionSettings: Sendable, Hashable {
             prepares: !self.usesTransactionPooler
         )
         do {
-            if !self.usesTransactionPooler { try connection.runScript(Self.session) }
-            _ = try connection.run("SELECT pg_catalog.set_config('client_min_messages', 'error', false)")
+            let deadline = ContinuousClock.now.advanced(by: .seconds(10))
+            if !self.usesTransactionPooler { try connection.runScript(Self.session, until: deadline) }
+            _ = try connection.run(
+                "SELECT pg_catalog.set_config('client_min_messages', 'error', false)",
+                until: deadline
+            )
         } catch .lost(let message) {
             throw .notConnected(message)
         }

@@ -9,7 +9,8 @@ extension PostgresPushQueue {
         let (found, isRepeated) = try await self.call(
             "SELECT kinds, known FROM apns.store(\(Self.places(22)))",
             .harmless,
-            parameters
+            parameters,
+            isMeasured: true
         ) { rows, isRepeated in
             (Self.results(rows[0], pushes), isRepeated)
         }

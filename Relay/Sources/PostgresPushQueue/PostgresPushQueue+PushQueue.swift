@@ -44,7 +44,12 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(Int64.random(in: .min ... .max))
         parameters.add(claims.lazy.map(\.position))
         parameters.add(claims.lazy.map(\.epoch))
-        let marked = try await self.call("SELECT apns.mark($1, $2, $3, $4, $5)", .harmless, parameters) { rows, _ in
+        let marked = try await self.call(
+            "SELECT apns.mark($1, $2, $3, $4, $5)",
+            .harmless,
+            parameters,
+            isMeasured: true
+        ) { rows, _ in
             Set(rows[0].int64s(0))
         }
         // Of two equal claims in a call, one is marked.
@@ -63,7 +68,8 @@ extension PostgresPushQueue: PushQueue {
             "SELECT * FROM apns.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             on: .outcomes,
             .harmless,
-            parameters
+            parameters,
+            isMeasured: true
         ) { rows, isRepeated in
             var results = settlements.map { _ in SettleResult.settled }
             for row in 0..<rows.count {
@@ -148,7 +154,7 @@ extension PostgresPushQueue: PushQueue {
     public func status(of id: APNSID) async throws(QueueError) -> PushStatus? {
         var parameters = Parameters()
         parameters.add(id)
-        return try await self.call("SELECT * FROM apns.status($1)", .harmless, parameters) { rows, _ in
+        return try await self.call("SELECT * FROM apns.status($1)", .reading, parameters) { rows, _ in
             rows.count == 0 ? nil : PushStatus(rows[0])
         }
     }
@@ -201,7 +207,7 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(kind == .invalidTokens)
         parameters.add(Int32(clamping: limit))
         parameters.add(Int32(clamping: max(limit, Self.longestScan)))
-        return try await self.call("SELECT * FROM apns.outcomes_after($1, $2, $3, $4, $5)", .harmless, parameters) {
+        return try await self.call("SELECT * FROM apns.outcomes_after($1, $2, $3, $4, $5)", .reading, parameters) {
             rows,
             _ in
             FeedPart(rows)
@@ -214,7 +220,7 @@ extension PostgresPushQueue: PushQueue {
         var parameters = Parameters()
         parameters.add(id)
         parameters.add(Int32(clamping: max(limit, 0)))
-        return try await self.call("SELECT * FROM apns.parked_after($1, $2)", .harmless, parameters) { rows, _ in
+        return try await self.call("SELECT * FROM apns.parked_after($1, $2)", .reading, parameters) { rows, _ in
             (0..<rows.count).compactMap { PushStatus(rows[$0]) }
         }
     }
@@ -242,7 +248,7 @@ extension PostgresPushQueue: PushQueue {
     // MARK: State
 
     public func counts() async throws(QueueError) -> QueueCounts {
-        let routes = try await self.call("SELECT * FROM apns.counts()") { rows, _ in
+        let routes = try await self.call("SELECT * FROM apns.counts()", .reading) { rows, _ in
             (0..<rows.count).map { index in
                 let row = rows[index]
                 return QueueCounts.OfRoute(
@@ -292,7 +298,7 @@ extension PostgresPushQueue: PushQueue {
     public func value(forKey key: String) async throws(QueueError) -> [UInt8]? {
         var parameters = Parameters()
         parameters.add(key)
-        return try await self.call("SELECT value FROM apns.value WHERE key = $1", .harmless, parameters) { rows, _ in
+        return try await self.call("SELECT value FROM apns.value WHERE key = $1", .reading, parameters) { rows, _ in
             rows.count == 0 ? nil : rows[0].bytes(0)
         }
     }
@@ -302,7 +308,7 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(prefix)
         return try await self.call(
             "SELECT key, value FROM apns.value WHERE key >= $1 AND starts_with(key, $1)",
-            .harmless,
+            .reading,
             parameters
         ) { rows, _ in
             Dictionary(

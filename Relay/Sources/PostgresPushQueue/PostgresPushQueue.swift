@@ -30,6 +30,9 @@ public final class PostgresPushQueue: Sendable {
         /// was promoted: they may have been sent in the time that the database has lost. Default true. False if a
         /// promoted standby never lacks a commit (synchronous replication), or if sending a push twice is harmless.
         public var parksAfterFailover = true
+        /// Receives the duration of each call that stores pushes, marks or outcomes, with its commit. Called on another
+        /// thread.
+        public var whenCommitted: @Sendable (Duration) -> Void = { _ in }
         /// The time of day.
         public var clock: any QueueClock = SystemQueueClock()
         /// Whether leases follow the clock above instead of the database's clock. For tests.
@@ -101,7 +104,8 @@ public final class PostgresPushQueue: Sendable {
             var parameters = Parameters()
             parameters.add(options.clock.now.millisecondsSince1970)
             parameters.add(options.parksAfterFailover)
-            _ = try connection.run("SELECT apns.begin_history($1, $2)", parameters)
+            let deadline = ContinuousClock.now.advanced(by: .seconds(60))
+            _ = try connection.run("SELECT apns.begin_history($1, $2)", parameters, until: deadline)
             // Not earlier: after a restore, that takes as long as there are pushes.
             try connection.limitStatements()
         }
@@ -148,13 +152,15 @@ public final class PostgresPushQueue: Sendable {
     ///   - sql: the statement.
     ///   - line: the threads that may run it.
     ///   - repetition: whether it may be repeated when its effect is unknown.
-    ///   - parameters: adds the values for `$1` and so on.
+    ///   - parameters: the values of `$1` and so on.
+    ///   - isMeasured: whether `whenCommitted` receives the duration.
     ///   - read: reads the result. It also gets whether the statement was repeated.
     func call<Value: Sendable>(
         _ sql: String,
         on line: Line = .calls,
         _ repetition: Repetition = .harmless,
         _ parameters: Parameters = Parameters(),
+        isMeasured: Bool = false,
         _ read: @escaping @Sendable (Rows, Bool) throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
         try self.calls.begin()
@@ -164,7 +170,9 @@ public final class PostgresPushQueue: Sendable {
         let result: Result<Value, QueueError> = await withCheckedContinuation { continuation in
             workers.add { worker in
                 let result = Result { () throws(QueueError) in
+                    let start = ContinuousClock.now
                     let (rows, isRepeated) = try worker.run(sql, parameters, repetition, until: deadline)
+                    if isMeasured { self.options.whenCommitted(start.duration(to: .now)) }
                     return try read(rows, isRepeated)
                 }
                 continuation.resume(returning: result)

@@ -13,6 +13,8 @@ import Synchronization
 
 /// How a statement is repeated when the connection is lost and nobody knows whether it has had an effect.
 enum Repetition {
+    /// It only reads.
+    case reading
     /// It has the same effect again, or none.
     case harmless
     /// Only the caller can find out.
@@ -57,7 +59,7 @@ final class Worker {
         var pause = Pause()
         while true {
             do throws(PostgresFailure) {
-                let rows = try self.open().run(sql, parameters)
+                let rows = try self.open().run(sql, parameters, until: deadline)
                 return (rows, isRepeated)
             } catch {
                 switch error {
@@ -70,9 +72,9 @@ final class Worker {
                     self.connection = nil
                     isRepeated = true
                 }
-                let mayRepeat = !isRepeated || repetition == .harmless
+                let mayRepeat = !isRepeated || repetition != .undecided
                 guard mayRepeat, ContinuousClock.now < deadline, !self.isAbandoned() else {
-                    throw .away(error.message, isUndecided: isRepeated)
+                    throw .away(error.message, isUndecided: isRepeated && repetition != .reading)
                 }
             }
             pause.wait()

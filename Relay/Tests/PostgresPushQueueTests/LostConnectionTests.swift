@@ -130,6 +130,31 @@ import Testing
         await queue.close()
     }
 
+    @Test("A server that hangs is an error after the time limit") func hangingServer() async throws {
+        var options = PostgresPushQueue.Options(connection: try ConnectionSettings(self.server.url(self.database)))
+        options.timeout = .milliseconds(500)
+        options.connections = 2
+        let queue = try await PostgresPushQueue.open(options, logger: .quiet)
+        _ = try await queue.counts()
+        // The statement waits for a lock that nobody releases.
+        let server = self.server
+        let database = self.database
+        let lock = Task.detached {
+            try server.run("BEGIN; LOCK TABLE apns.tally; SELECT pg_sleep(600)", in: database)
+        }
+        let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        while try self.server.run(sleeping) == "0" { try await Task.sleep(for: .milliseconds(10)) }
+        var error = try await #require(throws: QueueError.self) { try await queue.counts() }
+        #expect(error.code == .unavailable)
+        let push = try self.push()
+        error = try await #require(throws: QueueError.self) { try await queue.enqueue([push], isPartial: false) }
+        #expect(error.code == .undecided)
+        try self.server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+        _ = await lock.result
+        #expect(try await queue.counts().unsettled <= 1)
+        await queue.close()
+    }
+
     @Test("A server without fsync is refused") func fsync() async throws {
         let server = try PostgresServer(["fsync = off"])
         let database = try server.createDatabase()

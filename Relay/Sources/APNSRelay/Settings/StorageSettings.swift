@@ -54,7 +54,7 @@ extension StorageSettings {
     ///
     /// - Parameters:
     ///   - logger: receives the findings about the storage.
-    ///   - whenCommitted: called after each commit of the file, with the number of calls in it.
+    ///   - whenCommitted: called after each commit, with the number of calls in it.
     /// - Throws: `QueueError` if the file or the database cannot be used.
     package func open(
         logger: Logger,
@@ -63,8 +63,10 @@ extension StorageSettings {
         let clock = GuardedClock(longestJump: self.maxClockJump)
         var opened: OpenedQueue
         if let postgres {
+            var options = self.options(postgres, clock)
+            options.whenCommitted = { whenCommitted(1, $0) }
             let (news, hints) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-            let queue = try await PostgresPushQueue.open(self.options(postgres, clock), logger: logger) {
+            let queue = try await PostgresPushQueue.open(options, logger: logger) {
                 hints.yield()
             }
             opened = OpenedQueue(queue: queue, clock: clock, news: news)
