@@ -40,7 +40,8 @@ final class ProviderTokenCache: Sendable {
         var machine: TokenStateMachine
         var work = Latch()
         /// The token that the machine allowed last, and until when it may be used without asking the machine again.
-        var allowed: (token: ProviderToken, until: MonotonicInstant)?
+        var allowed: ProviderToken?
+        var allowedUntil = MonotonicInstant(nanoseconds: .min)
     }
 
     private let state: Mutex<State>
@@ -76,7 +77,11 @@ final class ProviderTokenCache: Sendable {
     ///
     /// - Returns: `nil` if it must be signed first: wait for it with `token(until:while:)`.
     func current(now: MonotonicInstant) -> (token: ProviderToken, until: MonotonicInstant)? {
-        if let allowed = self.state.withLock({ $0.allowed }), now < allowed.until { return allowed }
+        let allowed = self.state.withLock { state -> (token: ProviderToken, until: MonotonicInstant)? in
+            guard now < state.allowedUntil, let token = state.allowed else { return nil }
+            return (token, state.allowedUntil)
+        }
+        if let allowed { return allowed }
         var request = TokenStateMachine.Request()
         guard case .use(let token, let until) = self.ask(&request, now: now) else { return nil }
         return (token, until)
@@ -109,7 +114,11 @@ final class ProviderTokenCache: Sendable {
             state.machine.waitsUntil = waitsUntil
             let wasWanted = state.machine.isWanted
             let decision = state.machine.use(&request, now: now, wallNow: wallNow)
-            state.allowed = if case .use(let token, let until) = decision { (token, until) } else { nil }
+            if case .use(let token, let until) = decision {
+                (state.allowed, state.allowedUntil) = (token, until)
+            } else {
+                state.allowed = nil
+            }
             return (decision, state.machine.isWanted && !wasWanted ? state.work : nil)
         }
         work?.open()
