@@ -59,7 +59,7 @@ struct NetworkOptionTests {
         #expect(complaint(["--port", "2197"], ["APNS_ENDPOINT": "https://localhost:1"]).contains("APNS_ENDPOINT"))
     }
 
-    @Test(.enabled(if: ForeignServer.isInstalled("tinyproxy"), "tinyproxy is not installed"), .timeLimit(.minutes(1)))
+    @Test(.enabled(if: ForeignServer.isInstalled("tinyproxy"), "tinyproxy is not installed"), .timeLimit(.minutes(5)))
     func theToolSendsThroughAProxy() async throws {
         let proxy = try await ForeignServer.start(
             "tinyproxy",

@@ -5,7 +5,7 @@ import Testing
 
 /// The tool on a terminal.
 @Suite(
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(5)),
     .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/setsid"), "setsid is not installed")
 )
 struct TerminalTests {

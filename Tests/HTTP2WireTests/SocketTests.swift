@@ -36,7 +36,7 @@ private struct TwoAddresses: Resolver, Sendable {
     func cancelQueries() {}
 }
 
-@Suite(.timeLimit(.minutes(1)), .serialized)
+@Suite(.timeLimit(.minutes(5)), .serialized)
 struct SocketTests {
     private static func descriptors() -> Int {
         (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0

@@ -10,7 +10,7 @@ struct BulkModelTests {
 
     @Test(
         "Each element ends once and in time, and the input is pulled no further than allowed",
-        .timeLimit(.minutes(1))
+        .timeLimit(.minutes(5))
     )
     func randomHistories() async {
         var seen: [String: Int] = [:]

@@ -9,7 +9,7 @@ import Testing
 
 /// Sends thousands of pushes to a server that fails at random: each push has one outcome, and the server's
 /// record agrees with it.
-@Suite(.timeLimit(.minutes(1)), .serialized)
+@Suite(.timeLimit(.minutes(5)), .serialized)
 struct ExactlyOnceTests {
     /// The outcomes of all pushes, by `apns-id` (or by device token if the id is unknown).
     private final class Book: Sendable {

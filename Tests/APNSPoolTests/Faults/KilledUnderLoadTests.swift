@@ -8,7 +8,7 @@ import Testing
 @testable import APNSPool
 
 /// Connection actors that crash on a broken invariant while thousands of pushes are in flight.
-@Suite(.timeLimit(.minutes(1)), .serialized)
+@Suite(.timeLimit(.minutes(5)), .serialized)
 struct KilledUnderLoadTests {
     private static let pushes = TestScale.size(4_000, thorough: 10_000)
 

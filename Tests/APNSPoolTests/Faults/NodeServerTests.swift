@@ -9,7 +9,7 @@ import Testing
 /// Each push has one outcome, and the record of a server that shares no code with this library agrees with it.
 @Suite(
     .enabled(if: ForeignServer.isInstalled("node"), "node is not installed"),
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(5)),
     .serialized
 )
 struct NodeServerTests {

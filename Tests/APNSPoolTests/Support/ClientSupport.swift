@@ -106,7 +106,17 @@ func withServer(
 }
 
 /// Waits for a condition that no event announces. It checks every millisecond, so that tests on a small machine leave
-/// the cores to the tested code.
-func until(_ isMet: () async throws -> Bool) async rethrows {
-    while try await !isMet(), !Task.isCancelled { try? await ContinuousClock().sleep(for: .milliseconds(1)) }
+/// the cores to the tested code. After two minutes it gives up, and the test fails.
+func until(
+    sourceLocation: SourceLocation = #_sourceLocation,
+    _ isMet: () async throws -> Bool
+) async rethrows {
+    let limit = ContinuousClock.now.advanced(by: .seconds(120))
+    while try await !isMet(), !Task.isCancelled {
+        guard ContinuousClock.now < limit else {
+            Issue.record("the condition is not met after two minutes", sourceLocation: sourceLocation)
+            return
+        }
+        try? await ContinuousClock().sleep(for: .milliseconds(1))
+    }
 }

@@ -7,7 +7,7 @@ import Testing
 struct PoolModelTests {
     private static let run = PropertyRun(commands: 15_000, runs: 3)
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func noStreamIsLostOrLeasedTwiceAndTheStatusMatchesTheModel() async {
         var seen: [String: Int] = [:]
         for (number, seed) in Self.run.seeds.enumerated() {

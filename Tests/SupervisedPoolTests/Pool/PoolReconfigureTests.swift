@@ -201,7 +201,7 @@ struct PoolReconfigureTests {
     }
 
     /// With the real actor: the owner's loop, from four workers to one and back.
-    @Test(.timeLimit(.minutes(1))) func theOwnerReceivesTheWorkersItMayEnd() async throws {
+    @Test(.timeLimit(.minutes(5))) func theOwnerReceivesTheWorkersItMayEnd() async throws {
         let pool = Pool<IdleWorker>(configuration: configuration(4), clock: ManualClock())
         let tree = Supervisor(
             name: "tree",

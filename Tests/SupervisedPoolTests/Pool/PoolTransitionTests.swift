@@ -167,7 +167,7 @@ struct PoolTransitionTests {
     }
 
     /// Searches breadth first over distinct states, so that each input is tried once in each state.
-    @Test(.timeLimit(.minutes(1))) func allShortSequencesOfInputsMatchTheModel() async {
+    @Test(.timeLimit(.minutes(5))) func allShortSequencesOfInputsMatchTheModel() async {
         let configuration = PoolConfiguration(
             size: 1,
             maxOverflow: 1,

@@ -35,7 +35,7 @@ struct SupervisorModelTests {
     }
 
     /// For children that obey at once, every start, stop, reply and end matches OTP, in OTP's order.
-    @Test(.timeLimit(.minutes(1))) func everyStepMatchesOTP() async {
+    @Test(.timeLimit(.minutes(5))) func everyStepMatchesOTP() async {
         var escalations = 0
         var automatic = 0
         for seed in Self.run.seeds {
@@ -128,7 +128,7 @@ struct SupervisorModelTests {
     }
 
     /// Children that start and stop slowly, fail while others stop, or ignore requests, and restarts with backoff.
-    @Test(.timeLimit(.minutes(1))) func noChildOrCommandIsLostWhateverChildrenDo() async {
+    @Test(.timeLimit(.minutes(5))) func noChildOrCommandIsLostWhateverChildrenDo() async {
         let run = PropertyRun(commands: 16_000, runs: 80)
         for seed in run.seeds {
             await TestScale.letOthersRun()
@@ -164,7 +164,7 @@ struct SupervisorModelTests {
     }
 
     /// Tries each sequence of up to six inputs, seven in the long form, for each strategy.
-    @Test(.timeLimit(.minutes(1)), arguments: strategies)
+    @Test(.timeLimit(.minutes(5)), arguments: strategies)
     func allShortSequencesOfInputsAreSound(_ strategy: SupervisionStrategy) async {
         let specs = [
             SupervisorBench.spec("a", .permanent), SupervisorBench.spec("b", .transient, .brutalKill),

@@ -8,7 +8,7 @@ import Testing
 @testable import APNSRelay
 
 struct DispatcherTests {
-    @Test("Every due push is sent once, and its outcome stored", .timeLimit(.minutes(1)))
+    @Test("Every due push is sent once, and its outcome stored", .timeLimit(.minutes(5)))
     func sends() async throws {
         let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
         let fixture = try await DispatchFixture { _ in sender }
@@ -22,7 +22,7 @@ struct DispatcherTests {
         }
     }
 
-    @Test("No more pushes are marked without an outcome than the window allows", .timeLimit(.minutes(1)))
+    @Test("No more pushes are marked without an outcome than the window allows", .timeLimit(.minutes(5)))
     func bounded() async throws {
         let (holds, hold) = AsyncStream.makeStream(of: Void.self)
         let barrier = Barrier()
@@ -49,7 +49,7 @@ struct DispatcherTests {
         }
     }
 
-    @Test("A route whose pushes are stuck does not hold up another one", .timeLimit(.minutes(1)))
+    @Test("A route whose pushes are stuck does not hold up another one", .timeLimit(.minutes(5)))
     func independent() async throws {
         let barrier = Barrier()
         let stuck = ScriptedSender { id, _ in
@@ -71,7 +71,7 @@ struct DispatcherTests {
         }
     }
 
-    @Test("An error of the whole route pauses it; the pushes are sent when it is gone", .timeLimit(.minutes(1)))
+    @Test("An error of the whole route pauses it; the pushes are sent when it is gone", .timeLimit(.minutes(5)))
     func pauses() async throws {
         let isBroken = Mutex(true)
         let sender = ScriptedSender { id, _ in
@@ -92,7 +92,7 @@ struct DispatcherTests {
         }
     }
 
-    @Test("The pushes of a paused app stay queued, and are sent when it goes on", .timeLimit(.minutes(1)))
+    @Test("The pushes of a paused app stay queued, and are sent when it goes on", .timeLimit(.minutes(5)))
     func pausedApp() async throws {
         let apps = PausedApps(nil)
         let isSlow = Mutex(false)
@@ -143,7 +143,7 @@ struct DispatcherTests {
         }
     }
 
-    @Test("A push that was not processed is sent again, and one that may have been is not", .timeLimit(.minutes(1)))
+    @Test("A push that was not processed is sent again, and one that may have been is not", .timeLimit(.minutes(5)))
     func retries() async throws {
         let first = Mutex<Set<APNSID>>([])
         let unknown = Mutex<Set<APNSID>>([])
@@ -168,7 +168,7 @@ struct DispatcherTests {
         }
     }
 
-    @Test("A push whose app is not in the settings is parked", .timeLimit(.minutes(1)))
+    @Test("A push whose app is not in the settings is parked", .timeLimit(.minutes(5)))
     func parks() async throws {
         let fixture = try await DispatchFixture { _ in nil }
         try await fixture.running {
@@ -180,7 +180,7 @@ struct DispatcherTests {
         }
     }
 
-    @Test("A start with the app in the settings queues its parked pushes again", .timeLimit(.minutes(1)))
+    @Test("A start with the app in the settings queues its parked pushes again", .timeLimit(.minutes(5)))
     func releases() async throws {
         let fixture = try await DispatchFixture { _ in nil }
         let first = Task { await fixture.dispatcher.run() }
@@ -224,7 +224,7 @@ struct DispatcherTests {
         #expect(try !isReason("another error", after: unknown))
     }
 
-    @Test("A push whose deadline passes in the queue ends as not sent", .timeLimit(.minutes(1)))
+    @Test("A push whose deadline passes in the queue ends as not sent", .timeLimit(.minutes(5)))
     func overdue() async throws {
         let sender = ScriptedSender { id, _ in ScriptedSender.fail(.unavailable, .notSent, id) }
         let fixture = try await DispatchFixture { _ in sender }
@@ -265,7 +265,7 @@ struct DispatcherTests {
 
     @Test(
         "Pushes that return to the queue during an implausible jump are sent when the clock is right again",
-        .timeLimit(.minutes(1)),
+        .timeLimit(.minutes(5)),
         arguments: [false, true]
     )
     func returnedDuringJump(isAttempted: Bool) async throws {
@@ -298,7 +298,7 @@ struct DispatcherTests {
 
     @Test(
         "While the disk is full, nothing is lost and nothing is sent twice",
-        .timeLimit(.minutes(1)),
+        .timeLimit(.minutes(5)),
         arguments: [
             ["settle"], ["release"], ["markWritten"], ["claim"], ["claim", "markWritten", "settle", "release"],
         ]

@@ -26,7 +26,7 @@ struct InFlightWindowTests {
         }
     }
 
-    @Test("A waiting route is woken by a release, and never misses one", .timeLimit(.minutes(1)))
+    @Test("A waiting route is woken by a release, and never misses one", .timeLimit(.minutes(5)))
     func wakes() async {
         let window = InFlightWindow(limit: 1)
         #expect(window.reserve(1, held: 0) == 1)
@@ -41,7 +41,7 @@ struct InFlightWindowTests {
         await waiting
     }
 
-    @Test("A smaller limit holds once enough places are returned, and a larger one wakes", .timeLimit(.minutes(1)))
+    @Test("A smaller limit holds once enough places are returned, and a larger one wakes", .timeLimit(.minutes(5)))
     func changes() async {
         let window = InFlightWindow(limit: 10)
         #expect(window.reserve(8, held: 0) == 8)
@@ -58,7 +58,7 @@ struct InFlightWindowTests {
         #expect(window.reserve(50, held: 0) == 50)
     }
 
-    @Test("A cancelled wait returns", .timeLimit(.minutes(1)))
+    @Test("A cancelled wait returns", .timeLimit(.minutes(5)))
     func cancels() async {
         let window = InFlightWindow(limit: 1)
         let generation = window.generation
@@ -69,7 +69,7 @@ struct InFlightWindowTests {
 }
 
 struct WakeupTests {
-    @Test("A signal before the wait is kept, and several become one", .timeLimit(.minutes(1)))
+    @Test("A signal before the wait is kept, and several become one", .timeLimit(.minutes(5)))
     func keeps() async {
         let wakeup = Wakeup()
         wakeup.signal()

@@ -149,7 +149,7 @@ struct FleetRelayTests {
 
     @Test(
         "Two relays share the pushes, the token, the webhooks and the settings; one of them goes on after a kill",
-        .timeLimit(.minutes(1))
+        .timeLimit(.minutes(5))
     )
     func twoRelays() async throws {
         let key = SimulatedKey()

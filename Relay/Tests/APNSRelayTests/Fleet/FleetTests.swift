@@ -28,7 +28,7 @@ struct FleetTests {
         }
     }
 
-    @Test("A duty has one holder at a time, through a leave and a kill", .timeLimit(.minutes(1)))
+    @Test("A duty has one holder at a time, through a leave and a kill", .timeLimit(.minutes(5)))
     func oneHolder() async throws {
         try await FleetFixture.run { fixture in
             let (a, b, c) = (fixture.relay("a"), fixture.relay("b"), fixture.relay("c"))
@@ -58,7 +58,7 @@ struct FleetTests {
         }
     }
 
-    @Test("A relay whose storage fails gives its duties up before another one has them", .timeLimit(.minutes(1)))
+    @Test("A relay whose storage fails gives its duties up before another one has them", .timeLimit(.minutes(5)))
     func storageFails() async throws {
         try await FleetFixture.run { fixture in
             let (a, b) = (fixture.relay("a"), fixture.relay("b"))
@@ -102,7 +102,7 @@ struct FleetTests {
         }
     }
 
-    @Test("The service takes part until it is cancelled, and then leaves", .timeLimit(.minutes(1)))
+    @Test("The service takes part until it is cancelled, and then leaves", .timeLimit(.minutes(5)))
     func service() async throws {
         try await FleetFixture.run { fixture in
             let timing = FleetMachine.Timing(
@@ -135,7 +135,7 @@ struct FleetTests {
         }
     }
 
-    @Test("With an engine for one process, nothing is stored, and duties begin at once", .timeLimit(.minutes(1)))
+    @Test("With an engine for one process, nothing is stored, and duties begin at once", .timeLimit(.minutes(5)))
     func alone() async throws {
         try await FleetFixture.run { fixture in
             let fleet = Fleet(

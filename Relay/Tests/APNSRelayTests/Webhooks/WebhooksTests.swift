@@ -552,7 +552,7 @@ struct WebhooksTests {
         }
     }
 
-    @Test("Without webhooks, the run ends at once", .timeLimit(.minutes(1)))
+    @Test("Without webhooks, the run ends at once", .timeLimit(.minutes(5)))
     func noWebhooks() async throws {
         let webhooks = Self.webhooks([], FeedQueue())
         await webhooks.run()
