@@ -134,6 +134,7 @@ let package = Package(
                 "PostgresTestServer",
                 "PushQueue",
                 "PushQueueConformance",
+                "SQLitePushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -13,10 +13,14 @@ static const unsigned char migration_1[] = {
 static const unsigned char migration_2[] = {
 #embed "migrations/2.sql"
 };
+static const unsigned char migration_3[] = {
+#embed "migrations/3.sql"
+};
 
 static const apns_postgres_migration migrations[] = {
     {migration_1, sizeof migration_1},
     {migration_2, sizeof migration_2},
+    {migration_3, sizeof migration_3},
 };
 
 const apns_postgres_migration *apns_postgres_migrations(size_t *count) {

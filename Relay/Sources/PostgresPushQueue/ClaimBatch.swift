@@ -22,36 +22,42 @@ struct ClaimBatch: Sendable {
     }
 
     private static func push(_ row: Row, _ claim: Claim) -> ClaimedPush? {
-        guard let token = row.withBytes(3, TokenBytes.token) else { return nil }
-        let collapse = row.optionalText(8)
+        guard let token = row.withBytes(3, TokenBytes.token), let push = PreparedPush(row, at: 4) else { return nil }
+        return ClaimedPush(
+            claim: claim,
+            token: token,
+            push: push,
+            deadline: QueueTime(millisecondsSince1970: row.int64(11)),
+            queuedAt: QueueTime(millisecondsSince1970: row.int64(10)),
+            attempts: row.int(12),
+            resendsUnknown: row.bool(13),
+            mayBeProcessed: row.int64(14) == 2
+        )
+    }
+}
+
+extension PreparedPush {
+    /// Reads six columns: topic, type, priority, expiration, collapse and payload; nil if they are not a push.
+    init?(_ row: Row, at first: Int32) {
+        let collapse = row.optionalText(first + 4)
         let collapseID = collapse.flatMap { try? CollapseID($0) }
         guard collapse == nil || collapseID != nil else { return nil }
         let expiration: Expiration =
-            switch row.optionalInt64(7) {
+            switch row.optionalInt64(first + 3) {
             case nil: .systemDefault
             case 0: .immediate
             case .some(let seconds): .at(secondsSince1970: seconds)
             }
         let push = try? PreparedPush(
-            topic: row.text(4),
-            pushType: PushType(rawValue: row.text(5)),
-            payload: row.bytes(9),
-            priority: row.optionalInt64(6).map { Priority(rawValue: Int(clamping: $0)) },
+            topic: row.text(first),
+            pushType: PushType(rawValue: row.text(first + 1)),
+            payload: row.bytes(first + 5),
+            priority: row.optionalInt64(first + 2).map { Priority(rawValue: Int(clamping: $0)) },
             expiration: expiration,
             collapseID: collapseID,
             skippingValidation: true
         )
-        return push.map { push in
-            ClaimedPush(
-                claim: claim,
-                token: token,
-                push: push,
-                deadline: QueueTime(millisecondsSince1970: row.int64(11)),
-                queuedAt: QueueTime(millisecondsSince1970: row.int64(10)),
-                attempts: row.int(12),
-                resendsUnknown: row.bool(13),
-                mayBeProcessed: row.int64(14) == 2
-            )
-        }
+        guard let push else { return nil }
+        self = push
     }
 }

@@ -19,19 +19,14 @@ extension PostgresPushQueue {
         return results
     }
 
-    private static func places(_ count: Int) -> String { (1...count).map { "$\($0)" }.joined(separator: ", ") }
+    static func places(_ count: Int) -> String { (1...count).map { "$\($0)" }.joined(separator: ", ") }
 
     private func storeParameters(
         _ pushes: [NewPush],
         isPartial: Bool,
         now: Int64
     ) async throws(QueueError) -> Parameters {
-        var routes: [Int32] = []
-        var callers: [Int32] = []
-        for push in pushes {
-            routes.append(try await self.number(of: push.route))
-            callers.append(try await self.number(ofCaller: push.caller))
-        }
+        let (routes, callers) = try await self.numbers(pushes.map(\.route), pushes.map(\.caller))
         var parameters = Parameters()
         parameters.add(now)
         parameters.add(isPartial)
@@ -59,7 +54,7 @@ extension PostgresPushQueue {
     }
 
     /// When a push is overdue: the earlier one of its deadline and its expiration.
-    private static func expires(_ push: NewPush) -> QueueTime {
+    static func expires(_ push: NewPush) -> QueueTime {
         QueueTime(expirationOf: push.push.expiration).map { min($0, push.deadline) } ?? push.deadline
     }
 
@@ -92,6 +87,16 @@ extension PostgresPushQueue {
 
     // MARK: Numbers
 
+    func numbers(
+        _ routes: [Route],
+        _ callers: [String]
+    ) async throws(QueueError) -> (routes: [Int32], callers: [Int32]) {
+        var numbers: (routes: [Int32], callers: [Int32]) = ([], [])
+        for route in routes { numbers.routes.append(try await self.number(of: route)) }
+        for caller in callers { numbers.callers.append(try await self.number(ofCaller: caller)) }
+        return numbers
+    }
+
     func number(of route: Route) async throws(QueueError) -> Int32 {
         if let number = self.names[route] { return number }
         var parameters = Parameters()
@@ -105,7 +110,7 @@ extension PostgresPushQueue {
         return number
     }
 
-    private func number(ofCaller name: String) async throws(QueueError) -> Int32 {
+    func number(ofCaller name: String) async throws(QueueError) -> Int32 {
         if let number = self.names[caller: name] { return number }
         var parameters = Parameters()
         parameters.add(name)

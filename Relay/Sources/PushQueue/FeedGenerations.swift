@@ -18,7 +18,8 @@ package struct FeedGenerations: Sendable, Hashable {
         }
     }
 
-    private let generations: [Generation]
+    /// The known generations, the present one last.
+    package let generations: [Generation]
 
     /// - Parameter generations: the known generations, the present one last. If empty, all cursors are accepted.
     package init(_ generations: [Generation]) {

@@ -137,7 +137,7 @@ struct ReadTransaction {
         return try sql.first { $0.int64(0) }
     }
 
-    private func nextCursor() throws -> Int64 {
+    func nextCursor() throws -> Int64 {
         let last = try self.db.prepared("SELECT max(cursor) FROM outcome").first { $0.optionalInt64(0) } ?? nil
         return max((last ?? 0) &+ 1, try self.counter("cursor") ?? 1)
     }

@@ -161,21 +161,7 @@ extension WriteTransaction {
     /// Nil if the row is damaged.
     private static func claimedPush(_ row: PreparedSQL, epoch: Int64) -> ClaimedPush? {
         guard let id = row.id(2), let token = row.withBytes(4, TokenBytes.token) else { return nil }
-        var collapseID: CollapseID?
-        if let text = row.optionalText(9) {
-            guard let known = try? CollapseID(text) else { return nil }
-            collapseID = known
-        }
-        let push = try? PreparedPush(
-            topic: row.text(5),
-            pushType: PushType(rawValue: row.text(6)),
-            payload: row.bytes(10),
-            priority: row.optionalInt64(7).map { Priority(rawValue: Int(truncatingIfNeeded: $0)) },
-            expiration: self.expiration(row.optionalInt64(8)),
-            collapseID: collapseID,
-            skippingValidation: true
-        )
-        guard let push else { return nil }
+        guard let push = Self.preparedPush(row, at: 5) else { return nil }
         return ClaimedPush(
             claim: Claim(id: id, epoch: epoch, position: row.int64(1)),
             token: token,
@@ -185,6 +171,24 @@ extension WriteTransaction {
             attempts: row.count(13),
             resendsUnknown: row.int64(14) != 0,
             mayBeProcessed: row.int64(15) == 2
+        )
+    }
+
+    /// Reads the columns topic, type, priority, expiration, collapse and payload; nil if the row is damaged.
+    static func preparedPush(_ row: PreparedSQL, at first: Int32) -> PreparedPush? {
+        var collapseID: CollapseID?
+        if let text = row.optionalText(first + 4) {
+            guard let known = try? CollapseID(text) else { return nil }
+            collapseID = known
+        }
+        return try? PreparedPush(
+            topic: row.text(first),
+            pushType: PushType(rawValue: row.text(first + 1)),
+            payload: row.bytes(first + 5),
+            priority: row.optionalInt64(first + 2).map { Priority(rawValue: Int(truncatingIfNeeded: $0)) },
+            expiration: self.expiration(row.optionalInt64(first + 3)),
+            collapseID: collapseID,
+            skippingValidation: true
         )
     }
 

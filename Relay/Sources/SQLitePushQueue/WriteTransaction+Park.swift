@@ -14,20 +14,25 @@ extension WriteTransaction {
                 continue
             }
             try self.remove(push, from: place)
-            let update = try self.db.prepared(
-                "UPDATE push SET expires = NULL, attempts = ?, tried = ? WHERE position = ?"
-            )
+            let update = try self.db.prepared("UPDATE push SET attempts = ?, tried = ? WHERE position = ?")
             update.bind(1, attempts)
             update.bind(2, tried)
             update.bind(3, push.position)
             try update.run()
-            let insert = try self.db.prepared("INSERT INTO parked (position, route, since) VALUES (?, ?, ?)")
-            insert.bind(1, push.position)
-            insert.bind(2, push.route)
-            insert.bind(3, self.now.millisecondsSince1970)
-            try insert.run()
+            try self.addParked(position: push.position, route: push.route, since: self.now)
             self.state.totals.add(1, to: .parked, of: push.route)
         }
+    }
+
+    func addParked(position: Int64, route: Int64, since: QueueTime) throws {
+        let update = try self.db.prepared("UPDATE push SET expires = NULL WHERE position = ?")
+        update.bind(1, position)
+        try update.run()
+        let insert = try self.db.prepared("INSERT INTO parked (position, route, since) VALUES (?, ?, ?)")
+        insert.bind(1, position)
+        insert.bind(2, route)
+        insert.bind(3, since.millisecondsSince1970)
+        try insert.run()
     }
 
     func retryParked(_ id: APNSID) throws -> Bool {

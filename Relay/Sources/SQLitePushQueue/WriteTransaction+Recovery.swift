@@ -22,16 +22,8 @@ extension WriteTransaction {
     /// - Parameter id: a random number other than 0.
     func beginGeneration(_ id: UInt32) throws -> FeedGenerations {
         let ordinal = try self.counter("generation") ?? 0
-        let name = "feed/\(Self.hex(UInt64(bitPattern: ordinal), 16))/\(Self.hex(UInt64(id), 8))"
-        try self.setCounter(name, self.state.nextCursor)
-        var generations: [(name: String, value: FeedGenerations.Generation)] = []
-        let select = "SELECT name, value FROM counter WHERE name >= 'feed/' AND name < 'feed0' ORDER BY name"
-        try self.db.prepared(select).forEach { row in
-            let name = row.text(0)
-            let id = name.split(separator: "/").last.flatMap { UInt32($0, radix: 16) }
-            generations.append((name, .init(id: id ?? 0, start: row.int64(1))))
-            return true
-        }
+        try self.setCounter(Self.generationName(ordinal, id), self.state.nextCursor)
+        let generations = try ReadTransaction(self.db).generations()
         let kept = FeedGenerations.kept(generations.map(\.value), limit: Self.maxGenerations)
         let delete = try self.db.prepared("DELETE FROM counter WHERE name = ?")
         for generation in generations where !kept.contains(generation.value) {
@@ -39,6 +31,10 @@ extension WriteTransaction {
             try delete.run()
         }
         return FeedGenerations(kept)
+    }
+
+    static func generationName(_ ordinal: Int64, _ id: UInt32) -> String {
+        "feed/\(Self.hex(UInt64(bitPattern: ordinal), 16))/\(Self.hex(UInt64(id), 8))"
     }
 
     private static func hex(_ number: UInt64, _ digits: Int) -> String {

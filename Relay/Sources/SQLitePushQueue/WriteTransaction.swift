@@ -224,19 +224,23 @@ final class WriteTransaction {
     func addAttempt(_ outcome: PushOutcome?, of push: Push) throws -> Int {
         let earlier = push.hasAttempt ? try self.attempt(of: push) : nil
         guard let merged = outcome?.merged(with: earlier) else { return Self.tried(earlier) }
+        try self.setAttempt(merged, of: push.id, at: push.position)
+        return Self.tried(merged)
+    }
+
+    func setAttempt(_ outcome: PushOutcome, of id: APNSID, at position: Int64) throws {
         let sql = try self.db.prepared(
             """
             INSERT OR REPLACE INTO attempt (position, \(OutcomeColumns.names))
             VALUES (?, \(OutcomeColumns.placeholders))
             """
         )
-        sql.bind(1, push.position)
-        OutcomeColumns.bind(merged, of: push.id, to: sql, at: 2)
+        sql.bind(1, position)
+        OutcomeColumns.bind(outcome, of: id, to: sql, at: 2)
         try sql.run()
-        return Self.tried(merged)
     }
 
-    private static func tried(_ outcome: PushOutcome?) -> Int {
+    static func tried(_ outcome: PushOutcome?) -> Int {
         outcome.map { $0.certainty == .unknown ? 2 : 1 } ?? 0
     }
 }

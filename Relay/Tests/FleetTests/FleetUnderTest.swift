@@ -19,6 +19,8 @@ final class FleetUnderTest: Sendable {
     let simulator: Simulator
     /// The server with the queue, which lives as long as the fleet.
     private let server: PostgresServer
+    /// The database with the queue.
+    let url: String
     let relays: [RelayUnderTest]
     let load = PushLoad()
     private let nextNumber = Mutex(0)
@@ -37,8 +39,9 @@ final class FleetUnderTest: Sendable {
         first: [String: String] = [:]
     ) throws {
         let database = try server.createDatabase()
+        self.url = server.url(database)
         let common = [
-            "STORAGE_POSTGRES": server.url(database), "DISPATCH_MAX_IN_FLIGHT": "\(Self.maxInFlight)",
+            "STORAGE_POSTGRES": self.url, "DISPATCH_MAX_IN_FLIGHT": "\(Self.maxInFlight)",
             "DISPATCH_BATCH": "50",
         ].merging(settings) { $1 }
         var own = first

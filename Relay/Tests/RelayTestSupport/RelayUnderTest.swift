@@ -13,7 +13,12 @@ package final class RelayUnderTest: Sendable {
         configuration: HTTPClient.Configuration(timeout: .init(connect: .seconds(1)))
     )
 
+    /// The folder of the built programs.
+    package static var products: URL { URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent() }
+
     package let folder: URL
+    /// The file with the queue, unless the settings name a database.
+    package let file: String
     private let environment: [String: String]
     private let current = Mutex<RunningProcess?>(nil)
 
@@ -26,10 +31,11 @@ package final class RelayUnderTest: Sendable {
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         let authority = self.folder.appendingPathComponent("ca.pem")
         try Data(certificateAuthority.utf8).write(to: authority)
+        self.file = self.folder.appendingPathComponent("queue.sqlite").path
         let values = [
             "APPS": "fern", "APP_FERN_TOPIC": "com.grasscove.Fern", "APP_FERN_ENVIRONMENTS": "production",
             "SERVER_PRODUCTION": "localhost:\(port)", "CLIENT_CA_FILE": authority.path, "HTTP_PORT": "0",
-            "STORAGE_FILE": self.folder.appendingPathComponent("queue.sqlite").path,
+            "STORAGE_FILE": self.file,
         ].merging(settings) { $1 }
         self.environment = Dictionary(uniqueKeysWithValues: values.map { ("APNS_RELAY_\($0)", $1) })
     }

@@ -17,7 +17,7 @@ final class RunningProcess: Sendable {
     static func start(_ name: String, _ environment: [String: String]) throws -> RunningProcess {
         let running = RunningProcess()
         let process = Process()
-        process.executableURL = Self.folder.appendingPathComponent(name)
+        process.executableURL = RelayUnderTest.products.appendingPathComponent(name)
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         let pipe = Pipe()
         process.standardError = pipe
@@ -31,11 +31,6 @@ final class RunningProcess: Sendable {
             while case let data = output.availableData, !data.isEmpty { running.read(data) }
         }
         return running
-    }
-
-    /// The folder of the built products.
-    private static var folder: URL {
-        URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
     }
 
     var output: String { self.state.withLock { $0.output } }

@@ -108,13 +108,16 @@ func withServer(
 /// Waits for a condition that no event announces. It checks every millisecond, so that tests on a small machine leave
 /// the cores to the tested code. After two minutes it gives up, and the test fails.
 func until(
-    sourceLocation: SourceLocation = #_sourceLocation,
+    file: String = #fileID,
+    path: String = #filePath,
+    line: Int = #line,
     _ isMet: () async throws -> Bool
 ) async rethrows {
     let limit = ContinuousClock.now.advanced(by: .seconds(120))
     while try await !isMet(), !Task.isCancelled {
         guard ContinuousClock.now < limit else {
-            Issue.record("the condition is not met after two minutes", sourceLocation: sourceLocation)
+            let location = SourceLocation(fileID: file, filePath: path, line: line, column: 1)
+            Issue.record("the condition is not met after two minutes", sourceLocation: location)
             return
         }
         try? await ContinuousClock().sleep(for: .milliseconds(1))

@@ -3,7 +3,6 @@ import HTTP2Wire
 import NIOCore
 import NIOPosix
 import Synchronization
-import Testing
 
 /// A push as received by the server.
 struct ServerPush: Sendable {

@@ -77,6 +77,7 @@ extension StorageSettings {
             opened.waitForFailure = queue.waitForFailure
         }
         do {
+            try await QueueMove.requireNone(of: opened.queue)
             try await clock.resume(opened.queue)
         } catch {
             await opened.queue.close()
