@@ -204,6 +204,7 @@ let package = Package(
             dependencies: [
                 "APNSRelay",
                 "KillableRelay",
+                "PostgresPushQueue",
                 "PostgresTestServer",
                 "PushQueue",
                 "PushQueueConformance",
