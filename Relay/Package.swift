@@ -205,6 +205,7 @@ let package = Package(
             dependencies: [
                 "APNSRelay",
                 "KillableRelay",
+                "PostgresPushQueue",
                 "PostgresTestServer",
                 "PushQueue",
                 "PushQueueConformance",

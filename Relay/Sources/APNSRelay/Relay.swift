@@ -1,6 +1,7 @@
 package import APNSPool
 import Hummingbird
 package import Logging
+package import PostgresPushQueue
 package import PushQueue
 import ServiceLifecycle
 import UnixSignals
@@ -12,6 +13,7 @@ package struct Relay: Sendable {
     private let clock: any QueueClock
     private let news: AsyncStream<Void>?
     private let waitForFailure: (@Sendable () async -> QueueError?)?
+    private let readDatabase: (@Sendable () async throws(QueueError) -> DatabaseState)?
     private let prometheus: PrometheusMetrics
     private let metrics: RelayMetrics
     private let logger: Logger
@@ -26,6 +28,7 @@ package struct Relay: Sendable {
     ///   - clock: the queue's clock.
     ///   - news: an element for each hint that other programs have stored pushes; nil if there are none.
     ///   - waitForFailure: waits until the queue can no longer be used. The relay then ends.
+    ///   - readDatabase: reads the state of the database behind the queue, for metrics; nil if there is none.
     ///   - prometheus: the backend that `/metrics` exports. Also bootstrap swift-metrics' `MetricsSystem` with it.
     ///   - metrics: the relay's own metrics; nil to make new ones.
     ///   - logger: the logger for operators. It never gets device tokens or payloads.
@@ -36,6 +39,7 @@ package struct Relay: Sendable {
         clock: any QueueClock = SystemQueueClock(),
         news: AsyncStream<Void>? = nil,
         waitForFailure: (@Sendable () async -> QueueError?)? = nil,
+        readDatabase: (@Sendable () async throws(QueueError) -> DatabaseState)? = nil,
         prometheus: PrometheusMetrics,
         metrics: RelayMetrics? = nil,
         logger: Logger
@@ -45,6 +49,7 @@ package struct Relay: Sendable {
         self.clock = clock
         self.news = news
         self.waitForFailure = waitForFailure
+        self.readDatabase = readDatabase
         self.prometheus = prometheus
         self.metrics = metrics ?? RelayMetrics(factory: prometheus)
         self.logger = logger
@@ -127,7 +132,9 @@ package struct Relay: Sendable {
             metrics: self.metrics,
             queue: self.queue,
             status: status,
-            clock: self.clock
+            clock: self.clock,
+            readDatabase: self.readDatabase,
+            logger: self.logger
         )
         let api = try RelayAPI(
             settings: self.settings,

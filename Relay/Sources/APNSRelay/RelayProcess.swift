@@ -47,6 +47,7 @@ public enum RelayProcess {
                 clock: opened.clock,
                 news: opened.news,
                 waitForFailure: opened.waitForFailure,
+                readDatabase: opened.readDatabase,
                 prometheus: prometheus,
                 metrics: metrics,
                 logger: logger

@@ -47,6 +47,7 @@ public final class PostgresPushQueue: Sendable {
     let names = NameCache()
     let room: Room
     let tending = EverySecond()
+    let transactionTimes = Mutex(TransactionTimes())
     private let calls = CallGate()
     private let workers: Workers
     /// For calls that must not wait for others.

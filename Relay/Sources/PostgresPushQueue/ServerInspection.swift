@@ -24,48 +24,52 @@ public struct ServerInspection: Sendable {
     public init(_ settings: ConnectionSettings) throws(QueueError) {
         self.findings = try QueueError.converting {
             let connection = try settings.connect()
-            return try Self.server(connection) + Self.durability(connection) + [
-                Self.schema(connection), Self.clock(connection), Self.oldestTransaction(connection),
-            ]
+            let version = try Self.version(connection)
+            // An older server does not have the functions that follow.
+            guard version.isOK else { return [version] }
+            let state = DatabaseState(try connection.run(DatabaseState.query))
+            return try [version, Self.autovacuum(connection), Self.connections(state)]
+                + Self.durability(connection, state)
+                + [Self.schema(connection), Self.clock(connection), Self.oldestTransaction(state)]
         }
     }
 
-    private static func server(_ connection: Connection) throws -> [Finding] {
+    private static func version(_ connection: Connection) throws -> Finding {
         let row = try connection.run(
-            """
-            SELECT current_setting('server_version'), current_setting('server_version_num')::int, \
-            current_setting('autovacuum') = 'on', current_setting('max_connections')::int, \
-            (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
-            """
+            "SELECT current_setting('server_version'), current_setting('server_version_num')::int"
         )[0]
         let isNew = row.int(1) >= ServerCheck.oldestVersion
-        let free = row.int(3) - row.int(4)
-        return [
-            Finding(
-                subject: "version",
-                isOK: isNew,
-                message: "PostgreSQL \(row.text(0))" + (isNew ? "" : "; the queue needs 13 or later")
-            ),
-            Finding(
-                subject: "autovacuum",
-                isOK: row.bool(2),
-                message: row.bool(2) ? "on" : "off; the tables of the queue grow without it: set autovacuum = on"
-            ),
-            Finding(
-                subject: "connections",
-                isOK: free > 10,
-                message: "\(free) of \(row.int(3)) are free"
-                    + (free > 10 ? "" : "; each relay needs storage.connections and one more: raise max_connections")
-            ),
-        ]
+        return Finding(
+            subject: "version",
+            isOK: isNew,
+            message: "PostgreSQL \(row.text(0))" + (isNew ? "" : "; the queue needs 13 or later")
+        )
     }
 
-    private static func durability(_ connection: Connection) throws -> [Finding] {
+    private static func autovacuum(_ connection: Connection) throws -> Finding {
+        let isOn = try connection.run("SELECT current_setting('autovacuum') = 'on'")[0].bool(0)
+        return Finding(
+            subject: "autovacuum",
+            isOK: isOn,
+            message: isOn ? "on" : "off; the tables of the queue grow without it: set autovacuum = on"
+        )
+    }
+
+    private static func connections(_ state: DatabaseState) -> Finding {
+        let free = state.maxConnections - state.connections
+        return Finding(
+            subject: "connections",
+            isOK: free > 10,
+            message: "\(free) of \(state.maxConnections) are free"
+                + (free > 10 ? "" : "; each relay needs storage.connections and one more: raise max_connections")
+        )
+    }
+
+    private static func durability(_ connection: Connection, _ state: DatabaseState) throws -> [Finding] {
         let row = try connection.run(
             """
             SELECT current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on', \
-            current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), \
-            (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum'))
+            current_setting('synchronous_commit'), current_setting('synchronous_standby_names')
             """
         )[0]
         let names = row.text(3)
@@ -78,12 +82,19 @@ public struct ServerInspection: Sendable {
                     "no commit waits for one; the failure of this server's disk loses pushes, and a promoted standby "
                     + "may lack the newest"
             )
+        } else if let synchronous = state.synchronous {
+            let isOK = synchronous.count >= state.requiredStandbys
+            standby = Finding(
+                subject: "standby",
+                isOK: isOK,
+                message: "commits wait for \(names)"
+                    + (isOK ? "" : ", and \(synchronous.count) are connected: every commit waits. Start the standby")
+            )
         } else {
             standby = Finding(
                 subject: "standby",
-                isOK: row.int(4) > 0,
-                message: "commits wait for \(names)"
-                    + (row.int(4) > 0 ? "" : ", and none is connected: every commit waits. Start the standby")
+                isOK: true,
+                message: "commits wait for \(names); \(Self.grant) to see whether it is connected"
             )
         }
         let commit = row.text(2)
@@ -149,19 +160,18 @@ public struct ServerInspection: Sendable {
     }
 
     /// Rows that a transaction may still see cannot be removed, whoever it belongs to.
-    private static func oldestTransaction(_ connection: Connection) throws -> Finding {
-        let row = try connection.run(
-            """
-            SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::bigint \
-            FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
-            """
-        )[0]
-        let isOK = row.int(0) < 600
+    private static func oldestTransaction(_ state: DatabaseState) -> Finding {
+        let age = state.oldest.values.max() ?? .zero
+        let isOK = age < .seconds(600)
+        let isKnown = state.heldIDs[.session] == nil || state.oldest[.session] != nil
         return Finding(
             subject: "oldest transaction",
             isOK: isOK,
-            message: "\(row.int(0)) s old"
+            message: "\(age.components.seconds) s old"
                 + (isOK ? "" : "; until it ends, the tables of the queue grow and slow down: see pg_stat_activity")
+                + (isKnown ? "" : "; there is one of another role, whose age is hidden: \(Self.grant) to see it")
         )
     }
+
+    private static let grant = "GRANT pg_monitor to the relay's role"
 }

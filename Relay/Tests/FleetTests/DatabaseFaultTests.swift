@@ -72,4 +72,30 @@ import Testing
         try await fleet.check(unknownAtMost: 3 * FleetUnderTest.maxInFlight, limit: .seconds(150))
         await fleet.end()
     }
+
+    @Test("While the database is away, the metrics are there, without the wait of its calls")
+    func metrics() async throws {
+        let server = try await FleetUnderTest.server()
+        let fleet = try FleetUnderTest(
+            try await FleetUnderTest.simulator(),
+            server,
+            // Longer than requests of this test wait.
+            settings: ["STORAGE_TIMEOUT": "600s"]
+        )
+        let relay = fleet.relays[0]
+        try await relay.start()
+        let metric = "\napns_relay_database_max_connections 200\n"
+        let before = try await relay.request("GET", "/metrics")
+        #expect(before.text.contains(metric))
+        #expect(before.text.contains("apns_relay_database_table_bytes{table=\"push\"}"))
+        server.kill()
+        for _ in 0..<3 {
+            let away = try await relay.request("GET", "/metrics")
+            #expect(away.status == 200)
+            #expect(away.text.contains(metric))
+            // The next request reads the queue again.
+            try await Task.sleep(for: .seconds(1))
+        }
+        await fleet.end()
+    }
 }

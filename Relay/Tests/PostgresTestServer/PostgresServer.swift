@@ -150,6 +150,24 @@ package final class PostgresServer: Sendable {
         while try self.run("SELECT pg_is_in_recovery()") == "t" { usleep(10_000) }
     }
 
+    /// Starts a program that receives the write-ahead log and confirms it, as a standby does. It ends with the server.
+    ///
+    /// - Parameter name: its name in `synchronous_standby_names`.
+    package func receiveLog(as name: String) throws {
+        let directory = self.directory.appending(path: "log-\(name)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "\(Self.binaries)/pg_receivewal")
+        process.arguments = [
+            "-D", directory.path, "--synchronous", "--no-loop", "-d",
+            "host=\(self.directory.path) port=\(self.port) user=postgres application_name=\(name)",
+        ]
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+    }
+
     // MARK: SQL
 
     /// Runs SQL with psql.

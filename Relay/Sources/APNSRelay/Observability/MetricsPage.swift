@@ -1,14 +1,36 @@
+import Logging
+import PostgresPushQueue
 import PushQueue
 import Synchronization
 
 /// The page `/metrics`. Gauges are set when the page is read.
 final class MetricsPage: Sendable {
+    /// Reads the state of the database behind the queue.
+    typealias ReadDatabase = @Sendable () async throws(QueueError) -> DatabaseState
+
+    private struct Readings {
+        var status = Reading(interval: .seconds(1))
+        var database = Reading(interval: .seconds(15))
+    }
+
+    /// A reading that requests share.
+    private struct Reading {
+        /// The time between the starts of two readings.
+        var interval: Duration
+        var started: ContinuousClock.Instant?
+        /// Nil if it has ended.
+        var task: Task<Void, Never>?
+    }
+
     private let prometheus: PrometheusMetrics
     private let metrics: RelayMetrics
     private let queue: any PushQueue
     private let status: any RelayStatus
     private let clock: any QueueClock
-    private let refresh = Mutex<(task: Task<Void, Never>, started: ContinuousClock.Instant)?>(nil)
+    private let readDatabase: ReadDatabase?
+    private let logger: Logger
+    private let longestWait: Duration
+    private let readings = Mutex(Readings())
 
     /// - Parameters:
     ///   - prometheus: all metrics of the process.
@@ -16,34 +38,84 @@ final class MetricsPage: Sendable {
     ///   - queue: the queue whose pushes are counted.
     ///   - status: the routes, the webhooks, and whether the relay is ready.
     ///   - clock: the time of day.
+    ///   - readDatabase: reads the state of the database behind the queue; nil if there is none.
+    ///   - logger: the logger for failed readings of that state.
+    ///   - longestWait: the longest wait of a request for new values. Prometheus' own limit is 10 seconds by default.
     init(
         prometheus: PrometheusMetrics,
         metrics: RelayMetrics,
         queue: any PushQueue,
         status: any RelayStatus,
-        clock: any QueueClock
+        clock: any QueueClock,
+        readDatabase: ReadDatabase? = nil,
+        logger: Logger,
+        longestWait: Duration = .seconds(2)
     ) {
         self.prometheus = prometheus
         self.metrics = metrics
         self.queue = queue
         self.status = status
         self.clock = clock
+        self.readDatabase = readDatabase
+        self.logger = logger
+        self.longestWait = longestWait
     }
 
     /// All metrics in Prometheus' text format.
     ///
-    /// Requests within a second share one reading of the queue, so frequent requests put no load on it. If the queue
-    /// cannot be read, its gauges keep their values, and `apns_relay_storage_errors_total` counts the error.
+    /// Requests within a second share one reading of the queue, and requests within 15 seconds share one of the
+    /// database's state, so frequent requests put no load on them. If they cannot be read, their gauges keep their
+    /// values, and `apns_relay_storage_errors_total` counts the errors of the queue. A reading that takes longer than two
+    /// seconds continues after the response.
     func text() async -> String {
         let now = ContinuousClock.now
-        let task = self.refresh.withLock { refresh in
-            if let last = refresh, last.started.duration(to: now) < .seconds(1) { return last.task }
-            let task = Task { await self.setGauges() }
-            refresh = (task, now)
-            return task
+        let tasks = self.readings.withLock { readings in
+            [
+                Self.start(&readings.status, now) {
+                    await self.setGauges()
+                    self.readings.withLock { $0.status.task = nil }
+                },
+                self.readDatabase.flatMap { readDatabase in
+                    Self.start(&readings.database, now) {
+                        await self.setDatabase(readDatabase)
+                        self.readings.withLock { $0.database.task = nil }
+                    }
+                },
+            ]
+            .compactMap { $0 }
         }
-        await task.value
+        if !tasks.isEmpty { await self.wait(for: tasks) }
         return self.prometheus.text()
+    }
+
+    /// Starts a reading if it is due and none is running.
+    ///
+    /// - Returns: the running one; nil if there is none.
+    private static func start(
+        _ reading: inout Reading,
+        _ now: ContinuousClock.Instant,
+        _ read: @escaping @Sendable () async -> Void
+    ) -> Task<Void, Never>? {
+        if let task = reading.task { return task }
+        if let started = reading.started, started.duration(to: now) < reading.interval { return nil }
+        reading.started = now
+        reading.task = Task { await read() }
+        return reading.task
+    }
+
+    /// Waits for tasks, but no longer than the limit.
+    private func wait(for tasks: [Task<Void, Never>]) async {
+        let (ends, end) = AsyncStream.makeStream(of: Never.self)
+        let limit = Task {
+            try? await Task.sleep(for: self.longestWait)
+            end.finish()
+        }
+        Task {
+            for task in tasks { await task.value }
+            end.finish()
+        }
+        for await _ in ends {}
+        limit.cancel()
     }
 
     private func setGauges() async {
@@ -58,6 +130,15 @@ final class MetricsPage: Sendable {
             self.metrics.setQueue(counts, routes, now: self.clock.now)
         } catch {
             self.metrics.storageFailed(error)
+        }
+    }
+
+    private func setDatabase(_ readDatabase: ReadDatabase) async {
+        do throws(QueueError) {
+            self.metrics.setDatabase(try await readDatabase())
+        } catch {
+            // Not an error of the storage: the queue does not need this state.
+            self.logger.debug("The state of the database cannot be read", metadata: ["error": "\(error)"])
         }
     }
 }

@@ -122,6 +122,73 @@ extension RelayMetrics {
         labels: ["code"]
     )
 
+    // MARK: Database
+
+    static let databaseConnections = MetricDefinition(
+        "apns_relay_database_connections",
+        .gauge,
+        unit: "connections",
+        "The connections of all clients to the server, in all its databases."
+    )
+    static let databaseMaxConnections = MetricDefinition(
+        "apns_relay_database_max_connections",
+        .gauge,
+        unit: "connections",
+        "The server's max_connections."
+    )
+    static let databaseOldest = MetricDefinition(
+        "apns_relay_database_oldest_transaction_seconds",
+        .gauge,
+        unit: "seconds",
+        "The age of the oldest transaction whose view of the data keeps the server from removing deleted rows, by its "
+            + "holder: session, prepared, slot or standby; 0 if there is none.",
+        labels: ["holder"]
+    )
+    static let databaseTableBytes = MetricDefinition(
+        "apns_relay_database_table_bytes",
+        .gauge,
+        unit: "bytes",
+        "The size of each table of the queue, with its indexes and TOAST.",
+        labels: ["table"]
+    )
+    static let databaseTableRows = MetricDefinition(
+        "apns_relay_database_table_rows",
+        .gauge,
+        unit: "rows",
+        "The server's estimate of the rows of each table of the queue, by state: live, or dead (deleted or replaced, and "
+            + "not removed yet).",
+        labels: ["table", "state"]
+    )
+    static let databaseStandbys = MetricDefinition(
+        "apns_relay_database_standbys",
+        .gauge,
+        unit: "standbys",
+        "The connected standbys that have caught up, by mode: synchronous or asynchronous. Missing without pg_monitor.",
+        labels: ["mode"]
+    )
+    static let databaseStandbysRequired = MetricDefinition(
+        "apns_relay_database_standbys_required",
+        .gauge,
+        unit: "standbys",
+        "The number of synchronous standbys for which each commit waits (synchronous_standby_names)."
+    )
+    static let databaseStandbyLag = MetricDefinition(
+        "apns_relay_database_standby_lag_seconds",
+        .gauge,
+        unit: "seconds",
+        "The time by which the slowest standby of the mode stores a commit later than the server; 0 if there is none. "
+            + "Missing without pg_monitor.",
+        labels: ["mode"]
+    )
+    static let databaseStandbyLagBytes = MetricDefinition(
+        "apns_relay_database_standby_lag_bytes",
+        .gauge,
+        unit: "bytes",
+        "The size of the write-ahead log that the slowest standby of the mode has not stored; 0 if there is none. "
+            + "Missing without pg_monitor.",
+        labels: ["mode"]
+    )
+
     // MARK: Webhooks
 
     static let webhookRequests = MetricDefinition(
@@ -214,6 +281,10 @@ extension RelayMetrics {
         RelayMetrics.pushes, RelayMetrics.capacity, RelayMetrics.oldestDue, RelayMetrics.routePaused,
         RelayMetrics.ready, RelayMetrics.clockAhead,
         RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
+        RelayMetrics.databaseConnections, RelayMetrics.databaseMaxConnections, RelayMetrics.databaseOldest,
+        RelayMetrics.databaseTableBytes, RelayMetrics.databaseTableRows,
+        RelayMetrics.databaseStandbys, RelayMetrics.databaseStandbysRequired, RelayMetrics.databaseStandbyLag,
+        RelayMetrics.databaseStandbyLagBytes,
         RelayMetrics.webhookRequests, RelayMetrics.webhookLost, RelayMetrics.webhookLag, RelayMetrics.webhookFailures,
         RelayMetrics.webhookParked,
         RelayMetrics.fleetMembers, RelayMetrics.fleetDuty,

@@ -1,5 +1,6 @@
 import APNSModel
 import Metrics
+import PostgresPushQueue
 import PushQueue
 import Synchronization
 
@@ -24,6 +25,7 @@ package final class RelayMetrics: Sendable {
         var routes: [Route: RouteHandlers] = [:]
         var webhooks: [String: WebhookHandlers] = [:]
         var capacity: Meter?
+        var database = DatabaseGauges()
         var totals = RelayTotals()
     }
 
@@ -228,6 +230,11 @@ package final class RelayMetrics: Sendable {
     /// Sets how far the clock is ahead of what is plausible; nil if it is plausible.
     func setClock(_ jump: Duration?) { self.clockAhead.set(jump.map(\.inSeconds) ?? 0) }
 
+    /// Sets the gauges of the database behind the queue.
+    func setDatabase(_ database: DatabaseState) {
+        self.state.withLock { $0.database.set(database, factory: self.factory) }
+    }
+
     /// Sets the gauge that says whether the relay accepts pushes.
     func setReady(_ isReady: Bool) { self.ready.set(isReady ? 1 : 0) }
 
@@ -349,7 +356,7 @@ private struct WebhookHandlers: Sendable {
 
 extension Duration {
     /// The duration in seconds.
-    fileprivate var inSeconds: Double {
+    var inSeconds: Double {
         let (seconds, attoseconds) = self.components
         return Double(seconds) + Double(attoseconds) / 1e18
     }

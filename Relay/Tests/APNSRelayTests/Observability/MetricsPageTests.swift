@@ -1,3 +1,5 @@
+import Logging
+import PostgresPushQueue
 import PushQueue
 import Synchronization
 import Testing
@@ -5,8 +7,16 @@ import Testing
 @testable import APNSRelay
 
 struct MetricsPageTests {
+    private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
     private final class Status: RelayStatus {
         let calls = Mutex(0)
+        /// Runs before the relay says whether it is ready.
+        let whenAsked: @Sendable () async -> Void
+
+        init(whenAsked: @escaping @Sendable () async -> Void = {}) {
+            self.whenAsked = whenAsked
+        }
 
         func routes() async -> [RouteStatus] { [] }
         var totals: RelayTotals { RelayTotals() }
@@ -15,6 +25,7 @@ struct MetricsPageTests {
         func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool { false }
         func notReady() async -> String? {
             self.calls.withLock { $0 += 1 }
+            await self.whenAsked()
             return "it starts"
         }
         func members() -> [FleetMember] { [] }
@@ -36,7 +47,8 @@ struct MetricsPageTests {
             metrics: RelayMetrics(factory: prometheus),
             queue: FeedQueue(),
             status: status,
-            clock: SystemQueueClock()
+            clock: SystemQueueClock(),
+            logger: Self.logger
         )
         let start = ContinuousClock.now
         let texts = await withTaskGroup(of: String.self) { group in
@@ -51,5 +63,54 @@ struct MetricsPageTests {
             #expect(parsed.value("apns_relay_ready") == 0)
             #expect(parsed.value("apns_relay_storage_errors_total", ["code": "closed"]) ?? 0 >= 1)
         }
+    }
+
+    @Test("The state of the database is read once in 15 seconds, and an error leaves the other metrics")
+    func database() async throws {
+        let prometheus = PrometheusMetrics()
+        let readings = Mutex(0)
+        let page = MetricsPage(
+            prometheus: prometheus,
+            metrics: RelayMetrics(factory: prometheus),
+            queue: FeedQueue(),
+            status: Status(),
+            clock: SystemQueueClock(),
+            readDatabase: { () throws(QueueError) in
+                readings.withLock { $0 += 1 }
+                throw QueueError(code: .unavailable, message: "it is away")
+            },
+            logger: Self.logger
+        )
+        let start = ContinuousClock.now
+        for _ in 0..<10 { #expect(try PrometheusText(await page.text()).value("apns_relay_ready") == 0) }
+        #expect(readings.withLock { $0 } <= 1 + Int(start.duration(to: .now).components.seconds) / 15)
+        let text = try PrometheusText(await page.text())
+        #expect(text.value("apns_relay_storage_errors_total", ["code": "unavailable"]) == 0)
+        #expect(text.kinds["apns_relay_database_connections"] == nil)
+    }
+
+    @Test("A reading that hangs delays no request for long, and is not started again", .timeLimit(.minutes(1)))
+    func hangingReadings() async throws {
+        let prometheus = PrometheusMetrics()
+        let status = Status { try? await Task.sleep(for: .seconds(3_600)) }
+        let readings = Mutex(0)
+        let page = MetricsPage(
+            prometheus: prometheus,
+            metrics: RelayMetrics(factory: prometheus),
+            queue: FeedQueue(),
+            status: status,
+            clock: SystemQueueClock(),
+            readDatabase: { () throws(QueueError) in
+                readings.withLock { $0 += 1 }
+                try? await Task.sleep(for: .seconds(3_600))
+                return DatabaseState()
+            },
+            logger: Self.logger,
+            longestWait: .milliseconds(10)
+        )
+        let start = ContinuousClock.now
+        while start.duration(to: .now) < .milliseconds(1_100) { _ = try PrometheusText(await page.text()) }
+        #expect(status.calls.withLock { $0 } == 1)
+        #expect(readings.withLock { $0 } == 1)
     }
 }

@@ -1,6 +1,7 @@
 import APNSModel
 import Foundation
 import Metrics
+import PostgresPushQueue
 import PushQueue
 import Testing
 
@@ -56,6 +57,18 @@ struct RelayMetricsTests {
         metrics.setReady(true)
         let member = FleetMember(id: "a", host: "h", process: 1, version: "1", since: Self.now, duties: ["webhooks"])
         metrics.setFleet([member, member, member])
+        metrics.setDatabase(Self.database)
+    }
+
+    private static var database: DatabaseState {
+        var state = DatabaseState()
+        (state.connections, state.maxConnections) = (70, 100)
+        state.tables = [.init(name: "push", bytes: 8_192, liveRows: 5, deadRows: 6)]
+        state.oldest = [.session: .milliseconds(1_500), .replicationSlot: .zero]
+        state.requiredStandbys = 2
+        state.synchronous = .init(count: 1, lag: .milliseconds(20), lagBytes: 300)
+        state.asynchronous = .init(count: 0, lag: .zero, lagBytes: 0)
+        return state
     }
 
     @Test("Each function changes its metric")
@@ -104,6 +117,18 @@ struct RelayMetricsTests {
         #expect(text.value("apns_relay_fleet_members") == 3)
         #expect(text.value("apns_relay_fleet_duty", ["duty": "webhooks"]) == 1)
         #expect(text.value("apns_relay_fleet_duty", ["duty": "leader"]) == 0)
+        #expect(text.value("apns_relay_database_connections") == 70)
+        #expect(text.value("apns_relay_database_max_connections") == 100)
+        #expect(text.value("apns_relay_database_oldest_transaction_seconds", ["holder": "session"]) == 1.5)
+        #expect(text.value("apns_relay_database_oldest_transaction_seconds", ["holder": "slot"]) == 0)
+        #expect(text.value("apns_relay_database_table_bytes", ["table": "push"]) == 8_192)
+        #expect(text.value("apns_relay_database_table_rows", ["table": "push", "state": "live"]) == 5)
+        #expect(text.value("apns_relay_database_table_rows", ["table": "push", "state": "dead"]) == 6)
+        #expect(text.value("apns_relay_database_standbys_required") == 2)
+        #expect(text.value("apns_relay_database_standbys", ["mode": "synchronous"]) == 1)
+        #expect(text.value("apns_relay_database_standby_lag_seconds", ["mode": "synchronous"]) == 0.02)
+        #expect(text.value("apns_relay_database_standby_lag_bytes", ["mode": "synchronous"]) == 300)
+        #expect(text.value("apns_relay_database_standbys", ["mode": "asynchronous"]) == 0)
         var totals = RelayTotals()
         (totals.queued, totals.duplicates, totals.accepted, totals.unknown) = (5, 2, 1, 1)
         (totals.notSent, totals.rejected, totals.notProcessed) = (3, 4, 5)
@@ -143,6 +168,24 @@ struct RelayMetricsTests {
             #expect(text.samples.allSatisfy { $0.name != name || $0.value == 0 })
         }
         #expect(text.value("apns_relay_queue_capacity") == 5)
+    }
+
+    @Test("Standbys that become hidden, and tables that are gone, are no longer exported")
+    func hiddenStandbys() throws {
+        let prometheus = PrometheusMetrics()
+        let metrics = RelayMetrics(factory: prometheus)
+        metrics.setDatabase(Self.database)
+        var state = Self.database
+        (state.synchronous, state.asynchronous, state.tables) = (nil, nil, [])
+        metrics.setDatabase(state)
+        let text = try PrometheusText(prometheus.text())
+        let names = Set(text.samples.map(\.name).filter { $0.hasPrefix("apns_relay_database_") })
+        #expect(
+            names == [
+                "apns_relay_database_connections", "apns_relay_database_max_connections",
+                "apns_relay_database_oldest_transaction_seconds", "apns_relay_database_standbys_required",
+            ]
+        )
     }
 
     @Test("A push that is due later, and times that jump, give no negative age")

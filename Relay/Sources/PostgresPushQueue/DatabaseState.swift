@@ -1,0 +1,179 @@
+public import PushQueue
+import Synchronization
+
+/// The state of the server behind a queue, as far as the role may see it.
+public struct DatabaseState: Sendable, Hashable {
+    /// A table of the queue.
+    public struct Table: Sendable, Hashable {
+        public var name: String
+        /// Its size with indexes and TOAST.
+        public var bytes: Int
+        /// The server's estimate of its rows.
+        public var liveRows: Int
+        /// The server's estimate of the deleted rows and old versions that are still in it.
+        public var deadRows: Int
+
+        package init(name: String, bytes: Int, liveRows: Int, deadRows: Int) {
+            self.name = name
+            self.bytes = bytes
+            self.liveRows = liveRows
+            self.deadRows = deadRows
+        }
+    }
+
+    /// What keeps the server from removing deleted rows.
+    public enum Holder: String, Sendable, Hashable, CaseIterable {
+        /// A transaction of a session in this database.
+        case session
+        /// A transaction that was prepared for a two-phase commit.
+        case prepared
+        /// A replication slot.
+        case replicationSlot = "slot"
+        /// A query on a standby that reports it without a slot.
+        case standby
+    }
+
+    /// The standbys of one kind.
+    public struct Standbys: Sendable, Hashable {
+        /// The number of connected ones that have caught up once.
+        public var count: Int
+        /// The time by which the slowest of them stores a commit later than the server.
+        public var lag: Duration
+        /// The size of the write-ahead log that the slowest of them has not stored.
+        public var lagBytes: Int
+
+        package init(count: Int, lag: Duration, lagBytes: Int) {
+            self.count = count
+            self.lag = lag
+            self.lagBytes = lagBytes
+        }
+    }
+
+    /// The connections of clients to the server, in all databases.
+    public package(set) var connections = 0
+    public package(set) var maxConnections = 0
+    /// The tables of the schema `apns`.
+    public package(set) var tables: [Table] = []
+    /// The age of the oldest holder of each kind. Holders without a known age are missing.
+    public package(set) var oldest: [Holder: Duration] = [:]
+    /// The number of synchronous standbys for which each commit waits.
+    public package(set) var requiredStandbys = 0
+    /// The standbys whose commits are waited for or could be; nil if the role may not see them.
+    public package(set) var synchronous: Standbys?
+    /// The other standbys; nil if the role may not see them.
+    public package(set) var asynchronous: Standbys?
+    /// The id that the server gives to the next transaction.
+    var nextID: Int64 = 0
+    /// The oldest id that each kind of holder needs.
+    var heldIDs: [Holder: Int64] = [:]
+
+    /// A state of nothing. For tests.
+    package init() {}
+
+    /// Reads the result of the query.
+    init(_ rows: Rows) {
+        for index in 0..<rows.count {
+            let row = rows[index]
+            switch row.text(0) {
+            case "connections":
+                self.connections = row.int(2)
+                self.maxConnections = row.int(3)
+            case "next":
+                self.nextID = row.int64(2)
+            case "held":
+                guard let holder = Holder(rawValue: row.text(1)) else { continue }
+                self.heldIDs[holder] = row.int64(2)
+                self.oldest[holder] = row.optionalInt64(3).map { .milliseconds(max($0, 0)) }
+            case "required":
+                self.requiredStandbys = row.int(2)
+            case "standbys":
+                let standbys = Standbys(
+                    count: row.int(2),
+                    lag: .milliseconds(max(row.int64(3), 0)),
+                    lagBytes: max(row.int(4), 0)
+                )
+                if row.text(1) == "synchronous" { self.synchronous = standbys } else { self.asynchronous = standbys }
+            case "table":
+                self.tables.append(
+                    Table(name: row.text(1), bytes: row.int(2), liveRows: row.int(3), deadRows: row.int(4))
+                )
+            default: break
+            }
+        }
+    }
+
+    /// Replaces the ages that the server knows by those from earlier readings, which every role can make.
+    ///
+    /// A transaction can be much older than the rows that it keeps: its snapshot may be new. So the server's ages are only
+    /// used for ids that were given before the first reading.
+    mutating func setAges(_ times: inout TransactionTimes, now: ContinuousClock.Instant) {
+        times.read(next: self.nextID, oldest: self.heldIDs.values.min() ?? self.nextID, at: now)
+        for holder in Holder.allCases {
+            guard let id = self.heldIDs[holder] else {
+                self.oldest[holder] = .zero
+                continue
+            }
+            self.oldest[holder] = times.age(of: id, at: now) ?? max(times.span(at: now), self.oldest[holder] ?? .zero)
+        }
+    }
+
+    /// One row for each fact: its kind, a name and up to three numbers.
+    ///
+    /// A plain role sees the ids, the databases and the roles of all sessions, but neither the kinds nor the times of those
+    /// that belong to other roles, and no details of standbys. A `VACUUM` keeps no rows, and a program that copies the
+    /// server or follows its changes is no standby.
+    static let query = """
+        WITH held AS (
+          SELECT CASE WHEN datid IS NULL THEN 'standby' ELSE 'session' END AS holder,
+            greatest(age(backend_xid), age(backend_xmin)) AS age,
+            floor(extract(epoch FROM clock_timestamp() - xact_start) * 1000)::bigint AS milliseconds
+          FROM pg_stat_activity
+          WHERE coalesce(backend_xid, backend_xmin) IS NOT NULL AND pid <> pg_backend_pid()
+            AND (datid IS NULL OR datname = current_database())
+            AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
+          UNION ALL
+          SELECT 'slot', age(xmin), NULL FROM pg_replication_slots WHERE xmin IS NOT NULL
+          UNION ALL
+          SELECT 'prepared', age(transaction), floor(extract(epoch FROM clock_timestamp() - prepared) * 1000)::bigint
+          FROM pg_prepared_xacts WHERE database = current_database()
+        ), next AS (
+          SELECT xmax::text::bigint + age(xmax::xid) AS id FROM pg_snapshot_xmax(pg_current_snapshot()) AS xmax
+        ), standby AS (
+          SELECT CASE WHEN sync_state = 'async' THEN 'asynchronous' ELSE 'synchronous' END AS kind,
+            state, flush_lag, pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn) AS bytes
+          FROM pg_stat_replication
+          WHERE state IN ('streaming', 'catchup') AND application_name <> 'pg_basebackup'
+            AND pid NOT IN (
+              SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL)
+        )
+        SELECT 'connections'::text, ''::text, count(*), current_setting('max_connections')::bigint, NULL::bigint
+        FROM pg_stat_activity
+        WHERE coalesce(backend_type, 'client backend') = 'client backend' AND datid IS NOT NULL AND usesysid IS NOT NULL
+        UNION ALL
+        SELECT 'next', '', id, NULL, NULL FROM next
+        UNION ALL
+        (SELECT DISTINCT ON (holder) 'held', holder, id - age, milliseconds, NULL FROM held, next
+        ORDER BY holder, age DESC, milliseconds DESC NULLS LAST)
+        UNION ALL
+        SELECT 'required', '', CASE WHEN names = '' THEN 0
+          ELSE coalesce(substring(names FROM '(\\d+)\\s*\\(')::bigint, 1) END, NULL, NULL
+        FROM current_setting('synchronous_standby_names') AS names
+        UNION ALL
+        SELECT 'standbys', kind, count(*) FILTER (WHERE state = 'streaming'),
+          (coalesce(extract(epoch FROM max(flush_lag)), 0) * 1000)::bigint, coalesce(max(bytes), 0)::bigint
+        FROM (VALUES ('synchronous'), ('asynchronous')) AS kinds (kind) LEFT JOIN standby USING (kind)
+        WHERE pg_has_role('pg_read_all_stats', 'USAGE') GROUP BY kind
+        UNION ALL
+        (SELECT 'table', relname, pg_total_relation_size(oid), pg_stat_get_live_tuples(oid), pg_stat_get_dead_tuples(oid)
+        FROM pg_class WHERE relnamespace = to_regnamespace('apns') AND relkind = 'r' ORDER BY 3 DESC NULLS LAST LIMIT 100)
+        """
+}
+
+extension PostgresPushQueue {
+    /// Reads the state of the server. This takes the server a few milliseconds, and changes nothing.
+    public func databaseState() async throws(QueueError) -> DatabaseState {
+        var state = try await self.call(DatabaseState.query, .reading) { rows, _ in DatabaseState(rows) }
+        self.transactionTimes.withLock { state.setAges(&$0, now: .now) }
+        return state
+    }
+}
