@@ -29,30 +29,24 @@ struct Queue: AsyncParsableCommand {
     @Option(help: "How many pushes one call stores, claims, marks or settles.")
     var batch = 500
 
+    @Option(help: "How often to store and send the pushes, as long as the storage is the same.")
+    var rounds = 1
+
     private static let route = Route(app: "fern", environment: "production", lane: .bulk)
 
     func run() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "queue-bench-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let server = self.postgres ? try PostgresServer() : nil
-        defer { server?.end() }
-        var storage = StorageSettings()
-        storage.file = folder.appending(path: "queue.sqlite").path
-        storage.capacity = 100_000_000
-        storage.postgres = try server.map { try ConnectionSettings($0.url(try $0.createDatabase())) }
-        var logger = Logger(label: "queue-bench")
-        logger.logLevel = .error
+        let bench = try BenchQueue(postgres: self.postgres)
+        defer { bench.remove() }
         var queues: [any PushQueue] = []
-        for _ in 0..<(self.postgres ? self.relays : 1) { queues.append(try await storage.open(logger: logger).queue) }
+        for _ in 0..<(self.postgres ? self.relays : 1) { queues.append(try await bench.open()) }
         let share = self.pushes / queues.count
-        try await self.measure("stored", queues, share) { try await self.store($0, share) }
-        try await self.measure("claimed, marked, settled", queues, share) { try await self.send($0) }
-        try await self.measure("all of this at once", queues, share) { queue in
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { try await self.store(queue, share) }
-                try await group.next()
-                try await self.send(queue)
+        for round in 1...self.rounds {
+            try await self.measure("stored", queues, bench.server, share) { try await self.store($0, share) }
+            try await self.measure("claimed, marked, settled", queues, bench.server, share) { try await self.send($0) }
+            if self.rounds > 1 {
+                let keepsNone = Retention(outcomes: .zero, idempotencyKeys: .zero)
+                while try await queues[0].prune(keepsNone, limit: 5_000) == 5_000 {}
+                print("round \(round): \(bench.bytes / 1_048_576) MiB")
             }
         }
         try await self.measureCalls(queues[0])
@@ -62,11 +56,13 @@ struct Queue: AsyncParsableCommand {
     private func measure(
         _ name: String,
         _ queues: [any PushQueue],
+        _ server: PostgresServer?,
         _ share: Int,
         _ body: @escaping @Sendable (any PushQueue) async throws -> Void
     ) async throws {
         let start = ContinuousClock.now
         let before = ProcessFigures.cpuSeconds
+        let serverBefore = server.map { ProcessFigures.cpuSeconds(of: $0) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for queue in queues { group.addTask { try await body(queue) } }
             try await group.waitForAll()
@@ -74,7 +70,12 @@ struct Queue: AsyncParsableCommand {
         let seconds = start.duration(to: .now) / .seconds(1)
         let pushes = Double(share * queues.count)
         let cpu = (ProcessFigures.cpuSeconds - before) / pushes * 1e6
-        print("\(name): \(Self.text(pushes / seconds, 0)) pushes/s, \(Self.text(cpu, 1)) us of CPU a push")
+        var line = "\(name): \(Self.text(pushes / seconds, 0)) pushes/s, \(Self.text(cpu, 1)) us of CPU a push"
+        if let server, let serverBefore {
+            let cpu = (ProcessFigures.cpuSeconds(of: server) - serverBefore) / pushes * 1e6
+            line += ", \(Self.text(cpu, 1)) in the database"
+        }
+        print(line)
     }
 
     private static func text(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }

@@ -6,11 +6,11 @@ import ArgumentParser
 import AsyncHTTPClient
 import Foundation
 import Logging
-import PostgresTestServer
 import NIOCore
 import NIOHTTP1
+import PostgresPushQueue
+import PostgresTestServer
 import PushQueue
-import SQLitePushQueue
 
 @main
 struct RelayBench: AsyncParsableCommand {
@@ -21,18 +21,21 @@ struct RelayBench: AsyncParsableCommand {
     )
 }
 
-/// A relay's file in a folder that is removed at the end.
+/// A relay's file in a folder that is removed at the end, or a database in a server that ends then.
 struct BenchQueue {
     let folder: URL
+    let server: PostgresServer?
     var settings: RelaySettings
     let logger: Logger
 
-    init() throws {
+    init(postgres: Bool = false) throws {
         self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-bench-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         self.settings = RelaySettings(apps: [])
         self.settings.storage.file = self.folder.appendingPathComponent("queue.sqlite").path
         self.settings.storage.capacity = 100_000_000
+        self.server = postgres ? try PostgresServer() : nil
+        self.settings.storage.postgres = try self.server.map { try ConnectionSettings($0.url(try $0.createDatabase())) }
         self.settings.http.port = 0
         var logger = Logger(label: "relay-bench")
         logger.logLevel = .error
@@ -54,8 +57,18 @@ struct BenchQueue {
         }
     }
 
-    func open() async throws -> SQLitePushQueue {
-        try await self.settings.storage.openFile(logger: self.logger)
+    func open() async throws -> any PushQueue {
+        try await self.settings.storage.open(logger: self.logger).queue
+    }
+
+    /// The size of the file, or of the database.
+    var bytes: Int {
+        let newest = "SELECT max(datname) FROM pg_database WHERE datname LIKE 'test_%'"
+        guard let server, let database = try? server.run(newest) else {
+            let file = try? FileManager.default.attributesOfItem(atPath: self.settings.storage.file)
+            return (file?[.size] as? Int) ?? 0
+        }
+        return (try? server.run("SELECT pg_database_size('\(database)')")).flatMap { Int($0) } ?? 0
     }
 
     /// Stores pushes, each with a payload of its own, in transactions of 1,000.
@@ -86,6 +99,7 @@ struct BenchQueue {
     }
 
     func remove() {
+        self.server?.end()
         try? FileManager.default.removeItem(at: self.folder)
     }
 
@@ -107,12 +121,15 @@ struct BenchQueue {
 struct Drain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Sends a full queue to a simulator.")
 
+    @Flag(help: "Use PostgreSQL instead of SQLite.")
+    var postgres = false
+
     @Option var port: Int
     @Option var caFile: String?
     @Option var pushes = 200_000
 
     func run() async throws {
-        var bench = try BenchQueue()
+        var bench = try BenchQueue(postgres: self.postgres)
         defer { bench.remove() }
         bench.setServer(port: self.port, certificateAuthority: self.caFile)
         let queue = try await bench.open()
@@ -144,6 +161,9 @@ struct Intake: AsyncParsableCommand {
         abstract: "Hands pushes in over HTTP, in requests of several sizes; client and relay are in one process."
     )
 
+    @Flag(help: "Use PostgreSQL instead of SQLite.")
+    var postgres = false
+
     @Option var pushes = 200_000
     @Option var clients = 8
 
@@ -155,7 +175,7 @@ struct Intake: AsyncParsableCommand {
     }
 
     private func rate(perRequest size: Int) async throws -> Int {
-        var bench = try BenchQueue()
+        var bench = try BenchQueue(postgres: self.postgres)
         defer { bench.remove() }
         bench.setServer(port: 9, certificateAuthority: nil)
         let queue = try await bench.open()
@@ -210,10 +230,13 @@ struct Intake: AsyncParsableCommand {
 struct Memory: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Fills a queue, opens it again, and prints the memory.")
 
+    @Flag(help: "Use PostgreSQL instead of SQLite.")
+    var postgres = false
+
     @Option var queued = 1_000_000
 
     func run() async throws {
-        let bench = try BenchQueue()
+        let bench = try BenchQueue(postgres: self.postgres)
         defer { bench.remove() }
         let first = try await bench.open()
         let start = ContinuousClock.now
@@ -224,11 +247,10 @@ struct Memory: AsyncParsableCommand {
         let second = try await bench.open()
         let opened = opening.duration(to: .now) / .seconds(1)
         let counts = try await second.counts()
-        let size = (try FileManager.default.attributesOfItem(atPath: bench.settings.storage.file)[.size] as? Int) ?? 0
         print(
             """
-            memory: \(counts.queued) queued pushes of 300 bytes: \(ProcessFigures.residentMiB) MiB resident, file \
-            \(size / 1_048_576) MiB, stored at \(Int(Double(self.queued) / filled)) a second, opened again in \
+            memory: \(counts.queued) queued pushes of 300 bytes: \(ProcessFigures.residentMiB) MiB resident, storage \
+            \(bench.bytes / 1_048_576) MiB, stored at \(Int(Double(self.queued) / filled)) a second, opened again in \
             \(opened.formatted(.number.precision(.fractionLength(2)))) s
             """
         )

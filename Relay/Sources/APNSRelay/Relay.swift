@@ -136,7 +136,7 @@ package struct Relay: Sendable {
             readDatabase: self.readDatabase,
             logger: self.logger
         )
-        let api = try RelayAPI(
+        let http = RelayAPI(
             settings: self.settings,
             queue: self.queue,
             clock: self.clock,
@@ -146,9 +146,13 @@ package struct Relay: Sendable {
             pages: PageFiles.all,
             factory: self.prometheus,
             logger: self.logger
-        ).makeApplication(onStart: onListening)
+        )
+        let api = try http.makeApplication(onStart: onListening)
         // A graceful shutdown ends the services in reverse order, each after the one that follows it in the list.
-        var parts: [any Service] = [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
+        var parts: [any Service] = []
+        // Last of all, so that probes are answered during the shutdown.
+        if let probes = try http.makeProbes() { parts.append(probes) }
+        parts += [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
         if let waitForFailure { parts.append(QueueFailureService(waitForFailure: waitForFailure)) }
         if let news { parts.append(NewsService(news: news, dispatcher: dispatcher)) }
         parts += [ClientService(group: group), dispatcher, APIService(api: api) { dispatcher.stop() }]

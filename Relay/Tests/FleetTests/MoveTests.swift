@@ -19,12 +19,12 @@ import Testing
         try await first.start()
         var round = 0
         for _ in 0..<20 { try await fleet.post(100, to: [first], &round) }
+        #expect(try await first.depth().unsettled > 0)
         await first.kill()
 
         let kills = try await Self.move(first.file, fleet.url, killing: 5)
         await #expect(throws: RelayTestFailure.self) { try await first.start() }
         try await fleet.start()
-        #expect(try await fleet.relays[0].depth().unsettled > 0)
         try await fleet.underLoad { try await fleet.waitForAcknowledgements(200) }
         try await fleet.check(unknownAtMost: 5)
 

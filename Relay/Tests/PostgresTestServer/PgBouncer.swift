@@ -39,7 +39,7 @@ package final class PgBouncer: Sendable {
             ] + PostgresServer.asOwner([Self.program, file.path])
         self.process.currentDirectoryURL = directory
         self.process.standardInput = self.life
-        try self.process.run()
+        try PostgresServer.launch(self.process)
         let socket = directory.appending(path: ".s.PGSQL.\(self.port)").path
         while !FileManager.default.fileExists(atPath: socket), self.process.isRunning { usleep(10_000) }
     }

@@ -84,12 +84,7 @@ package final class PostgresServer: Sendable {
             ] + Self.asOwner("postgres", ["-D", self.data])
         process.currentDirectoryURL = self.directory
         process.standardInput = life
-        // Threads of Dispatch block all signals, and the shell would inherit that.
-        var (none, mask) = (sigset_t(), sigset_t())
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, &mask)
-        defer { pthread_sigmask(SIG_SETMASK, &mask, nil) }
-        try process.run()
+        try Self.launch(process)
         self.state.withLock { state in
             state.process = process
             state.life = life
@@ -219,6 +214,19 @@ package final class PostgresServer: Sendable {
     private static func runAsOwner(_ program: String, _ arguments: [String]) throws {
         let command = self.asOwner(program, arguments)
         try self.run(command[0], Array(command.dropFirst()))
+    }
+
+    /// Starts a shell with a long-lived child. It has none of this process's files, so that a pipe to this process ends with
+    /// this process.
+    static func launch(_ process: Process) throws {
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        // Threads of Dispatch block all signals. The shell would inherit that, and not notice that its child has ended.
+        var (none, mask) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &mask)
+        defer { pthread_sigmask(SIG_SETMASK, &mask, nil) }
+        try process.run()
     }
 
     @discardableResult

@@ -2,18 +2,22 @@ import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
-/// The endpoints that need no token: the page, the probes, the metrics and the API's description.
+/// The endpoints that need no token: the page and the API's description, and the probes with the metrics.
 struct PageRoutes: Sendable {
     let pages: [PageFile]
     let status: any RelayStatus
     let metrics: @Sendable () async -> String
 
     var routes: [APIRoute] {
-        let files = (self.pages + [PageFiles.openAPI]).map { file in
+        (self.pages + [PageFiles.openAPI]).map { file in
             let body = ByteBuffer(string: file.body)
             return APIRoute(.get, file.path, .open) { _ in .body(body, file.contentType) }
         }
-        return files + [
+    }
+
+    /// What a listener of their own may have.
+    var probes: [APIRoute] {
+        [
             APIRoute(.get, "/live", .open) { _ in .text("live") },
             APIRoute(.get, "/ready", .open) { _ in await self.ready() },
             APIRoute(.get, "/metrics", .open) { _ in

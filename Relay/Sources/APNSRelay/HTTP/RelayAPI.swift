@@ -19,8 +19,10 @@ struct RelayAPI: Sendable {
     private let logger: Logger
     private let metrics: HTTPMetrics
     private let connections: OpenConnections
-    /// All endpoints. Exposed for tests.
+    /// The endpoints of the API's listener. Exposed for tests.
     let routes: [APIRoute]
+    /// The endpoints of the probes' own listener; empty if the API's listener has them.
+    private let probes: [APIRoute]
     /// The limit on the size of all bodies that are being read. Exposed for tests.
     let budget: BufferBudget
 
@@ -67,9 +69,12 @@ struct RelayAPI: Sendable {
             status: status,
             budget: self.budget
         )
+        let page = PageRoutes(pages: pages, status: status, metrics: metrics)
+        let hasProbePort = settings.http.probePort != nil
+        self.probes = hasProbePort ? page.probes : []
         self.routes =
-            pushes.routes + FeedRoutes(queue: queue).routes + operators.routes + fleet.routes
-            + PageRoutes(pages: pages, status: status, metrics: metrics).routes
+            pushes.routes + FeedRoutes(queue: queue).routes + operators.routes + fleet.routes + page.routes
+            + (hasProbePort ? [] : page.probes)
     }
 
     /// Makes the server, but does not start it. Reads the files for TLS.
@@ -87,7 +92,7 @@ struct RelayAPI: Sendable {
             )
         }
         return Application(
-            router: try self.router(),
+            router: try self.router(self.routes),
             server: try self.server(),
             configuration: ApplicationConfiguration(
                 address: .hostname(self.settings.host, port: self.settings.port),
@@ -98,17 +103,38 @@ struct RelayAPI: Sendable {
         )
     }
 
-    private func router() throws(RelayAPIError) -> Router<RelayContext> {
+    /// Makes the server for probes and metrics, without TLS and tokens, but does not start it.
+    ///
+    /// - Parameter onStart: called once, with the port on which the server listens.
+    /// - Returns: the server; nil if the API's server has these endpoints.
+    /// - Throws: `RelayAPIError`.
+    func makeProbes(
+        onStart: @escaping @Sendable (Int) -> Void = { _ in }
+    ) throws(RelayAPIError) -> (some ApplicationProtocol)? {
+        guard let port = self.settings.probePort else { return nil as Application<RouterResponder<RelayContext>>? }
+        return Application(
+            router: try self.router(self.probes),
+            server: self.plainServer(OpenConnections(self.settings, logger: self.logger)),
+            configuration: ApplicationConfiguration(
+                address: .hostname(self.settings.probeHost ?? self.settings.host, port: port),
+                availableConnectionsDelegate: .maximum(max(1, self.settings.maxConnections), logger: self.logger)
+            ),
+            onServerRunning: { channel in onStart(channel.localAddress?.port ?? 0) },
+            logger: self.logger
+        )
+    }
+
+    private func router(_ routes: [APIRoute]) throws(RelayAPIError) -> Router<RelayContext> {
         let router = Router(context: RelayContext.self, options: .autoGenerateHeadEndpoints)
         router.add(
             middleware: RelayMiddleware(
-                routes: self.routes,
+                routes: routes,
                 isOpen: self.authentication.isOpen,
                 metrics: self.metrics
             )
         )
         var seen: Set<String> = []
-        for route in self.routes {
+        for route in routes {
             guard seen.insert("\(route.method.rawValue) \(route.path)").inserted else {
                 throw RelayAPIError(code: .pageInvalid, message: "Two endpoints share the path \(route.path).")
             }
@@ -133,12 +159,17 @@ struct RelayAPI: Sendable {
     }
 
     private func server() throws(RelayAPIError) -> HTTPServerBuilder {
+        let http = self.plainServer(self.connections)
+        guard let tls = try TLSFiles(self.settings) else { return http }
+        return try tls.server(http)
+    }
+
+    private func plainServer(_ connections: OpenConnections) -> HTTPServerBuilder {
         let limits = ConnectionMachine.Limits(
             request: TimeAmount(self.settings.requestTimeout),
             idle: TimeAmount(self.settings.idleTimeout)
         )
-        let connections = self.connections
-        let http = HTTPServerBuilder.http1(
+        return .http1(
             configuration: HTTP1Channel.Configuration(
                 additionalChannelHandlers: [ConnectionHandler(limits, connections)],
                 httpDecoderConfiguration: .init(
@@ -148,7 +179,5 @@ struct RelayAPI: Sendable {
                 )
             )
         )
-        guard let tls = try TLSFiles(self.settings) else { return http }
-        return try tls.server(http)
     }
 }

@@ -103,6 +103,10 @@ public struct HTTPSettings: Sendable, Hashable {
     public var host = "127.0.0.1"
     /// The port; 0 for any free one. Default 8027.
     public var port = 8027
+    /// The address and the port of a listener of their own, without TLS, for `/live`, `/ready` and `/metrics`. The API's
+    /// listener does not have them then. The address is that of the API unless set. Default: no such listener.
+    public var probeHost: String?
+    public var probePort: Int?
     /// Files in PEM form; nil for no TLS.
     public var certificateChainFile: String?
     public var privateKeyFile: String?

@@ -90,6 +90,8 @@ enum RelaySettingsTable {
 
     private static let http: [SettingRow<Draft>] = [
         .text("http.host", \.settings.http.host), .integer("http.port", \.settings.http.port, 0...65_535),
+        .text("http.probeHost", \.settings.http.probeHost),
+        .integer("http.probePort", \.settings.http.probePort, 0...65_535),
         .file("http.certificateChainFile", \.settings.http.certificateChainFile),
         .file("http.privateKeyFile", \.settings.http.privateKeyFile),
         .file("http.clientAuthoritiesFile", \.settings.http.clientAuthoritiesFile),

@@ -1,8 +1,10 @@
 import APNSSimulator
 import AsyncHTTPClient
 import Foundation
+import NIOCore
 import NIOHTTP1
 import NIOSSL
+import ServiceLifecycle
 import Synchronization
 import Testing
 
@@ -155,6 +157,33 @@ struct TLSTests {
                 let received = try await server.send(.POST, "/v1/pushes", body: body, client: client)
                 #expect(received.status == 413)
                 try await client.shutdown()
+            }
+        }
+    }
+
+    @Test("Callers need a certificate; probes and metrics have a port of their own, and need none")
+    func probes() async throws {
+        try await Files.with { files in
+            let settings = files.settings { http in
+                http.clientAuthoritiesFile = files.authority
+                http.probePort = 0
+            }
+            let certificate = files.client
+            try await RelayServer.run(settings) { server in
+                let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
+                let probes = try #require(try server.api.makeProbes { continuation.yield($0) })
+                let running = Task { try await probes.run() }
+                let port = try #require(await ports.first { _ in true })
+                let expected = ["live": 200, "ready": 200, "metrics": 200, "v1/outcomes": 404, "": 404]
+                for (path, status) in expected {
+                    let request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/\(path)")
+                    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+                    #expect(Int(response.status.code) == status, "\(path)")
+                }
+                #expect(try await Self.status(server, certificate) == 202)
+                #expect(!server.api.routes.contains { ["/live", "/ready", "/metrics"].contains($0.path) })
+                running.cancel()
+                _ = await running.result
             }
         }
     }
