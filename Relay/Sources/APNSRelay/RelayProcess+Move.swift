@@ -34,6 +34,7 @@ extension RelayProcess {
             case .database(let settings):
                 var options = PostgresPushQueue.Options(connection: settings)
                 options.connections = 2
+                options.migrates = !mustExist
                 return try await PostgresPushQueue.open(options, logger: logger)
             }
         }
@@ -63,12 +64,13 @@ extension RelayProcess {
             from: from,
             to: to,
             places: ("\(source)", "\(target)"),
-            valuesWithPrefixes: ["webhook"]
+            // Not the members and duties of a fleet, nor its provider tokens.
+            valuesWithPrefixes: ["webhook", FleetKey.settings, "clock"]
         ) { progress in
             guard await lastReport.isDue() else { return }
             report(
                 progress.inFlight > 0
-                    ? "waiting for \(progress.inFlight) pushes that are being sent; their leases end on their own"
+                    ? "waiting for \(progress.inFlight) pushes that are being sent; at the latest, their leases end"
                     : "\(progress.outcomes) outcomes, \(progress.pushes) pushes, \(progress.keys) keys"
             )
         }
@@ -82,7 +84,7 @@ extension RelayProcess {
         await to.close()
         let moved = try result.get()
         return moved == QueueMove.Progress()
-            ? "Everything is in \(target)."
+            ? "Nothing was left to move. The queue is in \(target)."
             : "Moved \(moved.outcomes) outcomes, \(moved.pushes) pushes without an outcome and \(moved.keys) idempotency keys."
     }
 

@@ -9,9 +9,9 @@ struct Move: AsyncParsableCommand {
         discussion: """
             Stop the relays of both places first. The target must be an empty database, or a file that does not exist \
             yet. Pushes without an outcome, parked pushes, the outcomes that are kept, idempotency keys and the positions of \
-            webhooks are moved; cursors of the feed stay valid. The payloads of settled pushes are not moved. From the \
-            first moment no relay can use either queue, until everything has been moved; then only the target can be used. \
-            If the command is interrupted, run it again.
+            webhooks are moved; cursors of the feed stay valid. The payloads of settled pushes are not moved. While the move \
+            runs, no relay can use either queue. When it has ended, relays can use only the target. If the command is \
+            interrupted, run it again.
             """
     )
 

@@ -2,12 +2,26 @@ import APNSModel
 public import PushQueue
 
 extension PostgresPushQueue: MovablePushQueue {
-    public func isUnused() async throws(QueueError) -> Bool {
-        try await self.call("SELECT apns.is_unused()", .reading) { rows, _ in rows[0].bool(0) }
+    public func checkMovable() async throws(QueueError) {
+        let owns = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'apns.push'::regclass"
+        guard try await self.isTrue(owns) else {
+            throw QueueError(code: .unusable, message: "To move the queue, the role must own the schema apns.")
+        }
     }
 
-    /// The role must own the tables.
+    public func isUnused() async throws(QueueError) -> Bool {
+        try await self.isTrue("SELECT apns.is_unused()")
+    }
+
+    private func isTrue(_ sql: String) async throws(QueueError) -> Bool {
+        try await self.call(sql, .reading) { rows, _ in rows[0].bool(0) }
+    }
+
     public func seal(_ extent: SealExtent) async throws(QueueError) {
+        // Not while the tables are locked.
+        while extent == .everything, try await self.isTrue("SELECT apns.needs_tending()") {
+            try await self.call("SELECT apns.tend($1, $2)", .harmless, self.settling()) { _, _ in }
+        }
         var parameters = self.settling()
         parameters.add(extent == .everything)
         try await self.call("SELECT apns.seal($1, $2, $3)", .harmless, parameters) { _, _ in }
@@ -65,7 +79,8 @@ extension PostgresPushQueue: MovablePushQueue {
                         caller: row.text(1),
                         key: IdempotencyKey(key: row.text(2), digest: row.bytes(3)),
                         id: id,
-                        settledAt: QueueTime(millisecondsSince1970: row.int64(5))
+                        settledAt: QueueTime(millisecondsSince1970: row.int64(5)),
+                        hasOutcome: row.bool(6)
                     )
                 }
             }
@@ -144,7 +159,8 @@ extension PostgresPushQueue: MovablePushQueue {
         parameters.add(keys.lazy.map(\.key.digest))
         parameters.add(keys.lazy.map(\.id))
         parameters.add(keys.lazy.map { $0.settledAt.millisecondsSince1970 })
-        try await self.call("SELECT apns.store_keys(\(Self.places(7)))", .harmless, parameters) { _, _ in }
+        parameters.add(keys.lazy.map(\.hasOutcome))
+        try await self.call("SELECT apns.store_keys(\(Self.places(8)))", .harmless, parameters) { _, _ in }
     }
 }
 

@@ -40,6 +40,8 @@ extension QueueError {
         case "42P01", "42883", "42703", "3F000":
             return "The schema of the queue is missing or older than this relay (\(message)). Run apns-relay migrate."
         case "42501": return "The role may not use the queue (\(message)). Let apns-relay migrate run as its owner."
+        case "55P03":
+            return "Another transaction has locked the tables of the queue (\(message)). pg_stat_activity shows it."
         case "53100": return "The database's disk is full (\(message)). Make room."
         case "XX001", "XX002":
             return "The database is damaged (\(message)). Restore a backup, or promote a standby."

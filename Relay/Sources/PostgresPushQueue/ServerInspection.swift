@@ -123,7 +123,7 @@ public struct ServerInspection: Sendable {
             let rights = try connection.run(
                 """
                 SELECT has_schema_privilege('apns', 'USAGE') AND bool_and(has_function_privilege(oid, 'EXECUTE')) \
-                FROM pg_proc WHERE pronamespace = 'apns'::regnamespace
+                FROM pg_proc WHERE pronamespace = 'apns'::regnamespace AND proname NOT IN ('seal', 'unseal')
                 """
             )[0]
             return Finding(

@@ -74,6 +74,9 @@ final class Worker {
                 }
                 let mayRepeat = !isRepeated || repetition != .undecided
                 guard mayRepeat, ContinuousClock.now < deadline, !self.isAbandoned() else {
+                    if !isRepeated, case .refused(let state, let message, let detail) = error {
+                        throw QueueError(state: state, message: message, detail: detail)
+                    }
                     throw .away(error.message, isUndecided: isRepeated && repetition != .reading)
                 }
             }

@@ -2,10 +2,14 @@ public import APNSModel
 
 /// A queue whose contents can be moved to a queue of another engine. See ``QueueMove``.
 public protocol MovablePushQueue: PushQueue {
+    /// - Throws: `QueueError`: `unusable` if the caller may not seal the queue.
+    func checkMovable() async throws(QueueError)
+
     /// Whether nothing was ever stored.
     func isUnused() async throws(QueueError) -> Bool
 
     /// Refuses changes that other processes make, until ``unseal()``. Without effect if no other process can use the queue.
+    /// Nothing may be claimed or written when everything is sealed.
     func seal(_ extent: SealExtent) async throws(QueueError)
 
     /// Ends the seal.
@@ -15,7 +19,7 @@ public protocol MovablePushQueue: PushQueue {
     func feedBounds() async throws(QueueError) -> FeedBounds
 
     /// Gives an unused queue the bounds and histories of another queue's feed, so that the other queue's cursors stay valid.
-    /// The time from now on is a history of its own.
+    /// A new history begins after them.
     func adopt(_ bounds: FeedBounds) async throws(QueueError)
 
     /// The pushes without an outcome, in the order in which they were stored. None of them may be claimed.
@@ -34,12 +38,13 @@ public protocol MovablePushQueue: PushQueue {
     func settledKeys(after position: Int64, limit: Int) async throws(QueueError) -> [SettledKey]
 
     /// Stores a part of another queue, and a value, in one transaction. The outcomes keep their positions in the feed. A
-    /// capacity has no effect.
+    /// capacity has no effect. If the stored value is already this one, the call does nothing. So a call whose answer was
+    /// lost can be repeated.
     ///
     /// - Parameters:
-    ///   - part: outcomes, pushes and keys that the queue does not have.
+    ///   - part: outcomes, pushes and keys that the queue does not have, all of one kind.
     ///   - value: the value to store.
-    ///   - key: its key. If the value is already stored, the call has no effect, so it can be repeated.
+    ///   - key: its key.
     func store(_ part: QueuePart, value: [UInt8], forKey key: String) async throws(QueueError)
 }
 
@@ -106,13 +111,23 @@ public struct SettledKey: Sendable, Hashable {
     /// The push, whose outcome may have been deleted.
     public var id: APNSID
     public var settledAt: QueueTime
+    /// Whether the push still has its outcome. If not, the id may belong to a newer push.
+    public var hasOutcome: Bool
 
-    public init(position: Int64, caller: String, key: IdempotencyKey, id: APNSID, settledAt: QueueTime) {
+    public init(
+        position: Int64,
+        caller: String,
+        key: IdempotencyKey,
+        id: APNSID,
+        settledAt: QueueTime,
+        hasOutcome: Bool
+    ) {
         self.position = position
         self.caller = caller
         self.key = key
         self.id = id
         self.settledAt = settledAt
+        self.hasOutcome = hasOutcome
     }
 }
 

@@ -10,9 +10,9 @@ import APNSModel
 /// with their positions in the feed, idempotency keys, and the relay's small values with given prefixes. The payloads of
 /// settled pushes are left behind.
 ///
-/// Both queues have a note of the move from its beginning. A relay does not use a queue with a note. The note of the source
-/// says that the move is complete before the target loses its own, so at no time can both be used. A move that was
-/// interrupted continues where it stopped when it is run again.
+/// From the beginning, each queue has a note about the move, and no relay uses a queue with a note. At the end, the source's
+/// note is changed to "complete" first. Only then is the target's note removed. So both can never be used at once. A move
+/// that was interrupted continues where it stopped when it is run again.
 public struct QueueMove: Sendable {
     /// What a relay must know before it uses a queue.
     public struct Note: Sendable, Hashable, Codable {
@@ -24,7 +24,7 @@ public struct QueueMove: Sendable {
         var other: String
         /// In the source: whether everything was moved.
         var isComplete = false
-        /// In the target: the last position of each kind that it has.
+        /// In the target: the last position of each kind that was copied. Positions are the source's.
         var outcomes: Int64?
         var pushes: Int64?
         var keys: Int64?
@@ -33,8 +33,10 @@ public struct QueueMove: Sendable {
         var message: String {
             if self.isComplete { return "This queue was moved to \(self.other). Use that one." }
             return self.isSource
-                ? "This queue is being moved to \(self.other). Run apns-relay move again to finish, or with --cancel."
-                : "The move of \(self.other) to this queue is not complete. Run apns-relay move again to finish."
+                ? """
+                This queue is being moved to \(self.other). Run apns-relay move again to finish it. To give it up, run it \
+                with --from and --cancel.
+                """ : "The move of \(self.other) to this queue is not complete. Run apns-relay move again to finish it."
         }
     }
 
@@ -84,28 +86,49 @@ public struct QueueMove: Sendable {
 
     /// - Throws: `QueueError` (`unusable`) if the queue is part of a move.
     public static func requireNone(of queue: any PushQueue) async throws(QueueError) {
-        if let note = try await Self.note(of: queue) { throw QueueError(code: .unusable, message: note.message) }
+        if let (note, _) = try await Self.note(of: queue) { throw QueueError(code: .unusable, message: note.message) }
     }
 
-    /// Gives a move up, so that the source can be used again. What the target has got is useless then.
+    /// Gives a move up, so that the source can be used again. The target cannot be used after that: delete it.
     ///
     /// - Throws: `QueueError`: `unusable` if the move was complete, or if the queue is not the source of a move.
     public static func cancel(_ source: any MovablePushQueue) async throws(QueueError) {
-        guard let note = try await Self.note(of: source), note.isSource, !note.isComplete else {
-            let note = try await Self.note(of: source)
-            throw QueueError(
-                code: .unusable,
-                message: note.map { "The move cannot be cancelled. \($0.message)" } ?? "This queue is not being moved."
-            )
+        guard let (note, bytes) = try await Self.note(of: source) else {
+            // A move that was given up may have left the seal.
+            try await source.unseal()
+            throw QueueError(code: .unusable, message: "This queue is not being moved.")
         }
-        try await source.setValue(nil, forKey: Self.noteKey)
+        guard note.isSource, !note.isComplete else {
+            throw QueueError(code: .unusable, message: "The move cannot be cancelled. \(note.message)")
+        }
+        // With another id, neither a move that runs nor one that is run again can go on with its target.
+        let ending = try Self.bytes(Note(id: Self.newID(), isSource: true, other: note.other))
+        try await Self.exchange(source, bytes, for: ending)
         try await source.unseal()
+        try await Self.exchange(source, ending, for: nil)
     }
 
-    private static func note(of queue: any PushQueue) async throws(QueueError) -> Note? {
+    private static func newID() -> String { String(UInt64.random(in: 0...UInt64.max), radix: 16) }
+
+    /// Changes the note of a queue, unless another command has changed it.
+    private static func exchange(
+        _ queue: any PushQueue,
+        _ old: [UInt8]?,
+        for new: [UInt8]?
+    ) async throws(QueueError) {
+        if try await queue.exchangeValue(new, forKey: Self.noteKey, expecting: old) { return }
+        // The answer to an earlier try may have been lost.
+        guard try await queue.value(forKey: Self.noteKey) != new else { return }
+        throw QueueError(
+            code: .unusable,
+            message: "Another apns-relay move has changed this move at the same time. Let one run at a time."
+        )
+    }
+
+    private static func note(of queue: any PushQueue) async throws(QueueError) -> (note: Note, bytes: [UInt8])? {
         guard let value = try await queue.value(forKey: Self.noteKey) else { return nil }
         do {
-            return try JSONDecoder().decode(Note.self, from: Data(value))
+            return (try JSONDecoder().decode(Note.self, from: Data(value)), value)
         } catch {
             throw QueueError(code: .unusable, message: "This queue is part of a move that a newer version began.")
         }
@@ -128,10 +151,13 @@ public struct QueueMove: Sendable {
     ///   of `report`.
     public func run() async throws -> Progress {
         var progress = Progress()
-        guard var note = try await self.begin() else { return progress }
-        if try await Self.note(of: self.source)?.isComplete != true {
+        guard let begun = try await self.begin() else { return progress }
+        var note = begun.note
+        if let atSource = begun.atSource {
             try await self.waitForFlight(&progress)
             try await self.source.seal(.everything)
+            // A move that was cancelled meanwhile ends here.
+            try await Self.exchange(self.source, atSource, for: atSource)
             if note.outcomes == nil {
                 try await self.target.adopt(try await self.source.feedBounds())
             }
@@ -145,7 +171,7 @@ public struct QueueMove: Sendable {
             }
             try await self.compare()
             let complete = Note(id: note.id, isSource: true, other: self.places.target, isComplete: true)
-            try await self.source.setValue(try Self.bytes(complete), forKey: Self.noteKey)
+            try await Self.exchange(self.source, atSource, for: try Self.bytes(complete))
         }
         try await self.target.unseal()
         try await self.target.setValue(nil, forKey: Self.noteKey)
@@ -154,32 +180,42 @@ public struct QueueMove: Sendable {
 
     /// Leaves notes in both queues.
     ///
-    /// - Returns: the target's note; nil if everything was moved before.
-    private func begin() async throws(QueueError) -> Note? {
+    /// - Returns: the target's note, and the source's note as it is stored, or nil if the move is complete but for the end.
+    ///   Nil if nothing is left to do.
+    private func begin() async throws(QueueError) -> (note: Note, atSource: [UInt8]?)? {
         let atSource = try await Self.note(of: self.source)
         let atTarget = try await Self.note(of: self.target)
-        if let atSource, !atSource.isSource { throw QueueError(code: .unusable, message: atSource.message) }
-        if let atTarget, atTarget.isSource { throw QueueError(code: .unusable, message: atTarget.message) }
-        if let atSource, let atTarget, atSource.id == atTarget.id { return atTarget }
-        if let atSource, atSource.isComplete {
-            guard atTarget == nil, try await !self.target.isUnused() else {
-                throw QueueError(code: .unusable, message: atSource.message)
+        if let (note, _) = atSource, !note.isSource { throw QueueError(code: .unusable, message: note.message) }
+        if let (note, _) = atTarget, note.isSource { throw QueueError(code: .unusable, message: note.message) }
+        if let atSource, let atTarget, atSource.note.id == atTarget.note.id {
+            return (atTarget.note, atSource.note.isComplete ? nil : atSource.bytes)
+        }
+        if let (note, _) = atSource, note.isComplete {
+            guard atTarget == nil, note.other == self.places.target else {
+                throw QueueError(code: .unusable, message: note.message)
             }
             return nil
         }
+        try await self.source.checkMovable()
+        try await self.target.checkMovable()
+        try await self.requireUnused()
+        let id = Self.newID()
+        let new = Note(id: id, isSource: false, other: self.places.source)
+        try await Self.exchange(self.target, atTarget?.bytes, for: try Self.bytes(new))
+        try await self.target.seal(.everything)
+        try await self.requireUnused()
+        let bytes = try Self.bytes(Note(id: id, isSource: true, other: self.places.target))
+        try await Self.exchange(self.source, atSource?.bytes, for: bytes)
+        return (new, bytes)
+    }
+
+    private func requireUnused() async throws(QueueError) {
         guard try await self.target.isUnused() else {
             throw QueueError(
                 code: .unusable,
                 message: "The target has been used. Move to an empty database or to a new file."
             )
         }
-        let id = String(UInt64.random(in: 0...UInt64.max), radix: 16)
-        let new = Note(id: id, isSource: false, other: self.places.source)
-        try await self.target.setValue(try Self.bytes(new), forKey: Self.noteKey)
-        try await self.target.seal(.everything)
-        let source = Note(id: id, isSource: true, other: self.places.target)
-        try await self.source.setValue(try Self.bytes(source), forKey: Self.noteKey)
-        return new
     }
 
     /// Waits until no push is claimed or written.
@@ -238,21 +274,21 @@ public struct QueueMove: Sendable {
         try await self.report(progress)
     }
 
-    /// The last check before the source gives its contents up.
+    /// The last check before the source gives its contents up: they may have changed after a failover.
     private func compare() async throws(QueueError) {
         let source = try await self.source.counts().routes.filter { $0 != QueueCounts.OfRoute(route: $0.route) }
         let target = try await self.target.counts().routes.filter { $0 != QueueCounts.OfRoute(route: $0.route) }
         guard source == target else {
             throw QueueError(
                 code: .unusable,
-                message: "The target does not have the source's pushes. The source is as it was: report this."
+                message: "The target does not have the source's pushes. Give the move up (--cancel), and move to a new target."
             )
         }
         let bounds = (source: try await self.source.feedBounds(), target: try await self.target.feedBounds())
         guard bounds.source.next == bounds.target.next else {
             throw QueueError(
                 code: .unusable,
-                message: "The target does not have the source's outcomes. The source is as it was: report this."
+                message: "The target does not have the source's outcomes. Give the move up (--cancel), and move to a new target."
             )
         }
     }

@@ -75,6 +75,9 @@ struct QueueFile {
                 try Schema.upgrade(db, from: 0)
                 return .commit
             }
+            // Not when it is opened under its name: that change needs a journal, and a crash during it leaves a file that
+            // cannot be read before it is written to.
+            try db.execute(sql: "PRAGMA journal_mode = WAL")
         }
         try queue.close()
         // Device tokens and payloads are personal data.

@@ -71,8 +71,9 @@ extension ReadTransaction {
     mutating func settledKeys(after position: Int64, limit: Int) throws -> [SettledKey] {
         let sql = try self.db.prepared(
             """
-            SELECT position, caller, key, digest, id, settled_at FROM idempotency
-            WHERE position > ? AND settled_at IS NOT NULL ORDER BY position LIMIT ?
+            SELECT position, caller, key, digest, id, settled_at,
+            EXISTS (SELECT 1 FROM ident WHERE ident.id = idempotency.id AND ident.position = idempotency.position)
+            FROM idempotency WHERE position > ? AND settled_at IS NOT NULL ORDER BY position LIMIT ?
             """
         )
         sql.bind(1, position)
@@ -86,7 +87,8 @@ extension ReadTransaction {
                     caller: try self.names.caller(row.int64(1), in: self.db),
                     key: IdempotencyKey(key: row.text(2), digest: row.bytes(3)),
                     id: id,
-                    settledAt: QueueTime(millisecondsSince1970: row.int64(5))
+                    settledAt: QueueTime(millisecondsSince1970: row.int64(5)),
+                    hasOutcome: row.int64(6) != 0
                 )
             )
             return true

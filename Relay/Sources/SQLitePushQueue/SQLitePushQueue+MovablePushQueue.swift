@@ -1,6 +1,8 @@
 public import PushQueue
 
 extension SQLitePushQueue: MovablePushQueue {
+    public func checkMovable() async throws(QueueError) {}
+
     public func isUnused() async throws(QueueError) -> Bool {
         try await self.read { db in
             let sql = try db.prepared(
@@ -22,7 +24,7 @@ extension SQLitePushQueue: MovablePushQueue {
         try await self.read { try ReadTransaction($0).feedBounds() }
     }
 
-    /// The cursors of this open queue do not change: open it again.
+    /// This open queue still gives out cursors of its old histories. Open it again before you read its feed.
     public func adopt(_ bounds: FeedBounds) async throws(QueueError) {
         try await self.write { try $0.adopt(bounds) }
     }

@@ -24,8 +24,9 @@ import GRDB
 enum Schema {
     /// `PRAGMA application_id`: "APNR".
     static let applicationID: Int32 = 0x4150_4E52
-    /// `PRAGMA user_version`.
-    static let version = 2
+    /// `PRAGMA user_version`. Version 3 has the tables of version 2, but the file may be part of a move, which older relays
+    /// do not know.
+    static let version = 3
     /// The due time of a push that waits for another one with the same supersede key.
     static let held = Int64.max
 

@@ -70,11 +70,13 @@ extension WriteTransaction {
     }
 
     func store(_ key: SettledKey) throws {
-        let select = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
-        select.bind(1, key.id)
-        var position = try select.first { $0.int64(0) }
+        var position: Int64?
+        if key.hasOutcome {
+            let select = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
+            select.bind(1, key.id)
+            position = try select.first { $0.int64(0) }
+        }
         if position == nil {
-            // Its outcome is no longer kept.
             position = self.state.nextPosition
             self.state.nextPosition &+= 1
         }

@@ -368,6 +368,138 @@ import Testing
         await other.close()
     }
 
+    @Test("Of two moves from one database at the same time, one ends") func twice() async throws {
+        let places = try Places()
+        let source = try await places.database(try places.newDatabase())
+        try await self.fill(source, places.clock)
+        let before = try await self.snapshot(source)
+        let (first, second) = (try await places.file("first"), try await places.file("second"))
+        let isFirst = Atomic(true)
+        await #expect(throws: QueueError.self) {
+            try await self.move(source, first) { progress in
+                guard progress.pushes > 10, isFirst.exchange(false, ordering: .relaxed) else { return }
+                _ = try await self.move(source, second)
+            }
+        }
+        try await QueueMove.requireNone(of: second)
+        #expect(try await self.snapshot(second).map(Self.withoutGeneration) == before.map(Self.withoutGeneration))
+        for queue in [source as any PushQueue, first] {
+            await #expect(throws: QueueError.self) { try await QueueMove.requireNone(of: queue) }
+        }
+        await source.close()
+        await first.close()
+        await second.close()
+    }
+
+    @Test("A move that is cancelled while it runs ends without having moved anything") func cancelledWhileItRuns()
+        async throws
+    {
+        let places = try Places()
+        let source = try await places.database(try places.newDatabase())
+        try await self.fill(source, places.clock)
+        let target = try await places.file("target")
+        let isFirst = Atomic(true)
+        await #expect(throws: QueueError.self) {
+            try await self.move(source, target) { progress in
+                guard progress.pushes > 10, isFirst.exchange(false, ordering: .relaxed) else { return }
+                try await QueueMove.cancel(source)
+            }
+        }
+        try await QueueMove.requireNone(of: source)
+        #expect(try await source.enqueue([try self.push(1_001, places.clock)], isPartial: false) == [.queued])
+        await #expect(throws: QueueError.self) { try await QueueMove.requireNone(of: target) }
+        await source.close()
+        await target.close()
+    }
+
+    @Test("A role that does not own the schema is refused before anything has changed") func notOwner() async throws {
+        let places = try Places()
+        let name = try places.newDatabase()
+        let owner = try await places.database(name)
+        let role = "mover_\(UUID().uuidString.prefix(8).lowercased())"
+        for sql in [
+            "CREATE ROLE \(role) LOGIN", "GRANT USAGE ON SCHEMA apns TO \(role)",
+            "GRANT ALL ON ALL TABLES IN SCHEMA apns TO \(role)", "GRANT ALL ON ALL SEQUENCES IN SCHEMA apns TO \(role)",
+            "GRANT ALL ON ALL FUNCTIONS IN SCHEMA apns TO \(role)",
+        ] {
+            try places.server.run(sql, in: name)
+        }
+        let url = places.server.url(name, user: role)
+        var options = PostgresPushQueue.Options(connection: try ConnectionSettings(url))
+        options.migrates = false
+        options.connections = 2
+        let source = try await PostgresPushQueue.open(options, logger: .quiet)
+        let target = try await places.file("target")
+        let error = await #expect(throws: QueueError.self) { try await self.move(source, target) }
+        #expect(error?.message.contains("own the schema") == true)
+        try await QueueMove.requireNone(of: owner)
+        try await QueueMove.requireNone(of: target)
+        #expect(try await owner.enqueue([try self.push(1, places.clock)], isPartial: false) == [.queued])
+        for queue in [owner, source] { await queue.close() }
+        await target.close()
+        try places.server.run("DROP OWNED BY \(role)", in: name)
+        try places.server.run("DROP ROLE \(role)")
+    }
+
+    @Test("A key that outlives its outcome stays apart from a newer push with the same id", arguments: [true, false])
+    func reusedID(startsWithFile: Bool) async throws {
+        let places = try Places()
+        let name = try places.newDatabase()
+        let source: any MovablePushQueue = startsWithFile ? try await places.file("f") : try await places.database(name)
+        let target: any MovablePushQueue = startsWithFile ? try await places.database(name) : try await places.file("f")
+        var push = try self.push(1, places.clock)
+        for key in ["first", "second", "third"] {
+            push.idempotency = IdempotencyKey(key: key, digest: [1])
+            #expect(try await source.enqueue([push], isPartial: false) == [.queued])
+            guard key != "third" else { break }
+            #expect(try await source.cancel(push.id) == .cancelled)
+            places.clock.advance(by: .seconds(10))
+            _ = try await source.prune(Retention(outcomes: .seconds(1), idempotencyKeys: .seconds(3_600)), limit: 100)
+        }
+        _ = try await self.move(source, target)
+        for key in ["first", "second", "third"] {
+            push.idempotency = IdempotencyKey(key: key, digest: [1])
+            #expect(try await target.enqueue([push], isPartial: true) == [.duplicate(of: push.id)])
+        }
+        #expect(try await target.settledKeys(after: 0, limit: 10).map(\.key.key) == ["first", "second"])
+        #expect(try await target.unsettledPushes(after: 0, limit: 10).first?.push.idempotency?.key == "third")
+        await source.close()
+        await target.close()
+    }
+
+    @Test("After the promotion of a standby during a move, the move can be cancelled, and nothing is sent in silence")
+    func promoted() async throws {
+        let places = try Places()
+        let server = try PostgresServer()
+        let name = try server.createDatabase()
+        let clock = places.clock
+        let open = { @Sendable () async throws -> PostgresPushQueue in
+            var options = PostgresPushQueue.Options(connection: try ConnectionSettings(server.url(name)))
+            options.clock = clock
+            options.usesOwnLeaseClock = true
+            options.connections = 2
+            return try await .open(options, logger: .quiet)
+        }
+        let source = try await open()
+        try await self.fill(source, clock)
+        let target = try await places.file("target")
+        await #expect(throws: Interruption.self) {
+            try await self.move(source, target) { if $0.pushes > 40 { throw Interruption() } }
+        }
+        await source.close()
+        try server.promote()
+        let promoted = try await open()
+        await #expect(throws: QueueError.self) { try await self.move(promoted, target) }
+        try await QueueMove.cancel(promoted)
+        try await QueueMove.requireNone(of: promoted)
+        // What may have been sent waits for an operator.
+        #expect(try await promoted.counts().parked > 20)
+        #expect(try await promoted.enqueue([try self.push(1_001, clock)], isPartial: false) == [.queued])
+        await promoted.close()
+        await target.close()
+        server.end()
+    }
+
     @Test("A part whose answer was lost is stored once; a used target is refused") func refused() async throws {
         let places = try Places()
         let file = try await places.file("file")

@@ -2,8 +2,9 @@ import APNSModel
 import Foundation
 import GRDB
 import PushQueue
-import SQLitePushQueue
 import Testing
+
+@testable import SQLitePushQueue
 
 /// Which files are opened, and what is said about the others.
 @Suite struct FileTests {
@@ -17,6 +18,16 @@ import Testing
             #expect(permissions.intValue & 0o777 == 0o600, "FILE\(suffix)")
         }
         await queue.close()
+    }
+
+    @Test("A file has its write-ahead log's format before it has its name, so that no crash leaves a journal beside it")
+    func format() throws {
+        let fixture = try SQLiteFixture()
+        let file = QueueFile(path: fixture.file, busyTimeout: .seconds(1), maxPageCount: nil, failure: nil)
+        try file.createIfMissing()
+        let header = try Data(contentsOf: URL(fileURLWithPath: fixture.file))
+        #expect(header[18] == 2 && header[19] == 2)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory.path).count == 1)
     }
 
     @Test("A file that is in use is not opened a second time, and can be opened after it is closed")
@@ -109,11 +120,11 @@ import Testing
         try await fixture.openQueue().close()
         let other = try fixture.otherConnection()
         // The connection stays open, so the new version stays in the log.
-        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 3") }
+        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 4") }
         let before = try Data(contentsOf: URL(fileURLWithPath: fixture.file))
-        #expect(before[63] == 2, "the version in the header of the file")
+        #expect(before[63] == 3, "the version in the header of the file")
         let error = try #require(await failure { try await fixture.openQueue() })
-        #expect(error.code == .unusable && error.message.contains("version 3"))
+        #expect(error.code == .unusable && error.message.contains("version 4"))
         #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.file)) == before)
         try other.close()
     }
@@ -202,7 +213,7 @@ import Testing
         await upgraded.close()
     }
 
-    @Test("The tables are those of version 2; a change of them needs a new version")
+    @Test("The tables are those of version 3; a change of them needs a new version")
     func schema() async throws {
         let fixture = try SQLiteFixture()
         try await fixture.openQueue().close()
@@ -220,7 +231,7 @@ import Testing
         let text = tables.joined(separator: "\n").split(whereSeparator: \.isWhitespace).joined(separator: " ")
         let digest = text.utf8.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
         #expect(String(digest, radix: 16) == "f90ee4e8d394e0f0")
-        #expect(version == 2)
+        #expect(version == 3)
         #expect(application == 0x4150_4E52)
         #expect(vacuum == 2)
     }

@@ -92,7 +92,7 @@ struct RelayAPI: Sendable {
             )
         }
         return Application(
-            router: try self.router(self.routes),
+            router: try self.router(self.routes, isOpen: self.authentication.isOpen),
             server: try self.server(),
             configuration: ApplicationConfiguration(
                 address: .hostname(self.settings.host, port: self.settings.port),
@@ -113,7 +113,7 @@ struct RelayAPI: Sendable {
     ) throws(RelayAPIError) -> (some ApplicationProtocol)? {
         guard let port = self.settings.probePort else { return nil as Application<RouterResponder<RelayContext>>? }
         return Application(
-            router: try self.router(self.probes),
+            router: try self.router(self.probes, isOpen: false),
             server: self.plainServer(OpenConnections(self.settings, logger: self.logger)),
             configuration: ApplicationConfiguration(
                 address: .hostname(self.settings.probeHost ?? self.settings.host, port: port),
@@ -124,12 +124,13 @@ struct RelayAPI: Sendable {
         )
     }
 
-    private func router(_ routes: [APIRoute]) throws(RelayAPIError) -> Router<RelayContext> {
+    /// - Parameter isOpen: whether everybody may change something, so that requests of other web pages must be refused.
+    private func router(_ routes: [APIRoute], isOpen: Bool) throws(RelayAPIError) -> Router<RelayContext> {
         let router = Router(context: RelayContext.self, options: .autoGenerateHeadEndpoints)
         router.add(
             middleware: RelayMiddleware(
                 routes: routes,
-                isOpen: self.authentication.isOpen,
+                isOpen: isOpen,
                 metrics: self.metrics
             )
         )

@@ -103,8 +103,8 @@ public struct HTTPSettings: Sendable, Hashable {
     public var host = "127.0.0.1"
     /// The port; 0 for any free one. Default 8027.
     public var port = 8027
-    /// The address and the port of a listener of their own, without TLS, for `/live`, `/ready` and `/metrics`. The API's
-    /// listener does not have them then. The address is that of the API unless set. Default: no such listener.
+    /// The address and the port of a second listener without TLS, only for `/live`, `/ready` and `/metrics`. If the port is
+    /// set, the API's listener no longer has these paths. The address is that of the API unless set. Default: none.
     public var probeHost: String?
     public var probePort: Int?
     /// Files in PEM form; nil for no TLS.

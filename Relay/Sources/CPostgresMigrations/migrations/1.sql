@@ -1109,6 +1109,8 @@ END $$;
 CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = on SET enable_hashjoin = on SET plan_cache_mode = auto AS $$
 BEGIN
+  -- Also in a queue that apns-relay move has frozen: what it has copied then differs, and the move must be given up.
+  PERFORM set_config('apns.moves', 'on', true);
   CREATE TEMPORARY TABLE doubtful ON COMMIT DROP AS
   SELECT p.position, p.id, p.route, p.due, p.expires, p.attempts, p.resends, coalesce(f.state, 0) AS state
   FROM apns.push p LEFT JOIN apns.flight f ON f.position = p.position
@@ -1238,7 +1240,7 @@ BEGIN
     WITH o AS MATERIALIZED (
       SELECT o.cursor, o.id, o.settled_at FROM apns.outcome o ORDER BY o.cursor LIMIT v_left)
     SELECT array_agg(o.cursor ORDER BY o.cursor), array_agg(o.id) INTO v_cursor, v_id FROM o
-    WHERE o.cursor < ALL (SELECT o.cursor FROM o WHERE o.settled_at > p_outcomes);
+    WHERE o.cursor < coalesce((SELECT min(k.cursor) FROM o k WHERE k.settled_at > p_outcomes), 9223372036854775807);
     IF v_cursor IS NOT NULL THEN
       DELETE FROM apns.ident WHERE id = ANY (v_id);
       DELETE FROM apns.payload WHERE cursor = ANY (v_cursor);

@@ -4,26 +4,35 @@ CREATE FUNCTION apns.refuse_sealed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('apns.moves', true) = 'on' THEN RETURN NULL; END IF;
   RAISE EXCEPTION 'The queue is being moved to another storage, or was moved.' USING ERRCODE = 'AP002',
-    HINT = 'Stop the relays of this database; apns-relay move says how to go on.';
+    HINT = 'Use the new place of the queue. apns-relay move --help says how to finish or cancel a move.';
 END $$;
 
--- Refuses new pushes and claims; with p_frozen all changes of pushes and outcomes. The triggers wait for the transactions
--- that have stored pushes, and all later ones see them. Nothing may be in flight when p_frozen is true.
+-- Refuses new pushes and claims; with p_frozen all changes of pushes and outcomes. Creating a trigger waits for the
+-- transactions that have stored pushes. All later ones meet the trigger. Only the owner may do this.
 CREATE FUNCTION apns.seal(p_now bigint, p_keeps boolean, p_frozen boolean) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  DROP TRIGGER IF EXISTS sealed ON apns.push;
-  DROP TRIGGER IF EXISTS sealed ON apns.flight;
-  CREATE TRIGGER sealed BEFORE INSERT ON apns.push FOR EACH STATEMENT EXECUTE FUNCTION apns.refuse_sealed();
-  CREATE TRIGGER sealed BEFORE INSERT ON apns.flight FOR EACH STATEMENT EXECUTE FUNCTION apns.refuse_sealed();
-  IF NOT p_frozen THEN RETURN; END IF;
-  DROP TRIGGER IF EXISTS frozen ON apns.push;
-  DROP TRIGGER IF EXISTS frozen ON apns.outcome;
-  LOCK TABLE apns.push IN SHARE ROW EXCLUSIVE MODE;
-  WHILE EXISTS (SELECT FROM apns.held) OR EXISTS (SELECT FROM apns.ended) LOOP PERFORM apns.tend(p_now, p_keeps); END LOOP;
+  -- DROP TRIGGER would wait for readers, too.
+  IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'apns.push'::regclass AND tgname = 'sealed') THEN
+    CREATE TRIGGER sealed BEFORE INSERT ON apns.push FOR EACH STATEMENT EXECUTE FUNCTION apns.refuse_sealed();
+    CREATE TRIGGER sealed BEFORE INSERT ON apns.flight FOR EACH STATEMENT EXECUTE FUNCTION apns.refuse_sealed();
+  END IF;
+  IF NOT p_frozen OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'apns.push'::regclass AND tgname = 'frozen') THEN
+    RETURN;
+  END IF;
+  LOCK TABLE apns.push, apns.outcome IN SHARE ROW EXCLUSIVE MODE;
+  PERFORM apns.tend(p_now, p_keeps);
+  IF EXISTS (SELECT FROM apns.flight) OR EXISTS (SELECT FROM apns.held) OR EXISTS (SELECT FROM apns.ended) THEN
+    RAISE EXCEPTION 'Pushes are still being sent.' USING ERRCODE = '55006';
+  END IF;
   CREATE TRIGGER frozen BEFORE UPDATE OR DELETE ON apns.push FOR EACH STATEMENT EXECUTE FUNCTION apns.refuse_sealed();
   CREATE TRIGGER frozen BEFORE INSERT OR UPDATE OR DELETE ON apns.outcome
     FOR EACH STATEMENT EXECUTE FUNCTION apns.refuse_sealed();
 END $$;
+
+-- Whether pushes wait for apns.tend.
+CREATE FUNCTION apns.needs_tending() RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT EXISTS (SELECT FROM apns.held) OR EXISTS (SELECT FROM apns.ended)
+$$;
 
 CREATE FUNCTION apns.unseal() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -82,19 +91,20 @@ END $$;
 
 -- The idempotency keys of settled pushes after a position, in order.
 CREATE FUNCTION apns.settled_keys(p_position bigint, p_limit int) RETURNS TABLE (
-  "position" bigint, caller text, key text, digest bytea, id uuid, settled_at bigint
+  "position" bigint, caller text, key text, digest bytea, id uuid, settled_at bigint, has_outcome boolean
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  SELECT i.position, c.name, i.key, i.digest, i.id, i.settled_at
+  SELECT i.position, c.name, i.key, i.digest, i.id, i.settled_at,
+    EXISTS (SELECT FROM apns.ident d WHERE d.id = i.id AND d.position = i.position)
   FROM (SELECT * FROM apns.idempotency i WHERE i.position > p_position AND i.settled_at IS NOT NULL
     ORDER BY i.position LIMIT p_limit) i
   CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = i.caller LIMIT 1) c
   ORDER BY i.position;
 END $$;
 
--- Stores a value. Returns false if it is already stored: the caller repeats a call whose answer was lost.
+-- Stores a value. Returns false if it is already stored. Then this is the repetition of a call whose answer was lost.
 CREATE FUNCTION apns.begin_part(p_key text, p_value bytea) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM set_config('apns.moves', 'on', true);
@@ -164,14 +174,16 @@ BEGIN
 END $$;
 
 CREATE FUNCTION apns.store_keys(
-  p_key text, p_value bytea, p_caller int[], p_keys text[], p_digests bytea[], p_id uuid[], p_settled_at bigint[]
+  p_key text, p_value bytea, p_caller int[], p_keys text[], p_digests bytea[], p_id uuid[], p_settled_at bigint[],
+  p_has_outcome boolean[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT apns.begin_part(p_key, p_value) THEN RETURN; END IF;
   INSERT INTO apns.idempotency (position, caller, key, digest, id, settled_at)
   SELECT coalesce(i.position, nextval('apns.position_seq')), a.caller, a.key, a.digest, a.id, a.settled_at
-  FROM unnest(p_caller, p_keys, p_digests, p_id, p_settled_at) AS a(caller, key, digest, id, settled_at)
-  LEFT JOIN LATERAL (SELECT * FROM apns.ident i WHERE i.id = a.id LIMIT 1) i ON true;
+  FROM unnest(p_caller, p_keys, p_digests, p_id, p_settled_at, p_has_outcome)
+    AS a(caller, key, digest, id, settled_at, has_outcome)
+  LEFT JOIN LATERAL (SELECT * FROM apns.ident i WHERE a.has_outcome AND i.id = a.id LIMIT 1) i ON true;
 END $$;
 
 DO $$
@@ -179,7 +191,7 @@ DECLARE
   v_function regprocedure;
 BEGIN
   FOR v_function IN
-    SELECT oid FROM pg_proc WHERE pronamespace = 'apns'::regnamespace AND proname IN ('refuse_sealed', 'seal', 'unseal',
+    SELECT oid FROM pg_proc WHERE pronamespace = 'apns'::regnamespace AND proname IN ('refuse_sealed', 'seal', 'unseal', 'needs_tending',
       'is_unused', 'feed_bounds', 'adopt', 'unsettled_pushes', 'settled_keys', 'begin_part', 'store_outcomes',
       'store_pushes', 'store_keys')
   LOOP
