@@ -281,14 +281,14 @@ public struct QueueMove: Sendable {
         guard source == target else {
             throw QueueError(
                 code: .unusable,
-                message: "The target lacks pushes of the source. Give the move up (--cancel), and move to a new target."
+                message: "The target lacks pushes. Give the move up (--cancel), and move to a new target."
             )
         }
         let bounds = (source: try await self.source.feedBounds(), target: try await self.target.feedBounds())
         guard bounds.source.next == bounds.target.next else {
             throw QueueError(
                 code: .unusable,
-                message: "The target lacks outcomes of the source. Give the move up (--cancel), and move to a new target."
+                message: "The target lacks outcomes. Give the move up (--cancel), and move to a new target."
             )
         }
     }
