@@ -40,19 +40,13 @@ import Testing
         _ call: @escaping @Sendable (PostgresPushQueue) async throws -> Value
     ) async throws -> Value {
         // The numbers of routes and callers are known by now, so the call has one statement.
-        try self.waitForStandbys("nobody")
+        try self.server.setSynchronousStandbys("nobody")
         let queue = self.queue
         let task = Task { try await call(queue) }
         let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
         while try self.server.run(ended) == "0" { try await Task.sleep(for: .milliseconds(5)) }
-        try self.waitForStandbys("")
+        try self.server.setSynchronousStandbys("")
         return try await task.value
-    }
-
-    private func waitForStandbys(_ names: String) throws {
-        try self.server.run("ALTER SYSTEM SET synchronous_standby_names = '\(names)'")
-        try self.server.run("SELECT pg_reload_conf()")
-        while try self.server.run("SHOW synchronous_standby_names") != names {}
     }
 
     private func claim() async throws -> Claim {
