@@ -33,7 +33,7 @@ import Testing
     @Test("Synchronous standbys that are promoted in turn lack nothing", arguments: ["send", "park"])
     func synchronous(afterFailover: String) async throws {
         let fleet = try FleetUnderTest(
-            try await FleetUnderTest.simulator(),
+            try await FleetUnderTest.simulator(delay: .milliseconds(200)),
             self.servers[0],
             standby: self.servers[1],
             settings: ["STORAGE_AFTER_FAILOVER": afterFailover, "STORAGE_TIMEOUT": "30s"]
@@ -70,7 +70,7 @@ import Testing
     func lagging() async throws {
         let (primary, standby) = (self.servers[0], self.servers[1])
         let fleet = try FleetUnderTest(
-            try await FleetUnderTest.simulator(),
+            try await FleetUnderTest.simulator(delay: .milliseconds(50)),
             primary,
             standby: standby,
             settings: ["STORAGE_TIMEOUT": "30s"]
