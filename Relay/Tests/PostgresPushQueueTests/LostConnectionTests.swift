@@ -149,6 +149,28 @@ import Testing
         await queue.close()
     }
 
+    @Test("While the server's disk has no room for pushes, the storage cannot be used") func fullDisk() async throws {
+        _ = try await self.claim()
+        try self.server.run(
+            """
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+              $$ BEGIN RAISE 'no room' USING ERRCODE = 'disk_full'; END $$;
+            CREATE TRIGGER refuse BEFORE INSERT ON apns.ident EXECUTE FUNCTION refuse();
+            """,
+            in: self.database
+        )
+        try await self.queue.checkStorage()
+        let push = try self.push()
+        let refusal = try await #require(throws: QueueError.self) {
+            try await self.queue.enqueue([push], isPartial: false)
+        }
+        #expect(refusal.code == .unavailable && refusal.message.contains("disk is full"))
+        await #expect(throws: refusal) { try await self.queue.checkStorage() }
+        try self.server.run("DROP TRIGGER refuse ON apns.ident", in: self.database)
+        #expect(try await self.queue.enqueue([push], isPartial: false) == [.queued])
+        try await self.queue.checkStorage()
+    }
+
     @Test("A server without fsync is refused") func fsync() async throws {
         let server = try PostgresServer(["fsync = off"])
         let database = try server.createDatabase()

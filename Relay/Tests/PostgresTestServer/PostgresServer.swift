@@ -161,7 +161,10 @@ package final class PostgresServer: Sendable {
     /// Makes this server a standby of another one, which streams its changes. All that this server had is gone.
     package func follow(_ primary: PostgresServer) throws {
         self.kill()
-        try Self.run("/bin/rm", ["-rf", self.data])
+        // Processes of the killed server may still write for a moment.
+        let old = "\(self.data)-old"
+        try Self.run("/bin/rm", ["-rf", old])
+        try Self.run("/bin/mv", [self.data, old])
         let source = "\(primary.url("postgres")) application_name=standby"
         try Self.runAsOwner("pg_basebackup", ["-D", self.data, "-R", "-c", "fast", "-N", "-d", source])
         try self.configure(self.address)
