@@ -50,7 +50,9 @@ struct QueueFile {
 
     private func reader() throws -> DatabaseQueue {
         var configuration = self.configuration()
-        configuration.readonly = true
+        // A process that is killed while it switches the new file to a write-ahead log leaves a rollback journal, which only
+        // a writer can apply.
+        configuration.readonly = self.size(of: self.path + "-journal") == nil
         return try DatabaseQueue(path: self.path, configuration: configuration)
     }
 
