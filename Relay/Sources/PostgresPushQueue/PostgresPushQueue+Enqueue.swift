@@ -6,14 +6,21 @@ extension PostgresPushQueue {
         guard !pushes.isEmpty else { return [] }
         let now = self.now
         let parameters = try await self.storeParameters(pushes, isPartial: isPartial, now: now)
-        let (found, isRepeated) = try await self.call(
-            "SELECT kinds, known FROM apns.store(\(Self.places(22)))",
-            .harmless,
-            parameters,
-            isMeasured: true
-        ) { rows, isRepeated in
-            (Self.results(rows[0], pushes), isRepeated)
+        let (found, isRepeated): ([EnqueueResult], Bool)
+        do {
+            (found, isRepeated) = try await self.call(
+                "SELECT kinds, known FROM apns.store(\(Self.places(22)))",
+                .harmless,
+                parameters,
+                isMeasured: true
+            ) { rows, isRepeated in
+                (Self.results(rows[0], pushes), isRepeated)
+            }
+        } catch {
+            if error.isDiskFull { self.room.setDiskFull(error) }
+            throw error
         }
+        self.room.setDiskFull(nil)
         let results = isRepeated ? try await self.resolved(found, pushes, now) : found
         self.room.add(results.count { $0 == .queued })
         return results

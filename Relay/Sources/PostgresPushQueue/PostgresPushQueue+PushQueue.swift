@@ -288,6 +288,8 @@ extension PostgresPushQueue: PushQueue {
             .harmless,
             parameters
         ) { _, _ in }
+        // The row above needs no more room on the disk, and pushes do.
+        if let error = self.room.diskFull { throw error }
         if let capacity = self.options.capacity, self.room.isFull {
             throw QueueError(code: .full, message: "The queue has reached its capacity of \(capacity) pushes.")
         }

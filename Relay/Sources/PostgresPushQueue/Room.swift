@@ -1,11 +1,13 @@
+import PushQueue
 import Synchronization
 
-/// An estimate of the room in a queue with a capacity. Counting exactly makes calls of all processes wait for each other, so
-/// it is only done near the capacity.
+/// An estimate of the room in a queue with a capacity, and whether the server's disk has room. Counting exactly makes calls
+/// of all processes wait for each other, so it is only done near the capacity.
 final class Room: Sendable {
     let capacity: Int?
     /// The number of pushes without an outcome; nil if it was never counted.
     private let unsettled = Mutex(Int?.none)
+    private let refusal = Mutex<(error: QueueError, time: ContinuousClock.Instant)?>(nil)
 
     init(capacity: Int?) {
         self.capacity = capacity
@@ -29,4 +31,14 @@ final class Room: Sendable {
     func add(_ count: Int) { self.unsettled.withLock { $0? += count } }
 
     func set(unsettled: Int) { self.unsettled.withLock { $0 = unsettled } }
+
+    /// The error of the last call that stored pushes, if the server's disk was full less than ten seconds ago. A relay that
+    /// gets no more pushes because of this error then tries again.
+    var diskFull: QueueError? {
+        let last = self.refusal.withLock { $0 }
+        return last.flatMap { $0.time.duration(to: .now) < .seconds(10) ? $0.error : nil }
+    }
+
+    /// Remembers whether a call that stores pushes has found the server's disk full.
+    func setDiskFull(_ error: QueueError?) { self.refusal.withLock { $0 = error.map { ($0, .now) } } }
 }

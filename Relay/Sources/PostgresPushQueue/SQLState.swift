@@ -8,6 +8,9 @@ enum SQLState {
     /// The server is a standby, or was made read-only.
     static func isReadOnly(_ state: String) -> Bool { state == "25006" }
 
+    /// There is no room on the server's disk.
+    static let diskFull = "53100"
+
     /// Raised by `apns.store`: the queue is full.
     static let full = "AP001"
 
@@ -20,6 +23,11 @@ extension QueueError {
     init(state: String, message: String, detail: String?) {
         self.init(code: Self.code(of: state), message: Self.message(state, message, detail))
     }
+
+    private static let diskFull = "The database's disk is full"
+
+    /// Whether the server had no room on its disk.
+    var isDiskFull: Bool { self.message.hasPrefix(Self.diskFull) }
 
     private static func code(of state: String) -> Code {
         switch state {
@@ -42,7 +50,7 @@ extension QueueError {
         case "42501": return "The role may not use the queue (\(message)). Let apns-relay migrate run as its owner."
         case "55P03":
             return "Another transaction has locked the tables of the queue (\(message)). pg_stat_activity shows it."
-        case "53100": return "The database's disk is full (\(message)). Make room."
+        case SQLState.diskFull: return "\(Self.diskFull) (\(message)). Make room."
         case "XX001", "XX002":
             return "The database is damaged (\(message)). Restore a backup, or promote a standby."
         default:

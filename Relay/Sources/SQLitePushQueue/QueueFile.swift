@@ -50,7 +50,9 @@ struct QueueFile {
 
     private func reader() throws -> DatabaseQueue {
         var configuration = self.configuration()
-        configuration.readonly = true
+        // An older version that was killed while it opened a new file has left a rollback journal, which only a writer can
+        // apply.
+        configuration.readonly = self.size(of: self.path + "-journal") == nil
         return try DatabaseQueue(path: self.path, configuration: configuration)
     }
 

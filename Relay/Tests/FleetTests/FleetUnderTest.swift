@@ -14,12 +14,17 @@ final class FleetUnderTest: Sendable {
     static let shortLeases = ["DISPATCH_ATTEMPT_DEADLINE": "2s", "DISPATCH_SETTLE_MARGIN": "5s"]
 
     /// The number of kills in each test of kills: `FLEET_KILLS`, by default 4.
-    static var kills: Int { ProcessInfo.processInfo.environment["FLEET_KILLS"].flatMap(Int.init) ?? 4 }
+    static var kills: Int { self.killsSetting ?? 4 }
+    /// The number of promotions in each test of them: `FLEET_KILLS`, by default 2.
+    static var promotions: Int { self.killsSetting ?? 2 }
+    private static var killsSetting: Int? { ProcessInfo.processInfo.environment["FLEET_KILLS"].flatMap(Int.init) }
 
     let simulator: Simulator
     /// The server with the queue, which lives as long as the fleet.
     private let server: PostgresServer
-    /// The database with the queue.
+    /// The name of the database with the queue.
+    let database: String
+    /// How relays connect to it.
     let url: String
     let relays: [RelayUnderTest]
     let load = PushLoad()
@@ -28,18 +33,20 @@ final class FleetUnderTest: Sendable {
     /// - Parameters:
     ///   - simulator: what stands in for APNs.
     ///   - server: the server with the queue, which gets a database of its own.
+    ///   - standby: another server whose address the relays know; nil for none.
     ///   - settings: settings of all relays, as environment variables without the prefix.
     ///   - proxy: stands between the first relay and the server; nil for no proxy.
     ///   - first: settings of the first relay.
     init(
         _ simulator: Simulator,
         _ server: PostgresServer,
+        standby: PostgresServer? = nil,
         settings: [String: String] = [:],
         proxy: TestProxy? = nil,
         first: [String: String] = [:]
     ) throws {
-        let database = try server.createDatabase()
-        self.url = server.url(database)
+        self.database = try server.createDatabase()
+        self.url = server.url(self.database, standby: standby)
         let common = [
             "STORAGE_POSTGRES": self.url, "DISPATCH_MAX_IN_FLIGHT": "\(Self.maxInFlight)",
             "DISPATCH_BATCH": "50",
@@ -47,7 +54,7 @@ final class FleetUnderTest: Sendable {
         var own = first
         if let proxy {
             own["STORAGE_POSTGRES"] =
-                "host=127.0.0.1 port=\(proxy.port) dbname=\(database) user=postgres sslmode=disable"
+                "host=127.0.0.1 port=\(proxy.port) dbname=\(self.database) user=postgres sslmode=disable"
         }
         self.simulator = simulator
         self.server = server
@@ -152,15 +159,17 @@ final class FleetUnderTest: Sendable {
     ///
     /// - Parameters:
     ///   - unknown: how many pushes may end as unknown; all others must be accepted.
+    ///   - lost: the ids of pushes that the database has lost.
     ///   - relays: whose feeds to read; nil for all relays.
     @discardableResult
     func check(
         unknownAtMost unknown: Int = 0,
+        lost: Set<String> = [],
         of relays: [RelayUnderTest]? = nil,
         limit: Duration = .seconds(90),
         _ test: String = #function
     ) async throws -> KillReport {
-        let count = self.load.ids.count
+        let count = self.load.ids.count - lost.count
         var feeds: [[SettledPush]] = []
         for relay in relays ?? self.relays {
             var feed: [SettledPush] = []
@@ -174,7 +183,7 @@ final class FleetUnderTest: Sendable {
             feeds.append(feed)
         }
         for feed in feeds.dropFirst() { #expect(feed == feeds.first, "the feeds differ") }
-        let report = KillReport(self.load, feeds.first ?? [], self.simulator)
+        let report = KillReport(self.load, feeds.first ?? [], lost: lost, self.simulator)
         print("\(test): \(report); responses \(self.load.statuses)")
         #expect(report.faults == [])
         #expect(report.duplicates == 0)

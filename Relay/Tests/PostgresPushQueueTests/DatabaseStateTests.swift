@@ -145,8 +145,7 @@ import Testing
         #expect(try await queue.databaseState().requiredStandbys == 0)
         try self.server.receiveLog(as: "a")
         try self.server.receiveLog(as: "c")
-        try self.server.configure(["synchronous_standby_names = 'ANY 2 (a, b)'"])
-        try self.server.run("SELECT pg_reload_conf()")
+        try self.server.setSynchronousStandbys("ANY 2 (a, b)")
         let streaming = "SELECT count(*) FROM pg_stat_replication WHERE flush_lsn IS NOT NULL AND sync_state = 'quorum'"
         while try self.server.run(streaming) != "1" { try await Task.sleep(for: .milliseconds(5)) }
         var state = try await queue.databaseState()

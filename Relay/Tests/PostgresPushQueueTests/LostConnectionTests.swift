@@ -40,19 +40,13 @@ import Testing
         _ call: @escaping @Sendable (PostgresPushQueue) async throws -> Value
     ) async throws -> Value {
         // The numbers of routes and callers are known by now, so the call has one statement.
-        try self.waitForStandbys("nobody")
+        try self.server.setSynchronousStandbys("nobody")
         let queue = self.queue
         let task = Task { try await call(queue) }
         let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
         while try self.server.run(ended) == "0" { try await Task.sleep(for: .milliseconds(5)) }
-        try self.waitForStandbys("")
+        try self.server.setSynchronousStandbys("")
         return try await task.value
-    }
-
-    private func waitForStandbys(_ names: String) throws {
-        try self.server.run("ALTER SYSTEM SET synchronous_standby_names = '\(names)'")
-        try self.server.run("SELECT pg_reload_conf()")
-        while try self.server.run("SHOW synchronous_standby_names") != names {}
     }
 
     private func claim() async throws -> Claim {
@@ -153,6 +147,28 @@ import Testing
         _ = await lock.result
         #expect(try await queue.counts().unsettled <= 1)
         await queue.close()
+    }
+
+    @Test("While the server's disk has no room for pushes, the storage cannot be used") func fullDisk() async throws {
+        _ = try await self.claim()
+        try self.server.run(
+            """
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+              $$ BEGIN RAISE 'no room' USING ERRCODE = 'disk_full'; END $$;
+            CREATE TRIGGER refuse BEFORE INSERT ON apns.ident EXECUTE FUNCTION refuse();
+            """,
+            in: self.database
+        )
+        try await self.queue.checkStorage()
+        let push = try self.push()
+        let refusal = try await #require(throws: QueueError.self) {
+            try await self.queue.enqueue([push], isPartial: false)
+        }
+        #expect(refusal.code == .unavailable && refusal.message.contains("disk is full"))
+        await #expect(throws: refusal) { try await self.queue.checkStorage() }
+        try self.server.run("DROP TRIGGER refuse ON apns.ident", in: self.database)
+        #expect(try await self.queue.enqueue([push], isPartial: false) == [.queued])
+        try await self.queue.checkStorage()
     }
 
     @Test("A server without fsync is refused") func fsync() async throws {

@@ -17,27 +17,38 @@ package final class PostgresServer: Sendable {
     package let port: Int
     /// The directory of the data, the socket and the log.
     package let directory: URL
+    private let data: String
     private let state = Mutex(State())
 
     /// Creates a cluster and starts its server.
     ///
-    /// - Parameter settings: lines for `postgresql.conf`.
-    package init(_ settings: [String] = []) throws {
+    /// - Parameters:
+    ///   - settings: lines for `postgresql.conf`.
+    ///   - disk: where its data is; nil for its directory.
+    ///   - logDisk: where its write-ahead log is, whose files have a megabyte each; nil for the place of its data.
+    package init(_ settings: [String] = [], on disk: SmallDisk? = nil, logOn logDisk: SmallDisk? = nil) throws {
         self.port = Int.random(in: 20_000..<60_000)
         self.directory = URL(fileURLWithPath: "/tmp").appending(path: "postgres-\(UUID().uuidString.prefix(8))")
+        self.data = (disk?.directory ?? self.directory).appending(path: "data").path
         try FileManager.default.createDirectory(at: self.directory, withIntermediateDirectories: true)
         if let owner = Self.account { try Self.run("/bin/chown", [owner, self.directory.path]) }
+        let log = logDisk.map { ["-X", $0.directory.appending(path: "log").path, "--wal-segsize", "1"] } ?? []
         try Self.runAsOwner(
             "initdb",
             ["-D", self.data, "-A", "trust", "-U", "postgres", "--no-locale", "-E", "UTF8", "--no-instructions", "-N"]
+                + log
         )
         try self.configure(
-            [
-                "listen_addresses = ''", "unix_socket_directories = '\(self.directory.path)'", "port = \(self.port)",
-                "max_connections = 200", "shared_buffers = 128MB", "max_wal_size = 4GB",
+            self.address + [
+                "listen_addresses = ''", "max_connections = 200", "shared_buffers = 128MB", "max_wal_size = 4GB",
             ] + settings
         )
         try self.start()
+    }
+
+    /// Lines for `postgresql.conf`.
+    private var address: [String] {
+        ["unix_socket_directories = '\(self.directory.path)'", "port = \(self.port)"]
     }
 
     deinit { self.end() }
@@ -51,11 +62,14 @@ package final class PostgresServer: Sendable {
         try handle.close()
     }
 
-    private var data: String { self.directory.appending(path: "data").path }
-
     /// A connection string for libpq.
-    package func url(_ database: String, user: String = "postgres") -> String {
-        "host=\(self.directory.path) port=\(self.port) dbname=\(database) user=\(user)"
+    ///
+    /// - Parameter standby: another server that the string also names.
+    package func url(_ database: String, user: String = "postgres", standby: PostgresServer? = nil) -> String {
+        let servers = [self] + (standby.map { [$0] } ?? [])
+        let hosts = servers.map(\.directory.path).joined(separator: ",")
+        let ports = servers.map { "\($0.port)" }.joined(separator: ",")
+        return "host=\(hosts) port=\(ports) dbname=\(database) user=\(user)"
     }
 
     /// The last lines of the server's log.
@@ -90,13 +104,16 @@ package final class PostgresServer: Sendable {
             state.life = life
         }
         let end = ContinuousClock.now.advanced(by: .seconds(60))
-        while (try? self.run("SELECT 1")) == nil {
+        while !self.isUsable {
             guard ContinuousClock.now < end else {
                 throw Failure(description: "the server did not start:\n\(self.log)")
             }
             usleep(20_000)
         }
     }
+
+    /// Whether the server responds.
+    package var isUsable: Bool { (try? self.run("SELECT 1")) != nil }
 
     /// Ends the server as SIGKILL does.
     package func kill() { self.stop(kills: true) }
@@ -134,15 +151,56 @@ package final class PostgresServer: Sendable {
         }
     }
 
-    /// Kills the server, and lets it begin a new timeline as the promotion of a standby does.
-    package func promote() throws {
+    // MARK: Standbys
+
+    /// Makes this server a standby of another one, which streams its changes. All that this server had is gone.
+    package func follow(_ primary: PostgresServer) throws {
         self.kill()
-        let file = "\(self.data)/standby.signal"
-        try Data().write(to: URL(fileURLWithPath: file))
-        if let owner = Self.account { try Self.run("/bin/chown", [owner, file]) }
+        // Processes of the killed server may still write for a moment.
+        let old = "\(self.data)-old"
+        try Self.run("/bin/rm", ["-rf", old])
+        try Self.run("/bin/mv", [self.data, old])
+        let source = "\(primary.url("postgres")) application_name=standby"
+        try Self.runAsOwner("pg_basebackup", ["-D", self.data, "-R", "-c", "fast", "-N", "-d", source])
+        try self.configure(self.address)
         try self.start()
+    }
+
+    /// Ends the streaming of this standby, which then lacks all later changes.
+    package func stopFollowing() throws {
+        try self.run("ALTER SYSTEM SET primary_conninfo = ''")
+        try self.run("SELECT pg_reload_conf()")
+        while try self.run("SELECT count(*) FROM pg_stat_wal_receiver") != "0" { usleep(10_000) }
+    }
+
+    /// Lets this standby accept changes. A server that is none becomes one first. A new timeline begins.
+    package func promote() throws {
+        if try self.run("SELECT pg_is_in_recovery()") == "f" {
+            self.kill()
+            let file = "\(self.data)/standby.signal"
+            try Data().write(to: URL(fileURLWithPath: file))
+            if let owner = Self.account { try Self.run("/bin/chown", [owner, file]) }
+            try self.start()
+        }
         try self.run("SELECT pg_promote(true, 60)")
         while try self.run("SELECT pg_is_in_recovery()") == "t" { usleep(10_000) }
+    }
+
+    /// Sets the standbys that each commit waits for.
+    package func setSynchronousStandbys(_ names: String) throws {
+        try self.run("ALTER SYSTEM SET synchronous_standby_names = '\(names)'")
+        try self.run("SELECT pg_reload_conf()")
+        while try self.run("SHOW synchronous_standby_names") != names { usleep(10_000) }
+    }
+
+    /// Lets each commit wait for the server that follows this one, and waits until that has all changes until now.
+    package func waitForStandby() throws {
+        try self.setSynchronousStandbys("standby")
+        let synchronous = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+        while try self.run(synchronous) == "0" { usleep(10_000) }
+        // The checkpointer reads the settings first, and commits wait only after that.
+        try self.run("CHECKPOINT")
+        try self.run("SELECT pg_logical_emit_message(true, '', '')")
     }
 
     /// Starts a program that receives the write-ahead log and confirms it, as a standby does. It ends with the server.
@@ -199,7 +257,7 @@ package final class PostgresServer: Sendable {
     }()
 
     /// The account of the server if this process is root, whom PostgreSQL refuses.
-    private static let account: String? = geteuid() == 0 ? "postgres" : nil
+    static let account: String? = geteuid() == 0 ? "postgres" : nil
 
     private static func asOwner(_ program: String, _ arguments: [String]) -> [String] {
         self.asOwner(["\(self.binaries)/\(program)"] + arguments)
@@ -230,7 +288,7 @@ package final class PostgresServer: Sendable {
     }
 
     @discardableResult
-    private static func run(_ program: String, _ arguments: [String]) throws -> String {
+    static func run(_ program: String, _ arguments: [String]) throws -> String {
         let process = Process()
         let (output, errors) = (Pipe(), Pipe())
         process.executableURL = URL(fileURLWithPath: program)

@@ -36,6 +36,10 @@ extension RelayUnderTest {
         var cursor: String?
     }
 
+    private struct Dropped: Decodable {
+        var pushes: Int
+    }
+
     package func depth() async throws -> Depth {
         let overview = try await self.json(Overview.self, "/v1/overview")
         return Depth(
@@ -67,15 +71,26 @@ extension RelayUnderTest {
     }
 
     /// All outcomes that the relay's feed has now.
-    package func feed() async throws -> [SettledPush] {
+    ///
+    /// - Parameter start: the cursor to begin after; nil for the beginning of the feed.
+    package func feed(after start: String? = nil) async throws -> [SettledPush] {
         var settled: [SettledPush] = []
-        var cursor = ""
+        var cursor = start.map { "&after=\($0)" } ?? ""
         while true {
             let page = try await self.json(Page.self, "/v1/outcomes?limit=1000\(cursor)")
             settled += page.outcomes
             guard let next = page.cursor, !page.outcomes.isEmpty else { return settled }
             cursor = "&after=\(next)"
         }
+    }
+
+    /// Drops all parked pushes, which then end with the outcome of their last attempt.
+    ///
+    /// - Returns: their number.
+    package func dropParked() async throws -> Int {
+        let response = try await self.request("DELETE", "/v1/parked?app=fern")
+        guard response.status == 200 else { throw RelayTestFailure("no parked push was dropped: \(response.text)") }
+        return try JSONDecoder().decode(Dropped.self, from: response.body).pushes
     }
 }
 
@@ -85,5 +100,6 @@ package struct SettledPush: Decodable, Sendable, Hashable {
         package var outcome: String
     }
     package var id: String
+    package var cursor: String
     package var outcome: Outcome
 }

@@ -30,6 +30,32 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory.path).count == 1)
     }
 
+    @Test("A file whose rollback journal was left by a killed process is rolled back")
+    func rollbackJournal() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue()
+        _ = try await queue.enqueue(fixture.pushes(3), isPartial: false)
+        await queue.close()
+        let other = try fixture.otherConnection()
+        // The transaction is larger than the cache, so it writes into the file before it is committed.
+        try await other.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; DELETE FROM push")
+            try db.execute(sql: "CREATE TABLE junk AS SELECT zeroblob(1000000)")
+            for suffix in ["", "-journal"] {
+                try FileManager.default.copyItem(atPath: fixture.file + suffix, toPath: fixture.file + ".copy" + suffix)
+            }
+            try db.execute(sql: "ROLLBACK")
+        }
+        try other.close()
+        try FileManager.default.removeItem(atPath: fixture.file)
+        for suffix in ["", "-journal"] {
+            try FileManager.default.moveItem(atPath: fixture.file + ".copy" + suffix, toPath: fixture.file + suffix)
+        }
+        let again = try await fixture.openQueue()
+        #expect(try await again.counts().queued == 3)
+        await again.close()
+    }
+
     @Test("A file that is in use is not opened a second time, and can be opened after it is closed")
     func secondProcess() async throws {
         let fixture = try SQLiteFixture()
