@@ -32,10 +32,13 @@ struct Queue: AsyncParsableCommand {
     @Option(help: "How often to store and send the pushes, as long as the storage is the same.")
     var rounds = 1
 
+    @Option(help: "A line for the server's postgresql.conf. May be given several times.")
+    var serverSetting: [String] = []
+
     private static let route = Route(app: "fern", environment: "production", lane: .bulk)
 
     func run() async throws {
-        let bench = try BenchQueue(postgres: self.postgres)
+        let bench = try BenchQueue(postgres: self.postgres, serverSettings: self.serverSetting)
         defer { bench.remove() }
         var queues: [any PushQueue] = []
         for _ in 0..<(self.postgres ? self.relays : 1) { queues.append(try await bench.open()) }

@@ -28,13 +28,13 @@ struct BenchQueue {
     var settings: RelaySettings
     let logger: Logger
 
-    init(postgres: Bool = false) throws {
+    init(postgres: Bool = false, serverSettings: [String] = []) throws {
         self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-bench-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         self.settings = RelaySettings(apps: [])
         self.settings.storage.file = self.folder.appendingPathComponent("queue.sqlite").path
         self.settings.storage.capacity = 100_000_000
-        self.server = postgres ? try PostgresServer() : nil
+        self.server = postgres ? try PostgresServer(serverSettings) : nil
         self.settings.storage.postgres = try self.server.map { try ConnectionSettings($0.url(try $0.createDatabase())) }
         self.settings.http.port = 0
         var logger = Logger(label: "relay-bench")
