@@ -9,6 +9,15 @@ import Testing
 struct WedgedConnectionTests {
     private func capacity(_ client: APNSClient) async -> Int { await client.status.pool.capacity }
 
+    /// Waits until the connection gets no new pushes. The client may begin to measure its silence a moment after the server
+    /// has the pushes, so a single step of the clock could come too early.
+    private func waitForSilence(_ client: APNSClient, _ clock: ManualClock) async {
+        await until {
+            clock.advance(by: .milliseconds(10))
+            return await self.capacity(client) == 0
+        }
+    }
+
     @Test func aConnectionThatResponds500IsReplaced() async throws {
         let script: ScriptedServer.Script = { push in
             push.connection == 1 && push.numberOnConnection > 1
@@ -69,9 +78,8 @@ struct WedgedConnectionTests {
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let silent = Task { await ClientOutcomeTests.deliver(8, with: client) }
             await server.wait { $0.held == 8 }
-            clock.advance(by: .seconds(5))
+            await self.waitForSilence(client, clock)
             // The server's HTTP/2 layer works all the time. This push waits for the next connection.
-            await until { await capacity(client) == 0 }
             let next = Task { await client.deliver(samplePush(), to: DeviceToken.sample(9)) }
             await until { await client.status.pool.queueDepth == 1 }
             clock.advance(by: .seconds(5))
@@ -92,8 +100,7 @@ struct WedgedConnectionTests {
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let silent = Task { await ClientOutcomeTests.deliver(8, with: client) }
             await server.wait { $0.held == 8 }
-            clock.advance(by: .seconds(5))
-            await until { await capacity(client) == 0 }
+            await self.waitForSilence(client, clock)
             let waiting = Task { await client.deliver(samplePush(), to: DeviceToken.sample(9)) }
             await until { await client.status.pool.queueDepth == 1 }
             #expect(server.record.pushes.count == 9)
