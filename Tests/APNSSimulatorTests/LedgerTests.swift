@@ -6,6 +6,9 @@ import Testing
 
 /// The limit of the ledger, and questions about the recorded pushes.
 struct LedgerTests {
+    /// Long enough for a busy machine.
+    private static let patience = Duration.seconds(120)
+
     private let jwt: String
 
     init() throws { self.jwt = try SimulatedKey().providerToken(issuedAt: Sample.now) }
@@ -72,15 +75,15 @@ struct LedgerTests {
     func waiting() async throws {
         try await self.with(4) { simulator, client in
             let filter = PushFilter(deviceToken: "0F")
-            let waiting = Task { try await simulator.waitFor(2, filter) }
+            let waiting = Task { try await simulator.waitFor(2, filter, timeout: Self.patience) }
             client.push(101, jwt: self.jwt, token: "0f")
-            try await simulator.waitFor(1, filter)
+            try await simulator.waitFor(1, filter, timeout: Self.patience)
             client.push(103, jwt: self.jwt, token: "0e")
             client.push(105, jwt: self.jwt, token: "0f")
             #expect(try await waiting.value.map(\.streamID) == [101, 105])
-            #expect(try await simulator.waitFor(4).map(\.order) == [1, 2, 3, 4])
-            #expect(try await simulator.waitFor(1, filter, after: 5).map(\.order) == [7])
-            #expect(try await simulator.waitFor(0).isEmpty)
+            #expect(try await simulator.waitFor(4, timeout: Self.patience).map(\.order) == [1, 2, 3, 4])
+            #expect(try await simulator.waitFor(1, filter, after: 5, timeout: Self.patience).map(\.order) == [7])
+            #expect(try await simulator.waitFor(0, timeout: Self.patience).isEmpty)
             let error = try #require(
                 await #expect(throws: SimulatorError.self) {
                     try await simulator.waitFor(3, filter, timeout: .milliseconds(1))
@@ -94,7 +97,7 @@ struct LedgerTests {
     @Test("A push that has arrived is found even without time to wait, and dropped pushes count")
     func waitingAcrossTheLimit() async throws {
         try await self.with(0, keep: 2) { simulator, client in
-            async let waiting = simulator.waitFor(2, PushFilter(deviceToken: "0a"))
+            async let waiting = simulator.waitFor(2, PushFilter(deviceToken: "0a"), timeout: Self.patience)
             for number in 0..<10 {
                 client.push(Int32(number * 2 + 1), jwt: self.jwt, token: number % 9 == 0 ? "0a" : "0b")
                 // The ledger is not cut in the middle of a batch.
@@ -120,11 +123,11 @@ struct LedgerTests {
         try await self.with(0) { simulator, client in
             simulator.setClockOffset(seconds: 7200)
             client.push(1, jwt: self.jwt, token: "0a")
-            let early = try await simulator.waitFor(1)
+            let early = try await simulator.waitFor(1, timeout: Self.patience)
             #expect(early.first?.reason == .expiredProviderToken)
             simulator.reset()
             client.push(3, jwt: self.jwt, token: "0a")
-            let late = try await simulator.waitFor(1)
+            let late = try await simulator.waitFor(1, timeout: Self.patience)
             #expect(late.first?.status == 200)
         }
     }
@@ -142,7 +145,7 @@ struct LedgerTests {
             #expect(ledger.lastOrder == 4 && ledger.resets == 1)
             #expect(simulator.activeFaults.isEmpty && simulator.tokenStates.isEmpty && simulator.devices.isEmpty)
             client.push(101, jwt: self.jwt, token: "0a")
-            #expect(try await simulator.waitFor(1).map(\.order) == [5])
+            #expect(try await simulator.waitFor(1, timeout: Self.patience).map(\.order) == [5])
             #expect(simulator.received().map(\.status) == [200])
         }
     }
@@ -165,7 +168,7 @@ struct LedgerTests {
             simulator.inject(Fault(.delay(.milliseconds(3)), when: .next))
             client.push(101, jwt: self.jwt, token: "00")
             client.push(103, jwt: self.jwt, token: "00")
-            let pushes = try await simulator.waitFor(3)
+            let pushes = try await simulator.waitFor(3, timeout: Self.patience)
             #expect(pushes.map(\.delay) == [.zero, .milliseconds(3), .zero])
         }
     }
@@ -184,10 +187,10 @@ struct LedgerTests {
             #expect(added.map(\.id) == [2])
             #expect(simulator.removeFault(id: 1) && !simulator.removeFault(id: 1))
             client.push(101, jwt: self.jwt, token: "00")
-            try await simulator.waitFor(5)
+            try await simulator.waitFor(5, timeout: Self.patience)
             #expect(simulator.activeFaults.map(\.id) == [2] && simulator.activeFaults.first?.applied == 1)
             client.push(103, jwt: self.jwt, token: "00")
-            #expect(try await simulator.waitFor(6).map(\.status).suffix(2) == [503, 503])
+            #expect(try await simulator.waitFor(6, timeout: Self.patience).map(\.status).suffix(2) == [503, 503])
             #expect(simulator.activeFaults.isEmpty)
             // A fault whose time is over is not listed.
             let past = simulator.inject(Fault(.respond(.badTopic), when: .during(.zero..<(.zero))))
@@ -201,7 +204,7 @@ struct LedgerTests {
         try await self.with(0) { simulator, client in
             simulator.setToken("0A", .busy)
             client.push(1, jwt: self.jwt, token: "0a")
-            let push = try #require(try await simulator.waitFor(1).first)
+            let push = try #require(try await simulator.waitFor(1, timeout: Self.patience).first)
             #expect(push.status == 429 && push.reason == .tooManyRequests)
         }
     }
@@ -215,7 +218,7 @@ struct LedgerTests {
             for (index, token) in ["0a", "0b", "0a", "0a"].enumerated() {
                 client.push(Int32(index * 2 + 1), jwt: self.jwt, token: token)
             }
-            try await simulator.waitFor(4)
+            try await simulator.waitFor(4, timeout: Self.patience)
             let snapshot = try #require(simulator.snapshot(ofDevice: id))
             #expect(snapshot.apps.first?.notifications.map(\.order) == [4, 1])
             #expect(simulator.snapshot(ofToken: "0A").with(timeOf: snapshot) == snapshot)
