@@ -46,17 +46,7 @@ extension PostgresPushQueue {
         parameters.add(pushes.lazy.map { $0.notBefore.millisecondsSince1970 })
         parameters.add(pushes.lazy.map { $0.deadline.millisecondsSince1970 })
         parameters.add(pushes.lazy.map { Self.expires($0).millisecondsSince1970 })
-        parameters.add(pushes.lazy.map(\.resendsUnknown))
-        parameters.add(pushes.lazy.map { $0.supersedes?.rawValue })
-        parameters.add(pushes.lazy.map { TokenBytes.bytes(of: $0.token) })
-        parameters.add(pushes.lazy.map(\.push.topic))
-        parameters.add(pushes.lazy.map(\.push.pushType.rawValue))
-        parameters.add(pushes.lazy.map { $0.push.priority.map { Int16(clamping: $0.rawValue) } })
-        parameters.add(pushes.lazy.map(\.push.expiration.headerValue))
-        parameters.add(pushes.lazy.map(\.push.collapseID?.rawValue))
-        parameters.add(pushes.lazy.map(\.push.payload))
-        parameters.add(pushes.lazy.map(\.idempotency?.key))
-        parameters.add(pushes.lazy.map(\.idempotency?.digest))
+        parameters.add(contentsOf: pushes)
         return parameters
     }
 
@@ -126,5 +116,22 @@ extension PostgresPushQueue {
         }
         self.names[caller: name] = number
         return number
+    }
+}
+
+extension Parameters {
+    /// Adds eleven arrays, from whether a push may be sent again to the digest of its idempotency key.
+    mutating func add(contentsOf pushes: [NewPush]) {
+        self.add(pushes.lazy.map(\.resendsUnknown))
+        self.add(pushes.lazy.map { $0.supersedes?.rawValue })
+        self.add(pushes.lazy.map { TokenBytes.bytes(of: $0.token) })
+        self.add(pushes.lazy.map(\.push.topic))
+        self.add(pushes.lazy.map(\.push.pushType.rawValue))
+        self.add(pushes.lazy.map { $0.push.priority.map { Int16(clamping: $0.rawValue) } })
+        self.add(pushes.lazy.map(\.push.expiration.headerValue))
+        self.add(pushes.lazy.map(\.push.collapseID?.rawValue))
+        self.add(pushes.lazy.map(\.push.payload))
+        self.add(pushes.lazy.map(\.idempotency?.key))
+        self.add(pushes.lazy.map(\.idempotency?.digest))
     }
 }

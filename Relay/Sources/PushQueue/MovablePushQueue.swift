@@ -2,7 +2,9 @@ public import APNSModel
 
 /// A queue whose contents can be moved to a queue of another engine. See ``QueueMove``.
 public protocol MovablePushQueue: PushQueue {
-    /// - Throws: `QueueError`: `unusable` if the caller may not seal the queue.
+    /// Tests whether the caller may seal the queue.
+    ///
+    /// - Throws: `QueueError`: `unusable` if it may not.
     func checkMovable() async throws(QueueError)
 
     /// Whether nothing was ever stored.
