@@ -192,7 +192,9 @@ struct Intake: AsyncParsableCommand {
         let later = SystemQueueClock().now.millisecondsSince1970 / 1_000 + 3_600
         let count = min(self.pushes, size * 20_000)
         let requests = max(count / size / self.clients, 1)
-        let client = HTTPClient(eventLoopGroupProvider: .singleton)
+        var configuration = HTTPClient.Configuration()
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = self.clients
+        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         let start = ContinuousClock.now
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<self.clients {

@@ -3,7 +3,16 @@ public import PushQueue
 
 extension PostgresPushQueue {
     public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
-        guard !pushes.isEmpty else { return [] }
+        guard let push = pushes.first else { return [] }
+        guard pushes.count == 1 else { return try await self.store(pushes, isPartial: isPartial) }
+        let result = try await self.singlePushes.store(push) { pushes throws(QueueError) in
+            try await self.store(pushes, isPartial: true)
+        }
+        return [result]
+    }
+
+    /// Stores pushes in a transaction of their own.
+    private func store(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
         let now = self.now
         let parameters = try await self.storeParameters(pushes, isPartial: isPartial, now: now)
         let (found, isRepeated): ([EnqueueResult], Bool)

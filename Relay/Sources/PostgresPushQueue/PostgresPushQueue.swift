@@ -46,6 +46,7 @@ public final class PostgresPushQueue: Sendable {
     let options: Options
     let names = NameCache()
     let room: Room
+    let singlePushes = SinglePushes()
     let tending = EverySecond()
     let transactionTimes = Mutex(TransactionTimes())
     private let calls = CallGate()

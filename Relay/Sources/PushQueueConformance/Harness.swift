@@ -95,6 +95,26 @@ final class Harness: Sendable {
         try expectEqual(results, pushes.map { _ in .queued }, "results of enqueue", file: file, line: line)
     }
 
+    /// Stores each push with a call of its own, all at the same time.
+    ///
+    /// - Returns: the result of each call; nil if the queue was full.
+    func storeAtOnce(_ pushes: [NewPush]) async throws -> [EnqueueResult?] {
+        let queue = self.queue
+        let calls = pushes.map { push in
+            Task { () throws(QueueError) -> EnqueueResult? in
+                do throws(QueueError) {
+                    return try await queue.enqueue([push], isPartial: false).first
+                } catch {
+                    guard error.code == .full else { throw error }
+                    return nil
+                }
+            }
+        }
+        var results: [EnqueueResult?] = []
+        for call in calls { results.append(try await call.value) }
+        return results
+    }
+
     /// Claims until the limit is reached or no more pushes are due. One call may return fewer pushes.
     func claim(
         _ limit: Int = 100,

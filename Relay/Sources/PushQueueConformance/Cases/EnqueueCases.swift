@@ -125,6 +125,27 @@ enum EnqueueCases {
             try expectEqual(try await test.settle(claim, .ok(first.id)), .settled, "result of settle")
             try await test.store(more[1])
         },
+        ConformanceCase("Simultaneous calls with one push have a result each", needs: [.capacity]) { test in
+            try await test.reopen(capacity: 60)
+            // Each key has two pushes. Ten pairs are in conflict.
+            let pushes = try (0..<80).map { number in
+                try test.push(key: "order-\(number % 40)", digest: [number < 70 ? 1 : 2])
+            }
+            let results = try await test.storeAtOnce(pushes)
+            try expectEqual(results.count { $0 == .queued }, 40, "stored pushes")
+            for (number, push) in pushes.enumerated() {
+                let other = pushes[(number + 40) % 80]
+                var expected = EnqueueResult.queued
+                if try await test.queue.status(of: push.id) == nil {
+                    let isSame = push.idempotency == other.idempotency
+                    expected = isSame ? .duplicate(of: other.id) : .conflict(with: other.id)
+                }
+                try expectEqual(results[number], expected, "result of push \(number)")
+            }
+            let more = try await test.storeAtOnce(try (0..<40).map { _ in try test.push() })
+            try expectEqual(more.count { $0 == .queued }, 20, "pushes that found room")
+            try expectEqual(more.count { $0 == nil }, 20, "pushes that found none")
+        },
         ConformanceCase("A push that replaces another one needs no more room", needs: [.capacity]) { test in
             try await test.reopen(capacity: 1)
             try await test.store(try test.push(supersedes: "match"))
