@@ -9,22 +9,25 @@ struct FeedPart: Sendable {
     var last: Int64 = 0
     var pruned: Int64 = 0
     var generations = FeedGenerations([])
+    /// Whether the feed ends with the page.
+    var isEnd = false
 
     init(_ rows: Rows) {
         for index in 0..<rows.count {
             let row = rows[index]
             guard row.isNull(1) else {
                 // A row whose token no longer is one is left out.
-                guard let push = PushStatus(row, settledAt: 14) else { continue }
+                guard let push = PushStatus(outcomeIn: row) else { continue }
                 self.entries.append(FeedEntry(cursor: FeedCursor(position: row.int64(0)), push: push))
                 continue
             }
             self.end = row.optionalInt64(0)
-            self.last = row.int64(15)
-            self.pruned = row.int64(16)
+            self.last = row.int64(17)
+            self.pruned = row.int64(18)
             self.generations = FeedGenerations(
-                zip(row.int64s(17), row.int64s(18)).map { .init(id: UInt32(truncatingIfNeeded: $0), start: $1) }
+                zip(row.int64s(19), row.int64s(20)).map { .init(id: UInt32(truncatingIfNeeded: $0), start: $1) }
             )
+            self.isEnd = row.bool(21)
         }
     }
 
@@ -34,7 +37,8 @@ struct FeedPart: Sendable {
             entries: self.entries.map {
                 FeedEntry(cursor: self.generations.cursor(at: $0.cursor.position), push: $0.push)
             },
-            cursor: end ?? cursor
+            cursor: end ?? cursor,
+            isEnd: self.isEnd
         )
     }
 }

@@ -18,7 +18,7 @@ extension PostgresPushQueue {
         let (found, isRepeated): ([EnqueueResult], Bool)
         do {
             (found, isRepeated) = try await self.call(
-                "SELECT kinds, known FROM apns.store(\(Self.places(22)))",
+                "SELECT kinds, known FROM apns.store(\(Self.places(23)))",
                 .harmless,
                 parameters,
                 isMeasured: true
@@ -129,7 +129,7 @@ extension PostgresPushQueue {
 }
 
 extension Parameters {
-    /// Adds eleven arrays, from whether a push may be sent again to the digest of its idempotency key.
+    /// Adds twelve arrays, from whether a push may be sent again to its metadata.
     mutating func add(contentsOf pushes: [NewPush]) {
         self.add(pushes.lazy.map(\.resendsUnknown))
         self.add(pushes.lazy.map { $0.supersedes?.rawValue })
@@ -142,5 +142,6 @@ extension Parameters {
         self.add(pushes.lazy.map(\.push.payload))
         self.add(pushes.lazy.map(\.idempotency?.key))
         self.add(pushes.lazy.map(\.idempotency?.digest))
+        self.add(pushes.lazy.map(\.metadata))
     }
 }

@@ -120,7 +120,8 @@ extension PostgresPushQueue: MovablePushQueue {
         parameters.add(pushes.lazy.map { TokenBytes.bytes(of: $0.token) })
         parameters.add(pushes.lazy.map { Int32(clamping: $0.attempts) })
         parameters.add(pushes.map { push in push.outcome.map { OutcomeColumns($0, of: push.id) } })
-        try await self.call("SELECT apns.store_outcomes(\(Self.places(16)))", .harmless, parameters) { _, _ in }
+        parameters.add(pushes.lazy.map(\.metadata))
+        try await self.call("SELECT apns.store_outcomes(\(Self.places(17)))", .harmless, parameters) { _, _ in }
     }
 
     private func store(_ unsettled: [UnsettledPush], _ start: Parameters) async throws(QueueError) {
@@ -138,7 +139,7 @@ extension PostgresPushQueue: MovablePushQueue {
         parameters.add(contentsOf: pushes)
         parameters.add(unsettled.lazy.map { $0.parkedAt?.millisecondsSince1970 })
         parameters.add(unsettled.map { push in push.outcome.map { OutcomeColumns($0, of: push.push.id) } })
-        try await self.call("SELECT apns.store_pushes(\(Self.places(26)))", .harmless, parameters) { _, _ in }
+        try await self.call("SELECT apns.store_pushes(\(Self.places(27)))", .harmless, parameters) { _, _ in }
     }
 
     private func store(_ keys: [SettledKey], _ start: Parameters) async throws(QueueError) {
@@ -173,7 +174,8 @@ extension UnsettledPush {
                 deadline: QueueTime(millisecondsSince1970: row.int64(9)),
                 resendsUnknown: row.bool(11),
                 supersedes: row.optionalText(12).map { SupersedeKey($0) },
-                idempotency: row.optionalText(19).map { IdempotencyKey(key: $0, digest: row.bytes(20)) }
+                idempotency: row.optionalText(19).map { IdempotencyKey(key: $0, digest: row.bytes(20)) },
+                metadata: row.optionalText(25)
             ),
             queuedAt: QueueTime(millisecondsSince1970: row.int64(7)),
             attempts: row.int(10),

@@ -159,6 +159,13 @@ extension PostgresPushQueue: PushQueue {
         }
     }
 
+    public func id(ofKey key: String, caller: String) async throws(QueueError) -> APNSID? {
+        var parameters = Parameters()
+        parameters.add(caller)
+        parameters.add(key)
+        return try await self.call("SELECT apns.id_of_key($1, $2)", .reading, parameters) { rows, _ in rows[0].id(0) }
+    }
+
     public func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult {
         var parameters = self.settling()
         parameters.add(id)
@@ -186,7 +193,7 @@ extension PostgresPushQueue: PushQueue {
         kind: FeedKind,
         limit: Int
     ) async throws(QueueError) -> FeedPage {
-        guard limit > 0 else { return FeedPage(entries: [], cursor: cursor) }
+        guard limit > 0 else { return FeedPage(entries: [], cursor: cursor, isEnd: false) }
         let part = try await self.outcomes(after: cursor?.position, apps, kind, limit)
         guard let cursor, let gap = part.generations.gap(after: cursor, deleted: part.pruned, next: part.last &+ 1)
         else { return part.page(after: cursor) }

@@ -64,12 +64,15 @@ public struct FeedPage: Sendable {
     /// The end of the page. Pass it to `outcomes` to read the next page. Nil if the feed is empty and no cursor was
     /// given.
     public var cursor: FeedCursor?
+    /// Whether the page ends where the feed ended when it was read. If not, more outcomes may follow.
+    public var isEnd: Bool
     /// The outcomes that are missing between the given cursor and the page; nil if none is missing.
     public var gap: FeedGap?
 
-    public init(entries: [FeedEntry], cursor: FeedCursor?, gap: FeedGap? = nil) {
+    public init(entries: [FeedEntry], cursor: FeedCursor?, isEnd: Bool, gap: FeedGap? = nil) {
         self.entries = entries
         self.cursor = cursor
+        self.isEnd = isEnd
         self.gap = gap
     }
 }

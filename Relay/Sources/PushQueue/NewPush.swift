@@ -44,6 +44,8 @@ public struct NewPush: Sendable {
     public var supersedes: SupersedeKey?
     /// Identifies the push if its caller submits it again.
     public var idempotency: IdempotencyKey?
+    /// What the caller wants to find in the push's status and outcome: the text of a JSON object. It is not sent.
+    public var metadata: String?
 
     public init(
         id: APNSID,
@@ -55,7 +57,8 @@ public struct NewPush: Sendable {
         deadline: QueueTime,
         resendsUnknown: Bool = false,
         supersedes: SupersedeKey? = nil,
-        idempotency: IdempotencyKey? = nil
+        idempotency: IdempotencyKey? = nil,
+        metadata: String? = nil
     ) {
         self.id = id
         self.route = route
@@ -67,6 +70,7 @@ public struct NewPush: Sendable {
         self.resendsUnknown = resendsUnknown
         self.supersedes = supersedes
         self.idempotency = idempotency
+        self.metadata = metadata
     }
 }
 

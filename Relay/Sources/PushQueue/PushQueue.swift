@@ -135,6 +135,11 @@ public protocol PushQueue: Sendable {
     /// The status of a push; nil if it is unknown or was pruned.
     func status(of id: APNSID) async throws(QueueError) -> PushStatus?
 
+    /// The push that a caller submitted with an idempotency key; nil if the key is unknown or was pruned.
+    ///
+    /// - Returns: the id of the push, whose status may have been pruned.
+    func id(ofKey key: String, caller: String) async throws(QueueError) -> APNSID?
+
     /// Cancels a queued, claimed or parked push. It ends as not sent, with the code `cancelled`.
     func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult
 
@@ -149,8 +154,8 @@ public protocol PushQueue: Sendable {
     ///   - limit: the maximum number of outcomes to return.
     /// - Returns: a page.
     ///
-    ///   - A page may have fewer entries than `limit`, or none, even if more outcomes follow. The reader is at the end
-    ///     of the feed when the returned cursor has the position that it passed.
+    ///   - A page may have fewer entries than `limit`, or none, even if more outcomes follow. ``FeedPage/isEnd`` says
+    ///     whether the reader has reached the end of the feed.
     ///   - The cursor of the last page is the end of the feed of all outcomes, even if `apps` or `kind` exclude the
     ///     last ones. So a reader who polls has no gap when outcomes that it does not read are deleted.
     ///   - If outcomes after the cursor were deleted, or if the cursor belongs to another history of the queue, the

@@ -32,6 +32,10 @@ public struct PushStatus: Sendable {
     public var outcome: PushOutcome?
     /// When it was settled.
     public var settledAt: QueueTime?
+    /// The idempotency key, while it is kept; nil if the push has none.
+    public var idempotencyKey: String?
+    /// ``NewPush/metadata``.
+    public var metadata: String?
 
     public init(
         id: APNSID,
@@ -44,7 +48,9 @@ public struct PushStatus: Sendable {
         deadline: QueueTime,
         attempts: Int,
         outcome: PushOutcome?,
-        settledAt: QueueTime?
+        settledAt: QueueTime?,
+        idempotencyKey: String? = nil,
+        metadata: String? = nil
     ) {
         self.id = id
         self.state = state
@@ -57,6 +63,8 @@ public struct PushStatus: Sendable {
         self.attempts = attempts
         self.outcome = outcome
         self.settledAt = settledAt
+        self.idempotencyKey = idempotencyKey
+        self.metadata = metadata
     }
 }
 

@@ -59,6 +59,7 @@ final class Harness: Sendable {
         supersedes: SupersedeKey? = nil,
         key: String? = nil,
         digest: [UInt8] = [1],
+        metadata: String? = nil,
         caller: String = "shop"
     ) throws -> NewPush {
         let number = self.numbers.add(1, ordering: .relaxed).newValue
@@ -79,7 +80,8 @@ final class Harness: Sendable {
             deadline: deadline ?? self.now.advanced(by: .seconds(30 * 86_400)),
             resendsUnknown: resendsUnknown,
             supersedes: supersedes,
-            idempotency: key.map { IdempotencyKey(key: $0, digest: digest) }
+            idempotency: key.map { IdempotencyKey(key: $0, digest: digest) },
+            metadata: metadata
         )
     }
 
@@ -209,7 +211,11 @@ final class Harness: Sendable {
             let page = try await self.queue.outcomes(after: cursor, apps: apps, kind: kind, limit: limit)
             try expect(page.entries.count <= limit, "a page has \(page.entries.count) entries, more than \(limit)")
             entries += page.entries
-            guard page.cursor != cursor else { return entries }
+            if page.cursor == cursor {
+                try expect(page.isEnd, "the feed has no next page, but does not end")
+                return entries
+            }
+            try expect(page.isEnd || !page.entries.isEmpty, "an empty page of a short feed is not its end")
             if let last = page.entries.last?.cursor, let end = page.cursor {
                 try expect(last <= end, "the cursor of a page lies before its last entry")
             }

@@ -64,6 +64,12 @@ extension WrappingPushQueue {
         try await self.call("status") { () async throws(QueueError) in try await self.base.status(of: id) }
     }
 
+    public func id(ofKey key: String, caller: String) async throws(QueueError) -> APNSID? {
+        try await self.call("idOfKey") { () async throws(QueueError) in
+            try await self.base.id(ofKey: key, caller: caller)
+        }
+    }
+
     public func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult {
         try await self.call("cancel") { () async throws(QueueError) in try await self.base.cancel(id) }
     }

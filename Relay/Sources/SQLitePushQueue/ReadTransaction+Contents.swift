@@ -27,7 +27,7 @@ extension ReadTransaction {
         let sql = try self.db.prepared(
             """
             SELECT push.position, push.id, push.route, push.caller, queued_at, due, deadline, attempts, resends, supersedes, token,
-            topic, type, priority, expiration, collapse, payload, parked.since, key, digest, tried, attempt.*
+            topic, type, priority, expiration, collapse, payload, metadata, parked.since, key, digest, tried, attempt.*
             FROM push LEFT JOIN parked USING (position) LEFT JOIN idempotency USING (position)
             LEFT JOIN attempt USING (position) WHERE push.position > ? ORDER BY push.position LIMIT ?
             """
@@ -54,13 +54,14 @@ extension ReadTransaction {
                         deadline: QueueTime(millisecondsSince1970: row.int64(6)),
                         resendsUnknown: row.int64(8) != 0,
                         supersedes: row.optionalText(9).map { SupersedeKey($0) },
-                        idempotency: row.optionalText(18).map { IdempotencyKey(key: $0, digest: row.bytes(19)) }
+                        idempotency: row.optionalText(19).map { IdempotencyKey(key: $0, digest: row.bytes(20)) },
+                        metadata: row.optionalText(17)
                     ),
                     queuedAt: QueueTime(millisecondsSince1970: row.int64(4)),
                     attempts: row.count(7),
                     // The first column of `attempt` is its position.
-                    outcome: row.int64(20) == 0 ? nil : OutcomeColumns.read(row, at: 22, of: id),
-                    parkedAt: row.optionalInt64(17).map { QueueTime(millisecondsSince1970: $0) }
+                    outcome: row.int64(21) == 0 ? nil : OutcomeColumns.read(row, at: 23, of: id),
+                    parkedAt: row.optionalInt64(18).map { QueueTime(millisecondsSince1970: $0) }
                 )
             )
             return true

@@ -23,11 +23,21 @@ struct ReadTransaction {
         return try outcome.first { try self.settled($0)?.push } ?? nil
     }
 
+    func id(ofKey key: String, caller: String) throws -> APNSID? {
+        let sql = try self.db.prepared(
+            "SELECT idempotency.id FROM caller JOIN idempotency ON caller = caller.id WHERE name = ? AND key = ?"
+        )
+        sql.bind(1, caller)
+        sql.bind(2, key)
+        return try sql.first { $0.id(0) } ?? nil
+    }
+
     private mutating func unsettled(at position: Int64) throws -> PushStatus? {
         let sql = try self.db.prepared(
             """
             SELECT push.id, push.route, caller, token, queued_at, due, deadline, attempts, expires IS NULL,
-            flight.state, tried, attempt.*
+            flight.state, tried, (SELECT key FROM idempotency WHERE idempotency.position = push.position), metadata,
+            attempt.*
             FROM push LEFT JOIN flight USING (position) LEFT JOIN attempt USING (position) WHERE position = ?
             AND NOT EXISTS (
                 SELECT 1 FROM counter WHERE name IN ('staging', 'publishing') AND value <= push.position
@@ -51,14 +61,17 @@ struct ReadTransaction {
                 deadline: QueueTime(millisecondsSince1970: row.int64(6)),
                 attempts: row.count(7) + (isWritten ? 1 : 0),
                 // The first column of `attempt` is its position.
-                outcome: row.int64(10) == 0 ? nil : OutcomeColumns.read(row, at: 12, of: id),
-                settledAt: nil
+                outcome: row.int64(10) == 0 ? nil : OutcomeColumns.read(row, at: 14, of: id),
+                settledAt: nil,
+                idempotencyKey: row.optionalText(11),
+                metadata: row.optionalText(12)
             )
         } ?? nil
     }
 
     private static let outcomeColumns = """
-        cursor, id, route, caller, token, queued_at, due, deadline, attempts, settled_at, \(OutcomeColumns.names)
+        cursor, id, route, caller, token, queued_at, due, deadline, attempts, settled_at,
+        (SELECT key FROM idempotency WHERE idempotency.position = outcome.position), metadata, \(OutcomeColumns.names)
         """
 
     /// Nil if the row is damaged.
@@ -76,8 +89,10 @@ struct ReadTransaction {
                 notBefore: QueueTime(millisecondsSince1970: row.int64(6)),
                 deadline: QueueTime(millisecondsSince1970: row.int64(7)),
                 attempts: row.count(8),
-                outcome: OutcomeColumns.read(row, at: 10, of: id),
-                settledAt: QueueTime(millisecondsSince1970: row.int64(9))
+                outcome: OutcomeColumns.read(row, at: 12, of: id),
+                settledAt: QueueTime(millisecondsSince1970: row.int64(9)),
+                idempotencyKey: row.optionalText(10),
+                metadata: row.optionalText(11)
             )
         )
     }
@@ -94,7 +109,7 @@ struct ReadTransaction {
         limit: Int,
         generations: FeedGenerations = FeedGenerations([])
     ) throws -> FeedPage {
-        var page = FeedPage(entries: [], cursor: cursor)
+        var page = FeedPage(entries: [], cursor: cursor, isEnd: false)
         guard limit > 0 else { return page }
         if let cursor {
             page.gap = generations.gap(
@@ -125,7 +140,8 @@ struct ReadTransaction {
             return page.entries.count < limit
         }
         guard page.entries.count < limit, scanned < scan else { return page }
-        // This is the end of the feed. The last outcomes may be of another kind, or deleted, so the cursor is moved on.
+        page.isEnd = true
+        // The last outcomes may be of another kind, or deleted, so the cursor is moved on.
         let end = try self.nextCursor() &- 1
         if end > max(page.cursor?.position ?? 0, 0) { page.cursor = generations.cursor(at: end) }
         return page

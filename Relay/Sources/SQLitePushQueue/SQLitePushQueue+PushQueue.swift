@@ -69,6 +69,10 @@ extension SQLitePushQueue: PushQueue {
         }
     }
 
+    public func id(ofKey key: String, caller: String) async throws(QueueError) -> APNSID? {
+        try await self.read { try ReadTransaction($0).id(ofKey: key, caller: caller) }
+    }
+
     public func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult {
         try await self.write { try $0.cancel(id) }
     }

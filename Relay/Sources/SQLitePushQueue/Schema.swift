@@ -26,7 +26,7 @@ enum Schema {
     static let applicationID: Int32 = 0x4150_4E52
     /// `PRAGMA user_version`. Version 3 has the tables of version 2, but the file may be part of a move, which older relays
     /// do not know.
-    static let version = 3
+    static let version = 4
     /// The due time of a push that waits for another one with the same supersede key.
     static let held = Int64.max
 
@@ -36,6 +36,7 @@ enum Schema {
     static func upgrade(_ db: Database, from version: Int) throws {
         if version < 1 { try db.execute(sql: Self.version1) }
         if version < 2 { try db.execute(sql: Self.version2) }
+        if version < 4 { try db.execute(sql: Self.version4) }
         try db.execute(sql: "PRAGMA user_version = \(Self.version)")
     }
 
@@ -101,5 +102,11 @@ enum Schema {
             (SELECT settled_at FROM outcome WHERE outcome.position = idempotency.position), stored_at
         ) WHERE NOT EXISTS (SELECT 1 FROM push WHERE push.position = idempotency.position);
         CREATE INDEX idempotency_settled ON idempotency (settled_at) WHERE settled_at IS NOT NULL;
+        """
+
+    /// Version 4: metadata.
+    private static let version4 = """
+        ALTER TABLE push ADD COLUMN metadata TEXT;
+        ALTER TABLE outcome ADD COLUMN metadata TEXT;
         """
 }

@@ -98,8 +98,8 @@ extension WriteTransaction {
         let sql = try self.db.prepared(
             """
             INSERT INTO push (position, id, route, caller, queued_at, due, deadline, expires, attempts, tried, resends,
-            supersedes, token, topic, type, priority, expiration, collapse, payload)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            supersedes, token, topic, type, priority, expiration, collapse, payload, metadata)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """
         )
         sql.bind(1, position)
@@ -119,6 +119,7 @@ extension WriteTransaction {
         sql.bind(15, push.push.expiration.headerValue)
         sql.bind(16, push.push.collapseID?.rawValue)
         sql.bind(17, push.push.payload)
+        sql.bind(18, push.metadata)
         try sql.run()
         if let key = push.idempotency { try self.addIdempotency(key, push.id, position, caller) }
     }

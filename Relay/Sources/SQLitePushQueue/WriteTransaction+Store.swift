@@ -26,8 +26,8 @@ extension WriteTransaction {
         let insert = try self.db.prepared(
             """
             INSERT INTO outcome (cursor, position, id, route, caller, queued_at, due, deadline, token, attempts,
-            settled_at, invalidates, \(OutcomeColumns.names))
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(OutcomeColumns.placeholders))
+            settled_at, invalidates, metadata, \(OutcomeColumns.names))
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(OutcomeColumns.placeholders))
             """
         )
         insert.bind(1, entry.cursor.position)
@@ -42,7 +42,8 @@ extension WriteTransaction {
         insert.bind(10, push.attempts)
         insert.bind(11, settledAt.millisecondsSince1970)
         insert.bind(12, outcome.invalidation == nil ? 0 : 1)
-        OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 13)
+        insert.bind(13, push.metadata)
+        OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 14)
         try insert.run()
     }
 

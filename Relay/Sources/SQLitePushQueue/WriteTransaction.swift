@@ -131,8 +131,8 @@ final class WriteTransaction {
         let insert = try self.db.prepared(
             """
             INSERT INTO outcome (cursor, position, id, route, caller, queued_at, due, deadline, token, attempts,
-            settled_at, invalidates, \(OutcomeColumns.names))
-            SELECT ?, position, id, route, caller, queued_at, due, deadline, token, ?, ?, ?, \
+            settled_at, invalidates, metadata, \(OutcomeColumns.names))
+            SELECT ?, position, id, route, caller, queued_at, due, deadline, token, ?, ?, ?, metadata, \
             \(OutcomeColumns.placeholders) FROM push WHERE position = ?
             """
         )

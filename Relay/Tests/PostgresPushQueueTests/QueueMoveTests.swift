@@ -78,7 +78,8 @@ import Testing
             resendsUnknown: number.isMultiple(of: 8),
             supersedes: supersedes,
             idempotency: number.isMultiple(of: 3)
-                ? IdempotencyKey(key: "key\(number)", digest: [UInt8(number % 256)]) : nil
+                ? IdempotencyKey(key: "key\(number)", digest: [UInt8(number % 256)]) : nil,
+            metadata: number.isMultiple(of: 4) ? "{\"number\": \(number)}" : nil
         )
     }
 

@@ -146,11 +146,11 @@ import Testing
         try await fixture.openQueue().close()
         let other = try fixture.otherConnection()
         // The connection stays open, so the new version stays in the log.
-        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 4") }
+        try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 5") }
         let before = try Data(contentsOf: URL(fileURLWithPath: fixture.file))
-        #expect(before[63] == 3, "the version in the header of the file")
+        #expect(before[63] == 4, "the version in the header of the file")
         let error = try #require(await failure { try await fixture.openQueue() })
-        #expect(error.code == .unusable && error.message.contains("version 4"))
+        #expect(error.code == .unusable && error.message.contains("version 5"))
         #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.file)) == before)
         try other.close()
     }
@@ -226,7 +226,8 @@ import Testing
         await queue.close()
         try fixture.edit(
             """
-            DROP INDEX idempotency_settled; ALTER TABLE idempotency DROP COLUMN settled_at; PRAGMA user_version = 1
+            DROP INDEX idempotency_settled; ALTER TABLE idempotency DROP COLUMN settled_at;
+            ALTER TABLE push DROP COLUMN metadata; ALTER TABLE outcome DROP COLUMN metadata; PRAGMA user_version = 1
             """
         )
         let upgraded = try await fixture.openQueue()
@@ -239,7 +240,7 @@ import Testing
         await upgraded.close()
     }
 
-    @Test("The tables are those of version 3; a change of them needs a new version")
+    @Test("The tables are those of version 4; a change of them needs a new version")
     func schema() async throws {
         let fixture = try SQLiteFixture()
         try await fixture.openQueue().close()
@@ -256,8 +257,8 @@ import Testing
         // FNV-1a.
         let text = tables.joined(separator: "\n").split(whereSeparator: \.isWhitespace).joined(separator: " ")
         let digest = text.utf8.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
-        #expect(String(digest, radix: 16) == "f90ee4e8d394e0f0")
-        #expect(version == 3)
+        #expect(String(digest, radix: 16) == "8f028bc7f94a454c")
+        #expect(version == 4)
         #expect(application == 0x4150_4E52)
         #expect(vacuum == 2)
     }

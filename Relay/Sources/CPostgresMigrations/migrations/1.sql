@@ -50,7 +50,8 @@ CREATE TABLE apns.push (
   priority smallint,
   expiration bigint,
   collapse text,
-  payload bytea NOT NULL
+  payload bytea NOT NULL,
+  metadata text -- of its owner: the text of a JSON object
 );
 CREATE INDEX push_supersedes ON apns.push (supersedes, token) WHERE supersedes IS NOT NULL;
 
@@ -129,7 +130,8 @@ CREATE TABLE apns.outcome (
   sends int NOT NULL,
   certainty smallint NOT NULL,
   invalidates boolean NOT NULL,
-  result jsonb
+  result jsonb,
+  metadata text
 );
 CREATE INDEX outcome_invalidates ON apns.outcome (cursor) WHERE invalidates;
 
@@ -280,13 +282,13 @@ BEGIN
   -- All relays wait for this row, from here to the commit.
   UPDATE apns.feed SET last = last + cardinality(p_position) RETURNING last - cardinality(p_position) INTO v_base;
   INSERT INTO apns.outcome (cursor, position, id, route, caller, queued_at, due, deadline, settled_at, token, attempts,
-    sends, certainty, invalidates, result)
+    sends, certainty, invalidates, result, metadata)
   SELECT v_base + a.n, a.position, p.id, p.route, p.caller, p.queued_at, p.due, p.deadline, p_now, p.token,
     p.attempts + a.marks,
     CASE WHEN t.certainty > a.certainty THEN t.sends ELSE a.sends END,
     CASE WHEN t.certainty > a.certainty THEN t.certainty ELSE a.certainty END,
     CASE WHEN t.certainty > a.certainty THEN t.invalidates ELSE a.invalidates END,
-    CASE WHEN t.certainty > a.certainty THEN apns.merged(t.result, a.result) ELSE a.result END
+    CASE WHEN t.certainty > a.certainty THEN apns.merged(t.result, a.result) ELSE a.result END, p.metadata
   FROM unnest(p_position, p_marks, p_certainty, p_sends, p_invalidates, p_result) WITH ORDINALITY
     AS a(position, marks, certainty, sends, invalidates, result, n)
   CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
@@ -434,7 +436,7 @@ CREATE FUNCTION apns.store(
   p_now bigint, p_partial boolean, p_capacity bigint, p_keeps boolean, p_releases boolean,
   p_id uuid[], p_route int[], p_caller int[], p_due bigint[], p_deadline bigint[], p_expires bigint[],
   p_resends boolean[], p_supersedes text[], p_token bytea[], p_topic text[], p_type text[], p_priority smallint[],
-  p_expiration bigint[], p_collapse text[], p_payload bytea[], p_key text[], p_digest bytea[],
+  p_expiration bigint[], p_collapse text[], p_payload bytea[], p_key text[], p_digest bytea[], p_metadata text[],
   OUT kinds smallint[], OUT known uuid[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -513,13 +515,13 @@ BEGIN
     END IF;
   END IF;
   INSERT INTO apns.push (position, id, route, caller, queued_at, due, deadline, expires, resends, supersedes, token,
-    topic, type, priority, expiration, collapse, payload)
+    topic, type, priority, expiration, collapse, payload, metadata)
   SELECT a.position, a.id, a.route, a.caller, p_now, a.due, a.deadline, a.expires, a.resends, a.supersedes, a.token,
-    a.topic, a.type, a.priority, a.expiration, a.collapse, a.payload
+    a.topic, a.type, a.priority, a.expiration, a.collapse, a.payload, a.metadata
   FROM unnest(v_position, p_id, p_route, p_caller, p_due, p_deadline, p_expires, p_resends, p_supersedes, p_token,
-    p_topic, p_type, p_priority, p_expiration, p_collapse, p_payload) WITH ORDINALITY
+    p_topic, p_type, p_priority, p_expiration, p_collapse, p_payload, p_metadata) WITH ORDINALITY
     AS a(position, id, route, caller, due, deadline, expires, resends, supersedes, token, topic, type, priority,
-      expiration, collapse, payload, n)
+      expiration, collapse, payload, metadata, n)
   WHERE kinds IS NULL OR kinds[a.n] = 0;
   INSERT INTO apns.queue (route, due, position, expires)
   SELECT a.route, a.due, a.position, a.expires
@@ -947,14 +949,15 @@ END $$;
 -- The status of pushes without an outcome, by their positions.
 CREATE FUNCTION apns.unsettled(p_position bigint[]) RETURNS TABLE (
   id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint, due bigint,
-  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb
+  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, key text, metadata text
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
   SELECT p.id, r.app, r.environment, r.lane, c.name, p.token, p.queued_at, p.due, p.deadline,
     p.attempts + CASE WHEN f.state = 2 THEN 1 ELSE 0 END,
-    (CASE WHEN k.position IS NOT NULL THEN 3 ELSE coalesce(f.state, 0) END)::smallint, t.certainty, t.sends, t.result
+    (CASE WHEN k.position IS NOT NULL THEN 3 ELSE coalesce(f.state, 0) END)::smallint, t.certainty, t.sends, t.result,
+    i.key, p.metadata
   FROM unnest(p_position) WITH ORDINALITY AS a(position, n)
   CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
   CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
@@ -962,13 +965,15 @@ BEGIN
   LEFT JOIN LATERAL (SELECT * FROM apns.flight f WHERE f.position = a.position LIMIT 1) f ON true
   LEFT JOIN LATERAL (SELECT * FROM apns.parked k WHERE k.position = a.position LIMIT 1) k ON true
   LEFT JOIN LATERAL (SELECT * FROM apns.attempt t WHERE t.position = a.position LIMIT 1) t ON true
+  LEFT JOIN LATERAL (SELECT * FROM apns.idempotency i WHERE i.position = a.position LIMIT 1) i ON true
   ORDER BY a.n;
 END $$;
 
 -- The status of one push. The state is 0 queued, 1 claimed, 2 written, 3 parked, 4 settled.
 CREATE FUNCTION apns.status(p_id uuid) RETURNS TABLE (
   id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint, due bigint,
-  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, settled_at bigint
+  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, key text, metadata text,
+  settled_at bigint
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
@@ -980,10 +985,11 @@ BEGIN
   IF FOUND THEN RETURN; END IF;
   RETURN QUERY
   SELECT o.id, r.app, r.environment, r.lane, c.name, o.token, o.queued_at, o.due, o.deadline, o.attempts, 4::smallint,
-    o.certainty, o.sends, o.result, o.settled_at
+    o.certainty, o.sends, o.result, i.key, o.metadata, o.settled_at
   FROM apns.outcome o
   CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = o.route LIMIT 1) r
   CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = o.caller LIMIT 1) c
+  LEFT JOIN LATERAL (SELECT * FROM apns.idempotency i WHERE i.position = v_position LIMIT 1) i ON true
   WHERE o.position = v_position;
 END $$;
 
@@ -995,7 +1001,8 @@ CREATE FUNCTION apns.outcomes_after(p_cursor bigint, p_apps text[], p_invalidate
 RETURNS TABLE (
   cursor bigint, id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint,
   due bigint, deadline bigint, attempts int, certainty smallint, sends int, result jsonb, settled_at bigint,
-  last bigint, pruned bigint, histories bigint[], starts bigint[]
+  key text, metadata text, last bigint, pruned bigint, histories bigint[], starts bigint[],
+  is_end boolean
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
@@ -1006,11 +1013,12 @@ DECLARE
   v_scanned int := 0;
 BEGIN
   FOR v_row IN
-    SELECT o.*, r.app, r.environment, r.lane, c.name AS caller_name FROM (
+    SELECT o.*, r.app, r.environment, r.lane, c.name AS caller_name, i.key FROM (
       SELECT * FROM apns.outcome o WHERE o.cursor > p_cursor AND (o.invalidates OR NOT p_invalidates)
       ORDER BY o.cursor LIMIT p_scan) o
     CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = o.route LIMIT 1) r
     CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = o.caller LIMIT 1) c
+    LEFT JOIN LATERAL (SELECT * FROM apns.idempotency i WHERE i.position = o.position LIMIT 1) i ON true
     ORDER BY o.cursor
   LOOP
     v_scanned := v_scanned + 1;
@@ -1018,13 +1026,15 @@ BEGIN
     CONTINUE WHEN v_row.route <> ALL (v_routes);
     RETURN QUERY SELECT v_row.cursor, v_row.id, v_row.app, v_row.environment, v_row.lane, v_row.caller_name,
       v_row.token, v_row.queued_at, v_row.due, v_row.deadline, v_row.attempts, v_row.certainty, v_row.sends,
-      v_row.result, v_row.settled_at, NULL::bigint, NULL::bigint, NULL::bigint[], NULL::bigint[];
+      v_row.result, v_row.settled_at, v_row.key, v_row.metadata, NULL::bigint, NULL::bigint, NULL::bigint[],
+      NULL::bigint[], NULL::boolean;
     v_found := v_found + 1;
     EXIT WHEN v_found = p_limit;
   END LOOP;
   -- The feed ends here. Its last outcomes may be of another kind, or deleted.
   SELECT f.last, f.pruned INTO last, pruned FROM apns.feed f;
-  IF v_found < p_limit AND v_scanned < p_scan THEN v_end := greatest(last, v_end); END IF;
+  is_end := v_found < p_limit AND v_scanned < p_scan;
+  IF is_end THEN v_end := greatest(last, v_end); END IF;
   cursor := v_end;
   SELECT array_agg(h.id ORDER BY h.ordinal), array_agg(h.start ORDER BY h.ordinal) INTO histories, starts
   FROM apns.history h;
@@ -1035,7 +1045,7 @@ END $$;
 
 CREATE FUNCTION apns.parked_after(p_id uuid, p_limit int) RETURNS TABLE (
   id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint, due bigint,
-  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb
+  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, key text, metadata text
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
@@ -1171,6 +1181,11 @@ BEGIN
   RETURN v_id;
 END $$;
 
+-- The id of the push that a caller has submitted with an idempotency key; NULL if the key is unknown.
+CREATE FUNCTION apns.id_of_key(p_caller text, p_key text) RETURNS uuid LANGUAGE sql STABLE AS $$
+  SELECT i.id FROM apns.caller c JOIN apns.idempotency i ON i.caller = c.id WHERE c.name = p_caller AND i.key = p_key
+$$;
+
 -- The number of a caller; adds it if it is new.
 CREATE FUNCTION apns.caller_id(p_name text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
@@ -1261,7 +1276,7 @@ BEGIN
     SELECT oid FROM pg_proc WHERE pronamespace = 'apns'::regnamespace
   LOOP
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
-    CONTINUE WHEN v_function::text !~ '^apns\.(store|claim|mark|settle|release|park|expire_leases|settle_overdue|tend|queued_routes|cancel|status|outcomes_after|parked_after|decide_parked|counts|route_id|caller_id|exchange_value|prune|begin_history)\(';
+    CONTINUE WHEN v_function::text !~ '^apns\.(store|claim|mark|settle|release|park|expire_leases|settle_overdue|tend|queued_routes|cancel|status|outcomes_after|parked_after|decide_parked|counts|route_id|caller_id|id_of_key|exchange_value|prune|begin_history)\(';
     EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan '
       'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off', v_function);
   END LOOP;

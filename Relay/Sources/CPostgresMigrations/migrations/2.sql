@@ -63,14 +63,15 @@ END $$;
 -- A push as apns.store takes it.
 CREATE TYPE apns.checked_push AS (
   id uuid, route int, due bigint, deadline bigint, expires bigint, resends boolean, supersedes text, token bytea,
-  topic text, type text, priority smallint, expiration bigint, collapse text, payload bytea, key text, digest bytea
+  topic text, type text, priority smallint, expiration bigint, collapse text, payload bytea, key text, digest bytea,
+  metadata text
 );
 
 -- Checks the arguments of apns.enqueue as the relay's HTTP API does, and adds the defaults.
 CREATE FUNCTION apns.checked(
   p_now bigint, app text, token text, payload json, push_type text, environment text, topic text, priority int,
   expiration timestamptz, collapse_id text, apns_id uuid, idempotency_key text, not_before timestamptz,
-  deadline timestamptz, lane text, supersedes text, resend_unknown boolean
+  deadline timestamptz, lane text, supersedes text, resend_unknown boolean, metadata json
 ) RETURNS apns.checked_push LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
@@ -171,12 +172,16 @@ BEGIN
   END IF;
   v_push.supersedes := supersedes;
   v_push.resends := coalesce(resend_unknown, false);
+  IF metadata IS NOT NULL AND (json_typeof(metadata) <> 'object' OR octet_length(metadata::text) > 512) THEN
+    PERFORM apns.refuse('metadata', 'expected a JSON object of at most 512 bytes', 'For example {"order": "4711"}.');
+  END IF;
+  v_push.metadata := metadata::text;
   v_push.id := coalesce(apns_id, gen_random_uuid());
   v_push.key := coalesce(idempotency_key, apns_id::text);
   IF v_push.key IS NOT NULL THEN
     v_push.digest := sha256(convert_to(json_build_array('sql', app, environment, lane, lower(token), push_type, topic,
       payload, priority, v_push.expiration, collapse_id, apns_id, extract(epoch FROM not_before),
-      extract(epoch FROM deadline), supersedes, resend_unknown)::text, 'UTF8'));
+      extract(epoch FROM deadline), supersedes, resend_unknown, metadata)::text, 'UTF8'));
   END IF;
   RETURN v_push;
 END $$;
@@ -200,12 +205,12 @@ BEGIN
       array_agg(p.type ORDER BY p.n) AS types, array_agg(p.priority ORDER BY p.n) AS priorities,
       array_agg(p.expiration ORDER BY p.n) AS expirations, array_agg(p.collapse ORDER BY p.n) AS collapses,
       array_agg(p.payload ORDER BY p.n) AS payloads, array_agg(p.key ORDER BY p.n) AS keys,
-      array_agg(p.digest ORDER BY p.n) AS digests
+      array_agg(p.digest ORDER BY p.n) AS digests, array_agg(p.metadata ORDER BY p.n) AS metadata
     FROM unnest(p_push) WITH ORDINALITY AS p(id, route, due, deadline, expires, resends, supersedes, token, topic, type,
-      priority, expiration, collapse, payload, key, digest, n)) p
+      priority, expiration, collapse, payload, key, digest, metadata, n)) p
   CROSS JOIN LATERAL apns.store(p_now, false, NULL, false, false, p.ids, p.routes, p.callers, p.dues, p.deadlines,
     p.expires, p.resends, p.supersedes, p.tokens, p.topics, p.types, p.priorities, p.expirations, p.collapses,
-    p.payloads, p.keys, p.digests) s;
+    p.payloads, p.keys, p.digests, p.metadata) s;
   IF 2 = ANY (v_kinds) THEN
     RAISE EXCEPTION 'another push has this idempotency key or id: %', v_known[array_position(v_kinds, 2::smallint)]
       USING ERRCODE = '23505', HINT = 'A repetition must have the same arguments as the first call.';
@@ -227,7 +232,7 @@ CREATE FUNCTION apns.enqueue(
   topic text DEFAULT NULL, priority int DEFAULT NULL, expiration timestamptz DEFAULT NULL,
   collapse_id text DEFAULT NULL, apns_id uuid DEFAULT NULL, idempotency_key text DEFAULT NULL,
   not_before timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL, lane text DEFAULT NULL,
-  supersedes text DEFAULT NULL, resend_unknown boolean DEFAULT false
+  supersedes text DEFAULT NULL, resend_unknown boolean DEFAULT false, metadata json DEFAULT NULL
 ) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER AS $$
 #variable_conflict use_variable
 DECLARE
@@ -235,7 +240,7 @@ DECLARE
 BEGIN
   RETURN (apns.store_checked(v_now, ARRAY[apns.checked(v_now, app, token, payload, push_type, environment, topic,
     priority, expiration, collapse_id, apns_id, idempotency_key, not_before, deadline, lane, supersedes,
-    resend_unknown)]))[1];
+    resend_unknown, metadata)]))[1];
 END $$;
 
 -- Stores many pushes: a JSON array of objects with the names of apns.enqueue's arguments. All of them are stored, or none.
@@ -245,7 +250,8 @@ CREATE FUNCTION apns.enqueue_many(pushes json) RETURNS uuid[] LANGUAGE plpgsql S
 DECLARE
   v_now bigint := apns.lease_clock();
   v_names text[] := ARRAY['app', 'token', 'payload', 'push_type', 'environment', 'topic', 'priority', 'expiration',
-    'collapse_id', 'apns_id', 'idempotency_key', 'not_before', 'deadline', 'lane', 'supersedes', 'resend_unknown'];
+    'collapse_id', 'apns_id', 'idempotency_key', 'not_before', 'deadline', 'lane', 'supersedes', 'resend_unknown',
+    'metadata'];
   v_checked apns.checked_push[] := '{}';
   v_push json;
   v_name text;
@@ -270,7 +276,7 @@ BEGIN
       (v_push ->> 'priority')::int, (v_push ->> 'expiration')::timestamptz, v_push ->> 'collapse_id',
       (v_push ->> 'apns_id')::uuid, v_push ->> 'idempotency_key', (v_push ->> 'not_before')::timestamptz,
       (v_push ->> 'deadline')::timestamptz, coalesce(v_push ->> 'lane', 'bulk'), v_push ->> 'supersedes',
-      (v_push ->> 'resend_unknown')::boolean);
+      (v_push ->> 'resend_unknown')::boolean, v_push -> 'metadata');
   END LOOP;
   IF v_checked = '{}' THEN RETURN '{}'; END IF;
   RETURN apns.store_checked(v_now, v_checked);
@@ -283,9 +289,10 @@ SELECT o.cursor, o.id, r.app, r.environment, CASE r.lane WHEN 0 THEN 'interactiv
   (ARRAY['not-sent', 'not-processed', 'rejected', 'unknown', 'accepted'])[o.certainty + 1] AS outcome,
   o.result #>> '{error,code}' AS code, (o.result #>> '{error,rejection,status}')::int AS status,
   o.result #>> '{error,rejection,reason}' AS reason, o.result #>> '{error,message}' AS message, o.attempts,
-  o.invalidates AS invalidates_token, to_timestamp(o.queued_at / 1000.0) AS queued_at,
+  o.invalidates AS invalidates_token, i.key AS idempotency_key, o.metadata::json AS metadata, to_timestamp(o.queued_at / 1000.0) AS queued_at,
   to_timestamp(o.settled_at / 1000.0) AS settled_at
-FROM apns.outcome o JOIN apns.route r ON r.id = o.route JOIN apns.caller c ON c.id = o.caller;
+FROM apns.outcome o JOIN apns.route r ON r.id = o.route JOIN apns.caller c ON c.id = o.caller
+LEFT JOIN apns.idempotency i ON i.position = o.position;
 
 DO $$
 DECLARE

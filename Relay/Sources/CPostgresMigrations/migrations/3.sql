@@ -72,14 +72,14 @@ CREATE FUNCTION apns.unsettled_pushes(p_position bigint, p_limit int) RETURNS TA
   "position" bigint, id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint,
   due bigint, deadline bigint, attempts int, resends boolean, supersedes text, topic text, type text, priority smallint,
   expiration bigint, collapse text, payload bytea, key text, digest bytea, parked bigint, certainty smallint, sends int,
-  result jsonb
+  result jsonb, metadata text
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
   SELECT p.position, p.id, r.app, r.environment, r.lane, c.name, p.token, p.queued_at, p.due, p.deadline, p.attempts,
     p.resends, p.supersedes, p.topic, p.type, p.priority, p.expiration, p.collapse, p.payload, i.key, i.digest, k.since,
-    t.certainty, t.sends, t.result
+    t.certainty, t.sends, t.result, p.metadata
   FROM (SELECT * FROM apns.push p WHERE p.position > p_position ORDER BY p.position LIMIT p_limit) p
   CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
   CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = p.caller LIMIT 1) c
@@ -116,7 +116,7 @@ END $$;
 CREATE FUNCTION apns.store_outcomes(
   p_key text, p_value bytea, p_cursor bigint[], p_id uuid[], p_route int[], p_caller int[], p_queued_at bigint[],
   p_due bigint[], p_deadline bigint[], p_settled_at bigint[], p_token bytea[], p_attempts int[], p_certainty smallint[],
-  p_sends int[], p_invalidates boolean[], p_result jsonb[]
+  p_sends int[], p_invalidates boolean[], p_result jsonb[], p_metadata text[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_position bigint[];
@@ -125,16 +125,16 @@ BEGIN
   SELECT array_agg(nextval('apns.position_seq')) INTO v_position FROM generate_series(1, cardinality(p_id));
   INSERT INTO apns.ident (id, position) SELECT * FROM unnest(p_id, v_position);
   INSERT INTO apns.outcome (cursor, position, id, route, caller, queued_at, due, deadline, settled_at, token, attempts,
-    certainty, sends, invalidates, result)
+    certainty, sends, invalidates, result, metadata)
   SELECT * FROM unnest(p_cursor, v_position, p_id, p_route, p_caller, p_queued_at, p_due, p_deadline, p_settled_at, p_token,
-    p_attempts, p_certainty, p_sends, p_invalidates, p_result);
+    p_attempts, p_certainty, p_sends, p_invalidates, p_result, p_metadata);
 END $$;
 
 CREATE FUNCTION apns.store_pushes(
   p_key text, p_value bytea, p_id uuid[], p_route int[], p_caller int[], p_queued_at bigint[], p_due bigint[],
   p_deadline bigint[], p_expires bigint[], p_attempts int[], p_resends boolean[], p_supersedes text[], p_token bytea[],
   p_topic text[], p_type text[], p_priority smallint[], p_expiration bigint[], p_collapse text[], p_payload bytea[],
-  p_keys text[], p_digests bytea[], p_parked bigint[], p_certainty smallint[], p_sends int[], p_invalidates boolean[],
+  p_keys text[], p_digests bytea[], p_metadata text[], p_parked bigint[], p_certainty smallint[], p_sends int[], p_invalidates boolean[],
   p_result jsonb[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -144,14 +144,14 @@ BEGIN
   SELECT array_agg(nextval('apns.position_seq')) INTO v_position FROM generate_series(1, cardinality(p_id));
   INSERT INTO apns.ident (id, position) SELECT * FROM unnest(p_id, v_position);
   INSERT INTO apns.push (position, id, route, caller, queued_at, due, deadline, expires, attempts, tried, resends,
-    supersedes, token, topic, type, priority, expiration, collapse, payload)
+    supersedes, token, topic, type, priority, expiration, collapse, payload, metadata)
   SELECT a.position, a.id, a.route, a.caller, a.queued_at, a.due, a.deadline, a.expires, a.attempts,
     CASE WHEN a.certainty IS NULL THEN 0 WHEN a.certainty = 3 THEN 2 ELSE 1 END, a.resends, a.supersedes, a.token,
-    a.topic, a.type, a.priority, a.expiration, a.collapse, a.payload
+    a.topic, a.type, a.priority, a.expiration, a.collapse, a.payload, a.metadata
   FROM unnest(v_position, p_id, p_route, p_caller, p_queued_at, p_due, p_deadline, p_expires, p_attempts, p_certainty,
-    p_resends, p_supersedes, p_token, p_topic, p_type, p_priority, p_expiration, p_collapse, p_payload)
+    p_resends, p_supersedes, p_token, p_topic, p_type, p_priority, p_expiration, p_collapse, p_payload, p_metadata)
     AS a(position, id, route, caller, queued_at, due, deadline, expires, attempts, certainty, resends, supersedes, token,
-      topic, type, priority, expiration, collapse, payload);
+      topic, type, priority, expiration, collapse, payload, metadata);
   INSERT INTO apns.idempotency (position, caller, key, digest, id)
   SELECT a.position, a.caller, a.key, a.digest, a.id
   FROM unnest(v_position, p_caller, p_keys, p_digests, p_id) AS a(position, caller, key, digest, id)

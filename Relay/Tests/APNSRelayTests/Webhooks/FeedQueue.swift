@@ -66,7 +66,7 @@ final class FeedQueue: PushQueue {
                 (apps?.contains(entry.push.route.app) ?? true)
                     && (kind == .outcomes || entry.push.outcome?.invalidation != nil)
             }
-            return FeedPage(entries: entries, cursor: rest.last?.cursor ?? cursor)
+            return FeedPage(entries: entries, cursor: rest.last?.cursor ?? cursor, isEnd: rest.count < limit)
         }
     }
 
@@ -112,6 +112,7 @@ final class FeedQueue: PushQueue {
     func expireLeases() async throws(QueueError) -> ExpiredLeases { throw Self.dead }
     func settleOverdue(limit: Int) async throws(QueueError) -> Int { throw Self.dead }
     func status(of id: APNSID) async throws(QueueError) -> PushStatus? { throw Self.dead }
+    func id(ofKey key: String, caller: String) async throws(QueueError) -> APNSID? { throw Self.dead }
     func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult { throw Self.dead }
     func parked(after id: APNSID?, limit: Int) async throws(QueueError) -> [PushStatus] { throw Self.dead }
     func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] { throw Self.dead }
