@@ -80,6 +80,7 @@ package struct Relay: Sendable {
             logger: self.logger,
             retry: retry
         )
+        let feedNews = FeedNews()
         let context = DispatchContext(
             queue: self.queue,
             clock: self.clock,
@@ -91,6 +92,7 @@ package struct Relay: Sendable {
             window: InFlightWindow(limit: self.settings.dispatch.maxInFlight),
             outbox: Outbox(queue: self.queue, metrics: self.metrics, logger: self.logger) {
                 webhooks.signal()
+                feedNews.signal()
             },
             metrics: self.metrics,
             logger: self.logger,
@@ -141,6 +143,7 @@ package struct Relay: Sendable {
             queue: self.queue,
             clock: self.clock,
             status: status,
+            news: feedNews,
             version: Self.version,
             metrics: { await page.text() },
             pages: PageFiles.all,

@@ -110,6 +110,8 @@ import Testing
             ("'fern', 'ab', '{}', collapse_id => ' a'", "collapse_id"),
             ("'fern', 'ab', '{}', collapse_id => repeat('a', 65)", "collapse_id"),
             ("'fern', 'ab', '{}', idempotency_key => ''", "idempotency_key"),
+            ("'fern', 'ab', '{}', metadata => '[]'", "metadata"),
+            ("'fern', 'ab', '{}', metadata => json_build_object('a', repeat('x', 505))", "metadata"),
             ("'fern', 'ab', '{}', supersedes => repeat('a', 129)", "supersedes"),
             ("'fern', 'ab', '{}', deadline => now() - interval '1 s'", "deadline"),
             ("'fern', 'ab', '{}', deadline => now() + interval '1 year'", "deadline"),
@@ -191,16 +193,22 @@ import Testing
     }
 
     @Test("The view of outcomes shows what became of a push") func outcomes() async throws {
-        let id = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}')", as: self.role)
+        let id = try self.sql(
+            "SELECT apns.enqueue('fern', 'ab', '{}', idempotency_key => 'k', metadata => '{\"order\": 4711}')",
+            as: self.role
+        )
         let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(60)).map(\.claim)
         _ = try await self.queue.markWritten(claims, lease: .seconds(60))
         let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
         let outcome = PushOutcome.failed(.rejected(gone, attempts: 1))
         _ = try await self.queue.settle(claims.map { Settlement(claim: $0, outcome: outcome) })
         let row = try self.sql(
-            "SELECT id, app, environment, lane, token, outcome, status, reason, attempts, invalidates_token FROM apns.outcomes"
+            """
+            SELECT id, app, environment, lane, token, outcome, status, reason, attempts, invalidates_token, idempotency_key, \
+            metadata ->> 'order' FROM apns.outcomes
+            """
         )
-        #expect(row == "\(id)|fern|production|interactive|ab|rejected|410|Unregistered|1|t")
+        #expect(row == "\(id)|fern|production|interactive|ab|rejected|410|Unregistered|1|t|k|4711")
     }
 
     @Test("The statements of SQL.md work") func documentation() async throws {

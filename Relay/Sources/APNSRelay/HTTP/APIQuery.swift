@@ -38,8 +38,11 @@ struct APIQuery {
     }
 
     /// A whole number in a range.
-    func integer(_ name: String, in range: ClosedRange<Int64>) throws(APIError) -> Int64? {
-        guard let text = self.values[name] else { return nil }
+    ///
+    /// - Parameter unit: what may follow the number.
+    func integer(_ name: String, in range: ClosedRange<Int64>, unit: String = "") throws(APIError) -> Int64? {
+        guard var text = self.values[name] else { return nil }
+        if text.hasSuffix(unit) { text.removeLast(unit.count) }
         guard text.utf8.first != UInt8(ascii: "+"), let number = Int64(text), range.contains(number) else {
             throw Self.error("\(name): expected a whole number from \(range.lowerBound) to \(range.upperBound)")
         }

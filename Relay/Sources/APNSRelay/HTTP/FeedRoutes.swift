@@ -2,10 +2,15 @@ import APNSModel
 import HTTPTypes
 import Hummingbird
 import PushQueue
+import ServiceLifecycle
 
 /// The endpoints of the feeds: outcomes, and invalid device tokens.
 struct FeedRoutes: Sendable {
+    /// The longest wait for news, in seconds.
+    private static let longestWait: Int64 = 60
+
     let queue: any PushQueue
+    let news: FeedNews
 
     var routes: [APIRoute] {
         [
@@ -14,19 +19,22 @@ struct FeedRoutes: Sendable {
                 return .json(
                     OutcomesJSON(
                         outcomes: page.entries.map { PushStatusJSON($0.push, cursor: $0.cursor) },
-                        cursor: page.cursor?.text
+                        cursor: page.cursor?.text,
+                        end: page.isEnd
                     )
                 )
             },
             APIRoute(.get, "/v1/dead-tokens") { request in
                 let page = try await self.page(request, .invalidTokens)
-                return .json(DeadTokensJSON(tokens: page.entries.map { .init($0) }, cursor: page.cursor?.text))
+                return .json(
+                    DeadTokensJSON(tokens: page.entries.map { .init($0) }, cursor: page.cursor?.text, end: page.isEnd)
+                )
             },
         ]
     }
 
     private func page(_ request: APIRequest, _ kind: FeedKind) async throws(APIError) -> FeedPage {
-        let query = try request.query(["after", "limit", "app", "skipMissing"])
+        let query = try request.query(["after", "limit", "app", "skipMissing", "wait"])
         let after = try query.text("after").map { text throws(APIError) in try Self.cursor(text) }
         let skipsMissing = try query.bool("skipMissing")
         let limit = try query.limit()
@@ -37,11 +45,33 @@ struct FeedRoutes: Sendable {
             }
             apps = [app]
         }
-        let page = try await self.queue.calling { [apps] queue throws(QueueError) in
-            try await queue.outcomes(after: after, apps: apps, kind: kind, limit: limit)
-        }
+        let wait = try query.integer("wait", in: 0...Self.longestWait, unit: "s") ?? 0
+        let page = try await self.page(after: after, apps: apps, kind, limit: limit, wait: .seconds(wait))
         if let gap = page.gap, !skipsMissing { throw APIError(gap) }
         return page
+    }
+
+    /// Reads a page. If it would be empty at the end of the feed, waits for outcomes.
+    private func page(
+        after: FeedCursor?,
+        apps: Set<String>?,
+        _ kind: FeedKind,
+        limit: Int,
+        wait: Duration
+    ) async throws(APIError) -> FeedPage {
+        let deadline = ContinuousClock.now.advanced(by: wait)
+        let signals = self.news.signals()
+        while true {
+            let page = try await self.queue.calling { queue throws(QueueError) in
+                try await queue.outcomes(after: after, apps: apps, kind: kind, limit: limit)
+            }
+            let left = ContinuousClock.now.duration(to: deadline)
+            guard page.entries.isEmpty, page.isEnd, page.gap == nil, left > .zero, !Task.isShuttingDownGracefully,
+                !Task.isCancelled
+            else { return page }
+            // There is no signal for outcomes that other relays or operators store.
+            await cancelWhenGracefulShutdown { await signals.next(within: min(left, .seconds(1))) }
+        }
     }
 
     private static func cursor(_ text: String) throws(APIError) -> FeedCursor {
@@ -55,6 +85,8 @@ struct FeedRoutes: Sendable {
 private struct OutcomesJSON: Encodable {
     var outcomes: [PushStatusJSON]
     @OrNull var cursor: String?
+    /// Whether the feed ends here for now.
+    var end: Bool
 }
 
 private struct DeadTokensJSON: Encodable {
@@ -81,4 +113,5 @@ private struct DeadTokensJSON: Encodable {
 
     var tokens: [Token]
     @OrNull var cursor: String?
+    var end: Bool
 }

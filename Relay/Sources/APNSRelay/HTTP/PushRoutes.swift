@@ -19,6 +19,7 @@ struct PushRoutes: Sendable {
     var routes: [APIRoute] {
         [
             APIRoute(.post, "/v1/pushes") { try await self.enqueue($0) },
+            APIRoute(.get, "/v1/pushes") { try await self.find($0) },
             APIRoute(.get, "/v1/pushes/{id}") { try await self.read($0) },
             APIRoute(.delete, "/v1/pushes/{id}") { try await self.cancel($0) },
         ]
@@ -137,6 +138,18 @@ struct PushRoutes: Sendable {
         return .json(PushStatusJSON(try await self.push(request)))
     }
 
+    /// Finds a push of the caller by its idempotency key.
+    private func find(_ request: APIRequest) async throws -> Response {
+        guard let key = try request.query(["idempotencyKey"]).text("idempotencyKey") else {
+            throw APIQuery.error("idempotencyKey: expected the key of a push")
+        }
+        let name = request.caller.name
+        let id = try await self.queue.calling { queue throws(QueueError) in try await queue.id(ofKey: key, caller: name)
+        }
+        guard let id else { throw Self.unknownPush }
+        return .json(PushStatusJSON(try await self.push(id, request)))
+    }
+
     private func cancel(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
         let push = try await self.push(request)
@@ -154,14 +167,19 @@ struct PushRoutes: Sendable {
 
     /// The push in the path, if the caller may see it.
     private func push(_ request: APIRequest) async throws(APIError) -> PushStatus {
-        guard let id = APNSID(request.pathPart("id")),
+        guard let id = APNSID(request.pathPart("id")) else { throw Self.unknownPush }
+        return try await self.push(id, request)
+    }
+
+    private func push(_ id: APNSID, _ request: APIRequest) async throws(APIError) -> PushStatus {
+        guard
             let push = try await self.queue.calling({ queue throws(QueueError) in try await queue.status(of: id) }),
             request.caller.maySend(to: push.route.app)
         else { throw Self.unknownPush }
         return push
     }
 
-    private static let unknownPush = APIError.notFound("There is no push with this id, or it is no longer kept.")
+    private static let unknownPush = APIError.notFound("There is no push with this id or key, or it is no longer kept.")
 }
 
 extension PushQueue {

@@ -16,6 +16,8 @@ struct PushStatusJSON: Encodable, Sendable {
     var attempts: Int
     @OrNull var outcome: OutcomeJSON?
     @OrNull var settledAt: Double?
+    @OrNull var idempotencyKey: String?
+    @OrNull var metadata: JSONText?
     /// The push's position in the feed. Only elements of a feed have it.
     var cursor: String?
 
@@ -33,6 +35,9 @@ struct PushStatusJSON: Encodable, Sendable {
         self.attempts = status.attempts
         self.outcome = status.outcome.map { OutcomeJSON($0) }
         self.settledAt = status.settledAt?.seconds
+        // A push with an id of its caller and without a key has the id as its key.
+        self.idempotencyKey = status.idempotencyKey == self.id ? nil : status.idempotencyKey
+        self.metadata = status.metadata.map { JSONText($0) }
         self.cursor = cursor?.text
     }
 }

@@ -31,6 +31,7 @@ struct RelayAPI: Sendable {
     ///   - queue: the queue that stores the pushes.
     ///   - clock: the time of day and the time for leases.
     ///   - status: the state of the rest of the relay.
+    ///   - news: signals new outcomes.
     ///   - version: the version that the overview reports.
     ///   - metrics: the text of `/metrics`.
     ///   - pages: the files of the page.
@@ -41,6 +42,7 @@ struct RelayAPI: Sendable {
         queue: any PushQueue,
         clock: any QueueClock,
         status: any RelayStatus,
+        news: FeedNews = FeedNews(),
         version: String = "0",
         metrics: @escaping @Sendable () async -> String,
         pages: [PageFile] = [],
@@ -73,7 +75,7 @@ struct RelayAPI: Sendable {
         let hasProbePort = settings.http.probePort != nil
         self.probes = hasProbePort ? page.probes : []
         self.routes =
-            pushes.routes + FeedRoutes(queue: queue).routes + operators.routes + fleet.routes + page.routes
+            pushes.routes + FeedRoutes(queue: queue, news: news).routes + operators.routes + fleet.routes + page.routes
             + (hasProbePort ? [] : page.probes)
     }
 

@@ -38,6 +38,8 @@ struct PushDigest {
         self.add(push.supersedes?.rawValue)
         self.add(push.resendsUnknown ? "1" : nil)
         push.push.payload.withUnsafeBytes { self.add(bytes: $0) }
+        // Pushes without metadata have the digests of relays that knew none.
+        if push.metadata != nil { self.add(push.metadata) }
     }
 
     var bytes: [UInt8] { Array(self.hash.finalize()) }

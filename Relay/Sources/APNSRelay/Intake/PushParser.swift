@@ -8,6 +8,8 @@ import PushQueue
 struct PushParser {
     /// The maximum length of an idempotency key or a `supersedes` key, in bytes.
     static let maximumKeyBytes = 128
+    /// The maximum length of the metadata's text, in bytes.
+    static let maximumMetadataBytes = 512
 
     let apps: [String: RelayApp]
     let caller: Caller
@@ -40,7 +42,7 @@ struct PushParser {
     /// The members of a push.
     private enum Field: String, CaseIterable {
         case app, environment, token, headers, payload, idempotencyKey, notBefore, deadline, lane, supersedes
-        case resendUnknown
+        case resendUnknown, metadata
     }
 
     /// Parses one push.
@@ -109,6 +111,7 @@ struct PushParser {
             case .lane: 8
             case .supersedes: 9
             case .resendUnknown: 10
+            case .metadata: 11
             }
         }
     }
@@ -138,6 +141,7 @@ struct PushParser {
         let supersedes = try self.key(.supersedes, fields, scanner)
         let resendsUnknown = try self.bool(.resendUnknown, fields, scanner)
         let key = try self.key(.idempotencyKey, fields, scanner)
+        let metadata = try Self.metadata(fields, scanner)
         // With a key, the push may be a repetition whose deadline has passed. Without one, a past deadline is an error.
         if let deadline = times.deadline, deadline <= self.now, key == nil, headers.id == nil {
             throw .invalid("deadline", "expected a time in the future")
@@ -151,7 +155,8 @@ struct PushParser {
             notBefore: max(times.notBefore ?? self.now, self.now),
             deadline: times.deadline ?? self.now.advanced(by: self.dispatch.defaultDeadline),
             resendsUnknown: resendsUnknown ?? false,
-            supersedes: supersedes.map { SupersedeKey($0) }
+            supersedes: supersedes.map { SupersedeKey($0) },
+            metadata: metadata
         )
         if let key = key ?? headers.id?.description {
             push.idempotency = IdempotencyKey(
@@ -168,6 +173,14 @@ struct PushParser {
             )
         }
         return push
+    }
+
+    private static func metadata(_ fields: Fields, _ scanner: JSONScanner) throws(PushFault) -> String? {
+        guard let slice = fields[.metadata] else { return nil }
+        guard slice.kind == .object, slice.range.count <= Self.maximumMetadataBytes else {
+            throw .invalid("metadata", "expected a JSON object of at most \(Self.maximumMetadataBytes) bytes")
+        }
+        return String(decoding: scanner.bytes[slice.range], as: UTF8.self)
     }
 
     private func app(_ fields: Fields, _ scanner: JSONScanner) throws(PushFault) -> RelayApp {

@@ -23,7 +23,11 @@ enum OnePushCases {
             let bare = try test.push()
             try await test.store(bare)
             let none = try unwrap(try await test.queue.status(of: bare.id), "status")
-            try expectEqual([none.idempotencyKey, none.metadata], [nil, nil], "key and metadata of a push without them")
+            try expectEqual(
+                [none.idempotencyKey, none.metadata],
+                [nil, nil],
+                "no key and metadata"
+            )
         },
         ConformanceCase("A push is found by its caller and idempotency key") { test in
             let push = try test.push(key: "order")

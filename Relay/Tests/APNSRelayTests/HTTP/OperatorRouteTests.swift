@@ -13,7 +13,7 @@ struct OperatorRouteTests {
     func feed() async throws {
         try await RelayServer.run { server in
             let empty = try await server.send(.GET, "/v1/outcomes")
-            #expect(empty.text == #"{"cursor":null,"outcomes":[]}"#)
+            #expect(empty.text == #"{"cursor":null,"end":true,"outcomes":[]}"#)
             var ids: [String] = []
             for _ in 0..<5 {
                 let id = try await server.accepted()
@@ -27,10 +27,38 @@ struct OperatorRouteTests {
                 let outcomes = try #require(page.json["outcomes"] as? [[String: any Sendable]])
                 read += outcomes.compactMap { $0["id"] as? String }
                 #expect(outcomes.allSatisfy { $0["cursor"] is String })
+                #expect(page.json["end"] as? Bool == (outcomes.count < 2))
                 let cursor = try #require(page.json["cursor"] as? String)
                 path = "/v1/outcomes?limit=2&after=\(cursor)"
             }
             #expect(read == ids)
+        }
+    }
+
+    @Test("A reader that waits gets outcomes as soon as there are some")
+    func wait() async throws {
+        try await RelayServer.run { server in
+            let id = try await server.accepted()
+            let waiting = Task { try await server.send(.GET, "/v1/outcomes?wait=30s") }
+            while server.news.count != 1 { try await Task.sleep(for: .milliseconds(5)) }
+            try await server.queue.settle(id, .accepted(Receipt(apnsID: id)))
+            server.news.signal()
+            let page = try await waiting.value
+            #expect((page.json["outcomes"] as? [[String: any Sendable]])?.count == 1)
+            // There is something to read.
+            _ = try await server.send(.GET, "/v1/outcomes?wait=30")
+            while server.news.count != 0 { try await Task.sleep(for: .milliseconds(5)) }
+            #expect(try await server.send(.GET, "/v1/outcomes?wait=61s").code == "badQuery")
+        }
+    }
+
+    @Test("A reader that waits gets an empty page when the relay shuts down")
+    func waitAtShutdown() async throws {
+        try await RelayServer.run { server in
+            let waiting = Task { try await server.send(.GET, "/v1/dead-tokens?wait=30s") }
+            while server.news.count != 1 { try await Task.sleep(for: .milliseconds(5)) }
+            await server.shutDown()
+            #expect(try await waiting.value.text == #"{"cursor":null,"end":true,"tokens":[]}"#)
         }
     }
 
@@ -85,7 +113,7 @@ struct OperatorRouteTests {
             let cursor = try #require(received.json["cursor"] as? String)
             #expect(cursor.hasPrefix("2-"))
             let expected =
-                #"{"cursor":"\#(cursor)","tokens":[{"app":"fern","cursor":"\#(cursor)","environment":"production","pushID":"\#(id)","#
+                #"{"cursor":"\#(cursor)","end":true,"tokens":[{"app":"fern","cursor":"\#(cursor)","environment":"production","pushID":"\#(id)","#
                 + #""settledAt":1795440000,"since":1795430000.5,"token":"\#(RelayServer.deviceToken)"}]}"#
             #expect(received.text == expected)
         }

@@ -28,6 +28,29 @@ struct PushRouteTests {
         }
     }
 
+    @Test("A push is found by its key, and has the metadata that its caller gave it")
+    func correlation() async throws {
+        try await RelayServer.run { server in
+            let metadata = #"{"a":[1,2.5,"\u0000",true,null],"order":"4711"}"#
+            let id = try await server.accepted(
+                RelayServer.push(#","idempotencyKey":"order 1","metadata":\#(metadata)"#)
+            )
+            let bare = try await server.accepted()
+            let found = try await server.send(.GET, "/v1/pushes?idempotencyKey=order%201")
+            #expect(found.json["id"] as? String == id.description)
+            #expect(found.json["idempotencyKey"] as? String == "order 1")
+            #expect(found.text.contains(#""metadata":\#(metadata)"#), "\(found.text)")
+            let other = try await server.send(.GET, "/v1/pushes/\(bare)")
+            #expect(other.text.contains(#""idempotencyKey":null"#) && other.text.contains(#""metadata":null"#))
+            let unknown = try await server.send(.GET, "/v1/pushes?idempotencyKey=order-2")
+            #expect(unknown.status == 404)
+            // Keys of different callers are independent.
+            let stranger = try await server.send(.GET, "/v1/pushes?idempotencyKey=order%201", token: "ops-token")
+            #expect(stranger.status == 404)
+            #expect(try await server.send(.GET, "/v1/pushes").code == "badQuery")
+        }
+    }
+
     @Test("Each line of NDJSON is a push in the bulk lane")
     func lines() async throws {
         try await RelayServer.run { server in

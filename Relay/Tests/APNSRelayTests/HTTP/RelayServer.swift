@@ -21,6 +21,7 @@ struct RelayServer: Sendable {
     let queue: ScriptedQueue
     let status: StubStatus
     let clock: ManualQueueClock
+    let news: FeedNews
     let scheme: String
     /// Begins the shutdown of the server.
     let shutDown: @Sendable () async -> Void
@@ -50,7 +51,7 @@ struct RelayServer: Sendable {
         logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
         _ body: @escaping @Sendable (RelayServer) async throws -> Value
     ) async throws -> Value {
-        let (status, clock) = (StubStatus(), ManualQueueClock(Self.start))
+        let (status, clock, news) = (StubStatus(), ManualQueueClock(Self.start), FeedNews())
         let folder = FileManager.default.temporaryDirectory.appending(path: "relay-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -66,6 +67,7 @@ struct RelayServer: Sendable {
             queue: queue,
             clock: clock,
             status: status,
+            news: news,
             version: "1.2.3",
             metrics: { "metric 1\n" },
             pages: pages,
@@ -95,6 +97,7 @@ struct RelayServer: Sendable {
                 queue: queue,
                 status: status,
                 clock: clock,
+                news: news,
                 scheme: settings.http.certificateChainFile == nil ? "http" : "https",
                 shutDown: { await group.triggerGracefulShutdown() }
             )
