@@ -22,12 +22,12 @@ struct FeedPart: Sendable {
                 continue
             }
             self.end = row.optionalInt64(0)
-            self.last = row.int64(17)
-            self.pruned = row.int64(18)
+            self.last = row.int64(18)
+            self.pruned = row.int64(19)
             self.generations = FeedGenerations(
-                zip(row.int64s(19), row.int64s(20)).map { .init(id: UInt32(truncatingIfNeeded: $0), start: $1) }
+                zip(row.int64s(20), row.int64s(21)).map { .init(id: UInt32(truncatingIfNeeded: $0), start: $1) }
             )
-            self.isEnd = row.bool(21)
+            self.isEnd = row.bool(22)
         }
     }
 

@@ -19,18 +19,21 @@ struct OutcomeColumns {
     var result: [UInt8]?
 
     init(_ outcome: PushOutcome, of id: APNSID) {
-        self.certainty =
-            switch outcome.certainty {
-            case .notSent: 0
-            case .notProcessed: 1
-            case .rejected: 2
-            case .unknown: 3
-            case .accepted: 4
-            }
+        self.certainty = Self.number(of: outcome.certainty)
         self.sends = Int32(clamping: outcome.attempts)
         self.invalidates = outcome.invalidation != nil
         if let receipt = outcome.receipt, receipt.apnsID == id, receipt.apnsUniqueID == nil { return }
         self.result = (try? JSONEncoder().encode(outcome)).map { Self.withoutZero(Array($0)) }
+    }
+
+    static func number(of certainty: Certainty) -> Int16 {
+        switch certainty {
+        case .notSent: 0
+        case .notProcessed: 1
+        case .rejected: 2
+        case .unknown: 3
+        case .accepted: 4
+        }
     }
 
     /// Reads three columns: certainty, sends and result; nil if the first one is NULL.

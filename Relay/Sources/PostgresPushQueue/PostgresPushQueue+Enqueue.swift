@@ -109,7 +109,8 @@ extension PostgresPushQueue {
         parameters.add(route.app)
         parameters.add(route.environment)
         parameters.add(Int16(route.lane == .interactive ? 0 : 1))
-        let number = try await self.call("SELECT apns.route_id($1, $2, $3)", .harmless, parameters) { rows, _ in
+        parameters.add(route.batch ?? Route.noBatch)
+        let number = try await self.call("SELECT apns.route_id($1, $2, $3, $4)", .harmless, parameters) { rows, _ in
             Int32(clamping: rows[0].int64(0))
         }
         self.names[route] = number

@@ -158,7 +158,7 @@ extension PostgresPushQueue: MovablePushQueue {
 extension UnsettledPush {
     /// Reads a row of `apns.unsettled_pushes`.
     fileprivate init(_ row: Row) throws(QueueError) {
-        guard let id = row.id(1), let token = row.withBytes(6, TokenBytes.token), let push = PreparedPush(row, at: 13)
+        guard let id = row.id(1), let token = row.withBytes(7, TokenBytes.token), let push = PreparedPush(row, at: 14)
         else {
             throw .unreadable(row.id(1), at: row.int64(0))
         }
@@ -169,18 +169,18 @@ extension UnsettledPush {
                 route: Route(row, at: 2),
                 token: token,
                 push: push,
-                caller: row.text(5),
-                notBefore: QueueTime(millisecondsSince1970: row.int64(8)),
-                deadline: QueueTime(millisecondsSince1970: row.int64(9)),
-                resendsUnknown: row.bool(11),
-                supersedes: row.optionalText(12).map { SupersedeKey($0) },
-                idempotency: row.optionalText(19).map { IdempotencyKey(key: $0, digest: row.bytes(20)) },
-                metadata: row.optionalText(25)
+                caller: row.text(6),
+                notBefore: QueueTime(millisecondsSince1970: row.int64(9)),
+                deadline: QueueTime(millisecondsSince1970: row.int64(10)),
+                resendsUnknown: row.bool(12),
+                supersedes: row.optionalText(13).map { SupersedeKey($0) },
+                idempotency: row.optionalText(20).map { IdempotencyKey(key: $0, digest: row.bytes(21)) },
+                metadata: row.optionalText(26)
             ),
-            queuedAt: QueueTime(millisecondsSince1970: row.int64(7)),
-            attempts: row.int(10),
-            outcome: OutcomeColumns.outcome(row, at: 22, of: id),
-            parkedAt: row.optionalInt64(21).map { QueueTime(millisecondsSince1970: $0) }
+            queuedAt: QueueTime(millisecondsSince1970: row.int64(8)),
+            attempts: row.int(11),
+            outcome: OutcomeColumns.outcome(row, at: 23, of: id),
+            parkedAt: row.optionalInt64(22).map { QueueTime(millisecondsSince1970: $0) }
         )
     }
 }

@@ -149,6 +149,40 @@ extension PostgresPushQueue: PushQueue {
         try await self.publish(isFull: self.room.isFull)
     }
 
+    // MARK: Batches
+
+    public func cancelAll(_ route: Route, limit: Int) async throws(QueueError) -> Int {
+        guard limit > 0 else { return 0 }
+        var parameters = self.settling()
+        parameters.add(try await self.number(of: route))
+        parameters.add(Int32(clamping: limit))
+        return try await self.call("SELECT apns.cancel_all($1, $2, $3, $4)", .harmless, parameters) { rows, isRepeated in
+            // The first call may have cancelled some, so there may be more.
+            isRepeated ? limit : rows[0].int(0)
+        }
+    }
+
+    public func outcomeCounts(of route: Route) async throws(QueueError) -> [Certainty: Int] {
+        var parameters = Parameters()
+        parameters.add(try await self.number(of: route))
+        return try await self.call("SELECT * FROM apns.outcome_counts($1)", .reading, parameters) { rows, _ in
+            var counts: [Certainty: Int] = [:]
+            for index in 0..<rows.count {
+                let number = rows[index].int64(0)
+                let certainty = Certainty.allCases.first { OutcomeColumns.number(of: $0) == number }
+                if let certainty { counts[certainty] = rows[index].int(1) }
+            }
+            return counts
+        }
+    }
+
+    public func forget(_ route: Route) async throws(QueueError) {
+        var parameters = Parameters()
+        parameters.add(try await self.number(of: route))
+        try await self.call("SELECT apns.forget_route($1)", .harmless, parameters) { _, _ in }
+        self.names[route] = nil
+    }
+
     // MARK: One push
 
     public func status(of id: APNSID) async throws(QueueError) -> PushStatus? {
@@ -260,10 +294,10 @@ extension PostgresPushQueue: PushQueue {
                 let row = rows[index]
                 return QueueCounts.OfRoute(
                     route: Route(row, at: 0),
-                    queued: row.int(3),
-                    claimed: row.int(4),
-                    written: row.int(5),
-                    parked: row.int(6)
+                    queued: row.int(4),
+                    claimed: row.int(5),
+                    written: row.int(6),
+                    parked: row.int(7)
                 )
             }
         }
@@ -278,7 +312,7 @@ extension PostgresPushQueue: PushQueue {
             (0..<rows.count).map { index in
                 QueuedRoute(
                     route: Route(rows[index], at: 0),
-                    due: QueueTime(millisecondsSince1970: rows[index].int64(3))
+                    due: QueueTime(millisecondsSince1970: rows[index].int64(4))
                 )
             }
         }

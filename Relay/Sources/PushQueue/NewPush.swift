@@ -1,6 +1,7 @@
 public import APNSModel
 
-/// The destination of pushes: an app, an environment and a lane. One bulk call sends the pushes of a route.
+/// The destination of pushes: an app, an environment and a lane. The pushes of a batch have a route of their own. One bulk
+/// call sends the pushes of a route.
 public struct Route: Sendable, Hashable, CustomStringConvertible {
     /// The app's name in the relay's settings.
     public var app: String
@@ -8,15 +9,19 @@ public struct Route: Sendable, Hashable, CustomStringConvertible {
     public var environment: String
     /// Interactive pushes take precedence over bulk pushes.
     public var lane: PushLane
+    /// The id of the batch; nil for pushes that belong to none.
+    public var batch: APNSID?
 
-    public init(app: String, environment: String, lane: PushLane) {
+    public init(app: String, environment: String, lane: PushLane, batch: APNSID? = nil) {
         self.app = app
         self.environment = environment
         self.lane = lane
+        self.batch = batch
     }
 
     public var description: String {
-        "\(self.app)/\(self.environment)/\(self.lane == .interactive ? "interactive" : "bulk")"
+        let lane = self.lane == .interactive ? "interactive" : "bulk"
+        return "\(self.app)/\(self.environment)/\(lane)" + (self.batch.map { "/\($0)" } ?? "")
     }
 }
 

@@ -130,6 +130,24 @@ public protocol PushQueue: Sendable {
     /// - Returns: the number of settled pushes.
     func settleOverdue(limit: Int) async throws(QueueError) -> Int
 
+    // MARK: Batches
+
+    /// Cancels queued and parked pushes of a route. They end as not sent, with the code `cancelled`.
+    ///
+    /// - Parameters:
+    ///   - route: the route.
+    ///   - limit: the maximum number of pushes to cancel in this call.
+    /// - Returns: the number of cancelled pushes. If it is less than `limit`, no queued or parked push is left.
+    func cancelAll(_ route: Route, limit: Int) async throws(QueueError) -> Int
+
+    /// The number of settled pushes of a batch by their certainty. Pruned ones count, too.
+    ///
+    /// - Parameter route: the route of the batch.
+    func outcomeCounts(of route: Route) async throws(QueueError) -> [Certainty: Int]
+
+    /// Forgets the route of a batch and its counts. It may have no pushes, and no outcomes that are kept.
+    func forget(_ route: Route) async throws(QueueError)
+
     // MARK: One push
 
     /// The status of a push; nil if it is unknown or was pruned.

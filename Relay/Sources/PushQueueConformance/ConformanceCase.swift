@@ -15,7 +15,7 @@ public enum QueueConformance {
     public static var cases: [ConformanceCase] {
         EnqueueCases.all + ClaimCases.all + MarkCases.all + SettleCases.all + ReturnCases.all + ParkCases.all
             + SupersedeCases.all + OverdueCases.all + OnePushCases.all + FeedCases.all + StateCases.all
-            + PruneCases.all + CrashCases.all + RaceCases.all + SharingCases.all + HistoryCases.all
+            + BatchCases.all + PruneCases.all + CrashCases.all + RaceCases.all + SharingCases.all + HistoryCases.all
     }
 }
 

@@ -60,6 +60,22 @@ extension WrappingPushQueue {
         }
     }
 
+    public func cancelAll(_ route: Route, limit: Int) async throws(QueueError) -> Int {
+        try await self.call("cancelAll") { () async throws(QueueError) in
+            try await self.base.cancelAll(route, limit: limit)
+        }
+    }
+
+    public func outcomeCounts(of route: Route) async throws(QueueError) -> [Certainty: Int] {
+        try await self.call("outcomeCounts") { () async throws(QueueError) in
+            try await self.base.outcomeCounts(of: route)
+        }
+    }
+
+    public func forget(_ route: Route) async throws(QueueError) {
+        try await self.call("forget") { () async throws(QueueError) in try await self.base.forget(route) }
+    }
+
     public func status(of id: APNSID) async throws(QueueError) -> PushStatus? {
         try await self.call("status") { () async throws(QueueError) in try await self.base.status(of: id) }
     }

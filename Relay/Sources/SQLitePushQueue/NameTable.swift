@@ -12,7 +12,7 @@ struct NameTable: Sendable {
     /// The route's id; nil if the route has never had a push.
     mutating func id(of route: Route, in db: Database) throws -> Int64? {
         if let id = self.routeIDs[route] { return id }
-        let sql = try db.prepared("SELECT id FROM route WHERE app = ? AND environment = ? AND lane = ?")
+        let sql = try db.prepared("SELECT id FROM route WHERE app = ? AND environment = ? AND lane = ? AND batch = ?")
         Self.bind(route, to: sql)
         guard let id = try sql.first({ $0.int64(0) }) else { return nil }
         self.routeIDs[route] = id
@@ -22,13 +22,18 @@ struct NameTable: Sendable {
 
     mutating func idAddingIfNeeded(of route: Route, in db: Database) throws -> Int64 {
         if let id = try self.id(of: route, in: db) { return id }
-        let sql = try db.prepared("INSERT INTO route (app, environment, lane) VALUES (?, ?, ?)")
+        let sql = try db.prepared("INSERT INTO route (app, environment, lane, batch) VALUES (?, ?, ?, ?)")
         Self.bind(route, to: sql)
         try sql.run()
         let id = db.lastInsertedRowID
         self.routeIDs[route] = id
         self.routes[id] = route
         return id
+    }
+
+    mutating func forget(_ route: Route) {
+        guard let id = self.routeIDs.removeValue(forKey: route) else { return }
+        self.routes[id] = nil
     }
 
     mutating func idAddingIfNeeded(ofCaller name: String, in db: Database) throws -> Int64 {
@@ -48,10 +53,15 @@ struct NameTable: Sendable {
 
     mutating func route(_ id: Int64, in db: Database) throws -> Route {
         if let route = self.routes[id] { return route }
-        let sql = try db.prepared("SELECT app, environment, lane FROM route WHERE id = ?")
+        let sql = try db.prepared("SELECT app, environment, lane, batch FROM route WHERE id = ?")
         sql.bind(1, id)
         let route = try sql.first {
-            Route(app: $0.text(0), environment: $0.text(1), lane: $0.int64(2) == 0 ? .interactive : .bulk)
+            Route(
+                app: $0.text(0),
+                environment: $0.text(1),
+                lane: $0.int64(2) == 0 ? .interactive : .bulk,
+                batch: $0.id(3)
+            )
         }
         guard let route else {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "route \(id) is missing")
@@ -76,5 +86,6 @@ struct NameTable: Sendable {
         sql.bind(1, route.app)
         sql.bind(2, route.environment)
         sql.bind(3, route.lane == .interactive ? 0 : 1)
+        if let batch = route.batch { sql.bind(4, batch) } else { sql.bind(4, [UInt8]()) }
     }
 }

@@ -92,7 +92,7 @@ enum OutcomeColumns {
     }
 
     /// The number of a certainty in the tables. It must never change.
-    private static func code(of certainty: Certainty) -> Int64 {
+    static func code(of certainty: Certainty) -> Int64 {
         switch certainty {
         case .accepted: 0
         case .rejected: 1
@@ -102,7 +102,7 @@ enum OutcomeColumns {
         }
     }
 
-    private static func certainty(_ code: Int64) -> Certainty {
+    static func certainty(_ code: Int64) -> Certainty {
         switch code {
         case 0: .accepted
         case 1: .rejected

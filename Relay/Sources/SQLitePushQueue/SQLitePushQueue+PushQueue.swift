@@ -62,6 +62,21 @@ extension SQLitePushQueue: PushQueue {
         }
     }
 
+    public func cancelAll(_ route: Route, limit: Int) async throws(QueueError) -> Int {
+        try await self.write { try $0.cancelAll(route, limit: limit) }
+    }
+
+    public func outcomeCounts(of route: Route) async throws(QueueError) -> [Certainty: Int] {
+        try await self.read { db in
+            var transaction = ReadTransaction(db)
+            return try transaction.outcomeCounts(of: route)
+        }
+    }
+
+    public func forget(_ route: Route) async throws(QueueError) {
+        try await self.write { try $0.forget(route) }
+    }
+
     public func status(of id: APNSID) async throws(QueueError) -> PushStatus? {
         try await self.read { db in
             var transaction = ReadTransaction(db)

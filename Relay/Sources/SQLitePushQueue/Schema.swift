@@ -11,6 +11,7 @@ import GRDB
 ///   one of `queue`, `flight` and `parked`.
 /// - `attempt`: the outcome of the attempts of pushes that returned to the queue or were parked.
 /// - `outcome`: settled pushes in the order of the feed.
+/// - `batch_outcome`: how many pushes of each batch have an outcome with each certainty.
 /// - `payload`: the payloads of settled pushes, if they are kept.
 /// - `ident`: the position of the push with an id, in `push` or in `outcome`.
 /// - `idempotency`: the idempotency keys by the position of their push. Their retention counts from `settled_at`, which
@@ -104,8 +105,18 @@ enum Schema {
         CREATE INDEX idempotency_settled ON idempotency (settled_at) WHERE settled_at IS NOT NULL;
         """
 
-    /// Version 4: metadata.
+    /// Version 4: metadata and batches. A route without a batch has an empty one, because NULLs are never equal.
     private static let version4 = """
+        CREATE TABLE new_route (
+            id INTEGER PRIMARY KEY, app TEXT NOT NULL, environment TEXT NOT NULL, lane INTEGER NOT NULL,
+            batch BLOB NOT NULL, UNIQUE (app, environment, lane, batch)
+        );
+        INSERT INTO new_route SELECT id, app, environment, lane, x'' FROM route;
+        DROP TABLE route;
+        ALTER TABLE new_route RENAME TO route;
+        CREATE TABLE batch_outcome (
+            route INTEGER NOT NULL, certainty INTEGER NOT NULL, pushes INTEGER NOT NULL, PRIMARY KEY (route, certainty)
+        ) WITHOUT ROWID;
         ALTER TABLE push ADD COLUMN metadata TEXT;
         ALTER TABLE outcome ADD COLUMN metadata TEXT;
         """

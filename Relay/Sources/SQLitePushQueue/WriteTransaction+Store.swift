@@ -22,6 +22,7 @@ extension WriteTransaction {
     func store(_ entry: FeedEntry) throws {
         guard let outcome = entry.push.outcome, let settledAt = entry.push.settledAt else { return }
         let push = entry.push
+        let route = try self.state.names.idAddingIfNeeded(of: push.route, in: self.db)
         let position = try self.newPosition(push.id)
         let insert = try self.db.prepared(
             """
@@ -33,7 +34,7 @@ extension WriteTransaction {
         insert.bind(1, entry.cursor.position)
         insert.bind(2, position)
         insert.bind(3, push.id)
-        insert.bind(4, try self.state.names.idAddingIfNeeded(of: push.route, in: self.db))
+        insert.bind(4, route)
         insert.bind(5, try self.state.names.idAddingIfNeeded(ofCaller: push.caller, in: self.db))
         insert.bind(6, push.queuedAt.millisecondsSince1970)
         insert.bind(7, push.notBefore.millisecondsSince1970)
@@ -45,6 +46,7 @@ extension WriteTransaction {
         insert.bind(13, push.metadata)
         OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 14)
         try insert.run()
+        try self.count(outcome, of: route)
     }
 
     func store(_ unsettled: UnsettledPush) throws {

@@ -143,6 +143,7 @@ final class WriteTransaction {
         OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 5)
         insert.bind(18, push.position)
         try insert.run()
+        try self.count(outcome, of: push.route)
         if self.keepsPayloads {
             let keep = try self.db.prepared(
                 """

@@ -61,7 +61,9 @@ import Testing
             route: Route(
                 app: number.isMultiple(of: 5) ? "moss" : "fern",
                 environment: "production",
-                lane: number.isMultiple(of: 7) ? .interactive : .bulk
+                lane: number.isMultiple(of: 7) ? .interactive : .bulk,
+                // Not in the first round, whose outcomes are deleted.
+                batch: number >= 100 && number.isMultiple(of: 9) ? Self.batch : nil
             ),
             token: try DeviceToken("abcdef0\(number % 10)"),
             push: try PreparedPush(
@@ -82,6 +84,8 @@ import Testing
             metadata: number.isMultiple(of: 4) ? "{\"number\": \(number)}" : nil
         )
     }
+
+    private static let batch = APNSID.random()
 
     private func outcome(_ number: Int, _ id: APNSID) -> PushOutcome {
         switch number % 4 {
@@ -187,6 +191,11 @@ import Testing
         lines += keys.map { "\($0.caller) \($0.key) \($0.id) \($0.settledAt)" }.sorted()
         lines += try await queue.counts().routes.filter { $0 != QueueCounts.OfRoute(route: $0.route) }.map { "\($0)" }
         lines += try await queue.values(withPrefix: "webhook").map { "\($0)" }
+        for app in ["fern", "moss"] {
+            let route = Route(app: app, environment: "production", lane: .bulk, batch: Self.batch)
+            let counts = try await queue.outcomeCounts(of: route)
+            lines.append("batch \(counts.sorted { $0.key < $1.key }.map { "\($0)" })")
+        }
         return lines
     }
 

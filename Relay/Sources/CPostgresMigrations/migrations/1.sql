@@ -15,7 +15,8 @@ CREATE TABLE apns.route (
   app text NOT NULL,
   environment text NOT NULL,
   lane smallint NOT NULL CHECK (lane IN (0, 1)), -- 0 interactive, 1 bulk
-  UNIQUE (app, environment, lane)
+  batch uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000', -- zeros: none
+  UNIQUE (app, environment, lane, batch)
 );
 
 CREATE TABLE apns.caller (
@@ -181,6 +182,10 @@ CREATE TABLE apns.tally (
   parked bigint NOT NULL DEFAULT 0
 );
 
+-- How many pushes of each batch have an outcome with each certainty: the sum of all rows, as in tally.
+CREATE TABLE apns.batch_outcome (route int NOT NULL, certainty smallint NOT NULL, pushes bigint NOT NULL);
+CREATE INDEX batch_outcome_route ON apns.batch_outcome (route);
+
 -- For the check of the storage: a row that is written and not read.
 CREATE TABLE apns.probe (one boolean PRIMARY KEY DEFAULT true CHECK (one), written_at bigint NOT NULL);
 
@@ -281,19 +286,26 @@ BEGIN
   END IF;
   -- All relays wait for this row, from here to the commit.
   UPDATE apns.feed SET last = last + cardinality(p_position) RETURNING last - cardinality(p_position) INTO v_base;
-  INSERT INTO apns.outcome (cursor, position, id, route, caller, queued_at, due, deadline, settled_at, token, attempts,
-    sends, certainty, invalidates, result, metadata)
-  SELECT v_base + a.n, a.position, p.id, p.route, p.caller, p.queued_at, p.due, p.deadline, p_now, p.token,
-    p.attempts + a.marks,
-    CASE WHEN t.certainty > a.certainty THEN t.sends ELSE a.sends END,
-    CASE WHEN t.certainty > a.certainty THEN t.certainty ELSE a.certainty END,
-    CASE WHEN t.certainty > a.certainty THEN t.invalidates ELSE a.invalidates END,
-    CASE WHEN t.certainty > a.certainty THEN apns.merged(t.result, a.result) ELSE a.result END, p.metadata
-  FROM unnest(p_position, p_marks, p_certainty, p_sends, p_invalidates, p_result) WITH ORDINALITY
-    AS a(position, marks, certainty, sends, invalidates, result, n)
-  CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
-  LEFT JOIN LATERAL (
-    SELECT * FROM apns.attempt t WHERE p.tried <> 0 AND t.position = a.position LIMIT 1) t ON true;
+  WITH o AS (
+    INSERT INTO apns.outcome (cursor, position, id, route, caller, queued_at, due, deadline, settled_at, token, attempts,
+      sends, certainty, invalidates, result, metadata)
+    SELECT v_base + a.n, a.position, p.id, p.route, p.caller, p.queued_at, p.due, p.deadline, p_now, p.token,
+      p.attempts + a.marks,
+      CASE WHEN t.certainty > a.certainty THEN t.sends ELSE a.sends END,
+      CASE WHEN t.certainty > a.certainty THEN t.certainty ELSE a.certainty END,
+      CASE WHEN t.certainty > a.certainty THEN t.invalidates ELSE a.invalidates END,
+      CASE WHEN t.certainty > a.certainty THEN apns.merged(t.result, a.result) ELSE a.result END, p.metadata
+    FROM unnest(p_position, p_marks, p_certainty, p_sends, p_invalidates, p_result) WITH ORDINALITY
+      AS a(position, marks, certainty, sends, invalidates, result, n)
+    CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
+    LEFT JOIN LATERAL (
+      SELECT * FROM apns.attempt t WHERE p.tried <> 0 AND t.position = a.position LIMIT 1) t ON true
+    RETURNING route, certainty),
+  c AS (SELECT route, certainty, count(*) AS pushes FROM o GROUP BY route, certainty)
+  INSERT INTO apns.batch_outcome (route, certainty, pushes)
+  SELECT c.route, c.certainty, c.pushes FROM c
+  CROSS JOIN LATERAL (
+    SELECT FROM apns.route r WHERE r.id = c.route AND r.batch <> '00000000-0000-0000-0000-000000000000' LIMIT 1) r;
   IF p_keeps THEN
     INSERT INTO apns.payload (cursor, settled_at, topic, type, payload)
     SELECT v_base + a.n, p_now, p.topic, p.type, p.payload
@@ -885,6 +897,52 @@ BEGIN
   RETURN cardinality(v_position);
 END $$;
 
+-- Cancels queued and parked pushes of a route. Returns their number.
+CREATE FUNCTION apns.cancel_all(p_now bigint, p_keeps boolean, p_route int, p_limit int) RETURNS int
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_position bigint[];
+BEGIN
+  WITH q AS (
+    DELETE FROM apns.queue WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM apns.queue q WHERE q.route = p_route ORDER BY q.route, q.due, q.position LIMIT p_limit
+      FOR UPDATE SKIP LOCKED))
+    RETURNING position),
+  h AS (
+    DELETE FROM apns.held WHERE position = ANY (ARRAY(
+      SELECT position FROM apns.held WHERE route = p_route ORDER BY position
+      LIMIT p_limit - (SELECT count(*) FROM q) FOR UPDATE SKIP LOCKED))
+    RETURNING position),
+  k AS (
+    DELETE FROM apns.parked WHERE position = ANY (ARRAY(
+      SELECT position FROM apns.parked WHERE route = p_route ORDER BY position
+      LIMIT p_limit - (SELECT count(*) FROM q) - (SELECT count(*) FROM h) FOR UPDATE SKIP LOCKED))
+    RETURNING position),
+  t AS (
+    INSERT INTO apns.tally (route, queued, parked)
+    SELECT p_route, -(SELECT count(*) FROM q) - (SELECT count(*) FROM h), -(SELECT count(*) FROM k)),
+  a AS (SELECT * FROM q UNION ALL SELECT * FROM h UNION ALL SELECT * FROM k)
+  SELECT array_agg(position ORDER BY position) INTO v_position FROM a;
+  IF v_position IS NULL THEN RETURN 0; END IF;
+  INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
+  SELECT p.position, 0, 0, p.attempts, false, apns.cancelled(p.id, p.attempts)
+  FROM apns.push p WHERE p.position = ANY (v_position);
+  PERFORM apns.finish_ended(p_now, p_keeps);
+  RETURN cardinality(v_position);
+END $$;
+
+-- How many pushes of a batch have an outcome with each certainty.
+CREATE FUNCTION apns.outcome_counts(p_route int) RETURNS TABLE (certainty smallint, pushes bigint)
+LANGUAGE sql STABLE AS $$
+  SELECT b.certainty, sum(b.pushes)::bigint FROM apns.batch_outcome b WHERE b.route = p_route GROUP BY b.certainty
+$$;
+
+CREATE FUNCTION apns.forget_route(p_route int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM apns.batch_outcome WHERE route = p_route;
+  DELETE FROM apns.route WHERE id = p_route;
+END $$;
+
 -- Does what other transactions have left to do: releases held pushes, finishes ended ones, adds the tally up.
 CREATE FUNCTION apns.tend(p_now bigint, p_keeps boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -900,11 +958,17 @@ BEGIN
   INSERT INTO apns.tally (route, queued, claimed, written, parked)
   SELECT route, sum(queued), sum(claimed), sum(written), sum(parked) FROM t GROUP BY route
   HAVING (sum(queued), sum(claimed), sum(written), sum(parked)) <> (0, 0, 0, 0);
+  WITH b AS (
+    DELETE FROM apns.batch_outcome WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM apns.batch_outcome LIMIT 10000 FOR UPDATE SKIP LOCKED))
+    RETURNING *)
+  INSERT INTO apns.batch_outcome (route, certainty, pushes)
+  SELECT route, certainty, sum(pushes) FROM b GROUP BY route, certainty;
 END $$;
 
 -- The routes with queued pushes, and when the first one of each is due.
 CREATE FUNCTION apns.queued_routes(p_now bigint, p_keeps boolean) RETURNS TABLE (
-  app text, environment text, lane smallint, due bigint
+  app text, environment text, lane smallint, batch uuid, due bigint
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -912,7 +976,7 @@ DECLARE
 BEGIN
   IF v_new <> '{}' THEN PERFORM apns.release_held(p_now, p_keeps, v_new); END IF;
   RETURN QUERY
-  SELECT r.app, r.environment, r.lane, q.due FROM apns.route r
+  SELECT r.app, r.environment, r.lane, r.batch, q.due FROM apns.route r
   CROSS JOIN LATERAL (
     SELECT q.due FROM apns.queue q WHERE q.route = r.id ORDER BY q.route, q.due, q.position LIMIT 1) q;
 END $$;
@@ -948,13 +1012,13 @@ END $$;
 
 -- The status of pushes without an outcome, by their positions.
 CREATE FUNCTION apns.unsettled(p_position bigint[]) RETURNS TABLE (
-  id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint, due bigint,
-  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, key text, metadata text
+  id uuid, app text, environment text, lane smallint, batch uuid, caller text, token bytea, queued_at bigint,
+  due bigint, deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, key text, metadata text
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  SELECT p.id, r.app, r.environment, r.lane, c.name, p.token, p.queued_at, p.due, p.deadline,
+  SELECT p.id, r.app, r.environment, r.lane, r.batch, c.name, p.token, p.queued_at, p.due, p.deadline,
     p.attempts + CASE WHEN f.state = 2 THEN 1 ELSE 0 END,
     (CASE WHEN k.position IS NOT NULL THEN 3 ELSE coalesce(f.state, 0) END)::smallint, t.certainty, t.sends, t.result,
     i.key, p.metadata
@@ -971,8 +1035,8 @@ END $$;
 
 -- The status of one push. The state is 0 queued, 1 claimed, 2 written, 3 parked, 4 settled.
 CREATE FUNCTION apns.status(p_id uuid) RETURNS TABLE (
-  id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint, due bigint,
-  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, key text, metadata text,
+  id uuid, app text, environment text, lane smallint, batch uuid, caller text, token bytea, queued_at bigint,
+  due bigint, deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, key text, metadata text,
   settled_at bigint
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
@@ -984,8 +1048,8 @@ BEGIN
   RETURN QUERY SELECT u.*, NULL::bigint FROM apns.unsettled(ARRAY[v_position]) u;
   IF FOUND THEN RETURN; END IF;
   RETURN QUERY
-  SELECT o.id, r.app, r.environment, r.lane, c.name, o.token, o.queued_at, o.due, o.deadline, o.attempts, 4::smallint,
-    o.certainty, o.sends, o.result, i.key, o.metadata, o.settled_at
+  SELECT o.id, r.app, r.environment, r.lane, r.batch, c.name, o.token, o.queued_at, o.due, o.deadline, o.attempts,
+    4::smallint, o.certainty, o.sends, o.result, i.key, o.metadata, o.settled_at
   FROM apns.outcome o
   CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = o.route LIMIT 1) r
   CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = o.caller LIMIT 1) c
@@ -999,8 +1063,8 @@ END $$;
 -- feed and the histories.
 CREATE FUNCTION apns.outcomes_after(p_cursor bigint, p_apps text[], p_invalidates boolean, p_limit int, p_scan int)
 RETURNS TABLE (
-  cursor bigint, id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint,
-  due bigint, deadline bigint, attempts int, certainty smallint, sends int, result jsonb, settled_at bigint,
+  cursor bigint, id uuid, app text, environment text, lane smallint, batch uuid, caller text, token bytea,
+  queued_at bigint, due bigint, deadline bigint, attempts int, certainty smallint, sends int, result jsonb, settled_at bigint,
   key text, metadata text, last bigint, pruned bigint, histories bigint[], starts bigint[],
   is_end boolean
 ) LANGUAGE plpgsql STABLE AS $$
@@ -1013,7 +1077,7 @@ DECLARE
   v_scanned int := 0;
 BEGIN
   FOR v_row IN
-    SELECT o.*, r.app, r.environment, r.lane, c.name AS caller_name, i.key FROM (
+    SELECT o.*, r.app, r.environment, r.lane, r.batch, c.name AS caller_name, i.key FROM (
       SELECT * FROM apns.outcome o WHERE o.cursor > p_cursor AND (o.invalidates OR NOT p_invalidates)
       ORDER BY o.cursor LIMIT p_scan) o
     CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = o.route LIMIT 1) r
@@ -1024,7 +1088,8 @@ BEGIN
     v_scanned := v_scanned + 1;
     v_end := v_row.cursor;
     CONTINUE WHEN v_row.route <> ALL (v_routes);
-    RETURN QUERY SELECT v_row.cursor, v_row.id, v_row.app, v_row.environment, v_row.lane, v_row.caller_name,
+    RETURN QUERY SELECT v_row.cursor, v_row.id, v_row.app, v_row.environment, v_row.lane, v_row.batch,
+      v_row.caller_name,
       v_row.token, v_row.queued_at, v_row.due, v_row.deadline, v_row.attempts, v_row.certainty, v_row.sends,
       v_row.result, v_row.settled_at, v_row.key, v_row.metadata, NULL::bigint, NULL::bigint, NULL::bigint[],
       NULL::bigint[], NULL::boolean;
@@ -1044,8 +1109,8 @@ END $$;
 -- Parked pushes ------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION apns.parked_after(p_id uuid, p_limit int) RETURNS TABLE (
-  id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint, due bigint,
-  deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, key text, metadata text
+  id uuid, app text, environment text, lane smallint, batch uuid, caller text, token bytea, queued_at bigint,
+  due bigint, deadline bigint, attempts int, state smallint, certainty smallint, sends int, result jsonb, key text, metadata text
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
@@ -1101,12 +1166,12 @@ END $$;
 -- State --------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION apns.counts() RETURNS TABLE (
-  app text, environment text, lane smallint, queued bigint, claimed bigint, written bigint, parked bigint
+  app text, environment text, lane smallint, batch uuid, queued bigint, claimed bigint, written bigint, parked bigint
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  SELECT r.app, r.environment, r.lane, t.queued, t.claimed, t.written, t.parked FROM (
+  SELECT r.app, r.environment, r.lane, r.batch, t.queued, t.claimed, t.written, t.parked FROM (
     SELECT t.route, sum(t.queued)::bigint AS queued, sum(t.claimed)::bigint AS claimed,
       sum(t.written)::bigint AS written, sum(t.parked)::bigint AS parked
     FROM apns.tally t GROUP BY t.route) t
@@ -1170,14 +1235,19 @@ BEGIN
 END $$;
 
 -- The number of a route; adds it if it is new.
-CREATE FUNCTION apns.route_id(p_app text, p_environment text, p_lane smallint) RETURNS int LANGUAGE plpgsql AS $$
+CREATE FUNCTION apns.route_id(
+  p_app text, p_environment text, p_lane smallint, p_batch uuid DEFAULT '00000000-0000-0000-0000-000000000000'
+) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   v_id int;
 BEGIN
-  SELECT id INTO v_id FROM apns.route WHERE app = p_app AND environment = p_environment AND lane = p_lane;
+  SELECT id INTO v_id FROM apns.route
+  WHERE app = p_app AND environment = p_environment AND lane = p_lane AND batch = p_batch;
   IF FOUND THEN RETURN v_id; END IF;
-  INSERT INTO apns.route (app, environment, lane) VALUES (p_app, p_environment, p_lane) ON CONFLICT DO NOTHING;
-  SELECT id INTO STRICT v_id FROM apns.route WHERE app = p_app AND environment = p_environment AND lane = p_lane;
+  INSERT INTO apns.route (app, environment, lane, batch) VALUES (p_app, p_environment, p_lane, p_batch)
+  ON CONFLICT DO NOTHING;
+  SELECT id INTO STRICT v_id FROM apns.route
+  WHERE app = p_app AND environment = p_environment AND lane = p_lane AND batch = p_batch;
   RETURN v_id;
 END $$;
 
@@ -1276,7 +1346,7 @@ BEGIN
     SELECT oid FROM pg_proc WHERE pronamespace = 'apns'::regnamespace
   LOOP
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
-    CONTINUE WHEN v_function::text !~ '^apns\.(store|claim|mark|settle|release|park|expire_leases|settle_overdue|tend|queued_routes|cancel|status|outcomes_after|parked_after|decide_parked|counts|route_id|caller_id|id_of_key|exchange_value|prune|begin_history)\(';
+    CONTINUE WHEN v_function::text !~ '^apns\.(store|claim|mark|settle|release|park|expire_leases|settle_overdue|cancel_all|outcome_counts|forget_route|tend|queued_routes|cancel|status|outcomes_after|parked_after|decide_parked|counts|route_id|caller_id|id_of_key|exchange_value|prune|begin_history)\(';
     EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan '
       'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off', v_function);
   END LOOP;

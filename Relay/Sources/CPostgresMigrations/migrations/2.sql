@@ -285,7 +285,7 @@ END $$;
 -- Settled pushes in the order of the feed.
 CREATE VIEW apns.outcomes AS
 SELECT o.cursor, o.id, r.app, r.environment, CASE r.lane WHEN 0 THEN 'interactive' ELSE 'bulk' END AS lane,
-  c.name AS caller, encode(o.token, 'hex') AS token,
+  nullif(r.batch, '00000000-0000-0000-0000-000000000000') AS batch, c.name AS caller, encode(o.token, 'hex') AS token,
   (ARRAY['not-sent', 'not-processed', 'rejected', 'unknown', 'accepted'])[o.certainty + 1] AS outcome,
   o.result #>> '{error,code}' AS code, (o.result #>> '{error,rejection,status}')::int AS status,
   o.result #>> '{error,rejection,reason}' AS reason, o.result #>> '{error,message}' AS message, o.attempts,

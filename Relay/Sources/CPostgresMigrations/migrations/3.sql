@@ -69,7 +69,7 @@ END $$;
 
 -- The pushes without an outcome after a position, in order.
 CREATE FUNCTION apns.unsettled_pushes(p_position bigint, p_limit int) RETURNS TABLE (
-  "position" bigint, id uuid, app text, environment text, lane smallint, caller text, token bytea, queued_at bigint,
+  "position" bigint, id uuid, app text, environment text, lane smallint, batch uuid, caller text, token bytea, queued_at bigint,
   due bigint, deadline bigint, attempts int, resends boolean, supersedes text, topic text, type text, priority smallint,
   expiration bigint, collapse text, payload bytea, key text, digest bytea, parked bigint, certainty smallint, sends int,
   result jsonb, metadata text
@@ -77,7 +77,7 @@ CREATE FUNCTION apns.unsettled_pushes(p_position bigint, p_limit int) RETURNS TA
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  SELECT p.position, p.id, r.app, r.environment, r.lane, c.name, p.token, p.queued_at, p.due, p.deadline, p.attempts,
+  SELECT p.position, p.id, r.app, r.environment, r.lane, r.batch, c.name, p.token, p.queued_at, p.due, p.deadline, p.attempts,
     p.resends, p.supersedes, p.topic, p.type, p.priority, p.expiration, p.collapse, p.payload, i.key, i.digest, k.since,
     t.certainty, t.sends, t.result, p.metadata
   FROM (SELECT * FROM apns.push p WHERE p.position > p_position ORDER BY p.position LIMIT p_limit) p
@@ -128,6 +128,10 @@ BEGIN
     certainty, sends, invalidates, result, metadata)
   SELECT * FROM unnest(p_cursor, v_position, p_id, p_route, p_caller, p_queued_at, p_due, p_deadline, p_settled_at, p_token,
     p_attempts, p_certainty, p_sends, p_invalidates, p_result, p_metadata);
+  INSERT INTO apns.batch_outcome (route, certainty, pushes)
+  SELECT a.route, a.certainty, count(*) FROM unnest(p_route, p_certainty) AS a(route, certainty)
+  JOIN apns.route r ON r.id = a.route AND r.batch <> '00000000-0000-0000-0000-000000000000'
+  GROUP BY a.route, a.certainty;
 END $$;
 
 CREATE FUNCTION apns.store_pushes(
