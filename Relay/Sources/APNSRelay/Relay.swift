@@ -97,6 +97,7 @@ package struct Relay: Sendable {
             metrics: self.metrics,
             logger: self.logger,
             pausedApps: PausedApps(nil),
+            batches: ActiveBatches(queue: self.queue, clock: self.clock),
             guardedClock: self.clock as? GuardedClock
         )
         let group = self.group
@@ -117,6 +118,7 @@ package struct Relay: Sendable {
             maxConnections: self.settings.fleet.maxConnections,
             apply: self.apply(context, dispatcher)
         )
+        context.batches.follow { fleet.members.count }
         // Applies the share of the connections before the first client starts.
         fleet.update()
         let status = RelayState(

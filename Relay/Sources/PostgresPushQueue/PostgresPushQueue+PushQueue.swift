@@ -156,7 +156,9 @@ extension PostgresPushQueue: PushQueue {
         var parameters = self.settling()
         parameters.add(try await self.number(of: route))
         parameters.add(Int32(clamping: limit))
-        return try await self.call("SELECT apns.cancel_all($1, $2, $3, $4)", .harmless, parameters) { rows, isRepeated in
+        return try await self.call("SELECT apns.cancel_all($1, $2, $3, $4)", .harmless, parameters) {
+            rows,
+            isRepeated in
             // The first call may have cancelled some, so there may be more.
             isRepeated ? limit : rows[0].int(0)
         }

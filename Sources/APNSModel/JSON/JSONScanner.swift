@@ -148,6 +148,20 @@
         try self.finish()
     }
 
+    /// Checks that the text is one array, with blanks around it, and appends its elements.
+    ///
+    /// After an error, the elements before it have been appended.
+    @_spi(Relay) public mutating func array(into elements: inout [Slice]) throws(Failure) {
+        try self.start()
+        guard self.current == JSONByte.openArray else { throw self.failure(.value) }
+        if try self.open(JSONByte.closeArray, depth: 1) {
+            repeat {
+                elements.append(try self.value(depth: 1))
+            } while try self.hasNext(orEnd: JSONByte.closeArray, else: .commaOrEndOfArray)
+        }
+        try self.finish()
+    }
+
     mutating func start() throws(Failure) {
         guard self.end - self.position <= self.limits.bytes else { throw self.failure(.bytes(self.limits.bytes)) }
         self.skipBlanks()

@@ -14,6 +14,7 @@ struct DispatchContext: Sendable {
     let metrics: RelayMetrics
     let logger: Logger
     var pausedApps = PausedApps([])
+    let batches: ActiveBatches
     /// The clock, if it detects implausible jumps; nil otherwise.
     var guardedClock: GuardedClock?
     /// Set once, when the shutdown begins.

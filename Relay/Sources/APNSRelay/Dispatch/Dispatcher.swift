@@ -23,11 +23,12 @@ actor Dispatcher: Service {
     private var pauses: [Route: RoutePause] = [:]
     /// Routes of paused apps that have queued pushes.
     private var held: Set<Route> = []
-    /// Routes that are not in the settings. Their pushes are being parked.
+    /// Routes that are not in the settings, whose pushes are being parked, and those of batches that are being cancelled.
     private var parking: Set<Route> = []
     private var lastExpiry: QueueTime?
     private var lastPrune: QueueTime?
     private var lastClockCheck: QueueTime?
+    private var lastBatchCheck: QueueTime?
 
     /// - Parameters:
     ///   - context: the objects that all routes share.
@@ -116,6 +117,8 @@ actor Dispatcher: Service {
         let queued: [QueuedRoute]
         do throws(QueueError) {
             queued = try await self.context.queue.queuedRoutes()
+            // Also those whose last pushes are being sent.
+            try await self.context.batches.refresh(Array(Set(queued.map(\.route)).union(self.sending.keys)))
         } catch {
             self.context.metrics.storageFailed(error)
             self.context.logger.warning("The queue cannot be read; trying again", metadata: ["error": "\(error)"])
@@ -124,7 +127,13 @@ actor Dispatcher: Service {
         for send in self.sending.values { send.checkWaiting() }
         let now = self.context.clock.now
         let lease = self.context.clock.lease
-        self.held = Set(queued.map(\.route).filter { self.context.pausedApps.contains($0.app) })
+        self.held = Set(
+            queued.map(\.route)
+                .filter { self.context.pausedApps.contains($0.app) || self.context.batches.mode(of: $0) == .hold }
+        )
+        for entry in queued where self.context.batches.mode(of: entry.route) == .cancel {
+            self.startCancelling(entry.route, &sends)
+        }
         for entry in queued where entry.due <= now && !self.held.contains(entry.route) {
             if let send = self.sending[entry.route] {
                 send.signal()
@@ -134,10 +143,28 @@ actor Dispatcher: Service {
         }
     }
 
+    /// Cancels the queued and parked pushes of a batch.
+    private func startCancelling(_ route: Route, _ sends: inout DiscardingTaskGroup) {
+        guard self.parking.insert(route).inserted else { return }
+        sends.addTask { await self.cancelAll(route) }
+    }
+
+    private func cancelAll(_ route: Route) async {
+        await self.attempt("cancel the pushes of a batch") { () throws(QueueError) in
+            while try await self.context.queue.cancelAll(route, limit: 500) == 500, !self.context.isStopping.isSet {}
+        }
+        self.endParking(route)
+    }
+
     private func start(_ route: Route, _ sends: inout DiscardingTaskGroup) {
-        guard let sender = self.sender(route) else {
+        guard self.context.batches.mode(of: route) != .cancel else { return }
+        guard self.context.batches.mode(of: route) == .send, let sender = self.sender(route) else {
             guard self.parking.insert(route).inserted else { return }
-            let unknown = UnknownRoute(route: route, context: self.context)
+            let unknown = UnknownRoute(
+                route: route,
+                context: self.context,
+                isBatch: self.context.batches.mode(of: route) == .unknown
+            )
             sends.addTask {
                 await unknown.parkAll()
                 await self.endParking(route)
@@ -240,6 +267,11 @@ actor Dispatcher: Service {
                 self.log(expired)
             }
         }
+        if Self.isDue(self.lastBatchCheck, every: .seconds(60), at: lease) {
+            self.lastBatchCheck = lease
+            let keeper = BatchKeeper(queue: queue, clock: self.context.clock, retention: self.retention.outcomes)
+            await self.attempt("read the batches") { () throws(QueueError) in try await keeper.tend() }
+        }
         if Self.isDue(self.lastPrune, every: .seconds(60), at: lease) {
             let retention = self.retention
             await self.attempt("delete rows whose retention is over") { () throws(QueueError) in
@@ -291,10 +323,12 @@ actor Dispatcher: Service {
     }
 }
 
-/// Parks the pushes of a route whose app or environment is not in the settings.
+/// Parks the pushes of a route whose app or environment is not in the settings, or whose batch is not in the queue.
 struct UnknownRoute {
     let route: Route
     let context: DispatchContext
+    /// Whether the batch is missing.
+    let isBatch: Bool
 
     func parkAll() async {
         while !self.context.isStopping.isSet {
@@ -324,7 +358,7 @@ struct UnknownRoute {
             code: .configuration,
             certainty: .notSent,
             apnsID: push.claim.id,
-            message: Self.message(self.route)
+            message: self.isBatch ? "the queue has lost the batch" : Self.message(self.route)
         )
     }
 

@@ -51,14 +51,19 @@ final class RouteSend: Sendable {
     /// Whether there was a signal after the last claim.
     var hasNews: Bool { self.state.withLock { $0.hasNews } }
 
-    /// Stops the bulk call if the app is paused, or if a push has waited too long for the bulk call to pull it.
+    /// Stops the bulk call if the app or the batch is paused, or if a push has waited too long for the bulk call to pull it.
     func checkWaiting() {
-        if self.context.pausedApps.contains(self.route.app) { return self.stop() }
+        if !self.maySend { return self.stop() }
         let limit = self.context.clock.lease.advanced(by: .zero - Self.longestWait)
         let isStuck = self.state.withLock { state in
             state.pending.values.contains { !$0.isPulled && $0.markedAt < limit }
         }
         if isStuck { self.stop() }
+    }
+
+    /// Whether the app and the batch are not paused.
+    private var maySend: Bool {
+        !self.context.pausedApps.contains(self.route.app) && self.context.batches.mode(of: self.route) == .send
     }
 
     /// Sends pushes until none is due. Returns once the outbox has the result of every marked push.
@@ -144,17 +149,17 @@ final class RouteSend: Sendable {
 
     private func store(_ outcome: PushOutcome, of push: ClaimedPush) {
         let decision = self.context.rules.decide(outcome, for: push, at: self.context.clock.expiry)
-        self.add(push, outcome, decision)
+        self.add(push.claim, outcome, decision)
     }
 
     /// Returns a marked push to the queue, because it was not sent.
     private func takeBack(_ push: ClaimedPush) {
-        self.add(push, nil, .release(notBefore: self.context.clock.expiry, countsAttempt: false))
+        self.add(push.claim, nil, .release(notBefore: self.context.clock.expiry, countsAttempt: false))
     }
 
-    private func add(_ push: ClaimedPush, _ outcome: PushOutcome?, _ decision: RetryRules.Decision) {
+    private func add(_ claim: Claim, _ outcome: PushOutcome?, _ decision: RetryRules.Decision) {
         self.context.outbox.add(
-            Outbox.Entry(route: self.route, claim: push.claim, outcome: outcome, decision: decision) {
+            Outbox.Entry(route: self.route, claim: claim, outcome: outcome, decision: decision) {
                 self.giveBack(1)
             }
         )
@@ -199,10 +204,16 @@ final class RouteSend: Sendable {
                 return (isOver, state.held, state.pause.isProbing ? RoutePause.probes : Int.max)
             }
             if isOver || self.control.isStopped || self.context.isStopping.isSet || Task.isCancelled { return nil }
-            if self.context.pausedApps.contains(self.route.app) { return nil }
+            if !self.maySend { return nil }
             let wanted = min(self.context.settings.batch, limit - min(held, limit))
-            let places = wanted > 0 ? self.context.window.reserve(wanted, held: held) : 0
+            let allowed = self.context.batches.allowance(self.route, wanted: wanted)
+            if wanted > 0, allowed.count == 0 {
+                try? await Task.sleep(for: min(allowed.wait, .milliseconds(200)))
+                continue
+            }
+            let places = wanted > 0 ? self.context.window.reserve(allowed.count, held: held) : 0
             guard places > 0 else {
+                self.context.batches.giveBack(allowed.count, self.route)
                 await self.context.window.waitForRelease(since: generation)
                 continue
             }
@@ -214,9 +225,19 @@ final class RouteSend: Sendable {
                     lease: DispatchContext.claimLease
                 )
             }
+            self.context.batches.giveBack(allowed.count - (claimed?.count ?? 0), self.route)
             self.giveBack(places - (claimed?.count ?? 0))
-            if claimed == nil { self.pauseForQueue() }
-            return claimed
+            guard let claimed else {
+                self.pauseForQueue()
+                return nil
+            }
+            let filled = self.context.batches.fill(claimed, of: self.route)
+            for claim in filled.damaged {
+                self.add(claim, .unreadable(claim.id), .settle)
+            }
+            // An empty result would end the route.
+            if filled.pushes.isEmpty, !claimed.isEmpty { continue }
+            return filled.pushes
         }
     }
 

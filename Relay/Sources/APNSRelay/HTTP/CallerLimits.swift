@@ -11,7 +11,7 @@ final class CallerLimits: Sendable {
         var buckets: [String: TokenBucket] = [:]
         for caller in callers {
             guard let rate = caller.pushesPerSecond else { continue }
-            buckets[caller.name] = TokenBucket(rate: rate, now: clock.lease)
+            buckets[caller.name] = TokenBucket(rate: Double(rate), now: clock.lease)
         }
         self.buckets = Mutex(buckets)
         self.clock = clock

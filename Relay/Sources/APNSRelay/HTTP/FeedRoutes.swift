@@ -34,7 +34,7 @@ struct FeedRoutes: Sendable {
     }
 
     private func page(_ request: APIRequest, _ kind: FeedKind) async throws(APIError) -> FeedPage {
-        let query = try request.query(["after", "limit", "app", "skipMissing", "wait"])
+        let query = try request.query(["after", "limit", "app", "skipMissing", "wait", "batch"])
         let after = try query.text("after").map { text throws(APIError) in try Self.cursor(text) }
         let skipsMissing = try query.bool("skipMissing")
         let limit = try query.limit()
@@ -46,8 +46,13 @@ struct FeedRoutes: Sendable {
             apps = [app]
         }
         let wait = try query.integer("wait", in: 0...Self.longestWait, unit: "s") ?? 0
-        let page = try await self.page(after: after, apps: apps, kind, limit: limit, wait: .seconds(wait))
+        let batch = try query.text("batch").map { text throws(APIError) in
+            guard let id = APNSID(text) else { throw APIQuery.error("batch: expected the id of a batch") }
+            return id
+        }
+        var page = try await self.page(after: after, apps: apps, kind, limit: limit, wait: .seconds(wait))
         if let gap = page.gap, !skipsMissing { throw APIError(gap) }
+        page.entries.removeAll { batch != nil && $0.push.route.batch != batch }
         return page
     }
 

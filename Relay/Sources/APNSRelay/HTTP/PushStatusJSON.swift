@@ -18,6 +18,8 @@ struct PushStatusJSON: Encodable, Sendable {
     @OrNull var settledAt: Double?
     @OrNull var idempotencyKey: String?
     @OrNull var metadata: JSONText?
+    /// The id of its batch.
+    @OrNull var batch: String?
     /// The push's position in the feed. Only elements of a feed have it.
     var cursor: String?
 
@@ -38,6 +40,7 @@ struct PushStatusJSON: Encodable, Sendable {
         // A push with an id of its caller and without a key has the id as its key.
         self.idempotencyKey = status.idempotencyKey == self.id ? nil : status.idempotencyKey
         self.metadata = status.metadata.map { JSONText($0) }
+        self.batch = status.route.batch.map { "\($0)" }
         self.cursor = cursor?.text
     }
 }

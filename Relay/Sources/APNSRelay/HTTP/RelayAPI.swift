@@ -55,14 +55,26 @@ struct RelayAPI: Sendable {
         self.metrics = HTTPMetrics(factory: factory)
         self.connections = OpenConnections(settings.http, logger: logger)
         self.budget = BufferBudget(limit: settings.http.maxBufferedBytes)
+        let apps = Dictionary(settings.apps.map { ($0.name, $0) }) { first, _ in first }
+        let reader = RequestBodyReader(limit: settings.http.maxBodyBytes, budget: self.budget)
+        let limits = CallerLimits(settings.callers, clock: clock)
         let pushes = PushRoutes(
-            apps: Dictionary(settings.apps.map { ($0.name, $0) }) { first, _ in first },
+            apps: apps,
             dispatch: settings.dispatch,
             queue: queue,
             clock: clock,
             status: status,
-            reader: RequestBodyReader(limit: settings.http.maxBodyBytes, budget: self.budget),
-            limits: CallerLimits(settings.callers, clock: clock)
+            reader: reader,
+            limits: limits
+        )
+        let batches = BatchRoutes(
+            apps: apps,
+            dispatch: settings.dispatch,
+            queue: queue,
+            clock: clock,
+            status: status,
+            reader: reader,
+            limits: limits
         )
         let operators = OperatorRoutes(queue: queue, clock: clock, status: status, version: version)
         let fleet = SettingsRoutes(
@@ -75,7 +87,8 @@ struct RelayAPI: Sendable {
         let hasProbePort = settings.http.probePort != nil
         self.probes = hasProbePort ? page.probes : []
         self.routes =
-            pushes.routes + FeedRoutes(queue: queue, news: news).routes + operators.routes + fleet.routes + page.routes
+            pushes.routes + batches.routes + FeedRoutes(queue: queue, news: news).routes + operators.routes
+            + fleet.routes + page.routes
             + (hasProbePort ? [] : page.probes)
     }
 

@@ -141,7 +141,7 @@ struct PushParser {
         let supersedes = try self.key(.supersedes, fields, scanner)
         let resendsUnknown = try self.bool(.resendUnknown, fields, scanner)
         let key = try self.key(.idempotencyKey, fields, scanner)
-        let metadata = try Self.metadata(fields, scanner)
+        let metadata = try fields[.metadata].map { slice throws(PushFault) in try Self.metadata(slice, scanner) }
         // With a key, the push may be a repetition whose deadline has passed. Without one, a past deadline is an error.
         if let deadline = times.deadline, deadline <= self.now, key == nil, headers.id == nil {
             throw .invalid("deadline", "expected a time in the future")
@@ -175,8 +175,7 @@ struct PushParser {
         return push
     }
 
-    private static func metadata(_ fields: Fields, _ scanner: JSONScanner) throws(PushFault) -> String? {
-        guard let slice = fields[.metadata] else { return nil }
+    static func metadata(_ slice: JSONScanner.Slice, _ scanner: JSONScanner) throws(PushFault) -> String {
         guard slice.kind == .object, slice.range.count <= Self.maximumMetadataBytes else {
             throw .invalid("metadata", "expected a JSON object of at most \(Self.maximumMetadataBytes) bytes")
         }
@@ -287,7 +286,7 @@ struct PushParser {
     }
 
     /// Converts an error of the library's validation. Its field is a header or the device token.
-    private static func fault(_ error: ValidationError) -> PushFault {
+    static func fault(_ error: ValidationError) -> PushFault {
         switch error.field {
         case "device token": .invalid("token", error.description)
         case let field where field.hasPrefix("apns-"): .invalid("headers.\(field)", error.description)

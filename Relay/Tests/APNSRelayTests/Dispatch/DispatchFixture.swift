@@ -14,9 +14,11 @@ struct ScriptedSender: PushSender {
 
     /// The ids in the order in which they were delivered.
     var delivered: [APNSID] { self.log.ids.withLock { $0 } }
+    var payloads: [String] { self.log.payloads.withLock { $0 } }
 
     func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
         let id = options.apnsID ?? .random()
+        self.log.payloads.withLock { $0.append(String(decoding: push.payload, as: UTF8.self)) }
         let count = self.log.ids.withLock { ids in
             ids.append(id)
             return ids.count
@@ -26,6 +28,7 @@ struct ScriptedSender: PushSender {
 
     private final class SentPushes: Sendable {
         let ids = Mutex<[APNSID]>([])
+        let payloads = Mutex<[String]>([])
     }
 
     static func accept(_ id: APNSID) -> PushOutcome { .accepted(Receipt(apnsID: id)) }
@@ -74,6 +77,7 @@ struct DispatchFixture {
             metrics: self.metrics,
             logger: logger,
             pausedApps: pausedApps,
+            batches: ActiveBatches(queue: used, clock: clock),
             guardedClock: clock as? GuardedClock
         )
         self.dispatcher = Dispatcher(
@@ -94,7 +98,8 @@ struct DispatchFixture {
             window: InFlightWindow(limit: self.context.settings.maxInFlight),
             outbox: Outbox(queue: self.context.queue, metrics: self.metrics, logger: self.context.logger),
             metrics: self.metrics,
-            logger: self.context.logger
+            logger: self.context.logger,
+            batches: ActiveBatches(queue: self.context.queue, clock: self.context.clock)
         )
     }
 

@@ -363,7 +363,7 @@ private struct JumpingQueue: WrappingPushQueue {
 }
 
 /// Lets tasks wait until it is opened.
-private final class Barrier: Sendable {
+final class Barrier: Sendable {
     private let state = Mutex<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
 
     func wait() async {

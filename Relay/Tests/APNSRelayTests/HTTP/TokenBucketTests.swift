@@ -47,7 +47,7 @@ struct TokenBucketTests {
     func average(_ seed: Int) {
         var random = SeededRandom(seed: UInt64(seed))
         let rate = 10
-        var bucket = TokenBucket(rate: rate, now: Self.at(0))
+        var bucket = TokenBucket(rate: Double(rate), now: Self.at(0))
         var (time, admitted, largest): (Int64, Int, Int) = (0, 0, 0)
         for _ in 0..<2_000 {
             let count = Int.random(in: 1...400, using: &random)

@@ -1,0 +1,135 @@
+import APNSModel
+import Logging
+import PushQueue
+import Synchronization
+
+/// The batches that have queued pushes, as the dispatcher knows them.
+final class ActiveBatches: Sendable {
+    /// What the dispatcher does with the pushes of a batch.
+    enum Mode: Sendable, Hashable {
+        case send
+        /// Leaves them in the queue.
+        case hold
+        case cancel
+        /// The queue has no such batch.
+        case unknown
+    }
+
+    private struct Entry {
+        var batch: Batch
+        var template: PayloadTemplate
+        var defaults: PlaceholderValues
+        var state: BatchState
+        var pace: TokenBucket?
+        /// The rate of `pace`.
+        var rate: Double?
+    }
+
+    private struct State {
+        var entries: [APNSID: Entry] = [:]
+        /// The number of relays that share the rates.
+        var members: @Sendable () -> Int = { 1 }
+    }
+
+    /// The largest number of pushes that a batch with a rate sends at once, as a part of a second.
+    private static let burst = Duration.milliseconds(100)
+
+    private let store: BatchStore
+    private let clock: any QueueClock
+    private let state = Mutex(State())
+
+    init(queue: any PushQueue, clock: any QueueClock) {
+        self.store = BatchStore(queue: queue)
+        self.clock = clock
+    }
+
+    /// - Parameter members: the number of relays that share the rates.
+    func follow(_ members: @escaping @Sendable () -> Int) { self.state.withLock { $0.members = members } }
+
+    /// Reads the batches of routes, and forgets all others.
+    func refresh(_ routes: [Route]) async throws(QueueError) {
+        let ids = routes.compactMap(\.batch)
+        for id in ids {
+            guard let state = try await self.store.state(id) else { continue }
+            if self.update(id, state) { continue }
+            guard let batch = try await self.store.batch(id) else { continue }
+            let template = PayloadTemplate(Array(batch.payload.utf8))
+            guard let defaults = try? PlaceholderValues(Array(batch.values.utf8)) else { continue }
+            let entry = Entry(batch: batch, template: template, defaults: defaults, state: state)
+            self.state.withLock { $0.entries[id] = entry }
+            _ = self.update(id, state)
+        }
+        let kept = Set(ids)
+        self.state.withLock { state in state.entries = state.entries.filter { kept.contains($0.key) } }
+    }
+
+    /// Returns whether the batch is known.
+    private func update(_ id: APNSID, _ new: BatchState) -> Bool {
+        let now = self.clock.lease
+        let members = Double(max(self.state.withLock { $0.members }(), 1))
+        return self.state.withLock { state in
+            guard var entry = state.entries[id] else { return false }
+            entry.state = new
+            let rate = new.pushesPerSecond.map { $0 / members }
+            if rate != entry.rate {
+                entry.rate = rate
+                entry.pace = rate.map { TokenBucket(rate: $0, burst: Self.burst, now: now) }
+            }
+            state.entries[id] = entry
+            return true
+        }
+    }
+
+    /// What to do with the pushes of a route.
+    func mode(of route: Route) -> Mode {
+        guard let id = route.batch else { return .send }
+        return self.state.withLock { state in
+            guard let entry = state.entries[id] else { return .unknown }
+            if entry.state.isCancelled { return .cancel }
+            return entry.state.isSending ? .send : .hold
+        }
+    }
+
+    /// How many pushes of a route may be claimed now.
+    ///
+    /// - Parameter wanted: the maximum.
+    /// - Returns: the number, and how long to wait if it is 0.
+    func allowance(_ route: Route, wanted: Int) -> (count: Int, wait: Duration) {
+        guard let id = route.batch, wanted > 0 else { return (wanted, .zero) }
+        let now = self.clock.lease
+        return self.state.withLock { state in
+            guard let rate = state.entries[id]?.rate else { return (wanted, .zero) }
+            let count = min(wanted, max(1, Int(rate * (Self.burst / .seconds(1)))))
+            guard let wait = state.entries[id]?.pace?.take(count, now: now) else { return (count, .zero) }
+            return (0, wait)
+        }
+    }
+
+    /// Gives back what was allowed and not claimed.
+    func giveBack(_ count: Int, _ route: Route) {
+        guard let id = route.batch, count > 0 else { return }
+        self.state.withLock { $0.entries[id]?.pace?.giveBack(count) }
+    }
+
+    /// Gives claimed pushes of a batch their payloads.
+    ///
+    /// - Returns: the pushes that can be sent, and the claims of those whose stored values have been damaged.
+    func fill(_ pushes: [ClaimedPush], of route: Route) -> (pushes: [ClaimedPush], damaged: [Claim]) {
+        guard let id = route.batch, let entry = self.state.withLock({ $0.entries[id] }) else { return (pushes, []) }
+        var filled: [ClaimedPush] = []
+        var damaged: [Claim] = []
+        let constant = entry.template.isConstant ? try? entry.template.payload(.none, defaults: entry.defaults) : nil
+        for var push in pushes {
+            do {
+                let payload =
+                    try constant
+                    ?? entry.template.payload(PlaceholderValues(push.push.payload), defaults: entry.defaults)
+                push.push = try entry.batch.push(payload, isValidated: true)
+                filled.append(push)
+            } catch {
+                damaged.append(push.claim)
+            }
+        }
+        return (filled, damaged)
+    }
+}

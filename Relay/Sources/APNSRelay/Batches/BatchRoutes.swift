@@ -1,0 +1,391 @@
+import APNSModel
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import NIOHTTPTypes
+import PushQueue
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The endpoints that submit batches, report their progress, and pause, slow or cancel them.
+struct BatchRoutes: Sendable {
+    /// Cancelled at once. The dispatcher cancels the rest.
+    private static let cancelledAtOnce = 10_000
+    private static let maxChangeBytes = 4_096
+
+    let apps: [String: RelayApp]
+    let dispatch: DispatchSettings
+    let queue: any PushQueue
+    let clock: any QueueClock
+    let status: any RelayStatus
+    let reader: RequestBodyReader
+    let limits: CallerLimits
+    private let ids = PushIDGenerator()
+
+    private var store: BatchStore { BatchStore(queue: self.queue) }
+
+    init(
+        apps: [String: RelayApp],
+        dispatch: DispatchSettings,
+        queue: any PushQueue,
+        clock: any QueueClock,
+        status: any RelayStatus,
+        reader: RequestBodyReader,
+        limits: CallerLimits
+    ) {
+        self.apps = apps
+        self.dispatch = dispatch
+        self.queue = queue
+        self.clock = clock
+        self.status = status
+        self.reader = reader
+        self.limits = limits
+    }
+
+    var routes: [APIRoute] {
+        [
+            APIRoute(.post, "/v1/batches") { try await self.submit($0) },
+            APIRoute(.get, "/v1/batches") { try await self.list($0) },
+            APIRoute(.get, "/v1/batches/{id}") { try await self.read($0) },
+            APIRoute(.patch, "/v1/batches/{id}") { try await self.change($0) },
+            APIRoute(.delete, "/v1/batches/{id}") { try await self.cancel($0) },
+        ]
+    }
+
+    // MARK: Submitting
+
+    private struct SubmittedJSON: Encodable {
+        struct Fault: Encodable {
+            var line: Int
+            var code: String
+            var field: String?
+            var message: String
+        }
+
+        var batch: BatchJSON
+        /// The devices that this request has added.
+        var stored: Int
+        /// The invalid lines of this request; `errors` lists the first hundred.
+        var invalid: Int
+        var errors: [Fault]
+    }
+
+    private func submit(_ request: APIRequest) async throws -> Response {
+        let mediaType = try request.mediaType()
+        let isPartial = try request.query(["partial"]).bool("partial")
+        switch mediaType {
+        case "application/json": return try await self.submitWhole(request, isPartial: isPartial)
+        case "application/x-ndjson": return try await self.submitLines(request, isPartial: isPartial)
+        default:
+            throw APIError(
+                .unsupportedMediaType,
+                .unsupportedMediaType,
+                "Expected the content type application/x-ndjson (the batch on the first line, and then a device on each), or "
+                    + "application/json (one object with the member tokens)."
+            )
+        }
+    }
+
+    private func submitWhole(_ request: APIRequest, isPartial: Bool) async throws -> Response {
+        var reserved = 0
+        defer {
+            self.reader.budget.release(reserved)
+            request.context.bodyBytes.value = reserved
+        }
+        let body = try await self.reader.read(request.request, request.context.channel, reserved: &reserved)
+        let submission = try self.submission(Array(body.readableBytesView), request)
+        guard let devices = submission.devices else {
+            throw APIError(.badRequest, .invalidPush, "tokens: this member is missing", field: "tokens")
+        }
+        var upload = try await self.begin(submission, request, isPartial: isPartial)
+        return try await self.uploading(&upload, request) { upload in
+            for (index, device) in devices.enumerated() { try await upload.add(device, at: index + 1) }
+        }
+    }
+
+    private func submitLines(_ request: APIRequest, isPartial: Bool) async throws -> Response {
+        if request.request.headers[.expect]?.lowercased() == "100-continue" {
+            request.context.channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue)), promise: nil)
+        }
+        var lines = request.request.body.lines(limit: PushParser.longestPush).makeAsyncIterator()
+        guard let first = try await lines.next() else {
+            throw APIError(.badRequest, .badJSON, "The body is empty.")
+        }
+        let submission = try self.submission(first.text, request)
+        guard submission.devices == nil else {
+            throw APIError(
+                .badRequest,
+                .invalidPush,
+                "tokens: in application/x-ndjson, each device has a line of its own",
+                field: "tokens"
+            )
+        }
+        var upload = try await self.begin(submission, request, isPartial: isPartial)
+        return try await self.uploading(&upload, request) { upload in
+            while let line = try await lines.next() { try await upload.add(line.text, at: line.number) }
+        }
+    }
+
+    private func submission(_ text: [UInt8], _ request: APIRequest) throws(APIError) -> BatchIntake.Submission {
+        let parser = PushParser(
+            apps: self.apps,
+            caller: request.caller,
+            defaultLane: .bulk,
+            dispatch: self.dispatch,
+            now: self.clock.now,
+            ids: self.ids
+        )
+        do {
+            return try BatchIntake.submission(text, parser)
+        } catch {
+            throw APIError(error)
+        }
+    }
+
+    /// Stores the batch, or finds the one that the caller has submitted with the same idempotency key.
+    private func begin(
+        _ submission: BatchIntake.Submission,
+        _ request: APIRequest,
+        isPartial: Bool
+    ) async throws(APIError) -> BatchUpload {
+        var batch = submission.batch
+        var state = BatchState()
+        state.pushesPerSecond = submission.pushesPerSecond
+        let store = self.store
+        let new = (batch, state)
+        if let known = try await self.calling({ () throws(QueueError) in try await store.create(new.0, new.1) }) {
+            (batch, state) = try await self.found(known)
+            guard batch.digest == submission.batch.digest else {
+                throw APIError(.conflict, .conflict, "Another batch was submitted with this idempotency key: \(known).")
+            }
+            if state.isCancelled { throw Self.cancelled }
+            // Nothing can be added to a complete batch.
+            if state.isComplete { state.lines = .max }
+        }
+        do {
+            return try BatchUpload(
+                batch: batch,
+                state: state,
+                store: store,
+                limits: self.limits,
+                caller: request.caller,
+                isPartial: isPartial
+            )
+        } catch {
+            throw APIError(error)
+        }
+    }
+
+    private func uploading(
+        _ upload: inout BatchUpload,
+        _ request: APIRequest,
+        _ read: (inout BatchUpload) async throws -> Void
+    ) async throws -> Response {
+        do {
+            do {
+                try await read(&upload)
+                try await upload.finish()
+            } catch RequestFault.tooSlow {
+                throw APIError(.requestTimeout, .timeout, "The body did not arrive in time. Submit the batch again.")
+            } catch RequestFault.shuttingDown {
+                throw APIError.shuttingDown
+            }
+        } catch {
+            // A batch without a key cannot be continued.
+            if upload.batch.idempotencyKey == nil { await self.giveUp(upload.batch) }
+            throw error
+        }
+        let route = upload.batch.route
+        self.status.count(queued: [route: upload.stored], duplicates: [:])
+        self.status.signal([route])
+        return .json(
+            SubmittedJSON(
+                batch: try await self.json(upload.batch),
+                stored: upload.stored,
+                invalid: upload.invalid,
+                errors: upload.faults.map {
+                    .init(line: $0.line, code: $0.code.rawValue, field: $0.field, message: $0.message)
+                }
+            ),
+            status: .accepted
+        )
+    }
+
+    private func giveUp(_ batch: Batch) async {
+        let store = self.store
+        _ = try? await store.change(batch.id) { $0.isCancelled = true }
+        self.status.signal([batch.route])
+    }
+
+    // MARK: One batch
+
+    private func read(_ request: APIRequest) async throws -> Response {
+        _ = try request.query()
+        return .json(try await self.json(try await self.batch(request)))
+    }
+
+    private struct Change: Decodable {
+        var paused: Bool?
+        var pushesPerSecond: Double??
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: Key.self)
+            let unknown = container.allKeys.first { Key.known.contains($0.stringValue) == false }
+            if let unknown {
+                throw PushFault.invalid(
+                    printable(unknown.stringValue),
+                    "unknown member; expected only \(Key.known.joined(separator: ", "))"
+                )
+            }
+            self.paused = try container.decodeIfPresent(Bool.self, forKey: Key("paused"))
+            if container.contains(Key("pushesPerSecond")) {
+                let rate = try container.decodeIfPresent(Double.self, forKey: Key("pushesPerSecond"))
+                if let rate, !BatchIntake.rates.contains(rate) {
+                    throw PushFault.invalid("pushesPerSecond", BatchIntake.expectedRate)
+                }
+                self.pushesPerSecond = .some(rate)
+            }
+        }
+
+        private struct Key: CodingKey {
+            static let known = ["paused", "pushesPerSecond"]
+            var stringValue: String
+            var intValue: Int? { nil }
+            init(_ text: String) { self.stringValue = text }
+            init?(stringValue: String) { self.stringValue = stringValue }
+            init?(intValue: Int) { nil }
+        }
+    }
+
+    private func change(_ request: APIRequest) async throws -> Response {
+        _ = try request.query()
+        guard try request.mediaType() == "application/json" else {
+            throw APIError(.unsupportedMediaType, .unsupportedMediaType, "Expected the content type application/json.")
+        }
+        let batch = try await self.batch(request)
+        var reserved = 0
+        defer { self.reader.budget.release(reserved) }
+        let reader = RequestBodyReader(limit: Self.maxChangeBytes, budget: self.reader.budget)
+        let body = try await reader.read(request.request, request.context.channel, reserved: &reserved)
+        let change: Change
+        do {
+            change = try JSONDecoder().decode(Change.self, from: Data(body.readableBytesView))
+        } catch let fault as PushFault {
+            throw APIError(fault)
+        } catch {
+            throw APIError(
+                .badRequest,
+                .badJSON,
+                "Expected a JSON object with paused (true or false) or pushesPerSecond (a number or null)."
+            )
+        }
+        let store = self.store
+        let state = try await self.calling { () throws(QueueError) in
+            try await store.change(batch.id) { state in
+                if state.isCancelled { return }
+                if let paused = change.paused { state.isPaused = paused }
+                if let rate = change.pushesPerSecond { state.pushesPerSecond = rate }
+            }
+        }
+        if state?.isCancelled ?? false { throw Self.cancelled }
+        self.status.signal([batch.route])
+        return .json(try await self.json(batch))
+    }
+
+    private func cancel(_ request: APIRequest) async throws -> Response {
+        _ = try request.query()
+        let batch = try await self.batch(request)
+        let store = self.store
+        try await self.calling { () throws(QueueError) in
+            _ = try await store.change(batch.id) { $0.isCancelled = true }
+            var cancelled = 0
+            while cancelled < Self.cancelledAtOnce {
+                let count = try await store.queue.cancelAll(batch.route, limit: 1_000)
+                cancelled += count
+                if count < 1_000 { break }
+            }
+        }
+        self.status.signal([batch.route])
+        return .json(try await self.json(batch))
+    }
+
+    // MARK: All batches
+
+    private struct BatchesJSON: Encodable {
+        var batches: [BatchJSON]
+    }
+
+    /// The batches that the caller may read, newest first.
+    private func list(_ request: APIRequest) async throws -> Response {
+        let limit = try request.query(["limit"]).limit()
+        let store = self.store
+        let states = try await self.calling { () throws(QueueError) in try await store.states() }
+        var batches: [BatchJSON] = []
+        let counts = try await self.calling { () throws(QueueError) in try await store.queue.counts() }
+        for (id, state) in states.sorted(by: { $0.key.description > $1.key.description }) {
+            guard batches.count < limit else { break }
+            guard let batch = try await self.calling({ () throws(QueueError) in try await store.batch(id) }),
+                Self.mayRead(batch, request.caller)
+            else { continue }
+            batches.append(try await self.json(batch, state, counts))
+        }
+        return .json(BatchesJSON(batches: batches))
+    }
+
+    // MARK: Finding
+
+    /// The batch in the path, if the caller may see it.
+    private func batch(_ request: APIRequest) async throws(APIError) -> Batch {
+        let store = self.store
+        guard let id = APNSID(request.pathPart("id")),
+            let batch = try await self.calling({ () throws(QueueError) in try await store.batch(id) }),
+            Self.mayRead(batch, request.caller)
+        else { throw Self.unknownBatch }
+        return batch
+    }
+
+    private static func mayRead(_ batch: Batch, _ caller: Caller) -> Bool {
+        caller.maySend(to: batch.app) && (batch.caller == caller.name || caller.isOperator)
+    }
+
+    private func found(_ id: APNSID) async throws(APIError) -> (Batch, BatchState) {
+        let store = self.store
+        let batch = try await self.calling { () throws(QueueError) in try await store.batch(id) }
+        let state = try await self.calling { () throws(QueueError) in try await store.state(id) }
+        guard let batch, let state else { throw Self.unknownBatch }
+        return (batch, state)
+    }
+
+    private func json(_ batch: Batch) async throws(APIError) -> BatchJSON {
+        let state = try await self.found(batch.id).1
+        let queue = self.queue
+        let counts = try await self.calling { () throws(QueueError) in try await queue.counts() }
+        return try await self.json(batch, state, counts)
+    }
+
+    private func json(_ batch: Batch, _ state: BatchState, _ counts: QueueCounts) async throws(APIError) -> BatchJSON {
+        let queue = self.queue
+        let outcomes = try await self.calling { () throws(QueueError) in try await queue.outcomeCounts(of: batch.route)
+        }
+        return BatchJSON(batch, state, counts.routes.first { $0.route == batch.route }, outcomes)
+    }
+
+    @discardableResult
+    private func calling<Value: Sendable>(
+        _ body: () async throws(QueueError) -> Value
+    ) async throws(APIError) -> Value {
+        do {
+            return try await body()
+        } catch {
+            self.status.countStorageError(error)
+            throw APIError(error)
+        }
+    }
+
+    private static let unknownBatch = APIError.notFound("There is no batch with this id, or it is no longer kept.")
+    private static let cancelled = APIError(.conflict, .conflict, "The batch was cancelled.")
+}

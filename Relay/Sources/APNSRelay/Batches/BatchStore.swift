@@ -1,0 +1,115 @@
+import APNSModel
+import PushQueue
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The batches, as small values in the queue.
+struct BatchStore: Sendable {
+    /// The prefix of the keys of all values.
+    static let prefix = "batch"
+    private static let states = "batch-state/"
+
+    let queue: any PushQueue
+
+    private static func key(_ id: APNSID) -> String { "batch/\(id)" }
+    private static func stateKey(_ id: APNSID) -> String { Self.states + "\(id)" }
+    private static func idempotencyKey(_ batch: Batch) -> String? {
+        batch.idempotencyKey.map { "batch-key/\(batch.caller)/\($0)" }
+    }
+
+    /// Stores a new batch.
+    ///
+    /// - Returns: the id of the batch that has the same caller and idempotency key; nil if there is none, and the new one is
+    ///   stored.
+    func create(_ batch: Batch, _ state: BatchState) async throws(QueueError) -> APNSID? {
+        guard let key = Self.idempotencyKey(batch) else {
+            try await self.write(batch, state)
+            return nil
+        }
+        if let known = try await self.id(forKey: key) { return known }
+        // The key comes last: whoever finds it, finds the batch.
+        try await self.write(batch, state)
+        let id = Array("\(batch.id)".utf8)
+        if try await self.queue.exchangeValue(id, forKey: key, expecting: nil) { return nil }
+        try await self.removeValues(of: batch.id)
+        return try await self.id(forKey: key)
+    }
+
+    private func write(_ batch: Batch, _ state: BatchState) async throws(QueueError) {
+        try await self.queue.setValue(try Self.encoded(batch), forKey: Self.key(batch.id))
+        try await self.queue.setValue(try Self.encoded(state), forKey: Self.stateKey(batch.id))
+    }
+
+    private func id(forKey key: String) async throws(QueueError) -> APNSID? {
+        try await self.queue.value(forKey: key).flatMap { APNSID(String(decoding: $0, as: UTF8.self)) }
+    }
+
+    /// A batch; nil if it is unknown.
+    func batch(_ id: APNSID) async throws(QueueError) -> Batch? {
+        try await self.queue.value(forKey: Self.key(id)).flatMap {
+            try? JSONDecoder().decode(Batch.self, from: Data($0))
+        }
+    }
+
+    /// The state of a batch; nil if it is unknown.
+    func state(_ id: APNSID) async throws(QueueError) -> BatchState? {
+        try await self.queue.value(forKey: Self.stateKey(id)).flatMap { Self.state($0) }
+    }
+
+    private static func state(_ value: [UInt8]) -> BatchState? {
+        try? JSONDecoder().decode(BatchState.self, from: Data(value))
+    }
+
+    /// The states of all batches.
+    func states() async throws(QueueError) -> [APNSID: BatchState] {
+        var states: [APNSID: BatchState] = [:]
+        for (key, value) in try await self.queue.values(withPrefix: Self.states) {
+            guard let id = APNSID(String(key.dropFirst(Self.states.count))) else { continue }
+            states[id] = Self.state(value)
+        }
+        return states
+    }
+
+    /// Changes the state of a batch. Other relays may change it at the same time; no change is lost.
+    ///
+    /// - Returns: the new state; nil if the batch is unknown.
+    @discardableResult
+    func change(_ id: APNSID, _ change: (inout BatchState) -> Void) async throws(QueueError) -> BatchState? {
+        while true {
+            guard let stored = try await self.queue.value(forKey: Self.stateKey(id)), var state = Self.state(stored)
+            else {
+                return nil
+            }
+            let before = state
+            change(&state)
+            if state == before { return state }
+            let new = try Self.encoded(state)
+            if try await self.queue.exchangeValue(new, forKey: Self.stateKey(id), expecting: stored) { return state }
+        }
+    }
+
+    /// Removes everything of a batch.
+    func remove(_ batch: Batch) async throws(QueueError) {
+        if let key = Self.idempotencyKey(batch) {
+            _ = try await self.queue.exchangeValue(nil, forKey: key, expecting: Array("\(batch.id)".utf8))
+        }
+        try await self.removeValues(of: batch.id)
+    }
+
+    private func removeValues(of id: APNSID) async throws(QueueError) {
+        try await self.queue.setValue(nil, forKey: Self.stateKey(id))
+        try await self.queue.setValue(nil, forKey: Self.key(id))
+    }
+
+    private static func encoded(_ value: some Encodable) throws(QueueError) -> [UInt8] {
+        do {
+            return Array(try JSONEncoder().encode(value))
+        } catch {
+            throw QueueError(code: .unavailable, message: "A batch cannot be encoded: \(error)")
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import APNSModel
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import PushQueue
+
+/// Stores the devices of one request. The memory that it needs does not grow with their number.
+struct BatchUpload {
+    /// The number of devices that are stored in one call.
+    private static let part = 1_000
+    /// The most faults that a response lists.
+    static let listedFaults = 100
+
+    let batch: Batch
+    let store: BatchStore
+    let queue: any PushQueue
+    let limits: CallerLimits
+    let caller: Caller
+    /// Whether to continue after invalid lines.
+    let isPartial: Bool
+    private let intake: BatchIntake
+    /// The lines that earlier requests have stored.
+    private let known: Int
+    private var line = 0
+    private var pushes: [NewPush] = []
+    private(set) var stored = 0
+    /// The number of invalid lines, and the first of them.
+    private(set) var invalid = 0
+    private(set) var faults: [PushFault] = []
+
+    init(
+        batch: Batch,
+        state: BatchState,
+        store: BatchStore,
+        limits: CallerLimits,
+        caller: Caller,
+        isPartial: Bool
+    ) throws(PushFault) {
+        self.batch = batch
+        self.store = store
+        self.queue = store.queue
+        self.limits = limits
+        self.caller = caller
+        self.isPartial = isPartial
+        self.intake = try BatchIntake(batch)
+        self.known = state.lines
+    }
+
+    /// Adds the next device. Stores a part if one is complete.
+    ///
+    /// - Parameters:
+    ///   - text: the device.
+    ///   - position: where it stands in the request, for faults.
+    mutating func add(_ text: [UInt8], at position: Int) async throws {
+        self.line += 1
+        guard self.line > self.known else { return }
+        let (intake, line) = (self.intake, self.line)
+        do throws(PushFault) {
+            let result = text.withUnsafeBufferPointer { bytes in
+                Result { () throws(PushFault) in try intake.push(bytes, in: 0..<bytes.count, number: line) }
+            }
+            self.pushes.append(try result.get())
+        } catch {
+            var fault = error
+            fault.line = position
+            guard self.isPartial else {
+                // So that the next request begins here.
+                self.line -= 1
+                try await self.storePart()
+                throw APIError(fault)
+            }
+            self.invalid += 1
+            if self.faults.count < Self.listedFaults { self.faults.append(fault) }
+        }
+        if self.pushes.count >= Self.part { try await self.storePart() }
+    }
+
+    /// Stores the rest, and starts the batch.
+    mutating func finish() async throws {
+        try await self.storePart()
+        try await self.calling { store throws(QueueError) in
+            try await store.change(self.batch.id) { $0.isComplete = true }
+        }
+    }
+
+    private mutating func storePart() async throws {
+        let line = self.line
+        if !self.pushes.isEmpty {
+            try await self.waitForTurn()
+            let pushes = self.pushes
+            self.pushes.removeAll(keepingCapacity: true)
+            let results = try await self.calling { store throws(QueueError) in
+                try await store.queue.enqueue(pushes, isPartial: true)
+            }
+            self.stored += results.count { $0 == .queued }
+        }
+        guard line > self.known else { return }
+        try await self.calling { store throws(QueueError) in
+            try await store.change(self.batch.id) { $0.lines = max($0.lines, line) }
+        }
+    }
+
+    /// Waits until the caller may submit more.
+    private func waitForTurn() async throws {
+        while true {
+            do throws(APIError) {
+                return try self.limits.take(self.pushes.count, self.caller)
+            } catch {
+                guard error.code == .rateLimited else { throw error }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+        }
+    }
+
+    @discardableResult
+    private func calling<Value: Sendable>(
+        _ body: (BatchStore) async throws(QueueError) -> Value
+    ) async throws(APIError) -> Value {
+        do {
+            return try await body(self.store)
+        } catch {
+            throw APIError(error)
+        }
+    }
+}

@@ -1,0 +1,171 @@
+import APNSModel
+import Foundation
+import NIOHTTP1
+import PushQueue
+import Synchronization
+import Testing
+
+@testable import APNSRelay
+
+struct BatchRouteTests {
+    private static let batch = #"""
+        {"app":"fern","headers":{"apns-push-type":"alert"},"payload":{"aps":{"alert":"Hi {{name}}","badge":"{{n}}"}},\#
+        "values":{"n":1},"idempotencyKey":"sale","metadata":{"campaign":"sale"}}
+        """#
+
+    private static func submit(
+        _ server: RelayServer,
+        _ lines: [String],
+        partial: Bool = false
+    ) async throws -> RelayServer.ReceivedResponse {
+        try await server.send(
+            .POST,
+            "/v1/batches\(partial ? "?partial=true" : "")",
+            headers: ["content-type": "application/x-ndjson"],
+            body: lines.joined(separator: "\n")
+        )
+    }
+
+    private static func device(_ number: Int, _ more: String = "") -> String {
+        #"{"token":"\#(String(format: "%08x", number))","values":{"name":"N\#(number)"}\#(more)}"#
+    }
+
+    private static func batch(_ received: RelayServer.ReceivedResponse) throws -> [String: any Sendable] {
+        try #require(received.json["batch"] as? [String: any Sendable])
+    }
+
+    @Test("A batch is stored with one payload, and its progress can be read")
+    func submits() async throws {
+        try await RelayServer.run { server in
+            let devices = (0..<2_500).map { Self.device($0, $0 == 7 ? #","metadata":{"seven":true}"# : "") }
+            let received = try await Self.submit(server, [Self.batch, ""] + devices)
+            #expect(received.status == 202, "\(received.text)")
+            #expect(received.json["stored"] as? Int == 2_500 && received.json["invalid"] as? Int == 0)
+            let batch = try Self.batch(received)
+            #expect(batch["state"] as? String == "running" && batch["queued"] as? Int == 2_500)
+            let id = try #require(batch["id"] as? String)
+            let pushes = server.queue.state.withLock { $0.pushes }
+            #expect(Set(pushes.map(\.route.batch?.description)) == [id])
+            #expect(Set(pushes.map(\.id)).count == 2_500)
+            // The payload is not stored again for each device.
+            #expect(pushes[7].push.payload == Array(#"{"name":"N7"}"#.utf8))
+            #expect(pushes[7].metadata == #"{"seven":true}"# && pushes[8].metadata == #"{"campaign":"sale"}"#)
+            #expect(server.status.state.withLock { $0.signalled } == [pushes[0].route])
+
+            let again = try await server.send(.GET, "/v1/batches/\(id)")
+            #expect(again.json["lines"] as? Int == 2_500 && again.json["idempotencyKey"] as? String == "sale")
+            let list = try await server.send(.GET, "/v1/batches").json["batches"] as? [[String: any Sendable]]
+            #expect(list?.compactMap { $0["id"] as? String } == [id])
+            try await server.queue.settle(pushes[0].id, .accepted(Receipt(apnsID: pushes[0].id)))
+            let progress = try await server.send(.GET, "/v1/batches/\(id)").json
+            #expect((progress["outcomes"] as? [String: any Sendable])?["accepted"] as? Int == 1)
+            let feed = try await server.send(.GET, "/v1/outcomes?batch=\(id)")
+            let outcomes = try #require(feed.json["outcomes"] as? [[String: any Sendable]])
+            #expect(outcomes.count == 1 && outcomes[0]["batch"] as? String == id)
+            let other = try await server.send(.GET, "/v1/outcomes?batch=\(APNSID.random())")
+            #expect((other.json["outcomes"] as? [any Sendable])?.isEmpty == true)
+        }
+    }
+
+    @Test("A batch that is submitted again continues where it stopped, and stores each device once")
+    func continues() async throws {
+        try await RelayServer.run { server in
+            let devices = (0..<3_000).map { Self.device($0) }
+            var broken = devices
+            broken[2_200] = "x"
+            let failed = try await Self.submit(server, [Self.batch] + broken)
+            #expect(failed.status == 400 && failed.error["line"] as? Int == 2_202)
+            let id = try #require(
+                (try await server.send(.GET, "/v1/batches").json["batches"] as? [[String: any Sendable]])?.first
+            )
+            #expect(id["state"] as? String == "receiving" && id["lines"] as? Int == 2_200)
+            let complete = try await Self.submit(server, [Self.batch] + devices)
+            #expect(complete.status == 202 && complete.json["stored"] as? Int == 800)
+            #expect(try Self.batch(complete)["queued"] as? Int == 3_000)
+            // Once more, and with other devices: nothing is added to a complete batch.
+            let more = try await Self.submit(server, [Self.batch] + devices + [Self.device(9_999)])
+            #expect(more.status == 202 && more.json["stored"] as? Int == 0)
+            #expect(try Self.batch(more)["queued"] as? Int == 3_000)
+            let changed = Self.batch.replacingOccurrences(of: "Hi", with: "Ho")
+            #expect(try await Self.submit(server, [changed] + devices).status == 409)
+        }
+    }
+
+    @Test("With partial, invalid lines are listed and the others are stored")
+    func partial() async throws {
+        try await RelayServer.run { server in
+            let lines = [
+                Self.batch, Self.device(1), #""abcd""#, #"{"token":"zz","values":{"name":"A"}}"#, Self.device(2), "[]",
+                #"{"token":"ab","values":{"name":"\#(String(repeating: "x", count: 4_090))"}}"#,
+                #"{"token":"ab","values":{"name":null}}"#, #"{"token":"ab","value":{}}"#, #"{"values":{}}"#,
+            ]
+            let received = try await Self.submit(server, lines, partial: true)
+            #expect(received.status == 202 && received.json["stored"] as? Int == 2)
+            #expect(received.json["invalid"] as? Int == 7)
+            let errors = try #require(received.json["errors"] as? [[String: any Sendable]])
+            #expect(errors.map { $0["line"] as? Int } == [3, 4, 6, 7, 8, 9, 10])
+            #expect(
+                errors.map { $0["field"] as? String }
+                    == ["values", "token", "token", "payload", "values.name", "value", "token"]
+            )
+        }
+    }
+
+    @Test(
+        "A batch with an invalid object is refused",
+        arguments: [
+            (#""app":"oak""#, "app"), (#""token":"ab""#, "token"), (#""supersedes":"a""#, "supersedes"),
+            (#""lane":"interactive""#, "lane"), (#""pushesPerSecond":0"#, "pushesPerSecond"),
+            (#""values":{"a":[]}"#, "values.a"), (#""tokens":["ab"]"#, "tokens"), (#""metadata":1"#, "metadata"),
+        ]
+    )
+    func invalid(_ member: String, _ field: String) async throws {
+        try await RelayServer.run { server in
+            let app = member.hasPrefix(#""app""#) ? "" : #""app":"fern","#
+            let batch = #"{\#(app)"headers":{"apns-push-type":"alert"},"payload":{"aps":{}},\#(member)}"#
+            let received = try await Self.submit(server, [batch, #""ab""#])
+            #expect((400...403).contains(received.status) && received.error["field"] as? String == field)
+            #expect(server.queue.state.withLock { $0.pushes.isEmpty })
+            #expect(try await server.send(.GET, "/v1/batches").text == #"{"batches":[]}"#)
+        }
+    }
+
+    @Test("A small batch is one JSON object")
+    func inline() async throws {
+        try await RelayServer.run { server in
+            let body = #"""
+                {"app":"fern","headers":{"apns-push-type":"alert"},"payload":{"aps":{"alert":"Hi"}},"tokens":["ab",{"token":"cd"}]}
+                """#
+            let received = try await server.send(.POST, "/v1/batches", body: body)
+            #expect(received.status == 202 && received.json["stored"] as? Int == 2)
+            #expect(server.queue.state.withLock { $0.pushes.map(\.token.hexadecimal) } == ["ab", "cd"])
+            // Without an idempotency key, each submission is a batch.
+            #expect(try await server.send(.POST, "/v1/batches", body: body).json["stored"] as? Int == 2)
+            #expect(Set(server.queue.state.withLock { $0.pushes.map(\.route) }).count == 2)
+        }
+    }
+
+    @Test("A batch is paused, slowed and cancelled, by its caller and by operators")
+    func changes() async throws {
+        try await RelayServer.run { server in
+            let received = try await Self.submit(server, [Self.batch] + (0..<20).map { Self.device($0) })
+            let path = "/v1/batches/\(try #require(try Self.batch(received)["id"] as? String))"
+            let paused = try await server.send(.PATCH, path, body: #"{"paused":true,"pushesPerSecond":2.5}"#)
+            #expect(paused.json["state"] as? String == "paused" && paused.json["pushesPerSecond"] as? Double == 2.5)
+            let resumed = try await server.send(.PATCH, path, token: "ops-token", body: #"{"paused":false}"#)
+            #expect(resumed.json["state"] as? String == "running" && resumed.json["pushesPerSecond"] as? Double == 2.5)
+            let unlimited = try await server.send(.PATCH, path, body: #"{"pushesPerSecond":null}"#)
+            #expect(unlimited.text.contains(#""pushesPerSecond":null"#))
+            for wrong in [#"{"pushesPerSecond":-1}"#, #"{"paused":1}"#, #"{"stopped":true}"#, "[]"] {
+                #expect(try await server.send(.PATCH, path, body: wrong).status == 400)
+            }
+            let cancelled = try await server.send(.DELETE, path)
+            #expect(cancelled.json["state"] as? String == "cancelled" && cancelled.json["queued"] as? Int == 0)
+            #expect((cancelled.json["outcomes"] as? [String: any Sendable])?["notSent"] as? Int == 20)
+            #expect(try await server.send(.PATCH, path, body: #"{"paused":false}"#).status == 409)
+            #expect(try await Self.submit(server, [Self.batch, Self.device(1)]).status == 409)
+            #expect(try await server.send(.DELETE, path).status == 200)
+            #expect(try await server.send(.GET, "/v1/batches/\(APNSID.random())").status == 404)
+        }
+    }
+}
