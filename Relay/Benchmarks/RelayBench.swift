@@ -17,7 +17,7 @@ struct RelayBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "relay-bench",
         abstract: "Measures the relay. Relay/bench.sh runs it beside the library's harness.",
-        subcommands: [Drain.self, Intake.self, Memory.self, Queue.self, FleetRun.self]
+        subcommands: [Drain.self, Intake.self, Memory.self, Queue.self, FleetRun.self, BatchRun.self]
     )
 }
 

@@ -148,8 +148,8 @@ struct QueueFile {
                 try db.execute(sql: "PRAGMA cache_size = -8192")
                 return
             }
-            // 64 MiB. Most of the pages that change in random order belong to the index of ids.
-            try db.execute(sql: "PRAGMA cache_size = -65536")
+            // 40 MiB. Most of the pages that change in random order belong to the index of ids.
+            try db.execute(sql: "PRAGMA cache_size = -40960")
             // A checkpoint after 32 MiB of log. So a page that changes often is copied to the file once in many
             // transactions.
             checkpoints.install(db)

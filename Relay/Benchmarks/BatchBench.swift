@@ -1,0 +1,167 @@
+import APNSRelay
+import ArgumentParser
+import AsyncHTTPClient
+import Foundation
+import Logging
+import NIOCore
+import NIOHTTP1
+import PushQueue
+import Synchronization
+
+/// `relay-bench batch`
+struct BatchRun: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "batch",
+        abstract: "Submits a batch in one request; with a server, sends it, and single pushes beside it."
+    )
+
+    @Flag(help: "Use PostgreSQL instead of SQLite.")
+    var postgres = false
+
+    @Option(help: "The port of a simulator; without it, the batch is only stored.")
+    var port: Int?
+    @Option var caFile: String?
+    @Option var pushes = 1_000_000
+
+    func run() async throws {
+        var bench = try BenchQueue(postgres: self.postgres)
+        defer { bench.remove() }
+        bench.setServer(port: self.port ?? 9, certificateAuthority: self.caFile)
+        let queue = try await bench.open()
+        let relay = try Relay(
+            settings: bench.settings,
+            queue: queue,
+            prometheus: PrometheusMetrics(),
+            logger: bench.logger
+        )
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { try await relay.run { port.yield($0) } }
+        guard let bound = await ports.first(where: { _ in true }) else { throw ExitCode.failure }
+        let url = "http://127.0.0.1:\(bound)/v1"
+        let client = HTTPClient(eventLoopGroupProvider: .singleton)
+
+        let before = ProcessFigures.residentMiB
+        let peak = Mutex(before)
+        let watching = Task {
+            while !Task.isCancelled {
+                let now = ProcessFigures.residentMiB
+                peak.withLock { $0 = max($0, now) }
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+        let start = ContinuousClock.now
+        var request = HTTPClientRequest(url: "\(url)/batches")
+        request.method = .POST
+        request.headers.add(name: "content-type", value: "application/x-ndjson")
+        request.body = .stream(self.lines(), length: .unknown)
+        let response = try await client.execute(request, timeout: .seconds(600))
+        let text = String(buffer: try await response.body.collect(upTo: 1 << 20))
+        guard response.status == .accepted else {
+            print(text)
+            throw ExitCode.failure
+        }
+        let seconds = start.duration(to: .now) / .seconds(1)
+        watching.cancel()
+        print(
+            """
+            batch: \(self.pushes) devices accepted in \(Self.text(seconds)) s, \(Int(Double(self.pushes) / seconds)) a \
+            second; \(peak.withLock { $0 } - before) MiB more memory than before
+            """
+        )
+        if self.port != nil {
+            try await self.drain(queue, client, url)
+        }
+        try await client.shutdown()
+        running.cancel()
+        _ = await running.result
+    }
+
+    /// Waits for the batch, and sends a single push every 50 ms meanwhile.
+    private func drain(_ queue: any PushQueue, _ client: HTTPClient, _ url: String) async throws {
+        let start = ContinuousClock.now
+        let times = Times()
+        try await withThrowingDiscardingTaskGroup { group in
+            var number = 0
+            while try await queue.counts().routes.contains(where: { $0.route.batch != nil }) {
+                number += 1
+                let single = number
+                group.addTask { times.add(try await Self.single(single, client, url)) }
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+        let seconds = start.duration(to: .now) / .seconds(1)
+        let sorted = times.sorted
+        let (half, most) = (sorted[sorted.count / 2], sorted[min(sorted.count * 99 / 100, sorted.count - 1)])
+        print(
+            """
+            batch: sent at \(Int(Double(self.pushes) / seconds)) a second; \(sorted.count) single pushes beside it had their \
+            outcomes in \(Self.text(half)) ms (median), \(Self.text(most)) ms (99 %)
+            """
+        )
+    }
+
+    private final class Times: Sendable {
+        private let values = Mutex([Double]())
+
+        func add(_ value: Double) { self.values.withLock { $0.append(value) } }
+
+        var sorted: [Double] { self.values.withLock { $0.sorted() } }
+    }
+
+    /// Submits a push and waits for its outcome.
+    ///
+    /// - Returns: the time, in milliseconds.
+    private static func single(_ number: Int, _ client: HTTPClient, _ url: String) async throws -> Double {
+        let start = ContinuousClock.now
+        let id = UUID().uuidString.lowercased()
+        var request = HTTPClientRequest(url: "\(url)/pushes")
+        request.method = .POST
+        request.headers.add(name: "content-type", value: "application/json")
+        request.body = .bytes(
+            ByteBuffer(
+                string: """
+                    {"app":"fern","token":"\(BenchQueue.token(number))","headers":{"apns-push-type":"alert",\
+                    "apns-id":"\(id)"},"payload":{"aps":{"alert":"single"}}}
+                    """
+            )
+        )
+        let response = try await client.execute(request, timeout: .seconds(60))
+        guard response.status == .accepted else { throw ExitCode.failure }
+        _ = try await response.body.collect(upTo: 1 << 20)
+        while true {
+            let status = try await client.execute(HTTPClientRequest(url: "\(url)/pushes/\(id)"), timeout: .seconds(60))
+            let text = String(buffer: try await status.body.collect(upTo: 1 << 20))
+            if text.contains("\"settled\"") { return start.duration(to: .now) / .milliseconds(1) }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    /// The body of the request, in parts of 1,000 devices.
+    private func lines() -> some AsyncSequence<ByteBuffer, any Error> & Sendable {
+        let count = self.pushes
+        let next = Mutex(-1)
+        return AsyncThrowingStream<ByteBuffer, any Error> {
+            let part = next.withLock { part in
+                part += 1
+                return part
+            }
+            guard part > 0 else {
+                return ByteBuffer(
+                    string: """
+                        {"app":"fern","headers":{"apns-push-type":"alert"},\
+                        "payload":{"aps":{"alert":{"title":"Hi {{name}}","body":"\(String(repeating: "x", count: 230))"}}}}\n
+                        """
+                )
+            }
+            let first = (part - 1) * 1_000
+            guard first < count else { return nil }
+            var buffer = ByteBuffer()
+            for number in first..<min(first + 1_000, count) {
+                buffer.writeString(#"{"token":"\#(BenchQueue.token(number))","values":{"name":"\#(number)"}}"# + "\n")
+            }
+            return buffer
+        }
+    }
+
+    private static func text(_ number: Double) -> String { number.formatted(.number.precision(.fractionLength(1))) }
+}
