@@ -1,0 +1,80 @@
+import APNSRelay
+import ArgumentParser
+import Foundation
+
+/// `apns-relay submit`
+struct Submit: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Submits a batch to a running relay, and shows its progress.",
+        discussion: """
+            The batch is a JSON object with app, headers, payload and so on; the devices are in a file of their own, one a \
+            line: a device token, or a JSON object with token and values. Relay/README.md describes both. If the command is \
+            interrupted, run it again: the batch continues where it stopped. Exits with 1 if a push was not accepted by APNs.
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The file with the batch.", valueName: "batch"))
+    var batch: String
+
+    @Argument(help: ArgumentHelp("The file with the devices.", valueName: "devices"))
+    var devices: String
+
+    @Option(help: ArgumentHelp("The relay.", valueName: "url"))
+    var url = "http://127.0.0.1:8027"
+
+    @Option(help: ArgumentHelp("The file with the caller's token.", valueName: "file"))
+    var tokenFile: String?
+
+    @Flag(help: "Leave invalid devices out. Otherwise, the first one ends the command.")
+    var partial = false
+
+    @Flag(inversion: .prefixedNo, help: "Wait until every push has its outcome.")
+    var wait = true
+
+    func run() async throws {
+        let token = try self.tokenFile.map { path in
+            try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+        let file = try BatchFile(batch: self.batch, devices: self.devices)
+        let client = try BatchClient(url: self.url, token: token)
+        do {
+            try await self.submit(file, client)
+        } catch {
+            await client.shutDown()
+            throw error
+        }
+        await client.shutDown()
+    }
+
+    private func submit(_ file: BatchFile, _ client: BatchClient) async throws {
+        let (batch, invalid) = try await client.submit(file, isPartial: self.partial) { Self.report($0) }
+        print("batch \(batch.id)")
+        if invalid > 0 { Self.report("left out \(invalid) invalid devices") }
+        guard self.wait else { return }
+        let start = ContinuousClock.now
+        let earlier = batch.outcomes.count
+        var last = ""
+        let end = try await client.follow(batch.id) { progress in
+            let seconds = start.duration(to: .now) / .seconds(1)
+            let rate = seconds > 0.5 ? Int(Double(progress.outcomes.count - earlier) / seconds) : 0
+            let line = "\(progress.state): \(Self.text(progress)), \(rate) pushes a second"
+            if line != last { Self.report(line) }
+            last = line
+        }
+        print(Self.text(end))
+        if end.outcomes.accepted < end.outcomes.count || end.parked > 0 { throw ExitCode.failure }
+    }
+
+    private static func text(_ progress: BatchClient.Progress) -> String {
+        let outcomes = progress.outcomes
+        let counts = [
+            ("queued", progress.queued), ("in flight", progress.inFlight), ("accepted", outcomes.accepted),
+            ("rejected", outcomes.rejected), ("not processed", outcomes.notProcessed), ("not sent", outcomes.notSent),
+            ("unknown", outcomes.unknown), ("parked", progress.parked),
+        ]
+        let shown = counts.filter { $0.1 > 0 || $0.0 == "accepted" }
+        return shown.map { "\($0.1) \($0.0)" }.joined(separator: ", ")
+    }
+
+    private static func report(_ line: String) { FileHandle.standardError.write(Data("\(line)\n".utf8)) }
+}
