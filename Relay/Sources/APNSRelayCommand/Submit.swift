@@ -48,7 +48,7 @@ struct Submit: AsyncParsableCommand {
 
     private func submit(_ file: BatchFile, _ client: BatchClient) async throws {
         let (batch, invalid) = try await client.submit(file, isPartial: self.partial) { Self.report($0) }
-        print("batch \(batch.id)")
+        Self.report("batch \(batch.id)")
         if invalid > 0 { Self.report("left out \(invalid) invalid devices") }
         guard self.wait else { return }
         let start = ContinuousClock.now
