@@ -9,7 +9,7 @@ struct FeedRoutes: Sendable {
 
     var routes: [APIRoute] {
         [
-            APIRoute(.get, "/v1/outcomes") { request in
+            APIRoute(.get, "/v1/outcomes", .oneOf([.read, .readAll])) { request in
                 let page = try await self.page(request, .outcomes)
                 return .json(
                     OutcomesJSON(
@@ -18,13 +18,14 @@ struct FeedRoutes: Sendable {
                     )
                 )
             },
-            APIRoute(.get, "/v1/dead-tokens") { request in
+            APIRoute(.get, "/v1/dead-tokens", .oneOf([.read, .readAll])) { request in
                 let page = try await self.page(request, .invalidTokens)
                 return .json(DeadTokensJSON(tokens: page.entries.map { .init($0) }, cursor: page.cursor?.text))
             },
         ]
     }
 
+    /// A page of a feed without the pushes that the caller may not read about, so it may have fewer entries than its limit.
     private func page(_ request: APIRequest, _ kind: FeedKind) async throws(APIError) -> FeedPage {
         let query = try request.query(["after", "limit", "app", "skipMissing"])
         let after = try query.text("after").map { text throws(APIError) in try Self.cursor(text) }
@@ -37,10 +38,11 @@ struct FeedRoutes: Sendable {
             }
             apps = [app]
         }
-        let page = try await self.queue.calling { [apps] queue throws(QueueError) in
+        var page = try await self.queue.calling { [apps] queue throws(QueueError) in
             try await queue.outcomes(after: after, apps: apps, kind: kind, limit: limit)
         }
         if let gap = page.gap, !skipsMissing { throw APIError(gap) }
+        page.entries.removeAll { !request.caller.mayRead(pushOf: $0.push.caller) }
         return page
     }
 
