@@ -214,7 +214,7 @@ class MockRelay:
         if token not in (self.token, self.plain_token) or token == "":
             raise APIFailure(401, "unauthorized", "A valid bearer token is required.")
         if token == self.plain_token and re.match(r"/v1/(overview|parked|webhooks)", path):
-            raise APIFailure(403, "forbidden", "Only operators may see this.")
+            raise APIFailure(403, "forbidden", "The caller shop needs the role operate for this.")
 
     def api(self, method, parts, parameters, body):
         match (method, *parts):

@@ -248,7 +248,7 @@ class OverviewTests(MockCase):
         browser.keys("plain", Keys.ENTER)
         browser.wait_text("#login-note", "not an operator's")
         self.assertEqual(browser.run("return sessionStorage.length"), 0)
-        self.assertIn("not an operator's", browser.text("#alert-region"))
+        self.assertIn("the role operate", browser.text("#alert-region"))
         before = len(self.relay.requests)
         time.sleep(2.5)
         self.assertEqual(self.relay.requests[before:], [], "nothing is asked without a token")

@@ -48,11 +48,11 @@ struct BatchRoutes: Sendable {
 
     var routes: [APIRoute] {
         [
-            APIRoute(.post, "/v1/batches") { try await self.submit($0) },
-            APIRoute(.get, "/v1/batches") { try await self.list($0) },
-            APIRoute(.get, "/v1/batches/{id}") { try await self.read($0) },
-            APIRoute(.patch, "/v1/batches/{id}") { try await self.change($0) },
-            APIRoute(.delete, "/v1/batches/{id}") { try await self.cancel($0) },
+            APIRoute(.post, "/v1/batches", .oneOf([.send])) { try await self.submit($0) },
+            APIRoute(.get, "/v1/batches", .oneOf([.read, .readAll])) { try await self.list($0) },
+            APIRoute(.get, "/v1/batches/{id}", .oneOf([.read, .readAll])) { try await self.read($0) },
+            APIRoute(.patch, "/v1/batches/{id}", .oneOf([.cancel, .cancelAll])) { try await self.change($0) },
+            APIRoute(.delete, "/v1/batches/{id}", .oneOf([.cancel, .cancelAll])) { try await self.cancel($0) },
         ]
     }
 
@@ -225,7 +225,7 @@ struct BatchRoutes: Sendable {
 
     private func read(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        return .json(try await self.json(try await self.batch(request)))
+        return .json(try await self.json(try await self.batch(request, if: Self.mayRead)))
     }
 
     private struct Change: Decodable {
@@ -266,7 +266,7 @@ struct BatchRoutes: Sendable {
         guard try request.mediaType() == "application/json" else {
             throw APIError(.unsupportedMediaType, .unsupportedMediaType, "Expected the content type application/json.")
         }
-        let batch = try await self.batch(request)
+        let batch = try await self.batch(request, if: Self.mayChange)
         var reserved = 0
         defer { self.reader.budget.release(reserved) }
         let reader = RequestBodyReader(limit: Self.maxChangeBytes, budget: self.reader.budget)
@@ -298,7 +298,7 @@ struct BatchRoutes: Sendable {
 
     private func cancel(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        let batch = try await self.batch(request)
+        let batch = try await self.batch(request, if: Self.mayChange)
         let store = self.store
         try await self.calling { () throws(QueueError) in
             _ = try await store.change(batch.id) { $0.isCancelled = true }
@@ -338,18 +338,25 @@ struct BatchRoutes: Sendable {
 
     // MARK: Finding
 
-    /// The batch in the path, if the caller may see it.
-    private func batch(_ request: APIRequest) async throws(APIError) -> Batch {
+    /// The batch in the path, if the caller has the right.
+    private func batch(
+        _ request: APIRequest,
+        if isAllowed: (Batch, Caller) -> Bool
+    ) async throws(APIError) -> Batch {
         let store = self.store
         guard let id = APNSID(request.pathPart("id")),
             let batch = try await self.calling({ () throws(QueueError) in try await store.batch(id) }),
-            Self.mayRead(batch, request.caller)
+            isAllowed(batch, request.caller)
         else { throw Self.unknownBatch }
         return batch
     }
 
     private static func mayRead(_ batch: Batch, _ caller: Caller) -> Bool {
-        caller.maySend(to: batch.app) && (batch.caller == caller.name || caller.isOperator)
+        caller.maySend(to: batch.app) && caller.mayRead(pushOf: batch.caller)
+    }
+
+    private static func mayChange(_ batch: Batch, _ caller: Caller) -> Bool {
+        caller.maySend(to: batch.app) && caller.mayCancel(pushOf: batch.caller)
     }
 
     private func found(_ id: APNSID) async throws(APIError) -> (Batch, BatchState) {

@@ -116,6 +116,12 @@ struct APIError: Error, Hashable {
         retryAfter: 5
     )
 
+    /// The error for a caller that has none of the roles that it needs for a request.
+    static func missing(_ roles: [Role], of caller: Caller) -> APIError {
+        let names = roles.map(\.rawValue).joined(separator: " or ")
+        return APIError(.forbidden, .forbidden, "The caller \(caller.name) needs the role \(names) for this.")
+    }
+
     static func notFound(_ message: String) -> APIError { APIError(.notFound, .notFound, message) }
 
     /// The response. The middleware adds the headers that every response has.

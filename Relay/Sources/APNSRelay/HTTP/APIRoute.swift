@@ -8,10 +8,8 @@ struct APIRoute: Sendable {
     enum Access: Sendable {
         /// Everybody, without a token.
         case open
-        /// Every caller.
-        case caller
-        /// Callers that are operators.
-        case operators
+        /// Callers with at least one of these roles.
+        case oneOf([Role])
     }
 
     var method: HTTPRequest.Method
@@ -23,7 +21,7 @@ struct APIRoute: Sendable {
     init(
         _ method: HTTPRequest.Method,
         _ path: String,
-        _ access: Access = .caller,
+        _ access: Access,
         _ respond: @escaping @Sendable (APIRequest) async throws -> Response
     ) {
         self.method = method

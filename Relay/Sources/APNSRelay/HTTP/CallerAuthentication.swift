@@ -4,7 +4,7 @@ import HTTPTypes
 /// Identifies callers by their bearer tokens. A token is never stored, logged or returned.
 struct CallerAuthentication: Sendable {
     /// The caller of every request if no callers are configured.
-    static let anybody = Caller(name: "local", tokenDigest: [], isOperator: true)
+    static let anybody = Caller(name: "local", tokenDigest: [], roles: [.operate])
 
     private let callers: [Caller]
 

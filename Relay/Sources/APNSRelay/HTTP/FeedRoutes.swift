@@ -14,7 +14,7 @@ struct FeedRoutes: Sendable {
 
     var routes: [APIRoute] {
         [
-            APIRoute(.get, "/v1/outcomes") { request in
+            APIRoute(.get, "/v1/outcomes", .oneOf([.read, .readAll])) { request in
                 let page = try await self.page(request, .outcomes)
                 return .json(
                     OutcomesJSON(
@@ -24,7 +24,7 @@ struct FeedRoutes: Sendable {
                     )
                 )
             },
-            APIRoute(.get, "/v1/dead-tokens") { request in
+            APIRoute(.get, "/v1/dead-tokens", .oneOf([.read, .readAll])) { request in
                 let page = try await self.page(request, .invalidTokens)
                 return .json(
                     DeadTokensJSON(tokens: page.entries.map { .init($0) }, cursor: page.cursor?.text, end: page.isEnd)
@@ -33,6 +33,7 @@ struct FeedRoutes: Sendable {
         ]
     }
 
+    /// A page of a feed without the pushes that the caller may not read about, so it may have fewer entries than its limit.
     private func page(_ request: APIRequest, _ kind: FeedKind) async throws(APIError) -> FeedPage {
         let query = try request.query(["after", "limit", "app", "skipMissing", "wait", "batch"])
         let after = try query.text("after").map { text throws(APIError) in try Self.cursor(text) }
@@ -52,6 +53,7 @@ struct FeedRoutes: Sendable {
         }
         var page = try await self.page(after: after, apps: apps, kind, limit: limit, wait: .seconds(wait))
         if let gap = page.gap, !skipsMissing { throw APIError(gap) }
+        page.entries.removeAll { !request.caller.mayRead(pushOf: $0.push.caller) }
         page.entries.removeAll { batch != nil && $0.push.route.batch != batch }
         return page
     }

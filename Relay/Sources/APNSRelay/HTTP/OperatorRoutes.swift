@@ -12,35 +12,35 @@ struct OperatorRoutes: Sendable {
 
     var routes: [APIRoute] {
         [
-            APIRoute(.get, "/v1/overview", .operators) { try await self.overview($0) },
-            APIRoute(.post, "/v1/clock/confirm", .operators) { try await self.confirmClock($0) },
-            APIRoute(.get, "/v1/parked", .operators) { try await self.parked($0) },
-            APIRoute(.post, "/v1/parked/retry", .operators) { request in
+            APIRoute(.get, "/v1/overview", .oneOf([.operate])) { try await self.overview($0) },
+            APIRoute(.post, "/v1/clock/confirm", .oneOf([.operate])) { try await self.confirmClock($0) },
+            APIRoute(.get, "/v1/parked", .oneOf([.operate])) { try await self.parked($0) },
+            APIRoute(.post, "/v1/parked/retry", .oneOf([.operate])) { request in
                 try await self.decideAll(request, .queued) { queue, ids throws(QueueError) in
                     try await queue.retryParked(ids)
                 }
             },
-            APIRoute(.delete, "/v1/parked", .operators) { request in
+            APIRoute(.delete, "/v1/parked", .oneOf([.operate])) { request in
                 try await self.decideAll(request, .settled) { queue, ids throws(QueueError) in
                     try await queue.dropParked(ids)
                 }
             },
-            APIRoute(.post, "/v1/parked/{id}/retry", .operators) { request in
+            APIRoute(.post, "/v1/parked/{id}/retry", .oneOf([.operate])) { request in
                 try await self.decide(request, .queued) { queue, id throws(QueueError) in
                     try await queue.retryParked(id)
                 }
             },
-            APIRoute(.delete, "/v1/parked/{id}", .operators) { request in
+            APIRoute(.delete, "/v1/parked/{id}", .oneOf([.operate])) { request in
                 try await self.decide(request, .settled) { queue, id throws(QueueError) in
                     try await queue.dropParked(id)
                 }
             },
-            APIRoute(.post, "/v1/webhooks/{name}/parked/{id}/retry", .operators) { request in
+            APIRoute(.post, "/v1/webhooks/{name}/parked/{id}/retry", .oneOf([.operate])) { request in
                 try await self.decideWebhook(request) { name, id throws(QueueError) in
                     try await self.status.retryParkedWebhook(name, id)
                 }
             },
-            APIRoute(.delete, "/v1/webhooks/{name}/parked/{id}", .operators) { request in
+            APIRoute(.delete, "/v1/webhooks/{name}/parked/{id}", .oneOf([.operate])) { request in
                 try await self.decideWebhook(request) { name, id throws(QueueError) in
                     try await self.status.dropParkedWebhook(name, id)
                 }

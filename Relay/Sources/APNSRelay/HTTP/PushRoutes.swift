@@ -18,10 +18,10 @@ struct PushRoutes: Sendable {
 
     var routes: [APIRoute] {
         [
-            APIRoute(.post, "/v1/pushes") { try await self.enqueue($0) },
-            APIRoute(.get, "/v1/pushes") { try await self.find($0) },
-            APIRoute(.get, "/v1/pushes/{id}") { try await self.read($0) },
-            APIRoute(.delete, "/v1/pushes/{id}") { try await self.cancel($0) },
+            APIRoute(.post, "/v1/pushes", .oneOf([.send])) { try await self.enqueue($0) },
+            APIRoute(.get, "/v1/pushes", .oneOf([.read, .readAll])) { try await self.find($0) },
+            APIRoute(.get, "/v1/pushes/{id}", .oneOf([.read, .readAll])) { try await self.read($0) },
+            APIRoute(.delete, "/v1/pushes/{id}", .oneOf([.cancel, .cancelAll])) { try await self.cancel($0) },
         ]
     }
 
@@ -135,7 +135,7 @@ struct PushRoutes: Sendable {
 
     private func read(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        return .json(PushStatusJSON(try await self.push(request)))
+        return .json(PushStatusJSON(try await self.push(request) { $0.mayRead(pushOf: $1) }))
     }
 
     /// Finds a push of the caller by its idempotency key.
@@ -147,12 +147,15 @@ struct PushRoutes: Sendable {
         let id = try await self.queue.calling { queue throws(QueueError) in try await queue.id(ofKey: key, caller: name)
         }
         guard let id else { throw Self.unknownPush }
-        return .json(PushStatusJSON(try await self.push(id, request)))
+        return .json(PushStatusJSON(try await self.push(id, request) { $0.mayRead(pushOf: $1) }))
     }
 
     private func cancel(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        let push = try await self.push(request)
+        let push = try await self.push(request) { $0.mayRead(pushOf: $1) || $0.mayCancel(pushOf: $1) }
+        guard request.caller.mayCancel(pushOf: push.caller) else {
+            throw APIError.missing([.cancelAll], of: request.caller)
+        }
         switch try await self.queue.calling({ queue throws(QueueError) in try await queue.cancel(push.id) }) {
         case .cancelled:
             let now = try await self.queue.calling { queue throws(QueueError) in try await queue.status(of: push.id) }
@@ -165,16 +168,26 @@ struct PushRoutes: Sendable {
         }
     }
 
-    /// The push in the path, if the caller may see it.
-    private func push(_ request: APIRequest) async throws(APIError) -> PushStatus {
+    /// The push in the path.
+    ///
+    /// - Parameter maySee: whether the caller may know of a push of its apps that the caller with this name submitted.
+    /// - Throws: `notFound` also if the caller may not know of the push.
+    private func push(
+        _ request: APIRequest,
+        if maySee: (Caller, _ owner: String) -> Bool
+    ) async throws(APIError) -> PushStatus {
         guard let id = APNSID(request.pathPart("id")) else { throw Self.unknownPush }
-        return try await self.push(id, request)
+        return try await self.push(id, request, if: maySee)
     }
 
-    private func push(_ id: APNSID, _ request: APIRequest) async throws(APIError) -> PushStatus {
+    private func push(
+        _ id: APNSID,
+        _ request: APIRequest,
+        if maySee: (Caller, _ owner: String) -> Bool
+    ) async throws(APIError) -> PushStatus {
         guard
             let push = try await self.queue.calling({ queue throws(QueueError) in try await queue.status(of: id) }),
-            request.caller.maySend(to: push.route.app)
+            request.caller.maySend(to: push.route.app), maySee(request.caller, push.caller)
         else { throw Self.unknownPush }
         return push
     }

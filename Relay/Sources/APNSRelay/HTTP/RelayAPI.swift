@@ -163,13 +163,11 @@ struct RelayAPI: Sendable {
 
     private func respond(to request: Request, _ context: RelayContext, _ route: APIRoute) async throws -> Response {
         var caller = CallerAuthentication.anybody
-        if route.access != .open {
+        if case .oneOf(let roles) = route.access {
             if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
             caller = try self.authentication.caller(request.headers)
             self.connections.prove(context.channel)
-            if route.access == .operators, !caller.isOperator {
-                throw APIError(.forbidden, .forbidden, "The caller \(caller.name) is not an operator.")
-            }
+            guard roles.contains(where: caller.has) else { throw APIError.missing(roles, of: caller) }
         }
         return try await route.respond(APIRequest(request: request, context: context, caller: caller))
     }

@@ -20,8 +20,8 @@ struct SettingsRoutes: Sendable {
 
     var routes: [APIRoute] {
         [
-            APIRoute(.get, "/v1/settings", .operators) { try await self.read($0) },
-            APIRoute(.put, "/v1/settings", .operators) { try await self.replace($0) },
+            APIRoute(.get, "/v1/settings", .oneOf([.operate])) { try await self.read($0) },
+            APIRoute(.put, "/v1/settings", .oneOf([.operate])) { try await self.replace($0) },
         ]
     }
 

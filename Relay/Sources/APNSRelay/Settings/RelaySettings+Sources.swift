@@ -178,6 +178,7 @@ extension Caller {
         var caller = RelaySettingsTable.Caller()
         reader.read(RelaySettingsTable.Caller.rows, below: prefix, into: &caller)
         reader.check(caller.apps, "\(prefix).apps", areAmong: apps)
+        let roles = reader.roles(caller.roles, "\(prefix).roles")
         guard let token = reader.secret(caller.token, orIn: caller.tokenFile, "\(prefix).token") else { return nil }
         if token.utf8.count < 16 {
             reader.complain("\(prefix).token", .outOfRange, "a token needs at least 16 characters")
@@ -186,7 +187,7 @@ extension Caller {
             name: name,
             tokenDigest: SecretText.digest(token),
             apps: caller.apps.map(Set.init),
-            isOperator: caller.isOperator,
+            roles: roles,
             pushesPerSecond: caller.pushesPerSecond
         )
     }
@@ -267,12 +268,32 @@ extension SettingsReader {
         }
     }
 
+    /// The roles with these names; the standard ones if the setting is missing. Reports names that are not roles.
+    fileprivate mutating func roles(_ names: [String]?, _ key: String) -> Set<Role> {
+        guard let names else { return Role.standard }
+        let allowed = "use \(Role.allCases.map(\.rawValue).joined(separator: ", "))"
+        if names.isEmpty { self.complain(key, .malformed, "a caller needs at least one role: \(allowed)") }
+        var roles: Set<Role> = []
+        for name in names {
+            guard let role = Role(rawValue: name) else {
+                self.complain(key, .malformed, "'\(name)' is not a role: \(allowed)")
+                continue
+            }
+            roles.insert(role)
+        }
+        return roles
+    }
+
     /// Reports unknown keys, and settings of apps, callers and webhooks that are not listed.
     fileprivate mutating func reportUnknownKeys(apps: [String], callers: [String], webhooks: [String]) {
         let sections = [("app", "apps", apps), ("caller", "callers", callers), ("webhook", "webhooks", webhooks)]
         self.reportUnknownKeys(
             known: RelaySettingsTable.keys(apps: apps, callers: callers, webhooks: webhooks),
             explain: { written, source in
+                for name in callers where source.spelling("caller.\(name).operator") == written {
+                    let roles = source.spelling("caller.\(name).roles") ?? "roles"
+                    return "there is no such setting; set '\(roles)' to operate"
+                }
                 for (section, list, names) in sections {
                     guard let start = source.beginning(of: section), written.hasPrefix(start) else { continue }
                     let isListed = names.contains { name in

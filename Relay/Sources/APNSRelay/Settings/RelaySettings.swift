@@ -75,8 +75,8 @@ public struct Caller: Sendable, Hashable {
     public var tokenDigest: [UInt8]
     /// The apps that it may send to and read about; nil for all.
     public var apps: Set<String>?
-    /// Whether it may use the endpoints for operators: the overview, parked pushes and webhook requests, and settings.
-    public var isOperator: Bool
+    /// Its rights.
+    public var roles: Set<Role>
     /// The maximum number of pushes per second that it may submit, on average over ten seconds; nil for no limit.
     public var pushesPerSecond: Int?
 
@@ -84,17 +84,34 @@ public struct Caller: Sendable, Hashable {
         name: String,
         tokenDigest: [UInt8],
         apps: Set<String>? = nil,
-        isOperator: Bool = false,
+        roles: Set<Role> = Role.standard,
         pushesPerSecond: Int? = nil
     ) {
         self.name = name
         self.tokenDigest = tokenDigest
         self.apps = apps
-        self.isOperator = isOperator
+        self.roles = roles
         self.pushesPerSecond = pushesPerSecond
     }
 
     public func maySend(to app: String) -> Bool { self.apps?.contains(app) ?? true }
+
+    /// Whether it has a role, by itself or because ``Role/operate`` includes it.
+    func has(_ role: Role) -> Bool { self.roles.contains(role) || self.roles.contains(.operate) }
+
+    /// Whether it may read about a push of its apps.
+    ///
+    /// - Parameter owner: the name of the caller that submitted the push.
+    func mayRead(pushOf owner: String) -> Bool {
+        self.has(.readAll) || (self.has(.read) && owner == self.name)
+    }
+
+    /// Whether it may cancel a push of its apps.
+    ///
+    /// - Parameter owner: the name of the caller that submitted the push.
+    func mayCancel(pushOf owner: String) -> Bool {
+        self.has(.cancelAll) || (self.has(.cancel) && owner == self.name)
+    }
 }
 
 /// The listening side of the API.

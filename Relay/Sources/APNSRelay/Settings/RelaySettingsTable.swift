@@ -34,12 +34,12 @@ enum RelaySettingsTable {
         var token: String?
         var tokenFile: String?
         var apps: [String]?
-        var isOperator = false
+        var roles: [String]?
         var pushesPerSecond: Int?
 
         static let rows: [SettingRow<Self>] = [
             .text("token", \.token, isSecret: true), .file("tokenFile", \.tokenFile), .list("apps", \.apps),
-            .boolean("operator", \.isOperator), .integer("pushesPerSecond", \.pushesPerSecond, 1...10_000_000),
+            .list("roles", \.roles), .integer("pushesPerSecond", \.pushesPerSecond, 1...10_000_000),
         ]
     }
 

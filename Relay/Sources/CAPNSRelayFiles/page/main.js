@@ -69,7 +69,7 @@ async function refresh() {
     try {
         show(await get("/v1/overview"));
     } catch (error) {
-        if (error.status === 403 && hasToken()) lock("This token is not an operator's. Enter one that is.");
+        if (error.status === 403 && hasToken()) lock("This token is not an operator's. Enter one of a caller with the role operate.");
         else if (error.status !== 401 && error.name !== "AbortError") fail(error.message);
     } finally {
         isLoading = false;

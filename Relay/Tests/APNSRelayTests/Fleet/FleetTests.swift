@@ -71,7 +71,8 @@ struct FleetTests {
             await fixture.pass(19, a, b)
             #expect(runs.running == ["a"])
             #expect(a.members == ["a", "b"])
-            await fixture.pass(1, a, b)
+            // The other one could take the duty in the same second.
+            await fixture.pass(1, a)
             try await runs.expect([])
             await fixture.pass(5, a, b)
             try await runs.expect(["b"])

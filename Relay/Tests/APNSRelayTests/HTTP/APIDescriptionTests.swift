@@ -19,6 +19,20 @@ struct APIDescriptionTests {
         #expect(documented.sorted() == routes.map { "\($0.method.rawValue) \($0.path)" }.sorted())
     }
 
+    @Test("The document names the roles that each endpoint needs")
+    func roles() async throws {
+        let routes = try await RelayServer.run { $0.api.routes }
+        let paths = try #require(try Self.document()["paths"] as? [String: [String: [String: Any]]])
+        for route in routes {
+            let operation = paths[route.path]?[route.method.rawValue.lowercased()]
+            let documented = try #require(operation?["security"] as? [[String: [String]]])
+            // Without callers, a request needs no token.
+            var expected: [[String: [String]]] = [[:]]
+            if case .oneOf(let roles) = route.access { expected = roles.map { ["token": [$0.rawValue]] } + expected }
+            #expect(documented == expected, "\(route.method.rawValue) \(route.path)")
+        }
+    }
+
     @Test("Every reference of the document leads somewhere, and every component is used")
     func references() throws {
         let document = try Self.document()

@@ -64,8 +64,8 @@ struct AccessTests {
     @Test("A caller reads only about its apps")
     func apps() async throws {
         try await RelayServer.run { server in
-            for app in ["fern", "moss"] {
-                let id = try await server.accepted(RelayServer.push(app: app), token: "ops-token")
+            for (app, token) in [("fern", "shop-token"), ("moss", "ops-token")] {
+                let id = try await server.accepted(RelayServer.push(app: app), token: token)
                 try await server.queue.settle(id, .accepted(Receipt(apnsID: id)))
             }
             let own = try await server.send(.GET, "/v1/outcomes")

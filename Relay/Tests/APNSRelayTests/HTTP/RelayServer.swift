@@ -29,13 +29,13 @@ struct RelayServer: Sendable {
     static let start = QueueTime(secondsSince1970: 1_795_440_000)
     static let deviceToken = String(repeating: "ab", count: 32)
 
-    /// Callers: `shop` may send to fern and has the token `shop-token`; `ops` is an operator (`ops-token`).
+    /// Callers: `shop` has the standard roles for fern, and the token `shop-token`; `ops` is an operator (`ops-token`).
     static func settings(_ change: (inout RelaySettings) -> Void = { _ in }) -> RelaySettings {
         var settings = RelaySettings(apps: [TestRelay.app("fern"), TestRelay.app("moss")])
         settings.http.port = 0
         settings.callers = [
             Caller(name: "shop", tokenDigest: Self.digest("shop-token"), apps: ["fern"]),
-            Caller(name: "ops", tokenDigest: Self.digest("ops-token"), isOperator: true),
+            Caller(name: "ops", tokenDigest: Self.digest("ops-token"), roles: [.operate]),
         ]
         change(&settings)
         return settings

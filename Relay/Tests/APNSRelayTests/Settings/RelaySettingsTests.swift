@@ -47,7 +47,7 @@ struct RelaySettingsTests {
             "app.fern.environments": "development",
             "callers": "shop, crew", "caller.shop.token": "0123456789abcdef", "caller.shop.apps": "fern",
             "caller.shop.pushesPerSecond": "500", "caller.crew.token": "fedcba9876543210",
-            "caller.crew.operator": "true",
+            "caller.crew.roles": "readAll, operate",
             "webhooks": "crm", "webhook.crm.url": "https://crm.example.com/push", "webhook.crm.batch": "10",
             "webhook.crm.secret": "0123456789abcdef01234567", "webhook.crm.onlyInvalidTokens": "true",
             "webhook.crm.timeout": "3s", "webhook.crm.giveUpAfter": "2h", "webhook.crm.apps": "fern",
@@ -62,7 +62,7 @@ struct RelaySettingsTests {
         #expect(settings.apps.first?.environments == ["development": .custom(host: "localhost", port: 2198)])
         #expect(settings.apps.first?.defaultEnvironment == "development")
         #expect(settings.callers.map(\.name) == ["shop", "crew"])
-        #expect(settings.callers.map(\.isOperator) == [false, true])
+        #expect(settings.callers.map(\.roles) == [[.send, .read, .cancel], [.readAll, .operate]])
         #expect(settings.callers.map(\.apps) == [["fern"], nil])
         #expect(settings.callers.first?.pushesPerSecond == 500)
         #expect(settings.callers.first?.tokenDigest == SecretText.digest("0123456789abcdef"))
@@ -89,13 +89,13 @@ struct RelaySettingsTests {
             {"apps": ["fern"], "app": {"fern": {"topic": "com.grasscove.Fern"}},
              "server": {"production": "localhost:2197", "development": "localhost:2198"},
              "callers": ["crew", "shop"],
-             "caller": {"crew": {"token": "fedcba9876543210", "operator": true},
-                        "shop": {"token": "0123456789abcdef", "operator": false, "pushesPerSecond": 50}},
+             "caller": {"crew": {"token": "fedcba9876543210", "roles": ["operate"]},
+                        "shop": {"token": "0123456789abcdef", "roles": ["send"], "pushesPerSecond": 50}},
              "storage": {"postgres": "host=/run/postgresql dbname=apns", "connections": 3, "migrate": false}}
             """
         try Data(json.utf8).write(to: file)
         let settings = try RelaySettings([.jsonFile(file.path)])
-        #expect(settings.callers.map(\.isOperator) == [true, false])
+        #expect(settings.callers.map(\.roles) == [[.operate], [.send]])
         #expect(settings.callers.last?.pushesPerSecond == 50)
         #expect(settings.storage.postgres?.description == "host=/run/postgresql dbname=apns")
         #expect(settings.storage.connections == 3 && !settings.storage.migrates)
@@ -170,6 +170,36 @@ struct RelaySettingsTests {
         #expect(!"\(both)".contains("secretsecret"))
         let missing = self.faults(base.merging(["caller.shop.tokenFile": "/nowhere/token"]) { $1 })
         #expect(missing.contains { $0.message.contains("/nowhere/token") })
+    }
+
+    @Test(
+        "A role that does not exist, and a caller without roles, are errors",
+        arguments: [
+            ("send, reed", "'reed' is not a role: use send, read, readAll, cancel, cancelAll, operate"),
+            ("Send", "'Send' is not a role: use send, read, readAll, cancel, cancelAll, operate"),
+            (",", "a caller needs at least one role: use send, read, readAll, cancel, cancelAll, operate"),
+        ]
+    )
+    func roles(_ text: String, _ message: String) {
+        let values = ["callers": "shop", "caller.shop.token": "0123456789abcdef", "caller.shop.roles": text]
+        let faults = self.faults(self.small.merging(values) { $1 })
+        #expect(faults.map(\.description) == ["caller.shop.roles (values): \(message)"])
+    }
+
+    @Test("The former setting for operators is an error that names the role")
+    func formerOperator() {
+        let faults = self.faults(
+            self.environment([
+                "APNS_RELAY_CALLERS": "crew", "APNS_RELAY_CALLER_CREW_TOKEN": "0123456789abcdef",
+                "APNS_RELAY_CALLER_CREW_OPERATOR": "true",
+            ])
+        )
+        #expect(
+            faults.map(\.description) == [
+                "APNS_RELAY_CALLER_CREW_OPERATOR (environment): there is no such setting; set "
+                    + "'APNS_RELAY_CALLER_CREW_ROLES' to operate"
+            ]
+        )
     }
 
     @Test("A webhook's secret is text, or base64 after whsec_")
