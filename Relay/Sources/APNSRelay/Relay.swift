@@ -137,6 +137,7 @@ package struct Relay: Sendable {
             queue: self.queue,
             status: status,
             clock: self.clock,
+            certificateExpiry: try TLSFiles(self.settings.http)?.expiry,
             readDatabase: self.readDatabase,
             logger: self.logger
         )

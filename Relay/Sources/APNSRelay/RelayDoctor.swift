@@ -1,7 +1,6 @@
 import APNSPool
 import Dispatch
 import Logging
-import NIOSSL
 import PostgresPushQueue
 import PushQueue
 import ServiceLifecycle
@@ -32,7 +31,7 @@ public struct RelayDoctor: Sendable {
 
     /// Runs all tests. This takes at most about 20 seconds.
     public func findings() async -> [Finding] {
-        self.listening() + self.webhooks() + (await self.apps())
+        self.listening(now: SystemQueueClock().now) + self.webhooks() + (await self.apps())
     }
 
     /// Inspects the database of the settings; empty if there is none. Changes nothing in it.
@@ -48,9 +47,18 @@ public struct RelayDoctor: Sendable {
         }
     }
 
-    private func listening() -> [Finding] {
+    /// Reads the files for TLS.
+    ///
+    /// - Parameter now: the time to compare with the expiry of the certificate.
+    func listening(now: QueueTime) -> [Finding] {
         let http = self.settings.http
-        guard let chain = http.certificateChainFile, let key = http.privateKeyFile else {
+        let files: TLSFiles?
+        do throws(RelayAPIError) {
+            files = try TLSFiles(http)
+        } catch {
+            return [Finding("http", isOK: false, error.message)]
+        }
+        guard let files else {
             let isLoopback = OriginGuard.isLoopbackAddress(http.host)
             return [
                 Finding(
@@ -61,15 +69,15 @@ public struct RelayDoctor: Sendable {
                 )
             ]
         }
-        do {
-            let certificates = try NIOSSLCertificate.fromPEMFile(chain)
-            _ = try NIOSSLPrivateKey(file: key, format: .pem)
-            if let authorities = http.clientAuthoritiesFile { _ = try NIOSSLCertificate.fromPEMFile(authorities) }
-            let message = "listens at \(http.host):\(http.port) with \(certificates.count) certificates"
-            return [Finding("http", isOK: true, message)]
-        } catch {
-            return [Finding("http", isOK: false, "the certificates or the key cannot be used: \(error)")]
+        let listens = "listens at \(http.host):\(http.port) with a chain of length \(files.chain.count)"
+        guard let expiry = files.expiry else { return [Finding("http", isOK: true, listens)] }
+        let days = now.duration(to: expiry) / .seconds(86_400)
+        guard days > 0 else {
+            let message = "the certificate expired \(Int(-days)) days ago; replace it, and restart the relay"
+            return [Finding("http", isOK: false, message)]
         }
+        let remedy = days < 14 ? "; replace it, and restart the relay" : ""
+        return [Finding("http", isOK: true, "\(listens); the certificate expires in \(Int(days)) days\(remedy)")]
     }
 
     private func webhooks() -> [Finding] {

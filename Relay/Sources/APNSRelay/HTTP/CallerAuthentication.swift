@@ -4,7 +4,7 @@ import HTTPTypes
 /// Identifies callers by their bearer tokens. A token is never stored, logged or returned.
 struct CallerAuthentication: Sendable {
     /// The caller of every request if no callers are configured.
-    static let anybody = Caller(name: "local", tokenDigest: [], roles: [.operate])
+    static let anybody = Caller(name: "local", tokenDigests: [], roles: [.operate])
 
     private let callers: [Caller]
 
@@ -30,10 +30,11 @@ struct CallerAuthentication: Sendable {
         var token = String(parts[1])
         token.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
         let digest = Array(hash.finalize())
-        // Compares the token with every caller's in constant time, so the duration reveals nothing about the digests.
+        // Compares the token with all tokens of all callers in constant time, so the duration reveals nothing about the
+        // digests.
         var found: Caller?
-        for caller in self.callers where Self.isEqual(caller.tokenDigest, digest) {
-            found = caller
+        for caller in self.callers {
+            for known in caller.tokenDigests where Self.isEqual(known, digest) { found = caller }
         }
         guard let found else { throw Self.error("no caller has this token") }
         return found

@@ -2,12 +2,15 @@ import Hummingbird
 import HummingbirdCore
 import HummingbirdTLS
 import NIOSSL
+import PushQueue
 
 /// The server's certificate and key, and the authorities of the callers' certificates, read from PEM files.
 struct TLSFiles {
     private let configuration: TLSConfiguration
     private let certificateFile: String
     private let keyFile: String
+    /// The server's certificate, and those of the authorities between it and a root.
+    let chain: [NIOSSLCertificate]
 
     /// Reads the files; nil if the settings name none.
     init?(_ settings: HTTPSettings) throws(RelayAPIError) {
@@ -19,6 +22,7 @@ struct TLSFiles {
         self.certificateFile = certificateFile
         self.keyFile = keyFile
         let chain = try Self.certificates(certificateFile, "certificate chain")
+        self.chain = chain
         let key: NIOSSLPrivateKey
         do {
             key = try NIOSSLPrivateKey(file: keyFile, format: .pem)
@@ -47,6 +51,9 @@ struct TLSFiles {
             throw Self.error("\(keyFile): expected the private key of the first certificate in \(certificateFile).")
         }
     }
+
+    /// When the server's certificate expires. Clients then refuse to connect.
+    var expiry: QueueTime? { self.chain.first.map { QueueTime(secondsSince1970: Int64($0.notValidAfter)) } }
 
     /// Adds TLS to an HTTP server.
     func server(_ base: HTTPServerBuilder) throws(RelayAPIError) -> HTTPServerBuilder {

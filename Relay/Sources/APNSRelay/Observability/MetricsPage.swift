@@ -27,6 +27,7 @@ final class MetricsPage: Sendable {
     private let queue: any PushQueue
     private let status: any RelayStatus
     private let clock: any QueueClock
+    private let certificateExpiry: QueueTime?
     private let readDatabase: ReadDatabase?
     private let logger: Logger
     private let longestWait: Duration
@@ -38,6 +39,7 @@ final class MetricsPage: Sendable {
     ///   - queue: the queue whose pushes are counted.
     ///   - status: the routes, the webhooks, and whether the relay is ready.
     ///   - clock: the time of day.
+    ///   - certificateExpiry: when the certificate of the listener expires; nil without TLS.
     ///   - readDatabase: reads the state of the database behind the queue; nil if there is none.
     ///   - logger: the logger for failed readings of that state.
     ///   - longestWait: the longest wait of a request for new values. Prometheus' own limit is 10 seconds by default.
@@ -47,6 +49,7 @@ final class MetricsPage: Sendable {
         queue: any PushQueue,
         status: any RelayStatus,
         clock: any QueueClock,
+        certificateExpiry: QueueTime? = nil,
         readDatabase: ReadDatabase? = nil,
         logger: Logger,
         longestWait: Duration = .seconds(2)
@@ -56,6 +59,7 @@ final class MetricsPage: Sendable {
         self.queue = queue
         self.status = status
         self.clock = clock
+        self.certificateExpiry = certificateExpiry
         self.readDatabase = readDatabase
         self.logger = logger
         self.longestWait = longestWait
@@ -121,6 +125,7 @@ final class MetricsPage: Sendable {
     private func setGauges() async {
         self.metrics.setReady(await self.status.notReady() == nil)
         self.metrics.setClock(self.status.clockJump())
+        if let certificateExpiry { self.metrics.setCertificate(left: self.clock.now.duration(to: certificateExpiry)) }
         self.metrics.setRoutes(await self.status.routes())
         self.metrics.setWebhooks(await self.status.webhooks(), now: self.clock.now)
         self.metrics.setFleet(self.status.members())

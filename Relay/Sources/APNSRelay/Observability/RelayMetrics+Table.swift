@@ -91,6 +91,12 @@ extension RelayMetrics {
         "1 while the relay accepts pushes, as /ready reports it."
     )
 
+    static let certificateLeft = MetricDefinition(
+        "apns_relay_certificate_left_seconds",
+        .gauge,
+        unit: "seconds",
+        "The time until the certificate of the relay's listener expires; negative afterwards. Exported only with TLS."
+    )
     static let clockAhead = MetricDefinition(
         "apns_relay_clock_ahead_seconds",
         .gauge,
@@ -279,7 +285,7 @@ extension RelayMetrics {
         RelayMetrics.queued, RelayMetrics.duplicates, RelayMetrics.outcomes, RelayMetrics.retries, RelayMetrics.parked,
         RelayMetrics.late, RelayMetrics.recovered,
         RelayMetrics.pushes, RelayMetrics.capacity, RelayMetrics.oldestDue, RelayMetrics.routePaused,
-        RelayMetrics.ready, RelayMetrics.clockAhead,
+        RelayMetrics.ready, RelayMetrics.certificateLeft, RelayMetrics.clockAhead,
         RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
         RelayMetrics.databaseConnections, RelayMetrics.databaseMaxConnections, RelayMetrics.databaseOldest,
         RelayMetrics.databaseTableBytes, RelayMetrics.databaseTableRows,

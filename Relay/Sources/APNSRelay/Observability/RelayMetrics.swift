@@ -25,6 +25,7 @@ package final class RelayMetrics: Sendable {
         var routes: [Route: RouteHandlers] = [:]
         var webhooks: [String: WebhookHandlers] = [:]
         var capacity: Meter?
+        var certificateLeft: Meter?
         var database = DatabaseGauges()
         var totals = RelayTotals()
     }
@@ -229,6 +230,15 @@ package final class RelayMetrics: Sendable {
 
     /// Sets how far the clock is ahead of what is plausible; nil if it is plausible.
     func setClock(_ jump: Duration?) { self.clockAhead.set(jump.map(\.inSeconds) ?? 0) }
+
+    /// Sets the time until the certificate of the listener expires; negative afterwards.
+    func setCertificate(left: Duration) {
+        self.state.withLock { state in
+            let meter = state.certificateLeft ?? Meter(label: Self.certificateLeft.name, factory: self.factory)
+            state.certificateLeft = meter
+            return meter
+        }.set(left.inSeconds)
+    }
 
     /// Sets the gauges of the database behind the queue.
     func setDatabase(_ database: DatabaseState) {

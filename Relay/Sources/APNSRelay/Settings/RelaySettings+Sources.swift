@@ -46,7 +46,8 @@ extension RelaySettings {
                     + "not \(self.http.host)"
             )
         }
-        if Set(self.callers.map(\.tokenDigest)).count < self.callers.count {
+        let digests = self.callers.flatMap(\.tokenDigests)
+        if Set(digests).count < digests.count {
             reader.complain("callers", .conflict, "two callers have the same token; give each caller its own")
         }
         if (self.http.certificateChainFile == nil) != (self.http.privateKeyFile == nil) {
@@ -179,13 +180,21 @@ extension Caller {
         reader.read(RelaySettingsTable.Caller.rows, below: prefix, into: &caller)
         reader.check(caller.apps, "\(prefix).apps", areAmong: apps)
         let roles = reader.roles(caller.roles, "\(prefix).roles")
-        guard let token = reader.secret(caller.token, orIn: caller.tokenFile, "\(prefix).token") else { return nil }
-        if token.utf8.count < 16 {
-            reader.complain("\(prefix).token", .outOfRange, "a token needs at least 16 characters")
+        let token = reader.secret(caller.token, orIn: caller.tokenFile, "\(prefix).token")
+        let next = reader.secret(
+            caller.nextToken,
+            orIn: caller.nextTokenFile,
+            "\(prefix).nextToken",
+            isRequired: false
+        )
+        for (key, token) in [("token", token), ("nextToken", next)] where (token?.utf8.count ?? .max) < 16 {
+            reader.complain("\(prefix).\(key)", .outOfRange, "a token needs at least 16 characters")
         }
+        guard let token else { return nil }
+        reader.check(next, "\(prefix).nextToken", differsFrom: token, "\(prefix).token")
         self.init(
             name: name,
-            tokenDigest: SecretText.digest(token),
+            tokenDigests: ([token] + [next].compactMap { $0 }.filter { $0 != token }).map(SecretText.digest),
             apps: caller.apps.map(Set.init),
             roles: roles,
             pushesPerSecond: caller.pushesPerSecond
@@ -207,20 +216,20 @@ extension WebhookSettings {
                 "the webhook needs a URL that begins with https:// or http://"
             )
         }
-        guard let text = reader.secret(webhook.secret, orIn: webhook.secretFile, "\(prefix).secret") else { return nil }
-        guard let secret = SecretText.signingKey(text), secret.count >= 24 else {
-            reader.complain(
-                "\(prefix).secret",
-                .malformed,
-                "the webhook needs a secret of at least 24 bytes, as text or as whsec_ with base64"
-            )
-            return nil
-        }
+        let secret = reader.signingKey(webhook.secret, orIn: webhook.secretFile, "\(prefix).secret")
+        let next = reader.signingKey(
+            webhook.nextSecret,
+            orIn: webhook.nextSecretFile,
+            "\(prefix).nextSecret",
+            isRequired: false
+        )
+        guard let secret else { return nil }
+        reader.check(next, "\(prefix).nextSecret", differsFrom: secret, "\(prefix).secret")
         guard isURL, let url = webhook.url else { return nil }
         self = webhook.settings
         self.name = name
         self.url = url
-        self.secret = secret
+        self.secrets = [secret] + (next.map { [$0] } ?? [])
         self.apps = webhook.apps.map(Set.init)
     }
 }
@@ -266,6 +275,40 @@ extension SettingsReader {
         for name in names ?? [] where !apps.contains(name) {
             self.complain(key, .conflict, "there is no app '\(name)'")
         }
+    }
+
+    /// The key of a webhook's signature; nil if its setting is missing or invalid, which is reported.
+    fileprivate mutating func signingKey(
+        _ text: String?,
+        orIn file: String?,
+        _ key: String,
+        isRequired: Bool = true
+    ) -> [UInt8]? {
+        guard let text = self.secret(text, orIn: file, key, isRequired: isRequired) else { return nil }
+        guard let secret = SecretText.signingKey(text), secret.count >= 24 else {
+            self.complain(
+                key,
+                .malformed,
+                "the webhook needs a secret of at least 24 bytes, as text or as whsec_ with base64"
+            )
+            return nil
+        }
+        return secret
+    }
+
+    /// Reports a next secret that is the same as the current one.
+    fileprivate mutating func check<Secret: Equatable>(
+        _ next: Secret?,
+        _ key: String,
+        differsFrom current: Secret,
+        _ currentKey: String
+    ) {
+        guard next == current else { return }
+        self.complain(
+            key,
+            .conflict,
+            "it is the same as \(self.writtenName(currentKey)); set the new one, or remove it"
+        )
     }
 
     /// The roles with these names; the standard ones if the setting is missing. Reports names that are not roles.

@@ -71,8 +71,8 @@ public struct RelayApp: Sendable {
 /// An application that uses the relay's API.
 public struct Caller: Sendable, Hashable {
     public var name: String
-    /// The SHA-256 digest of the caller's bearer token.
-    public var tokenDigest: [UInt8]
+    /// The SHA-256 digests of the caller's bearer tokens: one, or two while one token replaces the other.
+    public var tokenDigests: [[UInt8]]
     /// The apps that it may send to and read about; nil for all.
     public var apps: Set<String>?
     /// Its rights.
@@ -82,13 +82,13 @@ public struct Caller: Sendable, Hashable {
 
     public init(
         name: String,
-        tokenDigest: [UInt8],
+        tokenDigests: [[UInt8]],
         apps: Set<String>? = nil,
         roles: Set<Role> = Role.standard,
         pushesPerSecond: Int? = nil
     ) {
         self.name = name
-        self.tokenDigest = tokenDigest
+        self.tokenDigests = tokenDigests
         self.apps = apps
         self.roles = roles
         self.pushesPerSecond = pushesPerSecond
@@ -208,8 +208,8 @@ public struct WebhookSettings: Sendable, Hashable {
     public var name: String
     /// An `https` or `http` URL.
     public var url: String
-    /// The key that signs the requests (HMAC-SHA256), at least 24 bytes.
-    public var secret: [UInt8]
+    /// The keys that sign the requests (HMAC-SHA256), each of at least 24 bytes: one, or two while one replaces the other.
+    public var secrets: [[UInt8]]
     /// The apps whose outcomes it receives; nil for all.
     public var apps: Set<String>?
     /// Whether it receives only outcomes that invalidate a device token.
@@ -224,7 +224,7 @@ public struct WebhookSettings: Sendable, Hashable {
     public init(
         name: String,
         url: String,
-        secret: [UInt8],
+        secrets: [[UInt8]],
         apps: Set<String>? = nil,
         onlyInvalidTokens: Bool = false,
         batch: Int = 500,
@@ -233,7 +233,7 @@ public struct WebhookSettings: Sendable, Hashable {
     ) {
         self.name = name
         self.url = url
-        self.secret = secret
+        self.secrets = secrets
         self.apps = apps
         self.onlyInvalidTokens = onlyInvalidTokens
         self.batch = batch

@@ -33,13 +33,17 @@ enum RelaySettingsTable {
     struct Caller {
         var token: String?
         var tokenFile: String?
+        var nextToken: String?
+        var nextTokenFile: String?
         var apps: [String]?
         var roles: [String]?
         var pushesPerSecond: Int?
 
         static let rows: [SettingRow<Self>] = [
-            .text("token", \.token, isSecret: true), .file("tokenFile", \.tokenFile), .list("apps", \.apps),
-            .list("roles", \.roles), .integer("pushesPerSecond", \.pushesPerSecond, 1...10_000_000),
+            .text("token", \.token, isSecret: true), .file("tokenFile", \.tokenFile),
+            .text("nextToken", \.nextToken, isSecret: true), .file("nextTokenFile", \.nextTokenFile),
+            .list("apps", \.apps), .list("roles", \.roles),
+            .integer("pushesPerSecond", \.pushesPerSecond, 1...10_000_000),
         ]
     }
 
@@ -48,11 +52,14 @@ enum RelaySettingsTable {
         var url: String?
         var secret: String?
         var secretFile: String?
+        var nextSecret: String?
+        var nextSecretFile: String?
         var apps: [String]?
-        var settings = WebhookSettings(name: "", url: "", secret: [])
+        var settings = WebhookSettings(name: "", url: "", secrets: [])
 
         static let rows: [SettingRow<Self>] = [
             .text("url", \.url), .text("secret", \.secret, isSecret: true), .file("secretFile", \.secretFile),
+            .text("nextSecret", \.nextSecret, isSecret: true), .file("nextSecretFile", \.nextSecretFile),
             .list("apps", \.apps), .boolean("onlyInvalidTokens", \.settings.onlyInvalidTokens),
             .integer("batch", \.settings.batch, 1...1_000),
             .duration("timeout", \.settings.timeout, .seconds(1)...(.seconds(300))),

@@ -32,11 +32,12 @@ extension SettingsReader {
     ///   - text: the secret; nil if it is not set.
     ///   - file: the path of the file; nil if it is not set.
     ///   - key: the setting of the secret.
+    ///   - isRequired: whether to report that neither is set.
     /// - Returns: the text without white space at its ends; nil if neither is set or one is invalid, which is reported.
-    mutating func secret(_ text: String?, orIn file: String?, _ key: String) -> String? {
+    mutating func secret(_ text: String?, orIn file: String?, _ key: String, isRequired: Bool = true) -> String? {
         let fileKey = "\(key)File"
         guard let file else {
-            if text == nil, !self.isFound(key), !self.isFound(fileKey) {
+            if isRequired, text == nil, !self.isFound(key), !self.isFound(fileKey) {
                 self.complain(key, .missing, "it is missing: set it, or \(self.writtenName(fileKey))")
             }
             return text.map(SecretText.trimmed)

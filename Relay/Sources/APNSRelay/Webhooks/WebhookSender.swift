@@ -342,7 +342,7 @@ final class WebhookSender: Sendable {
             id: id,
             timestamp: timestamp,
             body: request.body,
-            secret: self.settings.secret
+            secrets: self.settings.secrets
         )
         let response = await self.client.post(
             self.settings.url,

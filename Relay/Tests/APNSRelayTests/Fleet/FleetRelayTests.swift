@@ -132,7 +132,9 @@ struct FleetRelayTests {
         settings.http.port = 0
         settings.dispatch.shutdownTimeout = .seconds(2)
         settings.fleet.maxConnections = 4
-        settings.webhooks = [WebhookSettings(name: "crm", url: receiver.url, secret: WebhookReceiver.secret, batch: 10)]
+        settings.webhooks = [
+            WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret], batch: 10)
+        ]
         return settings
     }
 

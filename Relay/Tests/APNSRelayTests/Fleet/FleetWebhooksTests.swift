@@ -13,7 +13,7 @@ struct FleetWebhooksTests {
         retry.storageDelay = .milliseconds(10)
         retry.poll = .milliseconds(20)
         return Webhooks(
-            [WebhookSettings(name: "crm", url: receiver.url, secret: WebhookReceiver.secret, batch: 10)],
+            [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret], batch: 10)],
             queue: queue,
             metrics: RelayMetrics(factory: PrometheusMetrics()),
             clock: SystemQueueClock(),

@@ -33,6 +33,20 @@ struct AccessTests {
         }
     }
 
+    @Test("Both tokens of a caller are accepted, and name the same caller")
+    func twoTokens() async throws {
+        let settings = RelayServer.settings { $0.callers[0].tokenDigests.append(RelayServer.digest("next-token")) }
+        try await RelayServer.run(settings) { server in
+            let id = try await server.accepted(token: "next-token")
+            for token in ["shop-token", "next-token"] {
+                let received = try await server.send(.GET, "/v1/pushes/\(id)", token: token)
+                #expect(received.json["caller"] as? String == "shop", "\(token)")
+            }
+            let other = try await server.send(.GET, "/v1/pushes/\(id)", token: "next-token2")
+            #expect(other.status == 401)
+        }
+    }
+
     @Test("The scheme of the token may be written in any case")
     func scheme() async throws {
         try await RelayServer.run { server in

@@ -34,8 +34,8 @@ struct RelayServer: Sendable {
         var settings = RelaySettings(apps: [TestRelay.app("fern"), TestRelay.app("moss")])
         settings.http.port = 0
         settings.callers = [
-            Caller(name: "shop", tokenDigest: Self.digest("shop-token"), apps: ["fern"]),
-            Caller(name: "ops", tokenDigest: Self.digest("ops-token"), roles: [.operate]),
+            Caller(name: "shop", tokenDigests: [Self.digest("shop-token")], apps: ["fern"]),
+            Caller(name: "ops", tokenDigests: [Self.digest("ops-token")], roles: [.operate]),
         ]
         change(&settings)
         return settings

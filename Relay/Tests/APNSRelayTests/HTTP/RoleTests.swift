@@ -12,7 +12,7 @@ struct RoleTests {
     private static func settings(_ callers: KeyValuePairs<String, Set<Role>>) -> RelaySettings {
         RelayServer.settings { settings in
             settings.callers = callers.map { name, roles in
-                Caller(name: name, tokenDigest: RelayServer.digest("\(name)-token"), roles: roles)
+                Caller(name: name, tokenDigests: [RelayServer.digest("\(name)-token")], roles: roles)
             }
         }
     }
@@ -38,7 +38,7 @@ struct RoleTests {
     func endpoints() async throws {
         let settings = RelayServer.settings { settings in
             settings.callers = Role.allCases.map { role in
-                Caller(name: role.rawValue, tokenDigest: RelayServer.digest("\(role)-token"), roles: [role])
+                Caller(name: role.rawValue, tokenDigests: [RelayServer.digest("\(role)-token")], roles: [role])
             }
         }
         try await RelayServer.run(settings) { server in

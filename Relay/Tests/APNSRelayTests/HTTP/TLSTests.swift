@@ -4,6 +4,7 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 import NIOSSL
+import PushQueue
 import ServiceLifecycle
 import Synchronization
 import Testing
@@ -96,6 +97,31 @@ struct TLSTests {
                 await #expect(throws: (any Error).self) { try await Self.status(server, foreign) }
                 #expect(server.queue.state.withLock { $0.pushes.count } == 1)
             }
+        }
+    }
+
+    @Test("The doctor says when the certificate expires, and fails when it has expired or cannot be used")
+    func expiry() async throws {
+        try await Files.with { files in
+            let settings = files.settings { $0.port = 8027 }
+            let expiry = try #require(try TLSFiles(settings.http)?.expiry)
+            // The simulator's certificates are valid for a year.
+            let year = SystemQueueClock().now.duration(to: expiry) / .seconds(86_400)
+            #expect((364.9...365).contains(year))
+            let listens = "listens at 127.0.0.1:8027 with a chain of length 1; the certificate expires in"
+            let remedy = "; replace it, and restart the relay"
+            for (days, isOK, message) in [
+                (14.0, true, "\(listens) 14 days"), (13.9, true, "\(listens) 13 days\(remedy)"),
+                (0, false, "the certificate expired 0 days ago\(remedy)"),
+                (-2.5, false, "the certificate expired 2 days ago\(remedy)"),
+            ] {
+                let now = expiry.advanced(by: .seconds(-days * 86_400))
+                let expected = RelayDoctor.Finding("http", isOK: isOK, message)
+                #expect(RelayDoctor(settings).listening(now: now) == [expected])
+            }
+            let missing = files.settings { $0.privateKeyFile = "/missing.pem" }
+            let finding = RelayDoctor(missing).listening(now: expiry).first
+            #expect(finding?.isOK == false && finding?.message.contains("/missing.pem") == true)
         }
     }
 

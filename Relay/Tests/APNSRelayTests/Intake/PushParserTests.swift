@@ -26,7 +26,7 @@ struct PushParserTests {
             isPartial: isPartial,
             parser: PushParser(
                 apps: self.apps,
-                caller: Caller(name: "shop", tokenDigest: [], apps: apps),
+                caller: Caller(name: "shop", tokenDigests: [], apps: apps),
                 defaultLane: format == .json ? .interactive : .bulk,
                 dispatch: DispatchSettings(),
                 now: self.now,

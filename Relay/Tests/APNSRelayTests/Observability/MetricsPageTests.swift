@@ -1,6 +1,7 @@
 import Logging
 import PostgresPushQueue
 import PushQueue
+import PushQueueConformance
 import Synchronization
 import Testing
 
@@ -62,6 +63,25 @@ struct MetricsPageTests {
             let parsed = try PrometheusText(text)
             #expect(parsed.value("apns_relay_ready") == 0)
             #expect(parsed.value("apns_relay_storage_errors_total", ["code": "closed"]) ?? 0 >= 1)
+        }
+    }
+
+    @Test("With TLS, the page has the time until the certificate expires, and without TLS it has none")
+    func certificate() async throws {
+        let now = QueueTime(secondsSince1970: 1_795_440_000)
+        for left in [Duration.seconds(86_400), nil] {
+            let prometheus = PrometheusMetrics()
+            let page = MetricsPage(
+                prometheus: prometheus,
+                metrics: RelayMetrics(factory: prometheus),
+                queue: FeedQueue(),
+                status: Status(),
+                clock: ManualQueueClock(now),
+                certificateExpiry: left.map { now.advanced(by: $0) },
+                logger: Self.logger
+            )
+            let text = try PrometheusText(await page.text())
+            #expect(text.value("apns_relay_certificate_left_seconds") == left.map { $0 / .seconds(1) })
         }
     }
 

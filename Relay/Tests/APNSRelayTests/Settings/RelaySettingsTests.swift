@@ -65,7 +65,7 @@ struct RelaySettingsTests {
         #expect(settings.callers.map(\.roles) == [[.send, .read, .cancel], [.readAll, .operate]])
         #expect(settings.callers.map(\.apps) == [["fern"], nil])
         #expect(settings.callers.first?.pushesPerSecond == 500)
-        #expect(settings.callers.first?.tokenDigest == SecretText.digest("0123456789abcdef"))
+        #expect(settings.callers.first?.tokenDigests == [SecretText.digest("0123456789abcdef")])
         let webhook = try #require(settings.webhooks.first)
         #expect(webhook.batch == 10 && webhook.timeout == .seconds(3) && webhook.giveUpAfter == .seconds(7_200))
         #expect(webhook.onlyInvalidTokens && webhook.apps == ["fern"])
@@ -164,7 +164,7 @@ struct RelaySettingsTests {
         defer { try? FileManager.default.removeItem(at: file) }
         let base = self.small.merging(["callers": "shop", "caller.shop.tokenFile": file.path]) { $1 }
         let settings = try self.read(base)
-        #expect(settings.callers.first?.tokenDigest == SecretText.digest("0123456789abcdef"))
+        #expect(settings.callers.first?.tokenDigests == [SecretText.digest("0123456789abcdef")])
         let both = self.faults(base.merging(["caller.shop.token": "secretsecretsecret"]) { $1 })
         #expect(both.contains { $0.message.contains("not both") })
         #expect(!"\(both)".contains("secretsecret"))
@@ -200,6 +200,76 @@ struct RelaySettingsTests {
                     + "'APNS_RELAY_CALLER_CREW_ROLES' to operate"
             ]
         )
+    }
+
+    /// A caller and a webhook.
+    private var pair: [String: String] {
+        self.small.merging([
+            "callers": "shop", "caller.shop.token": "0123456789abcdef", "webhooks": "crm",
+            "webhook.crm.url": "https://crm.example.com", "webhook.crm.secret": "0123456789abcdef01234567",
+        ]) { $1 }
+    }
+
+    @Test("A caller may have a second token, and a webhook a second secret, each also in a file")
+    func nextSecrets() throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let next = "the next secret of both sides"
+        try Data("\(next)\n".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        for values in [
+            ["caller.shop.nextToken": next, "webhook.crm.nextSecret": next],
+            ["caller.shop.nextTokenFile": file.path, "webhook.crm.nextSecretFile": file.path],
+        ] {
+            let settings = try self.read(self.pair.merging(values) { $1 })
+            let digests = try #require(settings.callers.first?.tokenDigests)
+            #expect(digests == [SecretText.digest("0123456789abcdef"), SecretText.digest(next)])
+            let secrets = try #require(settings.webhooks.first?.secrets)
+            #expect(secrets == [Array("0123456789abcdef01234567".utf8), Array(next.utf8)])
+        }
+    }
+
+    @Test(
+        "Errors in a second token or secret are reported",
+        arguments: [
+            (
+                "caller.shop.nextToken", "0123456789abcdef",
+                "it is the same as caller.shop.token; set the new one, or remove it"
+            ),
+            ("caller.shop.nextToken", "short", "a token needs at least 16 characters"),
+            ("caller.shop.nextTokenFile", "/nowhere/token", "the file '/nowhere/token' cannot be read"),
+            (
+                "webhook.crm.nextSecret", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3",
+                "it is the same as webhook.crm.secret; set the new one, or remove it"
+            ),
+            (
+                "webhook.crm.nextSecret", "short",
+                "the webhook needs a secret of at least 24 bytes, as text or as whsec_ with base64"
+            ),
+            ("webhook.crm.nextSecretFile", "/nowhere/secret", "the file '/nowhere/secret' cannot be read"),
+        ]
+    )
+    func nextSecretErrors(_ key: String, _ value: String, _ message: String) {
+        #expect(self.faults(self.pair) == [])
+        let faults = self.faults(self.pair.merging([key: value]) { $1 })
+        #expect(faults.map(\.description) == ["\(key) (values): \(message)"])
+    }
+
+    @Test("Two callers cannot share a token, not even if it is the next one of one of them")
+    func sharedTokens() {
+        let values = self.pair.merging(["callers": "shop,news", "caller.news.token": "fedcba9876543210"]) { $1 }
+        #expect(self.faults(values) == [])
+        for change in [
+            ["caller.news.token": "0123456789abcdef"], ["caller.news.nextToken": "0123456789abcdef"],
+            ["caller.shop.nextToken": "the next token of both", "caller.news.nextToken": "the next token of both"],
+        ] {
+            let faults = self.faults(values.merging(change) { $1 })
+            #expect(
+                faults.map(\.description) == [
+                    "callers (values): two callers have the same token; give each caller its own"
+                ],
+                "\(change)"
+            )
+        }
     }
 
     @Test("A webhook's secret is text, or base64 after whsec_")
@@ -314,7 +384,7 @@ struct RelaySettingsTests {
             "webhooks": "crm", "webhook.crm.url": "https://crm.example.com", "webhook.crm.secret": "whsec_" + secret,
             "client.proxy": "http://user:\(secret)@proxy",
             "http.privateKeyFile": "-----BEGIN PRIVATE KEY-----\(secret)",
-            "caller.a.tokens": secret,
+            "caller.a.tokens": secret, "caller.a.nextToken": secret, "webhook.crm.nextSecret": "whsec_" + secret,
         ]
         let faults = self.faults(values)
         #expect(faults.count >= 7, "\(faults)")

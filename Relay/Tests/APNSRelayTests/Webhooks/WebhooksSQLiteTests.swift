@@ -57,7 +57,7 @@ struct WebhooksSQLiteTests {
         try await WebhookReceiver.run { receiver in
             let prometheus = PrometheusMetrics()
             let webhooks = Webhooks(
-                [WebhookSettings(name: "crm", url: receiver.url, secret: WebhookReceiver.secret)],
+                [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
                 queue: queue,
                 metrics: RelayMetrics(factory: prometheus),
                 clock: SystemQueueClock(),
@@ -96,7 +96,7 @@ struct WebhooksSQLiteTests {
         retry.delays = Backoff(minimum: .milliseconds(10), maximum: .milliseconds(10))
         retry.storageDelay = .milliseconds(10)
         try await WebhookReceiver.run { [retry] receiver in
-            let settings = WebhookSettings(name: "crm", url: receiver.url, secret: WebhookReceiver.secret, batch: 50)
+            let settings = WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret], batch: 50)
             for round in 1...3 {
                 let queue = try await SQLitePushQueue.open(file: file, logger: Self.logger)
                 let webhooks = Webhooks(

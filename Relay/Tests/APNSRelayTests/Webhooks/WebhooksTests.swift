@@ -23,6 +23,7 @@ struct WebhooksTests {
     private static func settings(
         _ url: String,
         name: String = "crm",
+        secrets: [[UInt8]] = [WebhookReceiver.secret],
         apps: Set<String>? = nil,
         onlyInvalidTokens: Bool = false,
         batch: Int = 3,
@@ -32,7 +33,7 @@ struct WebhooksTests {
         WebhookSettings(
             name: name,
             url: url,
-            secret: WebhookReceiver.secret,
+            secrets: secrets,
             apps: apps,
             onlyInvalidTokens: onlyInvalidTokens,
             batch: batch,
@@ -131,9 +132,31 @@ struct WebhooksTests {
             id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
             timestamp: "1614265330",
             body: Array(#"{"test": 2432232314}"#.utf8),
-            secret: secret
+            secrets: [secret]
         )
         #expect(signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
+    }
+
+    @Test("A webhook with two secrets sends a signature with each, separated by a space")
+    func twoSecrets() async throws {
+        let next = Array("the next secret of the webhook".utf8)
+        let disk = FeedQueue.Disk()
+        try await WebhookReceiver.run { receiver in
+            try Self.settle(disk, [2])
+            let settings = Self.settings(receiver.url, secrets: [WebhookReceiver.secret, next])
+            try await Self.run(Self.webhooks([settings], FeedQueue(disk))) { try await receiver.waitFor(1) }
+            let delivery = try #require(receiver.deliveries.first)
+            let signatures = delivery.signature.split(separator: " ", omittingEmptySubsequences: false)
+            #expect(signatures.count == 2)
+            let signed = Array("\(delivery.id).\(delivery.timestamp).".utf8) + delivery.body
+            for (signature, secret) in zip(signatures, [WebhookReceiver.secret, next]) {
+                let code = try #require(
+                    signature.hasPrefix("v1,") ? Data(base64Encoded: String(signature.dropFirst(3))) : nil
+                )
+                let key = SymmetricKey(data: secret)
+                #expect(HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: signed, using: key))
+            }
+        }
     }
 
     @Test("A request that fails is repeated with the same id and body, and the later ones wait")
