@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the relay beside the library's harness, with one simulator for both: how fast a full queue drains, as a share
-# of the bulk call with pushes encoded anew (`encoded`); how fast pushes are taken in, over the size of a request; and the
-# memory with a long queue.
+# of the bulk call with pushes encoded anew (`encoded`); how fast pushes are taken in, over the size of a request; a batch
+# of a million devices, with single pushes beside it; and the memory with a long queue.
 #
 #   PUSHES=200000   pushes of each run
 #   ROUNDS=3        rounds of harness and drain, one after the other; the median counts
@@ -45,4 +45,5 @@ drain=$(median < "$work/drain")
 printf 'pushes a second, median of %s rounds of %s: encoded %.0f, drain %.0f, share %.2f\n' \
     "$rounds" "$pushes" "$encoded" "$drain" "$(awk "BEGIN { print $drain / $encoded }")"
 "$bench" intake --pushes "$pushes"
+"$bench" batch --port "$port" --ca-file "$ca_file"
 "$bench" memory --queued "$queued"
