@@ -19,6 +19,9 @@ public struct Route: Sendable, Hashable, CustomStringConvertible {
         self.batch = batch
     }
 
+    /// The app, the environment and the lane alone.
+    public var withoutBatch: Route { Route(app: self.app, environment: self.environment, lane: self.lane) }
+
     public var description: String {
         let lane = self.lane == .interactive ? "interactive" : "bulk"
         return "\(self.app)/\(self.environment)/\(lane)" + (self.batch.map { "/\($0)" } ?? "")

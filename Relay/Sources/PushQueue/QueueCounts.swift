@@ -27,6 +27,21 @@ public struct QueueCounts: Sendable, Hashable {
         self.capacity = capacity
     }
 
+    /// The counts by app, environment and lane, with those of batches.
+    public var withoutBatches: [Route: OfRoute] {
+        var sums: [Route: OfRoute] = [:]
+        for route in self.routes {
+            let key = route.route.withoutBatch
+            var sum = sums[key] ?? OfRoute(route: key)
+            sum.queued += route.queued
+            sum.claimed += route.claimed
+            sum.written += route.written
+            sum.parked += route.parked
+            sums[key] = sum
+        }
+        return sums
+    }
+
     public var queued: Int { self.routes.reduce(0) { $0 + $1.queued } }
     public var claimed: Int { self.routes.reduce(0) { $0 + $1.claimed } }
     public var written: Int { self.routes.reduce(0) { $0 + $1.written } }

@@ -79,8 +79,9 @@ struct BatchState: Codable, Sendable, Hashable {
     var isCancelled = false
     /// The most pushes a second, of all relays together; nil for no limit.
     var pushesPerSecond: Double?
-    /// When all pushes had their outcomes, in milliseconds since 1970.
+    /// When all pushes had their outcomes, in milliseconds since 1970, and how many they were.
     var endedAt: Int64?
+    var endedWith: Int?
 
     /// Whether its pushes may be sent.
     var isSending: Bool { self.isComplete && !self.isPaused && !self.isCancelled }

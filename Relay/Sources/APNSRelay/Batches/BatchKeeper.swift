@@ -17,17 +17,19 @@ struct BatchKeeper: Sendable {
         var oldest: QueueTime??
         for (id, state) in states {
             guard let batch = try await store.batch(id) else { continue }
-            guard let endedAt = state.endedAt.map({ QueueTime(millisecondsSince1970: $0) }) else {
-                let isClosed =
-                    state.isComplete || state.isCancelled || batch.deadline <= now.millisecondsSince1970
-                let hasPushes = routes.contains {
-                    $0.route == batch.route && $0 != QueueCounts.OfRoute(route: $0.route)
-                }
-                if isClosed, !hasPushes {
-                    try await store.change(id) { $0.endedAt = $0.endedAt ?? now.millisecondsSince1970 }
+            let isClosed = state.isComplete || state.isCancelled || batch.deadline <= now.millisecondsSince1970
+            let hasPushes = routes.contains { $0.route == batch.route && $0 != QueueCounts.OfRoute(route: $0.route) }
+            guard isClosed, !hasPushes else { continue }
+            // A request that has not noticed the end may have added pushes since then.
+            let outcomes = try await self.queue.outcomeCounts(of: batch.route).values.reduce(0, +)
+            guard let ended = state.endedAt, state.endedWith == outcomes else {
+                try await store.change(id) { state in
+                    state.endedAt = now.millisecondsSince1970
+                    state.endedWith = outcomes
                 }
                 continue
             }
+            let endedAt = QueueTime(millisecondsSince1970: ended)
             guard endedAt.advanced(by: self.retention) < now else { continue }
             // The queue deletes outcomes in their order. So none of this batch is left if the oldest is newer than its end.
             if oldest == nil {

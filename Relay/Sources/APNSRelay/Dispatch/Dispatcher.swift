@@ -125,6 +125,9 @@ actor Dispatcher: Service {
             return
         }
         for send in self.sending.values { send.checkWaiting() }
+        // Batches come and go.
+        let routes = Set(queued.map(\.route))
+        self.pauses = self.pauses.filter { $0.key.batch == nil || routes.contains($0.key) }
         let now = self.context.clock.now
         let lease = self.context.clock.lease
         self.held = Set(

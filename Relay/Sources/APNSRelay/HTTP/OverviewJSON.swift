@@ -149,15 +149,18 @@ struct OverviewJSON: Encodable {
         }
     }
 
-    /// All routes that the queue or the dispatcher knows, sorted by name.
+    /// All routes that the queue or the dispatcher knows, sorted by name. Those of batches are not listed by themselves.
     private static func routes(
         _ counts: QueueCounts,
         _ due: [QueuedRoute],
         _ states: [RouteStatus]
     ) -> [RouteJSON] {
-        let counts = Dictionary(counts.routes.map { ($0.route, $0) }) { first, _ in first }
-        let due = Dictionary(due.map { ($0.route, $0.due) }, uniquingKeysWith: min)
-        let states = Dictionary(states.map { ($0.route, $0) }) { first, _ in first }
+        let counts = counts.withoutBatches
+        let due = Dictionary(due.filter { $0.route.batch == nil }.map { ($0.route, $0.due) }, uniquingKeysWith: min)
+        let order: [RouteStatus.State] = [.paused, .sending, .idle]
+        let states = Dictionary(states.map { ($0.route.withoutBatch, $0) }) { one, other in
+            (order.firstIndex(of: one.state) ?? 0) <= (order.firstIndex(of: other.state) ?? 0) ? one : other
+        }
         let routes = Set(counts.keys).union(due.keys).union(states.keys)
         return routes.sorted { $0.description < $1.description }.map { route in
             RouteJSON(

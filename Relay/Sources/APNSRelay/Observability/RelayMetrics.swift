@@ -181,8 +181,10 @@ package final class RelayMetrics: Sendable {
     ///   - queuedRoutes: when the first push of each route is due.
     ///   - now: the time of day.
     func setQueue(_ counts: QueueCounts, _ queuedRoutes: [QueuedRoute], now: QueueTime) {
-        let ofRoute = Dictionary(counts.routes.map { ($0.route, $0) }, uniquingKeysWith: { first, _ in first })
-        let due = Dictionary(queuedRoutes.map { ($0.route, $0.due) }, uniquingKeysWith: min)
+        let ofRoute = counts.withoutBatches
+        // A batch may wait because it is paused, or sent slowly.
+        let single = queuedRoutes.filter { $0.route.batch == nil }
+        let due = Dictionary(single.map { ($0.route, $0.due) }, uniquingKeysWith: min)
         for (route, handlers) in self.handlers(of: Set(ofRoute.keys).union(due.keys)) {
             let counts = ofRoute[route]
             handlers.queuedNow.set(counts?.queued ?? 0)
@@ -202,8 +204,8 @@ package final class RelayMetrics: Sendable {
 
     /// Sets the gauges of paused routes to 1, and those of all other routes to 0.
     func setRoutes(_ routes: [RouteStatus]) {
-        let paused = Set(routes.filter { $0.state == .paused }.map(\.route))
-        for (route, handlers) in self.handlers(of: Set(routes.map(\.route))) {
+        let paused = Set(routes.filter { $0.state == .paused }.map(\.route.withoutBatch))
+        for (route, handlers) in self.handlers(of: Set(routes.map(\.route.withoutBatch))) {
             handlers.paused.set(paused.contains(route) ? 1 : 0)
         }
     }
@@ -270,6 +272,8 @@ package final class RelayMetrics: Sendable {
         in state: inout State,
         _ factory: any MetricsFactory
     ) -> RouteHandlers {
+        // The labels do not have the batch, so that there are not more and more series.
+        let route = route.withoutBatch
         if let handlers = state.routes[route] { return handlers }
         let handlers = RouteHandlers(route, factory)
         state.routes[route] = handlers

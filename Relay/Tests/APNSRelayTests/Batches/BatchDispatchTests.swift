@@ -33,15 +33,18 @@ struct BatchDispatchTests {
         state.isComplete = true
         change(&state)
         _ = try await BatchStore(queue: fixture.queue).create(batch, state)
+        _ = try await fixture.queue.enqueue(try Self.pushes(batch, 1...devices), isPartial: false)
+        fixture.dispatcher.signal()
+        return batch
+    }
+
+    private static func pushes(_ batch: Batch, _ numbers: ClosedRange<Int>) throws -> [NewPush] {
         let intake = try BatchIntake(batch)
-        let pushes = try (1...devices).map { number in
+        return try numbers.map { number in
             try Array(#"{"token":"abcd","values":{"n":\#(number)}}"#.utf8).withUnsafeBufferPointer { text in
                 try intake.push(text, in: 0..<text.count, number: number)
             }
         }
-        _ = try await fixture.queue.enqueue(pushes, isPartial: false)
-        fixture.dispatcher.signal()
-        return batch
     }
 
     private static func accepting() -> ScriptedSender {
@@ -166,7 +169,19 @@ struct BatchDispatchTests {
         #expect(try await fixture.queue.cancelAll(batch.route, limit: 100) == 10)
         try await keeper.tend()
         #expect(try await store.state(batch.id)?.endedAt == clock.now.millisecondsSince1970)
-        clock.advance(by: .seconds(601))
+        // A request that has not noticed the end adds pushes.
+        clock.advance(by: .seconds(300))
+        let late = try Self.pushes(batch, 11...12)
+        _ = try await fixture.queue.enqueue(late, isPartial: false)
+        try await keeper.tend()
+        #expect(try await fixture.queue.cancelAll(batch.route, limit: 100) == 2)
+        try await keeper.tend()
+        #expect(try await store.state(batch.id)?.endedAt == clock.now.millisecondsSince1970)
+        clock.advance(by: .seconds(599))
+        _ = try await fixture.queue.prune(Retention(outcomes: .seconds(600)), limit: 100)
+        try await keeper.tend()
+        #expect(try await store.batch(batch.id) != nil)
+        clock.advance(by: .seconds(2))
         try await keeper.tend()
         #expect(try await store.batch(batch.id) != nil, "its outcomes are still there")
         _ = try await fixture.queue.prune(Retention(outcomes: .seconds(600)), limit: 100)

@@ -72,6 +72,38 @@ struct RelayMetricsTests {
         return state
     }
 
+    @Test("The pushes of batches count with those of their app, environment and lane")
+    func batches() {
+        let prometheus = PrometheusMetrics()
+        let metrics = RelayMetrics(factory: prometheus)
+        let batch = { Route(app: "moss", environment: "development", lane: .bulk, batch: .random()) }
+        let counts = QueueCounts(
+            routes: [
+                .init(route: Self.moss, queued: 1), .init(route: batch(), queued: 2), .init(route: batch(), queued: 3),
+            ],
+            capacity: nil
+        )
+        // A batch that waits is not late.
+        let due = [
+            QueuedRoute(route: Self.moss, due: Self.now.advanced(by: .seconds(-5))),
+            QueuedRoute(route: batch(), due: Self.now.advanced(by: .seconds(-500))),
+        ]
+        metrics.setQueue(counts, due, now: Self.now)
+        metrics.queued(4, batch())
+        metrics.queued(5, batch())
+        metrics.setRoutes([
+            RouteStatus(route: Self.moss, state: .sending), RouteStatus(route: batch(), state: .paused),
+        ])
+        let lines = prometheus.text().split(separator: "\n").map { String($0) }
+        let labels = #"{app="moss",environment="development",lane="bulk""#
+        for (name, more, value) in [
+            ("apns_relay_pushes", #",state="queued"}"#, "6"), ("apns_relay_oldest_due_age_seconds", "}", "5"),
+            ("apns_relay_queued_total", "}", "9"), ("apns_relay_route_paused", "}", "1"),
+        ] {
+            #expect(lines.contains("\(name)\(labels)\(more) \(value)"), "\(name)")
+        }
+    }
+
     @Test("Each function changes its metric")
     func values() throws {
         let prometheus = PrometheusMetrics()
