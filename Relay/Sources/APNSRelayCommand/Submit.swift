@@ -51,12 +51,14 @@ struct Submit: AsyncParsableCommand {
         Self.report("batch \(batch.id)")
         if invalid > 0 { Self.report("left out \(invalid) invalid devices") }
         guard self.wait else { return }
-        let start = ContinuousClock.now
-        let earlier = batch.outcomes.count
+        // The rate of the last seconds.
+        var times = [(ContinuousClock.now, batch.outcomes.count)]
         var last = ""
         let end = try await client.follow(batch.id) { progress in
-            let seconds = start.duration(to: .now) / .seconds(1)
-            let rate = seconds > 0.5 ? Int(Double(progress.outcomes.count - earlier) / seconds) : 0
+            times.append((.now, progress.outcomes.count))
+            if times.count > 6 { times.removeFirst() }
+            let seconds = times[0].0.duration(to: .now) / .seconds(1)
+            let rate = seconds > 0.4 ? Int(Double(progress.outcomes.count - times[0].1) / seconds) : 0
             let line = "\(progress.state): \(Self.text(progress)), \(rate) pushes a second"
             if line != last { Self.report(line) }
             last = line

@@ -23,6 +23,7 @@ final class ActiveBatches: Sendable {
         var pace: TokenBucket?
         /// The rate of `pace`.
         var rate: Double?
+        var readAt = ContinuousClock.now
     }
 
     private struct State {
@@ -33,6 +34,8 @@ final class ActiveBatches: Sendable {
 
     /// The largest number of pushes that a batch with a rate sends at once, as a part of a second.
     private static let burst = Duration.milliseconds(100)
+    /// How often a batch is read. Each push that is stored causes a refresh.
+    private static let interval = Duration.milliseconds(100)
 
     private let store: BatchStore
     private let clock: any QueueClock
@@ -49,7 +52,7 @@ final class ActiveBatches: Sendable {
     /// Reads the batches of routes, and forgets all others.
     func refresh(_ routes: [Route]) async throws(QueueError) {
         let ids = routes.compactMap(\.batch)
-        for id in ids {
+        for id in ids where !self.isFresh(id) {
             guard let state = try await self.store.state(id) else { continue }
             if self.update(id, state) { continue }
             guard let batch = try await self.store.batch(id) else { continue }
@@ -63,6 +66,10 @@ final class ActiveBatches: Sendable {
         self.state.withLock { state in state.entries = state.entries.filter { kept.contains($0.key) } }
     }
 
+    private func isFresh(_ id: APNSID) -> Bool {
+        self.state.withLock { $0.entries[id]?.readAt.duration(to: .now) ?? Self.interval < Self.interval }
+    }
+
     /// Returns whether the batch is known.
     private func update(_ id: APNSID, _ new: BatchState) -> Bool {
         let now = self.clock.lease
@@ -70,6 +77,7 @@ final class ActiveBatches: Sendable {
         return self.state.withLock { state in
             guard var entry = state.entries[id] else { return false }
             entry.state = new
+            entry.readAt = .now
             let rate = new.pushesPerSecond.map { $0 / members }
             if rate != entry.rate {
                 entry.rate = rate
