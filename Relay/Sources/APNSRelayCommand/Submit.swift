@@ -47,9 +47,9 @@ struct Submit: AsyncParsableCommand {
     }
 
     private func submit(_ file: BatchFile, _ client: BatchClient) async throws {
-        let (batch, invalid) = try await client.submit(file, isPartial: self.partial) { Self.report($0) }
+        let batch = try await client.submit(file, isPartial: self.partial) { Self.report($0) }
         Self.report("batch \(batch.id)")
-        if invalid > 0 { Self.report("left out \(invalid) invalid devices") }
+        if batch.invalid > 0 { Self.report("left out \(batch.invalid) invalid devices") }
         guard self.wait else { return }
         // The rate of the last seconds.
         var times = [(ContinuousClock.now, batch.outcomes.count)]

@@ -13,6 +13,11 @@ struct QueueTotals: Sendable, Hashable {
     /// Pushes without an outcome.
     private(set) var unsettled = 0
 
+    /// Removes a route that has no pushes.
+    mutating func forget(_ route: Int64) {
+        if self.routes[route] == OfRoute() { self.routes[route] = nil }
+    }
+
     mutating func add(_ number: Int, to state: PushStatus.State, of route: Int64) {
         switch state {
         case .queued: self.routes[route, default: OfRoute()].queued += number

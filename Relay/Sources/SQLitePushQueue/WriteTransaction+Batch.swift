@@ -49,5 +49,6 @@ extension WriteTransaction {
             try sql.run()
         }
         self.state.names.forget(route)
+        self.state.totals.forget(id)
     }
 }

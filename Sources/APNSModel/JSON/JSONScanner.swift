@@ -151,15 +151,20 @@
     /// Checks that the text is one array, with blanks around it, and appends its elements.
     ///
     /// After an error, the elements before it have been appended.
-    @_spi(Relay) public mutating func array(into elements: inout [Slice]) throws(Failure) {
+    ///
+    /// - Parameter limit: The most elements. If there are more, the text after them is not checked.
+    /// - Returns: Whether there are not more elements.
+    @_spi(Relay) public mutating func array(into elements: inout [Slice], limit: Int) throws(Failure) -> Bool {
         try self.start()
         guard self.current == JSONByte.openArray else { throw self.failure(.value) }
         if try self.open(JSONByte.closeArray, depth: 1) {
             repeat {
+                if elements.count >= limit { return false }
                 elements.append(try self.value(depth: 1))
             } while try self.hasNext(orEnd: JSONByte.closeArray, else: .commaOrEndOfArray)
         }
         try self.finish()
+        return true
     }
 
     mutating func start() throws(Failure) {

@@ -28,6 +28,8 @@ final class ActiveBatches: Sendable {
 
     private struct State {
         var entries: [APNSID: Entry] = [:]
+        /// Batches that a newer version has stored. Their pushes wait for it.
+        var unreadable: Set<APNSID> = []
         /// The number of relays that share the rates.
         var members: @Sendable () -> Int = { 1 }
     }
@@ -53,17 +55,24 @@ final class ActiveBatches: Sendable {
     func refresh(_ routes: [Route]) async throws(QueueError) {
         let ids = routes.compactMap(\.batch)
         for id in ids where !self.isFresh(id) {
-            guard let state = try await self.store.state(id) else { continue }
-            if self.update(id, state) { continue }
-            guard let batch = try await self.store.batch(id) else { continue }
+            guard let stored = try await self.store.storedState(id) else { continue }
+            let state = BatchStore.state(stored)
+            if let state, self.update(id, state) { continue }
+            let batch = try await self.store.batch(id)
+            guard let state, let batch, let defaults = try? PlaceholderValues(Array(batch.values.utf8)) else {
+                _ = self.state.withLock { $0.unreadable.insert(id) }
+                continue
+            }
             let template = PayloadTemplate(Array(batch.payload.utf8))
-            guard let defaults = try? PlaceholderValues(Array(batch.values.utf8)) else { continue }
             let entry = Entry(batch: batch, template: template, defaults: defaults, state: state)
             self.state.withLock { $0.entries[id] = entry }
             _ = self.update(id, state)
         }
         let kept = Set(ids)
-        self.state.withLock { state in state.entries = state.entries.filter { kept.contains($0.key) } }
+        self.state.withLock { state in
+            state.entries = state.entries.filter { kept.contains($0.key) }
+            state.unreadable.formIntersection(kept)
+        }
     }
 
     private func isFresh(_ id: APNSID) -> Bool {
@@ -78,6 +87,7 @@ final class ActiveBatches: Sendable {
             guard var entry = state.entries[id] else { return false }
             entry.state = new
             entry.readAt = .now
+            state.unreadable.remove(id)
             let rate = new.pushesPerSecond.map { $0 / members }
             if rate != entry.rate {
                 entry.rate = rate
@@ -92,7 +102,8 @@ final class ActiveBatches: Sendable {
     func mode(of route: Route) -> Mode {
         guard let id = route.batch else { return .send }
         return self.state.withLock { state in
-            guard let entry = state.entries[id] else { return .unknown }
+            guard let entry = state.entries[id] else { return state.unreadable.contains(id) ? .hold : .unknown }
+            if state.unreadable.contains(id) { return .hold }
             if entry.state.isCancelled { return .cancel }
             return entry.state.isSending ? .send : .hold
         }
@@ -121,9 +132,11 @@ final class ActiveBatches: Sendable {
 
     /// Gives claimed pushes of a batch their payloads.
     ///
-    /// - Returns: the pushes that can be sent, and the claims of those whose stored values have been damaged.
-    func fill(_ pushes: [ClaimedPush], of route: Route) -> (pushes: [ClaimedPush], damaged: [Claim]) {
-        guard let id = route.batch, let entry = self.state.withLock({ $0.entries[id] }) else { return (pushes, []) }
+    /// - Returns: the pushes that can be sent, and the claims of those whose stored values have been damaged; nil if the batch
+    ///   is not known.
+    func fill(_ pushes: [ClaimedPush], of route: Route) -> (pushes: [ClaimedPush], damaged: [Claim])? {
+        guard let id = route.batch else { return (pushes, []) }
+        guard let entry = self.state.withLock({ $0.entries[id] }) else { return nil }
         var filled: [ClaimedPush] = []
         var damaged: [Claim] = []
         let constant = entry.template.isConstant ? try? entry.template.payload(.none, defaults: entry.defaults) : nil

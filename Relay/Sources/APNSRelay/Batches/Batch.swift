@@ -71,17 +71,38 @@ struct Batch: Codable, Sendable {
 
 /// What changes of a batch.
 struct BatchState: Codable, Sendable, Hashable {
-    /// The lines whose pushes are stored.
+    /// The lines whose pushes are stored, or that are invalid.
     var lines = 0
+    var invalid = 0
+    /// When the last lines were stored, in milliseconds since 1970.
+    var storedAt: Int64 = 0
     /// Whether all lines are. Until then, nothing is sent.
     var isComplete = false
     var isPaused = false
     var isCancelled = false
     /// The most pushes a second, of all relays together; nil for no limit.
     var pushesPerSecond: Double?
-    /// When all pushes had their outcomes, in milliseconds since 1970, and how many they were.
+    /// When all pushes had their outcomes, in milliseconds since 1970; how many they were; and where the feed ended.
     var endedAt: Int64?
     var endedWith: Int?
+    var endedAtCursor: Int64?
+
+    init() {}
+
+    /// Members that an older version has not stored have their defaults.
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.lines = try values.decodeIfPresent(Int.self, forKey: .lines) ?? 0
+        self.invalid = try values.decodeIfPresent(Int.self, forKey: .invalid) ?? 0
+        self.storedAt = try values.decodeIfPresent(Int64.self, forKey: .storedAt) ?? 0
+        self.isComplete = try values.decodeIfPresent(Bool.self, forKey: .isComplete) ?? false
+        self.isPaused = try values.decodeIfPresent(Bool.self, forKey: .isPaused) ?? false
+        self.isCancelled = try values.decodeIfPresent(Bool.self, forKey: .isCancelled) ?? false
+        self.pushesPerSecond = try values.decodeIfPresent(Double.self, forKey: .pushesPerSecond)
+        self.endedAt = try values.decodeIfPresent(Int64.self, forKey: .endedAt)
+        self.endedWith = try values.decodeIfPresent(Int.self, forKey: .endedWith)
+        self.endedAtCursor = try values.decodeIfPresent(Int64.self, forKey: .endedAtCursor)
+    }
 
     /// Whether its pushes may be sent.
     var isSending: Bool { self.isComplete && !self.isPaused && !self.isCancelled }

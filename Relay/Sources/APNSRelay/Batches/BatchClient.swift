@@ -36,6 +36,7 @@ package struct BatchClient: Sendable {
         package var queued: Int
         package var inFlight: Int
         package var parked: Int
+        package var invalid: Int
         package var outcomes: Outcomes
 
         /// Whether nothing will change any more without an operator.
@@ -44,7 +45,6 @@ package struct BatchClient: Sendable {
 
     private struct Submitted: Decodable {
         var batch: Progress
-        var invalid: Int
     }
 
     private struct ErrorResponse: Decodable {
@@ -87,12 +87,11 @@ package struct BatchClient: Sendable {
     ///   - file: the batch.
     ///   - isPartial: whether to leave invalid devices out.
     ///   - report: receives lines for a person.
-    /// - Returns: the batch, and the number of invalid devices.
     package func submit(
         _ file: BatchFile,
         isPartial: Bool,
         report: @escaping @Sendable (String) -> Void
-    ) async throws -> (batch: Progress, invalid: Int) {
+    ) async throws -> Progress {
         var delays = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(30))
         var attempt = 1
         while true {
@@ -113,8 +112,7 @@ package struct BatchClient: Sendable {
                 request.body = .stream(body, length: .unknown)
                 let (status, text) = try await self.execute(request, timeout: .hours(12))
                 if status == 202 {
-                    let submitted = try JSONDecoder().decode(Submitted.self, from: text)
-                    return (submitted.batch, submitted.invalid)
+                    return try JSONDecoder().decode(Submitted.self, from: text).batch
                 }
                 problem = Self.message(status, text)
                 guard status >= 500 || status == 408 || status == 429 else { throw Failure(description: problem) }

@@ -1,4 +1,5 @@
 @_spi(Relay) import APNSModel
+import Crypto
 import PushQueue
 
 /// Parses what a caller submits as a batch: one JSON object, and then the devices, each on a line of its own or as an element
@@ -77,6 +78,9 @@ struct BatchIntake: Sendable {
         }
         push.append(UInt8(ascii: "}"))
         let values = own[.values].map { Array(bytes[$0.range]) } ?? Array("{}".utf8)
+        guard values.count <= Self.maximumValuesBytes else {
+            throw .invalid("values", "expected at most \(Self.maximumValuesBytes) bytes")
+        }
         _ = try PlaceholderValues(values)
         let parsed = try Self.parse(push, &parser)
         guard parsed.idempotency?.key != parsed.id.description else {
@@ -101,7 +105,7 @@ struct BatchIntake: Sendable {
             notBefore: parsed.notBefore.millisecondsSince1970,
             deadline: parsed.deadline.millisecondsSince1970,
             idempotencyKey: parsed.idempotency?.key,
-            digest: parsed.idempotency?.digest ?? []
+            digest: Array(SHA256.hash(data: (parsed.idempotency?.digest ?? []) + values))
         )
         return Submission(
             batch: batch,
@@ -124,6 +128,10 @@ struct BatchIntake: Sendable {
         return rate
     }
 
+    /// The maximum length of the values of a batch, and of those of a device, in bytes.
+    private static let maximumValuesBytes = 65_536
+    private static let maximumDeviceValuesBytes = 4_096
+
     static let rates = 0.01...1_000_000.0
     static let expectedRate = "expected a number from 0.01 to 1,000,000"
 
@@ -132,9 +140,16 @@ struct BatchIntake: Sendable {
         var inner = JSONScanner(scanner.bytes, in: slice.range)
         var elements: [JSONScanner.Slice] = []
         do {
-            try inner.array(into: &elements)
+            guard try inner.array(into: &elements, limit: PushBatch.maximumPushes) else {
+                throw PushFault.invalid(
+                    "tokens",
+                    "expected at most \(PushBatch.maximumPushes) elements; submit more as application/x-ndjson"
+                )
+            }
+        } catch let fault as PushFault {
+            throw fault
         } catch {
-            throw PushFault(.badJSON, "tokens", error.description)
+            throw PushFault(.badJSON, "tokens", "\(error)")
         }
         return elements.map { Array(scanner.bytes[$0.range]) }
     }
@@ -171,6 +186,9 @@ struct BatchIntake: Sendable {
                 }
                 text = scanner.text(token)
                 if let slice = members["values"] {
+                    guard slice.range.count <= Self.maximumDeviceValuesBytes else {
+                        throw PushFault.invalid("values", "expected at most \(Self.maximumDeviceValuesBytes) bytes")
+                    }
                     device = try PlaceholderValues(bytes, in: slice.range)
                     values = ArraySlice(bytes[slice.range])
                 }

@@ -35,6 +35,8 @@ struct BatchJSON: Encodable, Sendable {
     @OrNull var pushesPerSecond: Double?
     /// The number of lines that are stored, or were invalid.
     var lines: Int
+    /// The lines that were left out.
+    var invalid: Int
     var queued: Int
     /// Claimed or written.
     var inFlight: Int
@@ -59,6 +61,7 @@ struct BatchJSON: Encodable, Sendable {
         self.deadline = QueueTime(millisecondsSince1970: batch.deadline).seconds
         self.pushesPerSecond = state.pushesPerSecond
         self.lines = state.lines
+        self.invalid = state.invalid
         self.queued = counts.queued
         self.inFlight = counts.claimed + counts.written
         self.parked = counts.parked

@@ -8,39 +8,65 @@ struct BatchKeeper: Sendable {
     /// How long outcomes are kept.
     let retention: Duration
 
+    /// How long a request without an idempotency key may store nothing before its batch is cancelled.
+    private static let patience = Duration.seconds(600)
+
     func tend() async throws(QueueError) {
         let store = BatchStore(queue: self.queue)
-        let states = try await store.states()
+        let now = self.clock.expiry
+        let states = try await store.states().filter { _, state in
+            // Nothing can be forgotten yet.
+            state.endedAt.map { QueueTime(millisecondsSince1970: $0).advanced(by: self.retention) < now } ?? true
+        }
         guard !states.isEmpty else { return }
         let routes = try await self.queue.counts().routes
-        let now = self.clock.expiry
-        var oldest: QueueTime??
         for (id, state) in states {
             guard let batch = try await store.batch(id) else { continue }
+            // Nobody can continue it.
+            let storedAt = QueueTime(millisecondsSince1970: max(state.storedAt, batch.createdAt))
+            if !state.isComplete, !state.isCancelled, batch.idempotencyKey == nil,
+                storedAt.advanced(by: Self.patience) < now
+            {
+                try await store.change(id) { $0.isCancelled = true }
+                continue
+            }
             let isClosed = state.isComplete || state.isCancelled || batch.deadline <= now.millisecondsSince1970
-            let hasPushes = routes.contains { $0.route == batch.route && $0 != QueueCounts.OfRoute(route: $0.route) }
-            guard isClosed, !hasPushes else { continue }
+            let counts = routes.first { $0.route == batch.route }
+            guard isClosed, (counts?.queued ?? 0) + (counts?.claimed ?? 0) + (counts?.written ?? 0) == 0 else {
+                continue
+            }
+            if counts?.parked ?? 0 > 0 {
+                // They were parked after the batch was cancelled.
+                if state.isCancelled { _ = try await self.queue.cancelAll(batch.route, limit: 1_000) }
+                continue
+            }
             // A request that has not noticed the end may have added pushes since then.
             let outcomes = try await self.queue.outcomeCounts(of: batch.route).values.reduce(0, +)
-            guard let ended = state.endedAt, state.endedWith == outcomes else {
+            guard state.endedAt != nil, state.endedWith == outcomes, let end = state.endedAtCursor else {
+                let end = try await self.endOfFeed()
                 try await store.change(id) { state in
                     state.endedAt = now.millisecondsSince1970
                     state.endedWith = outcomes
+                    state.endedAtCursor = end
                 }
                 continue
             }
-            let endedAt = QueueTime(millisecondsSince1970: ended)
-            guard endedAt.advanced(by: self.retention) < now else { continue }
-            // The queue deletes outcomes in their order. So none of this batch is left if the oldest is newer than its end.
-            if oldest == nil {
-                oldest = .some(
-                    try await self.queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 1).entries.first?.push
-                        .settledAt
-                )
-            }
-            guard (oldest ?? nil).map({ endedAt < $0 }) ?? true else { continue }
+            // The queue deletes outcomes in their order.
+            let oldest = try await self.queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 1).entries.first
+            guard oldest.map({ $0.cursor.position > end }) ?? true else { continue }
             try await self.queue.forget(batch.route)
             try await store.remove(batch)
+        }
+    }
+
+    /// The position of the last outcome.
+    private func endOfFeed() async throws(QueueError) -> Int64 {
+        var cursor: FeedCursor?
+        while true {
+            // The feed of invalid tokens has the same end, and few entries.
+            let page = try await self.queue.outcomes(after: cursor, apps: [], kind: .invalidTokens, limit: 1_000)
+            cursor = page.cursor
+            if page.isEnd { return cursor?.position ?? 0 }
         }
     }
 }

@@ -56,6 +56,11 @@ struct BatchRoutes: Sendable {
         ]
     }
 
+    /// Whether a request submits a batch.
+    static func isUpload(_ head: HTTPRequest) -> Bool {
+        head.method == .post && (head.path == "/v1/batches" || head.path?.hasPrefix("/v1/batches?") ?? false)
+    }
+
     // MARK: Submitting
 
     private struct SubmittedJSON: Encodable {
@@ -69,8 +74,7 @@ struct BatchRoutes: Sendable {
         var batch: BatchJSON
         /// The devices that this request has added.
         var stored: Int
-        /// The invalid lines of this request; `errors` lists the first hundred.
-        var invalid: Int
+        /// The first hundred invalid lines of this request.
         var errors: [Fault]
     }
 
@@ -155,6 +159,7 @@ struct BatchRoutes: Sendable {
         var batch = submission.batch
         var state = BatchState()
         state.pushesPerSecond = submission.pushesPerSecond
+        state.storedAt = batch.createdAt
         let store = self.store
         let new = (batch, state)
         if let known = try await self.calling({ () throws(QueueError) in try await store.create(new.0, new.1) }) {
@@ -172,6 +177,7 @@ struct BatchRoutes: Sendable {
                 state: state,
                 store: store,
                 limits: self.limits,
+                clock: self.clock,
                 caller: request.caller,
                 isPartial: isPartial
             )
@@ -206,7 +212,6 @@ struct BatchRoutes: Sendable {
             SubmittedJSON(
                 batch: try await self.json(upload.batch),
                 stored: upload.stored,
-                invalid: upload.invalid,
                 errors: upload.faults.map {
                     .init(line: $0.line, code: $0.code.rawValue, field: $0.field, message: $0.message)
                 }
@@ -394,5 +399,5 @@ struct BatchRoutes: Sendable {
     }
 
     private static let unknownBatch = APIError.notFound("There is no batch with this id, or it is no longer kept.")
-    private static let cancelled = APIError(.conflict, .conflict, "The batch was cancelled.")
+    static let cancelled = APIError(.conflict, .conflict, "The batch was cancelled.")
 }

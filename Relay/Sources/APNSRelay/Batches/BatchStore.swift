@@ -30,13 +30,14 @@ struct BatchStore: Sendable {
             try await self.write(batch, state)
             return nil
         }
-        if let known = try await self.id(forKey: key) { return known }
-        // The key comes last: whoever finds it, finds the batch.
-        try await self.write(batch, state)
-        let id = Array("\(batch.id)".utf8)
-        if try await self.queue.exchangeValue(id, forKey: key, expecting: nil) { return nil }
-        try await self.removeValues(of: batch.id)
-        return try await self.id(forKey: key)
+        while true {
+            if let known = try await self.id(forKey: key) { return known }
+            // The key comes last: whoever finds it, finds the batch.
+            try await self.write(batch, state)
+            let id = Array("\(batch.id)".utf8)
+            if try await self.queue.exchangeValue(id, forKey: key, expecting: nil) { return nil }
+            try await self.removeValues(of: batch.id)
+        }
     }
 
     private func write(_ batch: Batch, _ state: BatchState) async throws(QueueError) {
@@ -60,7 +61,12 @@ struct BatchStore: Sendable {
         try await self.queue.value(forKey: Self.stateKey(id)).flatMap { Self.state($0) }
     }
 
-    private static func state(_ value: [UInt8]) -> BatchState? {
+    /// The stored state; nil if there is none.
+    func storedState(_ id: APNSID) async throws(QueueError) -> [UInt8]? {
+        try await self.queue.value(forKey: Self.stateKey(id))
+    }
+
+    static func state(_ value: [UInt8]) -> BatchState? {
         try? JSONDecoder().decode(BatchState.self, from: Data(value))
     }
 

@@ -3,11 +3,13 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 import PushQueue
+import ServiceLifecycle
 
 /// Stores the devices of one request. The memory that it needs does not grow with their number.
 struct BatchUpload {
-    /// The number of devices that are stored in one call.
+    /// The number of devices that are stored in one call, and the most bytes of them.
     private static let part = 1_000
+    private static let partBytes = 1 << 20
     /// The most faults that a response lists.
     static let listedFaults = 100
 
@@ -15,12 +17,17 @@ struct BatchUpload {
     let store: BatchStore
     let queue: any PushQueue
     let limits: CallerLimits
+    let clock: any QueueClock
     let caller: Caller
     /// Whether to continue after invalid lines.
     let isPartial: Bool
     private let intake: BatchIntake
     /// The lines that earlier requests have stored.
-    private let known: Int
+    private var known: Int
+    /// The bytes of the next part.
+    private var bytes = 0
+    /// The invalid lines of the next part.
+    private var newlyInvalid = 0
     private var line = 0
     private var pushes: [NewPush] = []
     private(set) var stored = 0
@@ -33,6 +40,7 @@ struct BatchUpload {
         state: BatchState,
         store: BatchStore,
         limits: CallerLimits,
+        clock: any QueueClock,
         caller: Caller,
         isPartial: Bool
     ) throws(PushFault) {
@@ -40,6 +48,7 @@ struct BatchUpload {
         self.store = store
         self.queue = store.queue
         self.limits = limits
+        self.clock = clock
         self.caller = caller
         self.isPartial = isPartial
         self.intake = try BatchIntake(batch)
@@ -60,6 +69,7 @@ struct BatchUpload {
                 Result { () throws(PushFault) in try intake.push(bytes, in: 0..<bytes.count, number: line) }
             }
             self.pushes.append(try result.get())
+            self.bytes += text.count
         } catch {
             var fault = error
             fault.line = position
@@ -70,9 +80,10 @@ struct BatchUpload {
                 throw APIError(fault)
             }
             self.invalid += 1
+            self.newlyInvalid += 1
             if self.faults.count < Self.listedFaults { self.faults.append(fault) }
         }
-        if self.pushes.count >= Self.part { try await self.storePart() }
+        if self.pushes.count >= Self.part || self.bytes >= Self.partBytes { try await self.storePart() }
     }
 
     /// Stores the rest, and starts the batch.
@@ -85,6 +96,15 @@ struct BatchUpload {
 
     private mutating func storePart() async throws {
         let line = self.line
+        guard line > self.known else { return }
+        let state = try await self.calling { store throws(QueueError) in try await store.state(self.batch.id) }
+        guard let state, !state.isCancelled else { throw BatchRoutes.cancelled }
+        if state.isComplete {
+            // Another request has stored all lines.
+            self.known = .max
+            self.pushes = []
+            return
+        }
         if !self.pushes.isEmpty {
             try await self.waitForTurn()
             let pushes = self.pushes
@@ -94,15 +114,22 @@ struct BatchUpload {
             }
             self.stored += results.count { $0 == .queued }
         }
-        guard line > self.known else { return }
+        let (newlyInvalid, now) = (self.newlyInvalid, self.clock.now.millisecondsSince1970)
+        (self.bytes, self.newlyInvalid) = (0, 0)
         try await self.calling { store throws(QueueError) in
-            try await store.change(self.batch.id) { $0.lines = max($0.lines, line) }
+            try await store.change(self.batch.id) { state in
+                guard state.lines < line else { return }
+                state.lines = line
+                state.invalid += newlyInvalid
+                state.storedAt = now
+            }
         }
     }
 
     /// Waits until the caller may submit more.
     private func waitForTurn() async throws {
         while true {
+            if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
             do throws(APIError) {
                 return try self.limits.take(self.pushes.count, self.caller)
             } catch {

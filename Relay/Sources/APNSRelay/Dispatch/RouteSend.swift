@@ -148,7 +148,8 @@ final class RouteSend: Sendable {
     }
 
     private func store(_ outcome: PushOutcome, of push: ClaimedPush) {
-        let decision = self.context.rules.decide(outcome, for: push, at: self.context.clock.expiry)
+        var decision = self.context.rules.decide(outcome, for: push, at: self.context.clock.expiry)
+        if decision == .park, self.context.batches.mode(of: self.route) == .cancel { decision = .settle }
         self.add(push.claim, outcome, decision)
     }
 
@@ -231,7 +232,10 @@ final class RouteSend: Sendable {
                 self.pauseForQueue()
                 return nil
             }
-            let filled = self.context.batches.fill(claimed, of: self.route)
+            guard let filled = self.context.batches.fill(claimed, of: self.route) else {
+                for push in claimed { self.takeBack(push) }
+                return nil
+            }
             for claim in filled.damaged {
                 self.add(claim, .unreadable(claim.id), .settle)
             }

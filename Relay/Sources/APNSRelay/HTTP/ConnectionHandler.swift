@@ -42,12 +42,18 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if self.ends { return }
         switch Self.unwrapInboundIn(data) {
-        case .head: self.machine.receivedHead(.now())
+        case .head(let head): self.machine.receivedHead(.now(), isLong: BatchRoutes.isUpload(head))
         case .body: self.machine.receivedBody(.now())
         case .end: self.machine.receivedEnd()
         }
         context.fireChannelRead(data)
         self.schedule(context)
+    }
+
+    func read(context: ChannelHandlerContext) {
+        self.machine.beginReading(.now())
+        self.schedule(context)
+        context.read()
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {

@@ -5,6 +5,7 @@ import NIOCore
 /// - The idle timeout limits how long a connection may be idle, and how long the head of a request may take to arrive.
 /// - A body must arrive within the request timeout, without a pause longer than the idle timeout. A slow trickle of
 ///   bytes does not extend the request timeout.
+/// - The body of a batch may take longer, as long as bytes arrive when the relay is ready for them.
 /// - The caller must receive a response within the request timeout.
 ///
 /// There is no time limit while the relay works on a request that has arrived completely.
@@ -34,6 +35,8 @@ struct ConnectionMachine {
         var last: NIODeadline
         /// When the body was ended with an error.
         var failed: NIODeadline?
+        /// Whether the body may take as long as it wants, without a pause.
+        var isLong: Bool
     }
 
     private let limits: Limits
@@ -44,6 +47,8 @@ struct ConnectionMachine {
     private var responseBegan: NIODeadline?
     private var idleSince: NIODeadline
     private var lingersSince: NIODeadline?
+    /// Whether the relay is ready for more bytes. While it stores what has arrived, it is not.
+    private var isReading = true
 
     init(_ limits: Limits, now: NIODeadline) {
         self.limits = limits
@@ -62,17 +67,28 @@ struct ConnectionMachine {
         if let began = self.responseBegan { return began + self.limits.request }
         if let arrival = self.arrival {
             if let failed = arrival.failed { return failed + self.limits.idle }
+            if arrival.isLong { return self.isReading ? arrival.last + self.limits.idle : nil }
             return min(arrival.began + self.limits.request, arrival.last + self.limits.idle)
         }
         return self.unanswered == 0 ? self.idleSince + self.limits.idle : nil
     }
 
-    mutating func receivedHead(_ now: NIODeadline) {
+    /// - Parameter isLong: whether the request's body may take longer than other bodies.
+    mutating func receivedHead(_ now: NIODeadline, isLong: Bool = false) {
         self.unanswered += 1
-        self.arrival = Arrival(began: now, last: now)
+        self.arrival = Arrival(began: now, last: now, isLong: isLong)
     }
 
-    mutating func receivedBody(_ now: NIODeadline) { self.arrival?.last = now }
+    /// The relay is ready for more bytes.
+    mutating func beginReading(_ now: NIODeadline) {
+        if !self.isReading { self.arrival?.last = now }
+        self.isReading = true
+    }
+
+    mutating func receivedBody(_ now: NIODeadline) {
+        self.arrival?.last = now
+        self.isReading = false
+    }
 
     mutating func receivedEnd() { self.arrival = nil }
 

@@ -37,7 +37,8 @@ final class FeedNews: Sendable {
 }
 
 extension AsyncStream<Void> {
-    /// Returns after the next element, or after a time.
+    /// Returns after the next element, or after a time. Then the stream has ended: a task that is cancelled ends the stream that
+    /// it reads.
     func next(within time: Duration) async {
         await withTaskGroup { tasks in
             tasks.addTask { for await _ in self { return } }

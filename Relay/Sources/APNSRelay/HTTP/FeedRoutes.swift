@@ -8,6 +8,8 @@ import ServiceLifecycle
 struct FeedRoutes: Sendable {
     /// The longest wait for news, in seconds.
     private static let longestWait: Int64 = 60
+    /// The time between two readings of a reader that waits, because there may be many outcomes that are not for it.
+    private static let spacing = Duration.milliseconds(50)
 
     let queue: any PushQueue
     let news: FeedNews
@@ -67,9 +69,11 @@ struct FeedRoutes: Sendable {
         wait: Duration
     ) async throws(APIError) -> FeedPage {
         let deadline = ContinuousClock.now.advanced(by: wait)
-        let signals = self.news.signals()
+        var after = after
         while true {
-            let page = try await self.queue.calling { queue throws(QueueError) in
+            // From before the reading, so that no outcome is missed.
+            let signals = self.news.signals()
+            let page = try await self.queue.calling { [after] queue throws(QueueError) in
                 try await queue.outcomes(after: after, apps: apps, kind: kind, limit: limit)
             }
             let left = ContinuousClock.now.duration(to: deadline)
@@ -78,6 +82,8 @@ struct FeedRoutes: Sendable {
             else { return page }
             // There is no signal for outcomes that other relays or operators store.
             await cancelWhenGracefulShutdown { await signals.next(within: min(left, .seconds(1))) }
+            try? await Task.sleep(for: Self.spacing)
+            after = page.cursor
         }
     }
 

@@ -959,8 +959,8 @@ BEGIN
   SELECT route, sum(queued), sum(claimed), sum(written), sum(parked) FROM t GROUP BY route
   HAVING (sum(queued), sum(claimed), sum(written), sum(parked)) <> (0, 0, 0, 0);
   WITH b AS (
-    DELETE FROM apns.batch_outcome WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM apns.batch_outcome LIMIT 10000 FOR UPDATE SKIP LOCKED))
+    DELETE FROM apns.batch_outcome WHERE route = ANY (ARRAY(
+      SELECT route FROM apns.batch_outcome GROUP BY route HAVING count(*) > 100 LIMIT 100))
     RETURNING *)
   INSERT INTO apns.batch_outcome (route, certainty, pushes)
   SELECT route, certainty, sum(pushes) FROM b GROUP BY route, certainty;
@@ -1071,7 +1071,6 @@ RETURNS TABLE (
 #variable_conflict use_column
 DECLARE
   v_row record;
-  v_routes int[] := ARRAY(SELECT r.id FROM apns.route r WHERE p_apps IS NULL OR r.app = ANY (p_apps));
   v_end bigint;
   v_found int := 0;
   v_scanned int := 0;
@@ -1087,7 +1086,7 @@ BEGIN
   LOOP
     v_scanned := v_scanned + 1;
     v_end := v_row.cursor;
-    CONTINUE WHEN v_row.route <> ALL (v_routes);
+    CONTINUE WHEN v_row.app <> ALL (p_apps);
     RETURN QUERY SELECT v_row.cursor, v_row.id, v_row.app, v_row.environment, v_row.lane, v_row.batch,
       v_row.caller_name,
       v_row.token, v_row.queued_at, v_row.due, v_row.deadline, v_row.attempts, v_row.certainty, v_row.sends,

@@ -32,8 +32,8 @@ struct BatchClientTests {
         #expect(file.count == 5)
         try await RelayServer.run { server in
             let client = try BatchClient(url: "http://127.0.0.1:\(server.port)/", token: "shop-token")
-            let (batch, invalid) = try await client.submit(file, isPartial: false) { _ in }
-            #expect(invalid == 0 && batch.queued == 5 && !batch.isOver)
+            let batch = try await client.submit(file, isPartial: false) { _ in }
+            #expect(batch.invalid == 0 && batch.queued == 5 && !batch.isOver)
             let pushes = server.queue.state.withLock { $0.pushes }
             #expect(pushes.map(\.token.hexadecimal) == ["abcd", "ef01", "aa", "bb", "cc"])
             let again = try await client.submit(
@@ -42,7 +42,7 @@ struct BatchClientTests {
             ) {
                 _ in
             }
-            #expect(again.batch.id == batch.id && again.batch.queued == 5)
+            #expect(again.id == batch.id && again.queued == 5)
             for push in pushes { try await server.queue.settle(push.id, .accepted(Receipt(apnsID: push.id))) }
             let reports = Mutex(0)
             let end = try await client.follow(batch.id) { _ in reports.withLock { $0 += 1 } }
@@ -61,8 +61,8 @@ struct BatchClientTests {
                 try await client.submit(file, isPartial: false) { _ in }
             }
             #expect(failure?.description.hasPrefix("line 3, token: ") == true, "\(failure?.description ?? "")")
-            let (batch, invalid) = try await client.submit(file, isPartial: true) { _ in }
-            #expect(batch.queued == 2 && invalid == 1)
+            let batch = try await client.submit(file, isPartial: true) { _ in }
+            #expect(batch.queued == 2 && batch.invalid == 1)
             await client.shutDown()
         }
     }

@@ -157,6 +157,26 @@ struct BatchDispatchTests {
         }
     }
 
+    @Test("A batch without a key that nobody can continue is cancelled, and pushes that were parked later, too")
+    func abandoned() async throws {
+        let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
+        let fixture = try await DispatchFixture(clock: clock) { _ in nil }
+        let store = BatchStore(queue: fixture.queue)
+        let keeper = BatchKeeper(queue: fixture.queue, clock: clock, retention: .seconds(600))
+        let batch = try await Self.store(fixture, devices: 3) { $0.isComplete = false }
+        clock.advance(by: .seconds(500))
+        try await keeper.tend()
+        #expect(try await store.state(batch.id)?.isCancelled == false)
+        clock.advance(by: .seconds(101))
+        try await keeper.tend()
+        #expect(try await store.state(batch.id)?.isCancelled == true)
+        let claims = try await fixture.queue.claim(batch.route, limit: 10, lease: .seconds(60)).map(\.claim)
+        try await fixture.queue.park(claims.map { Settlement(claim: $0, outcome: .cancelled($0.id)) })
+        try await keeper.tend()
+        #expect(try await fixture.queue.counts().unsettled == 0)
+        await fixture.queue.close()
+    }
+
     @Test("A batch is forgotten after its outcomes, and not before")
     func retention() async throws {
         let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
@@ -171,19 +191,15 @@ struct BatchDispatchTests {
         #expect(try await store.state(batch.id)?.endedAt == clock.now.millisecondsSince1970)
         // A request that has not noticed the end adds pushes.
         clock.advance(by: .seconds(300))
-        let late = try Self.pushes(batch, 11...12)
-        _ = try await fixture.queue.enqueue(late, isPartial: false)
-        try await keeper.tend()
+        _ = try await fixture.queue.enqueue(try Self.pushes(batch, 11...12), isPartial: false)
         #expect(try await fixture.queue.cancelAll(batch.route, limit: 100) == 2)
-        try await keeper.tend()
-        #expect(try await store.state(batch.id)?.endedAt == clock.now.millisecondsSince1970)
-        clock.advance(by: .seconds(599))
+        clock.advance(by: .seconds(301))
         _ = try await fixture.queue.prune(Retention(outcomes: .seconds(600)), limit: 100)
         try await keeper.tend()
-        #expect(try await store.batch(batch.id) != nil)
-        clock.advance(by: .seconds(2))
+        #expect(try await store.state(batch.id)?.endedAt == clock.now.millisecondsSince1970)
+        clock.advance(by: .seconds(601))
         try await keeper.tend()
-        #expect(try await store.batch(batch.id) != nil, "its outcomes are still there")
+        #expect(try await store.batch(batch.id) != nil, "some outcomes are still there")
         _ = try await fixture.queue.prune(Retention(outcomes: .seconds(600)), limit: 100)
         try await keeper.tend()
         #expect(try await store.batch(batch.id) == nil)

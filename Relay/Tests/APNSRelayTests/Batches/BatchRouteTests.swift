@@ -40,7 +40,7 @@ struct BatchRouteTests {
             let devices = (0..<2_500).map { Self.device($0, $0 == 7 ? #","metadata":{"seven":true}"# : "") }
             let received = try await Self.submit(server, [Self.batch, ""] + devices)
             #expect(received.status == 202, "\(received.text)")
-            #expect(received.json["stored"] as? Int == 2_500 && received.json["invalid"] as? Int == 0)
+            #expect(received.json["stored"] as? Int == 2_500)
             let batch = try Self.batch(received)
             #expect(batch["state"] as? String == "running" && batch["queued"] as? Int == 2_500)
             let id = try #require(batch["id"] as? String)
@@ -86,8 +86,10 @@ struct BatchRouteTests {
             let more = try await Self.submit(server, [Self.batch] + devices + [Self.device(9_999)])
             #expect(more.status == 202 && more.json["stored"] as? Int == 0)
             #expect(try Self.batch(more)["queued"] as? Int == 3_000)
-            let changed = Self.batch.replacingOccurrences(of: "Hi", with: "Ho")
-            #expect(try await Self.submit(server, [changed] + devices).status == 409)
+            for (old, new) in [("Hi", "Ho"), (#""n":1"#, #""n":2"#)] {
+                let changed = Self.batch.replacingOccurrences(of: old, with: new)
+                #expect(try await Self.submit(server, [changed] + devices).status == 409)
+            }
         }
     }
 
@@ -96,12 +98,12 @@ struct BatchRouteTests {
         try await RelayServer.run { server in
             let lines = [
                 Self.batch, Self.device(1), #""abcd""#, #"{"token":"zz","values":{"name":"A"}}"#, Self.device(2), "[]",
-                #"{"token":"ab","values":{"name":"\#(String(repeating: "x", count: 4_090))"}}"#,
+                #"{"token":"ab","values":{"name":"\#(String(repeating: "x", count: 4_070))"}}"#,
                 #"{"token":"ab","values":{"name":null}}"#, #"{"token":"ab","value":{}}"#, #"{"values":{}}"#,
             ]
             let received = try await Self.submit(server, lines, partial: true)
             #expect(received.status == 202 && received.json["stored"] as? Int == 2)
-            #expect(received.json["invalid"] as? Int == 7)
+            #expect(try Self.batch(received)["invalid"] as? Int == 7)
             let errors = try #require(received.json["errors"] as? [[String: any Sendable]])
             #expect(errors.map { $0["line"] as? Int } == [3, 4, 6, 7, 8, 9, 10])
             #expect(

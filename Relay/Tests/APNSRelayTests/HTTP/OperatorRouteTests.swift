@@ -49,6 +49,12 @@ struct OperatorRouteTests {
             _ = try await server.send(.GET, "/v1/outcomes?wait=30")
             while server.news.count != 0 { try await Task.sleep(for: .milliseconds(5)) }
             #expect(try await server.send(.GET, "/v1/outcomes?wait=61s").code == "badQuery")
+            // The feed is read about once a second while nothing happens.
+            let last = try #require(page.json["cursor"] as? String)
+            let calls = server.queue.state.withLock { $0.outcomesRead }
+            let quiet = try await server.send(.GET, "/v1/outcomes?wait=3s&after=\(last)")
+            #expect((quiet.json["outcomes"] as? [any Sendable])?.isEmpty == true)
+            #expect((2...6).contains(server.queue.state.withLock { $0.outcomesRead } - calls))
         }
     }
 

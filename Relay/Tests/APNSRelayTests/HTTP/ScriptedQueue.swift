@@ -10,6 +10,8 @@ final class ScriptedQueue: WrappingPushQueue {
         var pushes: [NewPush] = []
         /// What every call throws.
         var error: QueueError?
+        /// How often the feed was read.
+        var outcomesRead = 0
         /// What `enqueue` calls before it stores.
         var beforeEnqueue: (@Sendable () async -> Void)?
     }
@@ -26,6 +28,7 @@ final class ScriptedQueue: WrappingPushQueue {
         _ body: () async throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
         try self.check()
+        if name == "outcomes" { self.state.withLock { $0.outcomesRead += 1 } }
         return try await body()
     }
 
