@@ -246,7 +246,9 @@ struct BatchRoutes: Sendable {
                     "unknown member; expected only \(Key.known.joined(separator: ", "))"
                 )
             }
-            self.paused = try container.decodeIfPresent(Bool.self, forKey: Key("paused"))
+            if container.contains(Key("paused")) {
+                self.paused = try container.decode(Bool.self, forKey: Key("paused"))
+            }
             if container.contains(Key("pushesPerSecond")) {
                 let rate = try container.decodeIfPresent(Double.self, forKey: Key("pushesPerSecond"))
                 if let rate, !BatchIntake.rates.contains(rate) {
