@@ -13,12 +13,12 @@ import Testing
     init() async throws {
         self.fixture = try PostgresFixture()
         // SQL uses the database's clock.
-        self.queue = try await PostgresPushQueue.open(
-            PostgresPushQueue.Options(
-                connection: try ConnectionSettings(self.fixture.server.url(self.fixture.database))
-            ),
-            logger: .quiet
+        var options = PostgresPushQueue.Options(
+            connection: try ConnectionSettings(self.fixture.server.url(self.fixture.database))
         )
+        // Nobody closes the queue of a test, and a process has at most 255 threads for queues.
+        options.connections = 2
+        self.queue = try await PostgresPushQueue.open(options, logger: .quiet)
         let intake = SQLIntake(
             apps: [
                 .init(

@@ -158,7 +158,9 @@ struct BatchRouteTests {
             #expect(resumed.json["state"] as? String == "running" && resumed.json["pushesPerSecond"] as? Double == 2.5)
             let unlimited = try await server.send(.PATCH, path, body: #"{"pushesPerSecond":null}"#)
             #expect(unlimited.text.contains(#""pushesPerSecond":null"#))
-            for wrong in [#"{"pushesPerSecond":-1}"#, #"{"paused":1}"#, #"{"paused":null}"#, #"{"stopped":true}"#, "[]"] {
+            for wrong in [
+                #"{"pushesPerSecond":-1}"#, #"{"paused":1}"#, #"{"paused":null}"#, #"{"stopped":true}"#, "[]",
+            ] {
                 #expect(try await server.send(.PATCH, path, body: wrong).status == 400)
             }
             let cancelled = try await server.send(.DELETE, path)
