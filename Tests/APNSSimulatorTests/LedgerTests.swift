@@ -1,4 +1,5 @@
 import APNSModel
+import Synchronization
 import Testing
 
 @testable import APNSSimulator
