@@ -44,6 +44,23 @@ struct ConnectionMachineTests {
         #expect(timeout5 == .close)
     }
 
+    @Test("A long body may take as long as bytes arrive, and a pause counts only while the relay is ready for them")
+    func longBody() {
+        var machine = Self.machine()
+        machine.receivedHead(Self.at(101), isLong: true)
+        for second in stride(from: Int64(102), to: 1_000, by: 10) {
+            machine.beginReading(Self.at(second))
+            #expect(machine.timerFired(Self.at(second + 5)) == nil)
+            machine.receivedBody(Self.at(second + 5))
+        }
+        // The relay stores what has arrived.
+        #expect(machine.deadline == nil)
+        machine.beginReading(Self.at(2_000))
+        machine.beginReading(Self.at(2_010))
+        #expect(machine.deadline == Self.at(2_015))
+        #expect(machine.timerFired(Self.at(2_015)) == .failRequest)
+    }
+
     @Test("Nothing limits the work on a request that has arrived")
     func working() {
         var machine = Self.machine()
