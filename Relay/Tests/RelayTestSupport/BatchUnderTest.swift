@@ -73,7 +73,7 @@ package struct BatchUnderTest: Sendable {
         let resumed = try await self.change(id, #"{"paused":false,"pushesPerSecond":null}"#, self.relays[0])
         guard resumed.status == 200 else { throw RelayTestFailure(resumed.text) }
         // The claims of a killed relay last a minute.
-        try await self.relays[0].wait(for: "all pushes have an outcome", limit: .seconds(150)) { $0.unsettled == 0 }
+        try await self.relays[0].wait(for: "all pushes have an outcome", limit: .seconds(300)) { $0.unsettled == 0 }
         return try await self.check()
     }
 
