@@ -28,15 +28,7 @@ struct BatchRun: AsyncParsableCommand {
         defer { bench.remove() }
         bench.setServer(port: self.port ?? 9, certificateAuthority: self.caFile)
         let queue = try await bench.open()
-        let relay = try Relay(
-            settings: bench.settings,
-            queue: queue,
-            prometheus: PrometheusMetrics(),
-            logger: bench.logger
-        )
-        let (ports, port) = AsyncStream.makeStream(of: Int.self)
-        let running = Task { try await relay.run { port.yield($0) } }
-        guard let bound = await ports.first(where: { _ in true }) else { throw ExitCode.failure }
+        let (running, bound) = try await bench.start(queue)
         let url = "http://127.0.0.1:\(bound)/v1"
         let client = HTTPClient(eventLoopGroupProvider: .singleton)
 

@@ -61,6 +61,22 @@ struct BenchQueue {
         try await self.settings.storage.open(logger: self.logger).queue
     }
 
+    /// Starts a relay with the queue.
+    ///
+    /// - Returns: the running relay, which ends when the task is cancelled, and its port.
+    func start(_ queue: any PushQueue) async throws -> (running: Task<Void, any Error>, port: Int) {
+        let relay = try Relay(
+            settings: self.settings,
+            queue: queue,
+            prometheus: PrometheusMetrics(),
+            logger: self.logger
+        )
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { try await relay.run { port.yield($0) } }
+        guard let bound = await ports.first(where: { _ in true }) else { throw ExitCode.failure }
+        return (running, bound)
+    }
+
     /// The size of the file, or of the database.
     var bytes: Int {
         let newest = "SELECT max(datname) FROM pg_database WHERE datname LIKE 'test_%'"
@@ -178,16 +194,7 @@ struct Intake: AsyncParsableCommand {
         var bench = try BenchQueue(postgres: self.postgres)
         defer { bench.remove() }
         bench.setServer(port: 9, certificateAuthority: nil)
-        let queue = try await bench.open()
-        let relay = try Relay(
-            settings: bench.settings,
-            queue: queue,
-            prometheus: PrometheusMetrics(),
-            logger: bench.logger
-        )
-        let (ports, port) = AsyncStream.makeStream(of: Int.self)
-        let running = Task { try await relay.run { port.yield($0) } }
-        guard let bound = await ports.first(where: { _ in true }) else { throw ExitCode.failure }
+        let (running, bound) = try await bench.start(try await bench.open())
         // Not due, so that nothing but the intake is measured.
         let later = SystemQueueClock().now.millisecondsSince1970 / 1_000 + 3_600
         let count = min(self.pushes, size * 20_000)

@@ -25,8 +25,8 @@ import GRDB
 enum Schema {
     /// `PRAGMA application_id`: "APNR".
     static let applicationID: Int32 = 0x4150_4E52
-    /// `PRAGMA user_version`. Version 3 has the tables of version 2, but the file may be part of a move, which older relays
-    /// do not know.
+    /// `PRAGMA user_version`. Version 3 had the tables of version 2, but the file could be part of a move, which older relays
+    /// did not know.
     static let version = 4
     /// The due time of a push that waits for another one with the same supersede key.
     static let held = Int64.max

@@ -5,13 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct BatchTests {
     @Test("Relays that are killed while they share a batch send it once to each device")
     func killed() async throws {
-        let server = try await FleetUnderTest.server()
-        let fleet = try FleetUnderTest(
-            try await FleetUnderTest.simulator(),
-            server,
-            settings: FleetUnderTest.shortLeases
-        )
-        try await fleet.start()
+        let fleet = try await FleetUnderTest.started()
         let counts = try await BatchUnderTest(fleet.relays, fleet.simulator).run(kills: FleetUnderTest.kills * 2)
         print("batch: \(counts)")
         #expect((counts["accepted"] ?? 0) + (counts["unknown"] ?? 0) == counts.values.reduce(0, +))

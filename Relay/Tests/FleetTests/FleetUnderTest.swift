@@ -80,6 +80,17 @@ final class FleetUnderTest: Sendable {
         return try await Simulator.start(configuration)
     }
 
+    /// Starts three relays that end the leases of a killed one soon, and a server of their own.
+    static func started() async throws -> FleetUnderTest {
+        let fleet = try FleetUnderTest(
+            try await Self.simulator(),
+            try await Self.server(),
+            settings: Self.shortLeases
+        )
+        try await fleet.start()
+        return fleet
+    }
+
     func start() async throws {
         for relay in self.relays { try await relay.start() }
     }

@@ -16,13 +16,7 @@ import Testing
 
     @Test("Relays that are killed under load lose nothing and repeat nothing")
     func killed() async throws {
-        let server = try await FleetUnderTest.server()
-        let fleet = try FleetUnderTest(
-            try await FleetUnderTest.simulator(),
-            server,
-            settings: FleetUnderTest.shortLeases
-        )
-        try await fleet.start()
+        let fleet = try await FleetUnderTest.started()
         let kills = FleetUnderTest.kills
         try await fleet.underLoad {
             for round in 0..<kills {

@@ -102,8 +102,8 @@ final class ActiveBatches: Sendable {
     func mode(of route: Route) -> Mode {
         guard let id = route.batch else { return .send }
         return self.state.withLock { state in
-            guard let entry = state.entries[id] else { return state.unreadable.contains(id) ? .hold : .unknown }
             if state.unreadable.contains(id) { return .hold }
+            guard let entry = state.entries[id] else { return .unknown }
             if entry.state.isCancelled { return .cancel }
             return entry.state.isSending ? .send : .hold
         }
@@ -145,7 +145,7 @@ final class ActiveBatches: Sendable {
                 let payload =
                     try constant
                     ?? entry.template.payload(PlaceholderValues(push.push.payload), defaults: entry.defaults)
-                push.push = try entry.batch.push(payload, isValidated: true)
+                push.push = try entry.batch.push(payload, skippingValidation: true)
                 filled.append(push)
             } catch {
                 damaged.append(push.claim)

@@ -38,8 +38,8 @@ struct Batch: Codable, Sendable {
     ///
     /// - Parameters:
     ///   - payload: the payload.
-    ///   - isValidated: whether to skip the library's validation.
-    func push(_ payload: [UInt8], isValidated: Bool) throws(ValidationError) -> PreparedPush {
+    ///   - skippingValidation: whether to skip the library's validation.
+    func push(_ payload: [UInt8], skippingValidation: Bool) throws(ValidationError) -> PreparedPush {
         try PreparedPush(
             topic: self.topic,
             pushType: PushType(rawValue: self.pushType),
@@ -47,7 +47,7 @@ struct Batch: Codable, Sendable {
             priority: self.priority.map { Priority(rawValue: $0) },
             expiration: self.expiration.map { $0 == 0 ? .immediate : .at(secondsSince1970: $0) } ?? .systemDefault,
             collapseID: try self.collapseID.map { text throws(ValidationError) in try CollapseID(text) },
-            skippingValidation: isValidated
+            skippingValidation: skippingValidation
         )
     }
 

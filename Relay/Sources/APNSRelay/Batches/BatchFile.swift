@@ -25,13 +25,9 @@ package struct BatchFile: Sendable {
         let members = try Self.members(text, batch)
         var hash = SHA256()
         hash.update(data: text)
-        var count = 0
         let reader = try LineReader(devices)
-        while let line = try reader.next() {
-            hash.update(data: line)
-            count += 1
-        }
-        guard count > 0 else { throw BatchFileError("\(devices): the file has no devices.") }
+        while let line = try reader.next() { hash.update(data: line) }
+        guard reader.count > 0 else { throw BatchFileError("\(devices): the file has no devices.") }
         // On one line: JSON has line breaks only between its parts.
         var object = text.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }
         if !members.contains("idempotencyKey"), let start = object.firstIndex(of: UInt8(ascii: "{")) {
@@ -43,7 +39,7 @@ package struct BatchFile: Sendable {
         }
         self.object = object
         self.devices = devices
-        self.count = count
+        self.count = reader.count
     }
 
     /// The names of the members of the batch.
@@ -74,42 +70,37 @@ package struct BatchFile: Sendable {
     func body(whenRead: @escaping @Sendable (Int) -> Void) throws(BatchFileError) -> AsyncThrowingStream<
         ByteBuffer, any Error
     > {
-        let reader = try LineReader(self.devices)
         let object = self.object
-        let state = BodyState()
+        let reader = try LineReader(self.devices)
         return AsyncThrowingStream {
             var buffer = ByteBuffer()
-            if state.isFirst {
-                state.isFirst = false
+            if reader.count == 0 {
                 buffer.writeBytes(object)
                 buffer.writeInteger(UInt8(ascii: "\n"))
             }
             while buffer.readableBytes < Self.part, let line = try reader.next() {
-                state.count += 1
                 let isJSON = line.first == UInt8(ascii: "{") || line.first == UInt8(ascii: "\"")
                 if !isJSON { buffer.writeInteger(UInt8(ascii: "\"")) }
                 buffer.writeBytes(line)
                 if !isJSON { buffer.writeInteger(UInt8(ascii: "\"")) }
                 buffer.writeInteger(UInt8(ascii: "\n"))
             }
-            whenRead(state.count)
+            whenRead(reader.count)
             return buffer.readableBytes > 0 ? buffer : nil
         }
     }
 
-    /// Only the stream's closure uses it, which runs once at a time.
-    private final class BodyState: @unchecked Sendable {
-        var isFirst = true
-        var count = 0
-    }
-
-    /// Reads the lines of a file that have content, without blanks around them. One task at a time uses it.
+    /// Reads the lines of a file that have content.
+    ///
+    /// `@unchecked Sendable`: one reader of the body uses it. `AsyncThrowingStream` calls its closure again only after the call
+    /// before has returned.
     private final class LineReader: @unchecked Sendable {
         private let path: String
         private let file: FileHandle
-        private var buffer: [UInt8] = []
-        private var position = 0
+        private var splitter = LineSplitter()
         private var isAtEnd = false
+        /// The number of lines that were read.
+        private(set) var count = 0
 
         init(_ path: String) throws(BatchFileError) {
             guard let file = FileHandle(forReadingAtPath: path) else {
@@ -123,36 +114,20 @@ package struct BatchFile: Sendable {
 
         func next() throws(BatchFileError) -> ArraySlice<UInt8>? {
             while true {
-                if let end = self.buffer[self.position...].firstIndex(of: UInt8(ascii: "\n")) {
-                    let line = Self.withoutBlanks(self.buffer[self.position..<end])
-                    self.position = end + 1
-                    if !line.isEmpty { return line }
-                } else if self.isAtEnd {
-                    let line = Self.withoutBlanks(self.buffer[self.position...])
-                    self.position = self.buffer.count
-                    return line.isEmpty ? nil : line
-                } else {
-                    try self.readMore()
+                if let line = self.splitter.next() {
+                    self.count += 1
+                    return line.text
                 }
+                if self.isAtEnd { return nil }
+                do {
+                    let part = try self.file.read(upToCount: BatchFile.part) ?? Data()
+                    self.splitter.append(part)
+                    self.isAtEnd = part.isEmpty
+                } catch {
+                    throw BatchFileError("\(self.path): \(error)")
+                }
+                if self.isAtEnd { self.splitter.finish() }
             }
-        }
-
-        private func readMore() throws(BatchFileError) {
-            self.buffer.removeFirst(self.position)
-            self.position = 0
-            do {
-                let data = try self.file.read(upToCount: BatchFile.part) ?? Data()
-                self.isAtEnd = data.isEmpty
-                self.buffer += data
-            } catch {
-                throw BatchFileError("\(self.path): \(error)")
-            }
-        }
-
-        private static func withoutBlanks(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-            let isBlank = { (byte: UInt8) in [0x20, 0x09, 0x0D].contains(byte) }
-            guard let last = line.lastIndex(where: { !isBlank($0) }) else { return [] }
-            return line[...last].drop(while: isBlank)
         }
     }
 }

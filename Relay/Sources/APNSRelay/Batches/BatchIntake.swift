@@ -38,11 +38,8 @@ struct BatchIntake: Sendable {
     /// - Parameters:
     ///   - text: the text of the object.
     ///   - parser: parses what a batch has in common with a push.
-    static func submission(_ text: [UInt8], _ parser: PushParser) throws(PushFault) -> Submission {
-        let result = text.withUnsafeBufferPointer { bytes in
-            Result { () throws(PushFault) in try Self.submission(bytes, parser) }
-        }
-        return try result.get()
+    static func submission(_ text: ArraySlice<UInt8>, _ parser: PushParser) throws(PushFault) -> Submission {
+        try text.withUnsafeBufferPointer { (bytes) throws(PushFault) in try Self.submission(bytes, parser) }
     }
 
     private static func submission(
@@ -82,7 +79,9 @@ struct BatchIntake: Sendable {
             throw .invalid("values", "expected at most \(Self.maximumValuesBytes) bytes")
         }
         _ = try PlaceholderValues(values)
-        let parsed = try Self.parse(push, &parser)
+        let parsed = try push.withUnsafeBufferPointer { (bytes) throws(PushFault) in
+            try parser.parse(bytes, in: 0..<bytes.count)
+        }
         guard parsed.idempotency?.key != parsed.id.description else {
             throw .invalid("headers.apns-id", "the pushes of a batch have ids of their own")
         }
@@ -114,16 +113,10 @@ struct BatchIntake: Sendable {
         )
     }
 
-    private static func parse(_ text: [UInt8], _ parser: inout PushParser) throws(PushFault) -> NewPush {
-        let result = text.withUnsafeBufferPointer { bytes in
-            Result { () throws(PushFault) in try parser.parse(bytes, in: 0..<bytes.count) }
-        }
-        return try result.get()
-    }
-
-    private static func rate(_ slice: JSONScanner.Slice, _ scanner: JSONScanner) throws(PushFault) -> Double {
+    /// The value of `pushesPerSecond`.
+    static func rate(_ slice: JSONScanner.Slice, _ scanner: JSONScanner) throws(PushFault) -> Double {
         guard slice.kind == .number, let rate = Double(scanner.text(slice)), Self.rates.contains(rate) else {
-            throw .invalid("pushesPerSecond", Self.expectedRate)
+            throw .invalid("pushesPerSecond", "expected a number from 0.01 to 1,000,000")
         }
         return rate
     }
@@ -132,18 +125,17 @@ struct BatchIntake: Sendable {
     private static let maximumValuesBytes = 65_536
     private static let maximumDeviceValuesBytes = 4_096
 
-    static let rates = 0.01...1_000_000.0
-    static let expectedRate = "expected a number from 0.01 to 1,000,000"
+    private static let rates = 0.01...1_000_000.0
 
     private static func elements(_ slice: JSONScanner.Slice, _ scanner: JSONScanner) throws(PushFault) -> [[UInt8]] {
         guard slice.kind == .array else { throw .invalid("tokens", "expected an array") }
         var inner = JSONScanner(scanner.bytes, in: slice.range)
         var elements: [JSONScanner.Slice] = []
         do {
-            guard try inner.array(into: &elements, limit: PushBatch.maximumPushes) else {
+            guard try inner.array(into: &elements, limit: PushBody.maximumPushes) else {
                 throw PushFault.invalid(
                     "tokens",
-                    "expected at most \(PushBatch.maximumPushes) elements; submit more as application/x-ndjson"
+                    "expected at most \(PushBody.maximumPushes) elements; submit more as application/x-ndjson"
                 )
             }
         } catch let fault as PushFault {
@@ -159,18 +151,13 @@ struct BatchIntake: Sendable {
     /// Parses a device: its token as a string, or an object with `token`, `values` and `metadata`.
     ///
     /// - Parameters:
-    ///   - bytes: the buffer that contains the device.
-    ///   - range: its range in the buffer.
+    ///   - bytes: the device as JSON text.
     ///   - number: the number of the device in the batch, counted from 1.
-    func push(
-        _ bytes: UnsafeBufferPointer<UInt8>,
-        in range: Range<Int>,
-        number: Int
-    ) throws(PushFault) -> NewPush {
-        guard range.count <= PushParser.longestPush else {
-            throw .invalid("token", "the line has \(range.count) bytes; expected at most \(PushParser.longestPush)")
+    func push(_ bytes: UnsafeBufferPointer<UInt8>, number: Int) throws(PushFault) -> NewPush {
+        guard bytes.count <= PushParser.longestPush else {
+            throw .invalid("token", "the line has \(bytes.count) bytes; expected at most \(PushParser.longestPush)")
         }
-        var scanner = JSONScanner(bytes, in: range)
+        var scanner = JSONScanner(bytes)
         let text: String
         var values = ArraySlice("{}".utf8)
         var metadata = self.batch.metadata
@@ -196,7 +183,7 @@ struct BatchIntake: Sendable {
             default: throw PushFault.invalid("token", "expected a string or an object")
             }
         } catch let error as JSONScanner.Failure {
-            throw PushFault(.badJSON, nil, "invalid JSON at byte \(error.offset - range.lowerBound + 1): \(error)")
+            throw PushFault(.badJSON, nil, "invalid JSON at byte \(error.offset + 1): \(error)")
         } catch let error as PushFault {
             throw error
         } catch {
@@ -206,13 +193,13 @@ struct BatchIntake: Sendable {
             if self.constant == nil {
                 // The size of each payload is checked before anything is stored.
                 let payload = try self.template.payload(device, defaults: self.defaults)
-                _ = try self.batch.push(payload, isValidated: false)
+                _ = try self.batch.push(payload, skippingValidation: false)
             }
             return NewPush(
                 id: self.batch.id(ofLine: number),
                 route: self.batch.route,
                 token: try DeviceToken(text),
-                push: try self.batch.push(Array(values), isValidated: true),
+                push: try self.batch.push(Array(values), skippingValidation: true),
                 caller: self.batch.caller,
                 notBefore: QueueTime(millisecondsSince1970: self.batch.notBefore),
                 deadline: QueueTime(millisecondsSince1970: self.batch.deadline),

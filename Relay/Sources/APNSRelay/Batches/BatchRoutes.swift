@@ -1,15 +1,9 @@
-import APNSModel
+@_spi(Relay) import APNSModel
 import HTTPTypes
 import Hummingbird
 import NIOCore
 import NIOHTTPTypes
 import PushQueue
-
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
 
 /// The endpoints that submit batches, report their progress, and pause, slow or cancel them.
 struct BatchRoutes: Sendable {
@@ -64,18 +58,11 @@ struct BatchRoutes: Sendable {
     // MARK: Submitting
 
     private struct SubmittedJSON: Encodable {
-        struct Fault: Encodable {
-            var line: Int
-            var code: String
-            var field: String?
-            var message: String
-        }
-
         var batch: BatchJSON
         /// The devices that this request has added.
         var stored: Int
         /// The first hundred invalid lines of this request.
-        var errors: [Fault]
+        var errors: [FaultJSON]
     }
 
     private func submit(_ request: APIRequest) async throws -> Response {
@@ -101,21 +88,19 @@ struct BatchRoutes: Sendable {
             request.context.bodyBytes.value = reserved
         }
         let body = try await self.reader.read(request.request, request.context.channel, reserved: &reserved)
-        let submission = try self.submission(Array(body.readableBytesView), request)
+        let submission = try self.submission(Array(body.readableBytesView)[...], request)
         guard let devices = submission.devices else {
             throw APIError(.badRequest, .invalidPush, "tokens: this member is missing", field: "tokens")
         }
         var upload = try await self.begin(submission, request, isPartial: isPartial)
         return try await self.uploading(&upload, request) { upload in
-            for (index, device) in devices.enumerated() { try await upload.add(device, at: index + 1) }
+            for (index, device) in devices.enumerated() { try await upload.add(device[...], at: index + 1) }
         }
     }
 
     private func submitLines(_ request: APIRequest, isPartial: Bool) async throws -> Response {
-        if request.request.headers[.expect]?.lowercased() == "100-continue" {
-            request.context.channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue)), promise: nil)
-        }
-        var lines = request.request.body.lines(limit: PushParser.longestPush).makeAsyncIterator()
+        RequestBodyReader.continueIfExpected(request.request, request.context.channel)
+        var lines = BodyLines(body: request.request.body, limit: PushParser.longestPush).makeAsyncIterator()
         guard let first = try await lines.next() else {
             throw APIError(.badRequest, .badJSON, "The body is empty.")
         }
@@ -134,7 +119,8 @@ struct BatchRoutes: Sendable {
         }
     }
 
-    private func submission(_ text: [UInt8], _ request: APIRequest) throws(APIError) -> BatchIntake.Submission {
+    private func submission(_ text: ArraySlice<UInt8>, _ request: APIRequest) throws(APIError) -> BatchIntake.Submission
+    {
         let parser = PushParser(
             apps: self.apps,
             caller: request.caller,
@@ -162,7 +148,7 @@ struct BatchRoutes: Sendable {
         state.storedAt = batch.createdAt
         let store = self.store
         let new = (batch, state)
-        if let known = try await self.calling({ () throws(QueueError) in try await store.create(new.0, new.1) }) {
+        if let known = try await store.calling({ store throws(QueueError) in try await store.create(new.0, new.1) }) {
             (batch, state) = try await self.found(known)
             guard batch.digest == submission.batch.digest else {
                 throw APIError(.conflict, .conflict, "Another batch was submitted with this idempotency key: \(known).")
@@ -212,16 +198,13 @@ struct BatchRoutes: Sendable {
             SubmittedJSON(
                 batch: try await self.json(upload.batch),
                 stored: upload.stored,
-                errors: upload.faults.map {
-                    .init(line: $0.line, code: $0.code.rawValue, field: $0.field, message: $0.message)
-                }
+                errors: upload.faults.map { FaultJSON($0) }
             ),
             status: .accepted
         )
     }
 
     private func giveUp(_ batch: Batch) async {
-        let store = self.store
         _ = try? await store.change(batch.id) { $0.isCancelled = true }
         self.status.signal([batch.route])
     }
@@ -233,38 +216,30 @@ struct BatchRoutes: Sendable {
         return .json(try await self.json(try await self.batch(request, if: Self.mayRead)))
     }
 
-    private struct Change: Decodable {
+    private struct Change {
         var paused: Bool?
         var pushesPerSecond: Double??
 
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.container(keyedBy: Key.self)
-            let unknown = container.allKeys.first { Key.known.contains($0.stringValue) == false }
-            if let unknown {
-                throw PushFault.invalid(
-                    printable(unknown.stringValue),
-                    "unknown member; expected only \(Key.known.joined(separator: ", "))"
-                )
+        init(_ bytes: UnsafeBufferPointer<UInt8>) throws(PushFault) {
+            var scanner = JSONScanner(bytes)
+            var members: [JSONScanner.Member] = []
+            do {
+                try scanner.object(into: &members)
+            } catch {
+                throw PushFault(.badJSON, nil, "\(error)")
             }
-            if container.contains(Key("paused")) {
-                self.paused = try container.decode(Bool.self, forKey: Key("paused"))
-            }
-            if container.contains(Key("pushesPerSecond")) {
-                let rate = try container.decodeIfPresent(Double.self, forKey: Key("pushesPerSecond"))
-                if let rate, !BatchIntake.rates.contains(rate) {
-                    throw PushFault.invalid("pushesPerSecond", BatchIntake.expectedRate)
+            for member in members {
+                switch scanner.text(member.key) {
+                case "paused":
+                    guard member.value.kind == .bool else { throw .invalid("paused", "expected true or false") }
+                    self.paused = scanner.text(member.value) == "true"
+                case "pushesPerSecond":
+                    self.pushesPerSecond =
+                        member.value.kind == .null ? .some(nil) : try BatchIntake.rate(member.value, scanner)
+                case let name:
+                    throw .invalid(printable(name), "unknown member; expected only paused, pushesPerSecond")
                 }
-                self.pushesPerSecond = .some(rate)
             }
-        }
-
-        private struct Key: CodingKey {
-            static let known = ["paused", "pushesPerSecond"]
-            var stringValue: String
-            var intValue: Int? { nil }
-            init(_ text: String) { self.stringValue = text }
-            init?(stringValue: String) { self.stringValue = stringValue }
-            init?(intValue: Int) { nil }
         }
     }
 
@@ -280,18 +255,11 @@ struct BatchRoutes: Sendable {
         let body = try await reader.read(request.request, request.context.channel, reserved: &reserved)
         let change: Change
         do {
-            change = try JSONDecoder().decode(Change.self, from: Data(body.readableBytesView))
+            change = try body.withUnsafeReadableBytes { try Change($0.bindMemory(to: UInt8.self)) }
         } catch let fault as PushFault {
             throw APIError(fault)
-        } catch {
-            throw APIError(
-                .badRequest,
-                .badJSON,
-                "Expected a JSON object with paused (true or false) or pushesPerSecond (a number or null)."
-            )
         }
-        let store = self.store
-        let state = try await self.calling { () throws(QueueError) in
+        let state = try await self.store.calling { store throws(QueueError) in
             try await store.change(batch.id) { state in
                 if state.isCancelled { return }
                 if let paused = change.paused { state.isPaused = paused }
@@ -306,8 +274,7 @@ struct BatchRoutes: Sendable {
     private func cancel(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
         let batch = try await self.batch(request, if: Self.mayChange)
-        let store = self.store
-        try await self.calling { () throws(QueueError) in
+        try await self.store.calling { store throws(QueueError) in
             _ = try await store.change(batch.id) { $0.isCancelled = true }
             var cancelled = 0
             while cancelled < Self.cancelledAtOnce {
@@ -329,13 +296,12 @@ struct BatchRoutes: Sendable {
     /// The batches that the caller may read, newest first.
     private func list(_ request: APIRequest) async throws -> Response {
         let limit = try request.query(["limit"]).limit()
-        let store = self.store
-        let states = try await self.calling { () throws(QueueError) in try await store.states() }
+        let states = try await self.store.calling { store throws(QueueError) in try await store.states() }
         var batches: [BatchJSON] = []
-        let counts = try await self.calling { () throws(QueueError) in try await store.queue.counts() }
+        let counts = try await self.store.calling { store throws(QueueError) in try await store.queue.counts() }
         for (id, state) in states.sorted(by: { $0.key.description > $1.key.description }) {
             guard batches.count < limit else { break }
-            guard let batch = try await self.calling({ () throws(QueueError) in try await store.batch(id) }),
+            guard let batch = try await self.store.calling({ store throws(QueueError) in try await store.batch(id) }),
                 Self.mayRead(batch, request.caller)
             else { continue }
             batches.append(try await self.json(batch, state, counts))
@@ -350,9 +316,8 @@ struct BatchRoutes: Sendable {
         _ request: APIRequest,
         if isAllowed: (Batch, Caller) -> Bool
     ) async throws(APIError) -> Batch {
-        let store = self.store
         guard let id = APNSID(request.pathPart("id")),
-            let batch = try await self.calling({ () throws(QueueError) in try await store.batch(id) }),
+            let batch = try await self.store.calling({ store throws(QueueError) in try await store.batch(id) }),
             isAllowed(batch, request.caller)
         else { throw Self.unknownBatch }
         return batch
@@ -367,37 +332,23 @@ struct BatchRoutes: Sendable {
     }
 
     private func found(_ id: APNSID) async throws(APIError) -> (Batch, BatchState) {
-        let store = self.store
-        let batch = try await self.calling { () throws(QueueError) in try await store.batch(id) }
-        let state = try await self.calling { () throws(QueueError) in try await store.state(id) }
+        let batch = try await self.store.calling { store throws(QueueError) in try await store.batch(id) }
+        let state = try await self.store.calling { store throws(QueueError) in try await store.state(id) }
         guard let batch, let state else { throw Self.unknownBatch }
         return (batch, state)
     }
 
     private func json(_ batch: Batch) async throws(APIError) -> BatchJSON {
         let state = try await self.found(batch.id).1
-        let queue = self.queue
-        let counts = try await self.calling { () throws(QueueError) in try await queue.counts() }
+        let counts = try await self.store.calling { store throws(QueueError) in try await store.queue.counts() }
         return try await self.json(batch, state, counts)
     }
 
     private func json(_ batch: Batch, _ state: BatchState, _ counts: QueueCounts) async throws(APIError) -> BatchJSON {
-        let queue = self.queue
-        let outcomes = try await self.calling { () throws(QueueError) in try await queue.outcomeCounts(of: batch.route)
+        let outcomes = try await self.store.calling { store throws(QueueError) in
+            try await store.queue.outcomeCounts(of: batch.route)
         }
         return BatchJSON(batch, state, counts.routes.first { $0.route == batch.route }, outcomes)
-    }
-
-    @discardableResult
-    private func calling<Value: Sendable>(
-        _ body: () async throws(QueueError) -> Value
-    ) async throws(APIError) -> Value {
-        do {
-            return try await body()
-        } catch {
-            self.status.countStorageError(error)
-            throw APIError(error)
-        }
     }
 
     private static let unknownBatch = APIError.notFound("There is no batch with this id, or it is no longer kept.")

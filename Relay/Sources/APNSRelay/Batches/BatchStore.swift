@@ -1,12 +1,6 @@
 import APNSModel
 import PushQueue
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// The batches, as small values in the queue.
 struct BatchStore: Sendable {
     /// The prefix of the keys of all values.
@@ -41,8 +35,8 @@ struct BatchStore: Sendable {
     }
 
     private func write(_ batch: Batch, _ state: BatchState) async throws(QueueError) {
-        try await self.queue.setValue(try Self.encoded(batch), forKey: Self.key(batch.id))
-        try await self.queue.setValue(try Self.encoded(state), forKey: Self.stateKey(batch.id))
+        try await self.queue.setValue(StoredJSON.encode(batch), forKey: Self.key(batch.id))
+        try await self.queue.setValue(StoredJSON.encode(state), forKey: Self.stateKey(batch.id))
     }
 
     private func id(forKey key: String) async throws(QueueError) -> APNSID? {
@@ -52,7 +46,7 @@ struct BatchStore: Sendable {
     /// A batch; nil if it is unknown.
     func batch(_ id: APNSID) async throws(QueueError) -> Batch? {
         try await self.queue.value(forKey: Self.key(id)).flatMap {
-            try? JSONDecoder().decode(Batch.self, from: Data($0))
+            StoredJSON.decode(Batch.self, from: $0)
         }
     }
 
@@ -67,7 +61,7 @@ struct BatchStore: Sendable {
     }
 
     static func state(_ value: [UInt8]) -> BatchState? {
-        try? JSONDecoder().decode(BatchState.self, from: Data(value))
+        StoredJSON.decode(BatchState.self, from: value)
     }
 
     /// The states of all batches.
@@ -93,7 +87,7 @@ struct BatchStore: Sendable {
             let before = state
             change(&state)
             if state == before { return state }
-            let new = try Self.encoded(state)
+            let new = StoredJSON.encode(state)
             if try await self.queue.exchangeValue(new, forKey: Self.stateKey(id), expecting: stored) { return state }
         }
     }
@@ -110,12 +104,14 @@ struct BatchStore: Sendable {
         try await self.queue.setValue(nil, forKey: Self.stateKey(id))
         try await self.queue.setValue(nil, forKey: Self.key(id))
     }
+}
 
-    private static func encoded(_ value: some Encodable) throws(QueueError) -> [UInt8] {
-        do {
-            return Array(try JSONEncoder().encode(value))
-        } catch {
-            throw QueueError(code: .unavailable, message: "A batch cannot be encoded: \(error)")
-        }
+extension BatchStore {
+    /// Calls the store, and converts its errors to errors of the API.
+    @discardableResult
+    func calling<Value: Sendable>(
+        _ body: (BatchStore) async throws(QueueError) -> Value
+    ) async throws(APIError) -> Value {
+        try await self.queue.calling { _ throws(QueueError) in try await body(self) }
     }
 }

@@ -11,11 +11,10 @@ struct BatchUpload {
     private static let part = 1_000
     private static let partBytes = 1 << 20
     /// The most faults that a response lists.
-    static let listedFaults = 100
+    private static let listedFaults = 100
 
     let batch: Batch
     let store: BatchStore
-    let queue: any PushQueue
     let limits: CallerLimits
     let clock: any QueueClock
     let caller: Caller
@@ -31,8 +30,7 @@ struct BatchUpload {
     private var line = 0
     private var pushes: [NewPush] = []
     private(set) var stored = 0
-    /// The number of invalid lines, and the first of them.
-    private(set) var invalid = 0
+    /// The first invalid lines.
     private(set) var faults: [PushFault] = []
 
     init(
@@ -46,7 +44,6 @@ struct BatchUpload {
     ) throws(PushFault) {
         self.batch = batch
         self.store = store
-        self.queue = store.queue
         self.limits = limits
         self.clock = clock
         self.caller = caller
@@ -60,15 +57,15 @@ struct BatchUpload {
     /// - Parameters:
     ///   - text: the device.
     ///   - position: where it stands in the request, for faults.
-    mutating func add(_ text: [UInt8], at position: Int) async throws {
+    mutating func add(_ text: ArraySlice<UInt8>, at position: Int) async throws {
         self.line += 1
         guard self.line > self.known else { return }
         let (intake, line) = (self.intake, self.line)
         do throws(PushFault) {
-            let result = text.withUnsafeBufferPointer { bytes in
-                Result { () throws(PushFault) in try intake.push(bytes, in: 0..<bytes.count, number: line) }
+            let push = try text.withUnsafeBufferPointer { (bytes) throws(PushFault) in
+                try intake.push(bytes, number: line)
             }
-            self.pushes.append(try result.get())
+            self.pushes.append(push)
             self.bytes += text.count
         } catch {
             var fault = error
@@ -79,7 +76,6 @@ struct BatchUpload {
                 try await self.storePart()
                 throw APIError(fault)
             }
-            self.invalid += 1
             self.newlyInvalid += 1
             if self.faults.count < Self.listedFaults { self.faults.append(fault) }
         }
@@ -89,7 +85,7 @@ struct BatchUpload {
     /// Stores the rest, and starts the batch.
     mutating func finish() async throws {
         try await self.storePart()
-        try await self.calling { store throws(QueueError) in
+        try await self.store.calling { store throws(QueueError) in
             try await store.change(self.batch.id) { $0.isComplete = true }
         }
     }
@@ -97,7 +93,7 @@ struct BatchUpload {
     private mutating func storePart() async throws {
         let line = self.line
         guard line > self.known else { return }
-        let state = try await self.calling { store throws(QueueError) in try await store.state(self.batch.id) }
+        let state = try await self.store.calling { store throws(QueueError) in try await store.state(self.batch.id) }
         guard let state, !state.isCancelled else { throw BatchRoutes.cancelled }
         if state.isComplete {
             // Another request has stored all lines.
@@ -109,14 +105,14 @@ struct BatchUpload {
             try await self.waitForTurn()
             let pushes = self.pushes
             self.pushes.removeAll(keepingCapacity: true)
-            let results = try await self.calling { store throws(QueueError) in
+            let results = try await self.store.calling { store throws(QueueError) in
                 try await store.queue.enqueue(pushes, isPartial: true)
             }
             self.stored += results.count { $0 == .queued }
         }
         let (newlyInvalid, now) = (self.newlyInvalid, self.clock.now.millisecondsSince1970)
         (self.bytes, self.newlyInvalid) = (0, 0)
-        try await self.calling { store throws(QueueError) in
+        try await self.store.calling { store throws(QueueError) in
             try await store.change(self.batch.id) { state in
                 guard state.lines < line else { return }
                 state.lines = line
@@ -136,17 +132,6 @@ struct BatchUpload {
                 guard error.code == .rateLimited else { throw error }
                 try await Task.sleep(for: .milliseconds(100))
             }
-        }
-    }
-
-    @discardableResult
-    private func calling<Value: Sendable>(
-        _ body: (BatchStore) async throws(QueueError) -> Value
-    ) async throws(APIError) -> Value {
-        do {
-            return try await body(self.store)
-        } catch {
-            throw APIError(error)
         }
     }
 }

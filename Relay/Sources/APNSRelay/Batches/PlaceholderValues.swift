@@ -43,9 +43,6 @@ struct PlaceholderValues: Sendable {
     }
 
     init(_ text: [UInt8]) throws(PushFault) {
-        let result = text.withUnsafeBufferPointer { text in
-            Result { () throws(PushFault) in try PlaceholderValues(text) }
-        }
-        self = try result.get()
+        self = try text.withUnsafeBufferPointer { (text) throws(PushFault) in try PlaceholderValues(text) }
     }
 }

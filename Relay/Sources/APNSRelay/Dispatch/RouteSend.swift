@@ -5,8 +5,8 @@ import Synchronization
 
 /// Sends the pushes of one route with one bulk call, until none is due and none is in flight.
 ///
-/// Each batch is claimed, then marked as written, and only then given to the bulk call. The next batch is claimed while
-/// the current one is being marked.
+/// Some pushes at a time are claimed, then marked as written, and only then given to the bulk call. The next ones are claimed
+/// while these are being marked.
 ///
 /// A bulk call that cannot send pulls no pushes from its input, so marked pushes could wait forever. Therefore the call
 /// is stopped when the route pauses, or when a push has waited for ``longestWait``. Pushes that the call has not pulled
@@ -178,16 +178,16 @@ final class RouteSend: Sendable {
     // MARK: Feeding
 
     private func feed(_ input: AsyncStream<ClaimedPush>.Continuation) async {
-        var batch = await self.claim()
-        while let claimed = batch {
+        var next = await self.claim()
+        while let claimed = next {
             if claimed.isEmpty {
                 if self.state.withLock({ $0.held == 0 }) { return }
                 await self.wakeup.wait()
-                batch = await self.claim()
+                next = await self.claim()
             } else {
-                async let next = self.claim()
+                async let following = self.claim()
                 await self.mark(claimed, input)
-                batch = await next
+                next = await following
             }
         }
     }

@@ -19,11 +19,11 @@ struct EnqueueResponse {
         self.faults = faults
     }
 
-    /// Adds the results of storing a batch.
-    mutating func add(_ results: [EnqueueResult], of batch: PushBatch) {
+    /// Adds the results of storing the pushes of a body.
+    mutating func add(_ results: [EnqueueResult], of body: PushBody) {
         self.pushes.reserveCapacity(results.count * 64)
-        for (index, result) in results.enumerated() where index < batch.pushes.count {
-            let (push, line) = (batch.pushes[index], batch.lines[index])
+        for (index, result) in results.enumerated() where index < body.pushes.count {
+            let (push, line) = (body.pushes[index], body.lines[index])
             switch result {
             case .queued:
                 self.queued += 1
@@ -50,17 +50,8 @@ struct EnqueueResponse {
         self.pushes += Array(text.utf8)
     }
 
-    private struct FaultJSON: Encodable {
-        var line: Int
-        var code: String
-        var field: String?
-        var message: String
-    }
-
     var response: Response {
-        let faults = self.faults.map {
-            FaultJSON(line: $0.line, code: $0.code.rawValue, field: $0.field, message: $0.message)
-        }
+        let faults = self.faults.map { FaultJSON($0) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // The list of pushes can be long. It contains only numbers and ids, so it needs no encoder.
@@ -71,5 +62,20 @@ struct EnqueueResponse {
         body.writeBytes(errors)
         body.writeString("}")
         return .body(body, "application/json", status: .accepted)
+    }
+}
+
+/// A push that was not stored, and why.
+struct FaultJSON: Encodable {
+    var line: Int
+    var code: String
+    var field: String?
+    var message: String
+
+    init(_ fault: PushFault) {
+        self.line = fault.line
+        self.code = fault.code.rawValue
+        self.field = fault.field
+        self.message = fault.message
     }
 }

@@ -39,43 +39,43 @@ struct PushRoutes: Sendable {
             self.reader.budget.release(reserved)
             request.context.bodyBytes.value = reserved
         }
-        let batch = try await self.batch(request, format, isPartial: isPartial, reserved: &reserved)
-        guard batch.count > 0 else {
+        let submitted = try await self.pushes(request, format, isPartial: isPartial, reserved: &reserved)
+        guard submitted.count > 0 else {
             throw APIError(.badRequest, .badJSON, "The body contains no push.")
         }
-        try self.limits.take(batch.count, request.caller)
+        try self.limits.take(submitted.count, request.caller)
         // Pushes that were not stored do not count towards the limit, so a client can repeat the request.
         var stored = 0
-        defer { self.limits.giveBack(batch.count - stored, request.caller) }
-        if !isPartial, let fault = batch.faults.first { throw APIError(fault) }
+        defer { self.limits.giveBack(submitted.count - stored, request.caller) }
+        if !isPartial, let fault = submitted.faults.first { throw APIError(fault) }
 
-        var response = EnqueueResponse(faults: batch.faults)
-        if !batch.pushes.isEmpty {
+        var response = EnqueueResponse(faults: submitted.faults)
+        if !submitted.pushes.isEmpty {
             let results: [EnqueueResult]
             do {
-                results = try await self.queue.enqueue(batch.pushes, isPartial: isPartial)
+                results = try await self.queue.enqueue(submitted.pushes, isPartial: isPartial)
             } catch {
                 request.logger.warning("Pushes were not stored", metadata: ["error": "\(error.message)"])
                 self.status.countStorageError(error)
                 throw APIError(error)
             }
-            response.add(results, of: batch)
+            response.add(results, of: submitted)
             if !isPartial, let fault = response.faults.first { throw APIError(fault) }
             stored = results.count { $0 == .queued }
-            self.report(results, of: batch.pushes)
+            self.report(results, of: submitted.pushes)
         }
         return response.response
     }
 
     /// Reads and parses the body. Its bytes are freed when this returns.
-    private func batch(
+    private func pushes(
         _ request: APIRequest,
-        _ format: PushBatch.Format,
+        _ format: PushBody.Format,
         isPartial: Bool,
         reserved: inout Int
-    ) async throws -> PushBatch {
+    ) async throws -> PushBody {
         let body = try await self.reader.read(request.request, request.context.channel, reserved: &reserved)
-        var batch = PushBatch(
+        var pushes = PushBody(
             format,
             isPartial: isPartial,
             parser: PushParser(
@@ -88,22 +88,22 @@ struct PushRoutes: Sendable {
             )
         )
         while true {
-            let progress = body.withUnsafeReadableBytes { batch.parse($0.bindMemory(to: UInt8.self), limit: 500) }
+            let progress = body.withUnsafeReadableBytes { pushes.parse($0.bindMemory(to: UInt8.self), limit: 500) }
             switch progress {
-            case .finished: return batch
+            case .finished: return pushes
             case .unfinished: await Task.yield()
             case .tooMany:
                 throw APIError(
                     .contentTooLarge,
                     .tooManyPushes,
-                    "The body has more than \(PushBatch.maximumPushes) pushes. Nothing was stored. Divide them into "
+                    "The body has more than \(PushBody.maximumPushes) pushes. Nothing was stored. Divide them into "
                         + "several requests."
                 )
             }
         }
     }
 
-    private static func format(_ request: APIRequest) throws(APIError) -> PushBatch.Format {
+    private static func format(_ request: APIRequest) throws(APIError) -> PushBody.Format {
         switch try request.mediaType() {
         case "application/json": return .json
         case "application/x-ndjson": return .lines

@@ -22,9 +22,7 @@ struct RequestBodyReader: Sendable {
         if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > self.limit {
             throw self.tooLarge
         }
-        if request.headers[.expect]?.lowercased() == "100-continue" {
-            channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue)), promise: nil)
-        }
+        Self.continueIfExpected(request, channel)
         var body = ByteBuffer()
         do {
             for try await part in request.body {
@@ -46,6 +44,12 @@ struct RequestBodyReader: Sendable {
             throw APIError.shuttingDown
         }
         return body
+    }
+
+    /// Tells the caller to send the body, if it waits for that.
+    static func continueIfExpected(_ request: Request, _ channel: any Channel) {
+        guard request.headers[.expect]?.lowercased() == "100-continue" else { return }
+        channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue)), promise: nil)
     }
 
     private var tooLarge: APIError {

@@ -42,7 +42,7 @@ struct BatchDispatchTests {
         let intake = try BatchIntake(batch)
         return try numbers.map { number in
             try Array(#"{"token":"abcd","values":{"n":\#(number)}}"#.utf8).withUnsafeBufferPointer { text in
-                try intake.push(text, in: 0..<text.count, number: number)
+                try intake.push(text, number: number)
             }
         }
     }

@@ -17,11 +17,11 @@ struct PushParserTests {
     ]
 
     private static func batch(
-        _ format: PushBatch.Format = .json,
+        _ format: PushBody.Format = .json,
         isPartial: Bool = true,
         apps: Set<String>? = nil
-    ) -> PushBatch {
-        PushBatch(
+    ) -> PushBody {
+        PushBody(
             format,
             isPartial: isPartial,
             parser: PushParser(
@@ -298,7 +298,7 @@ struct PushParserTests {
     @Test("More pushes than one request may have are refused")
     func tooMany() {
         var batch = Self.batch(.lines)
-        let body = Array(String(repeating: "x\n", count: PushBatch.maximumPushes + 1).utf8)
+        let body = Array(String(repeating: "x\n", count: PushBody.maximumPushes + 1).utf8)
         let progress = body.withUnsafeBufferPointer { batch.parse($0, limit: .max) }
         #expect(progress == .tooMany)
     }

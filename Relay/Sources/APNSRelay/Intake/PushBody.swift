@@ -4,7 +4,7 @@ import PushQueue
 /// The pushes in the body of a request: one JSON object, or one on each line (NDJSON).
 ///
 /// The body is parsed in portions, so that the thread can do other work between them.
-struct PushBatch {
+struct PushBody {
     /// The maximum number of pushes in one request.
     static let maximumPushes = 100_000
 
