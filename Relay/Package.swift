@@ -65,6 +65,7 @@ let package = Package(
                 "PushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "SupervisedPool", package: "swift-apns-pool"),
             ],
             swiftSettings: settings
         ),

@@ -67,8 +67,16 @@ struct Queue: AsyncParsableCommand {
         let before = ProcessFigures.cpuSeconds
         let serverBefore = server.map { ProcessFigures.cpuSeconds(of: $0) }
         try await withThrowingTaskGroup(of: Void.self) { group in
+            // As a relay does.
+            let tending = Task {
+                while !Task.isCancelled {
+                    for queue in queues { _ = try await queue.settleOverdue(limit: 1_000) }
+                    try await Task.sleep(for: .seconds(1))
+                }
+            }
             for queue in queues { group.addTask { try await body(queue) } }
             try await group.waitForAll()
+            tending.cancel()
         }
         let seconds = start.duration(to: .now) / .seconds(1)
         let pushes = Double(share * queues.count)

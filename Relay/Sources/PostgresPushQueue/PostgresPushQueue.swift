@@ -30,6 +30,8 @@ public final class PostgresPushQueue: Sendable {
         /// was promoted: they may have been sent in the time that the database has lost. Default true. False if a
         /// promoted standby never lacks a commit (synchronous replication), or if sending a push twice is harmless.
         public var parksAfterFailover = true
+        /// The number of deleted rows from which a table is vacuumed, if the role owns it. Smaller in tests.
+        package var vacuumThreshold = 50_000
         /// Receives the duration of each call that stores pushes, marks or outcomes, with its commit. Called on another
         /// thread.
         public var whenCommitted: @Sendable (Duration) -> Void = { _ in }
@@ -48,6 +50,7 @@ public final class PostgresPushQueue: Sendable {
     let room: Room
     let singlePushes = SinglePushes()
     let tending = EverySecond()
+    private let vacuuming: Vacuuming
     let transactionTimes = Mutex(TransactionTimes())
     private let calls = CallGate()
     private let workers: Workers
@@ -102,6 +105,7 @@ public final class PostgresPushQueue: Sendable {
     private init(_ options: Options, _ whenNotified: @escaping @Sendable () -> Void) {
         self.options = options
         self.room = Room(capacity: options.capacity)
+        self.vacuuming = Vacuuming(threshold: options.vacuumThreshold)
         let prepare: Workers.Preparation = { connection throws(PostgresFailure) in
             var parameters = Parameters()
             parameters.add(options.clock.now.millisecondsSince1970)
@@ -181,6 +185,20 @@ public final class PostgresPushQueue: Sendable {
             }
         }
         return try result.get()
+    }
+
+    /// Begins to remove deleted rows if there are many, and does not wait for the end.
+    func vacuum() {
+        guard self.vacuuming.begin() else { return }
+        do throws(QueueError) {
+            try self.calls.begin()
+        } catch {
+            return
+        }
+        self.workers.add { worker in
+            self.vacuuming.run(worker)
+            self.calls.end()
+        }
     }
 
     /// The time of day, in milliseconds.
