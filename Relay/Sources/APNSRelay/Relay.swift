@@ -9,14 +9,22 @@ import UnixSignals
 /// A relay: takes pushes over HTTP, keeps them in a queue and sends them to APNs.
 package struct Relay: Sendable {
     private let settings: RelaySettings
+    private let reading: Reading?
+    private let publish: (@Sendable (SQLIntake) async throws(QueueError) -> Void)?
+    private let tokens: SharedTokenSource?
     private let queue: any PushQueue
     private let clock: any QueueClock
     private let news: AsyncStream<Void>?
     private let waitForFailure: (@Sendable () async -> QueueError?)?
-    private let readDatabase: (@Sendable () async throws(QueueError) -> DatabaseState)?
+    private let readStorage: (@Sendable () async throws(QueueError) -> StorageState)?
     private let prometheus: PrometheusMetrics
     private let metrics: RelayMetrics
     private let logger: Logger
+    /// The settings as they were read, and how to read them again.
+    package typealias Reading = (
+        first: LoadedSettings, again: @Sendable () throws(RelaySettingsError) -> LoadedSettings
+    )
+
     /// The clients of all apps. Exposed for tests.
     let group: APNSClientGroup
     /// The intervals of the fleet. Tests make them shorter.
@@ -24,39 +32,43 @@ package struct Relay: Sendable {
 
     /// - Parameters:
     ///   - settings: the operator's settings.
+    ///   - reading: the settings as they were read, and how to read them again; nil if they never change.
     ///   - queue: an open queue. ``run(onListening:)`` closes it.
     ///   - clock: the queue's clock.
     ///   - news: an element for each hint that other programs have stored pushes; nil if there are none.
     ///   - waitForFailure: waits until the queue can no longer be used. The relay then ends.
-    ///   - readDatabase: reads the state of the database behind the queue, for metrics; nil if there is none.
+    ///   - publish: tells programs that store pushes with SQL about changed apps.
+    ///   - readStorage: reads the state of the file or the database behind the queue, for metrics; nil if there is none.
     ///   - prometheus: the backend that `/metrics` exports. Also bootstrap swift-metrics' `MetricsSystem` with it.
     ///   - metrics: the relay's own metrics; nil to make new ones.
     ///   - logger: the logger for operators. It never gets device tokens or payloads.
     /// - Throws: `APNSConfigurationError` if the credential of an app or a limit of the group cannot be used.
     package init(
         settings: RelaySettings,
+        reading: Reading? = nil,
         queue: any PushQueue,
         clock: any QueueClock = SystemQueueClock(),
         news: AsyncStream<Void>? = nil,
         waitForFailure: (@Sendable () async -> QueueError?)? = nil,
-        readDatabase: (@Sendable () async throws(QueueError) -> DatabaseState)? = nil,
+        publish: (@Sendable (SQLIntake) async throws(QueueError) -> Void)? = nil,
+        readStorage: (@Sendable () async throws(QueueError) -> StorageState)? = nil,
         prometheus: PrometheusMetrics,
         metrics: RelayMetrics? = nil,
         logger: Logger
     ) throws(APNSConfigurationError) {
         self.settings = settings
+        self.reading = reading
+        self.publish = publish
         self.queue = queue
         self.clock = clock
         self.news = news
         self.waitForFailure = waitForFailure
-        self.readDatabase = readDatabase
+        self.readStorage = readStorage
         self.prometheus = prometheus
         self.metrics = metrics ?? RelayMetrics(factory: prometheus)
         self.logger = logger
-        self.group = try settings.makeGroup(
-            tokens: queue.isShared ? SharedTokenSource(queue, clock: SystemQueueClock()) : nil,
-            logger: logger
-        )
+        self.tokens = queue.isShared ? SharedTokenSource(queue, clock: SystemQueueClock()) : nil
+        self.group = try settings.makeGroup(tokens: self.tokens, logger: logger)
     }
 
     /// Runs the relay until SIGTERM or SIGINT, or until the task is cancelled.
@@ -69,6 +81,8 @@ package struct Relay: Sendable {
     ///   longer be used, it throws the queue's error. Then start the relay again. If the queue cannot be opened, that
     ///   error says what to do.
     package func run(onListening: @escaping @Sendable (Int) -> Void = { _ in }) async throws {
+        let live = LiveSettings(self.settings)
+        let tls = try TLSFiles(self.settings.http).map(ListenerTLS.init)
         var retry = WebhookMachine.Retry()
         // Outcomes that another relay stores cause no signal here, so the webhooks poll more often.
         if self.queue.isShared { retry.poll = .seconds(1) }
@@ -105,7 +119,7 @@ package struct Relay: Sendable {
             context: context,
             retention: self.settings.storage.retention,
             stopSending: { group.shutdown() },
-            sender: self.senders()
+            sender: self.senders(live)
         )
         let fleet = Fleet(
             member: .current(version: Self.version, now: self.clock.now),
@@ -137,16 +151,35 @@ package struct Relay: Sendable {
             queue: self.queue,
             status: status,
             clock: self.clock,
-            certificateExpiry: try TLSFiles(self.settings.http)?.expiry,
-            readDatabase: self.readDatabase,
+            certificateExpiry: { tls?.current.expiry },
+            readStorage: self.readStorage,
             logger: self.logger
         )
+        let reload = self.reading.map { reading in
+            SettingsReload(
+                reading.first,
+                parts: SettingsReload.Parts(
+                    live: live,
+                    tls: tls,
+                    group: group,
+                    tokens: self.tokens,
+                    webhooks: webhooks,
+                    publish: self.publish,
+                    restart: { await dispatcher.restart($0) }
+                ),
+                metrics: self.metrics,
+                logger: self.logger,
+                read: reading.again
+            )
+        }
         let http = RelayAPI(
-            settings: self.settings,
+            live: live,
+            tls: tls,
             queue: self.queue,
             clock: self.clock,
             status: status,
             news: feedNews,
+            reload: reload,
             version: Self.version,
             metrics: { await page.text() },
             pages: PageFiles.all,
@@ -159,6 +192,7 @@ package struct Relay: Sendable {
         // Last of all, so that probes are answered during the shutdown.
         if let probes = try http.makeProbes() { parts.append(probes) }
         parts += [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
+        if let reload { parts.append(SettingsWatch(reload: reload)) }
         if let waitForFailure { parts.append(QueueFailureService(waitForFailure: waitForFailure)) }
         if let news { parts.append(NewsService(news: news, dispatcher: dispatcher)) }
         parts += [ClientService(group: group), dispatcher, APIService(api: api) { dispatcher.stop() }]
@@ -204,11 +238,10 @@ package struct Relay: Sendable {
     }
 
     /// The senders for the apps and environments in the settings.
-    private func senders() -> Dispatcher.SenderOfRoute {
+    private func senders(_ live: LiveSettings) -> Dispatcher.SenderOfRoute {
         let group = self.group
-        let environments = Dictionary(self.settings.apps.map { ($0.name, $0.environments) }) { first, _ in first }
         return { route in
-            environments[route.app]?[route.environment].map { group.sender(for: route.app, in: $0) }
+            live.apps[route.app]?.environments[route.environment].map { group.sender(for: route.app, in: $0) }
         }
     }
 }
@@ -269,11 +302,6 @@ private struct WebhookService: Service {
     let fleet: Fleet
 
     func run() async {
-        guard !self.webhooks.isEmpty else {
-            // A service that ends before its turn counts as failed in a service group.
-            try? await gracefulShutdown()
-            return
-        }
         await cancelWhenGracefulShutdown {
             let webhooks = self.webhooks
             await self.fleet.perform(.webhooks) { await webhooks.run() }

@@ -73,10 +73,10 @@ public struct RelayDoctor: Sendable {
         guard let expiry = files.expiry else { return [Finding("http", isOK: true, listens)] }
         let days = now.duration(to: expiry) / .seconds(86_400)
         guard days > 0 else {
-            let message = "the certificate expired \(Int(-days)) days ago; replace it, and restart the relay"
+            let message = "the certificate expired \(Int(-days)) days ago; replace it"
             return [Finding("http", isOK: false, message)]
         }
-        let remedy = days < 14 ? "; replace it, and restart the relay" : ""
+        let remedy = days < 14 ? "; replace it" : ""
         return [Finding("http", isOK: true, "\(listens); the certificate expires in \(Int(days)) days\(remedy)")]
     }
 

@@ -22,14 +22,18 @@ public enum RelayProcess {
 
     /// Runs a relay until SIGTERM or SIGINT.
     ///
+    /// It reads the settings again when a file with settings, tokens or certificates has changed, and at each SIGHUP.
+    ///
     /// - Parameters:
-    ///   - settings: all settings.
+    ///   - file: the path of the JSON file with settings; nil for the environment alone.
     ///   - wrap: returns the queue that is used instead of the opened one. Only tests need it.
-    /// - Throws: `QueueError`, or an error of the listening socket.
+    /// - Throws: `RelaySettingsError`, `QueueError`, or an error of the listening socket.
     public static func serve(
-        _ settings: RelaySettings,
+        file: String?,
         wrap: (any PushQueue) -> any PushQueue = { $0 }
     ) async throws {
+        let loaded = try LoadedSettings(file: file)
+        let settings = loaded.settings
         let logger = Self.logger(settings.log)
         let prometheus = PrometheusMetrics()
         MetricsSystem.bootstrap(prometheus)
@@ -43,11 +47,13 @@ public enum RelayProcess {
             try await opened.publish?(settings.sqlIntake)
             relay = try Relay(
                 settings: settings,
+                reading: (loaded, { () throws(RelaySettingsError) in try LoadedSettings(file: file) }),
                 queue: wrap(opened.queue),
                 clock: opened.clock,
                 news: opened.news,
                 waitForFailure: opened.waitForFailure,
-                readDatabase: opened.readDatabase,
+                publish: opened.publish,
+                readStorage: opened.readStorage,
                 prometheus: prometheus,
                 metrics: metrics,
                 logger: logger

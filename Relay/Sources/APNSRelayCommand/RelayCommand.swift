@@ -32,6 +32,6 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup var settings: SettingsOptions
 
     func run() async throws {
-        try await RelayProcess.serve(try self.settings.read())
+        try await RelayProcess.serve(file: self.settings.config)
     }
 }

@@ -62,6 +62,10 @@ public struct DatabaseState: Sendable, Hashable {
     public package(set) var synchronous: Standbys?
     /// The other standbys; nil if the role may not see them.
     public package(set) var asynchronous: Standbys?
+    /// The size of the write-ahead log that replication slots keep, in bytes.
+    public package(set) var keptWALBytes = 0
+    /// Whether the last attempt to archive a part of the write-ahead log has failed.
+    public package(set) var isArchiveFailing = false
     /// The id that the server gives to the next transaction.
     var nextID: Int64 = 0
     /// The oldest id that each kind of holder needs.
@@ -93,6 +97,9 @@ public struct DatabaseState: Sendable, Hashable {
                     lagBytes: max(row.int(4), 0)
                 )
                 if row.text(1) == "synchronous" { self.synchronous = standbys } else { self.asynchronous = standbys }
+            case "wal":
+                self.keptWALBytes = max(row.int(2), 0)
+                self.isArchiveFailing = row.int(3) == 1
             case "table":
                 self.tables.append(
                     Table(name: row.text(1), bytes: row.int(2), liveRows: row.int(3), deadRows: row.int(4))
@@ -163,6 +170,11 @@ public struct DatabaseState: Sendable, Hashable {
           (coalesce(extract(epoch FROM max(flush_lag)), 0) * 1000)::bigint, coalesce(max(bytes), 0)::bigint
         FROM (VALUES ('synchronous'), ('asynchronous')) AS kinds (kind) LEFT JOIN standby USING (kind)
         WHERE pg_has_role('pg_read_all_stats', 'USAGE') GROUP BY kind
+        UNION ALL
+        SELECT 'wal', '', coalesce((SELECT max(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn))
+          FROM pg_replication_slots), 0)::bigint,
+          (SELECT (coalesce(last_failed_time > last_archived_time, last_failed_time IS NOT NULL))::int::bigint
+          FROM pg_stat_archiver), NULL
         UNION ALL
         (SELECT 'table', relname, pg_total_relation_size(oid), pg_stat_get_live_tuples(oid), pg_stat_get_dead_tuples(oid)
         FROM pg_class WHERE relnamespace = to_regnamespace('apns') AND relkind = 'r' ORDER BY 3 DESC NULLS LAST LIMIT 100)

@@ -152,6 +152,24 @@ extension SQLitePushQueue: PushQueue {
         guard room.isEnough else { throw .noRoom(self.file, room) }
     }
 
+    /// Reads the sizes of the files.
+    package func fileState() async throws(QueueError) -> FileState {
+        let disk = try await self.room()
+        let file = self.file
+        do {
+            return try await DispatchQueue.global().perform {
+                func size(_ path: String) throws -> Int {
+                    (try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber)?.intValue ?? 0
+                }
+                // SQLite deletes the log when it is closed.
+                let log = (try? size(file + "-wal")) ?? 0
+                return FileState(databaseBytes: try size(file), logBytes: log, disk: disk)
+            }
+        } catch {
+            throw QueueError(error, file: file)
+        }
+    }
+
     private func room() async throws(QueueError) -> DiskRoom {
         if let pages = self.options.maxPageCount {
             return try await self.read { db in

@@ -22,7 +22,7 @@ struct KillableRelay {
         let environment = ProcessInfo.processInfo.environment
         let killPoint = environment["KILL_AT"].flatMap(KillPoint.init)
         let stopPoint = environment["STOP_AT"].flatMap(KillPoint.init)
-        try await RelayProcess.serve(try RelaySettings(try RelayProcess.sources(file: nil))) { queue in
+        try await RelayProcess.serve(file: environment["SETTINGS_FILE"]) { queue in
             guard let point = killPoint ?? stopPoint else { return queue }
             return KillingQueue(queue, point: point, stops: killPoint == nil)
         }

@@ -165,6 +165,27 @@ import Testing
         await queue.close()
     }
 
+    @Test("The log that a replication slot keeps is measured, and an archive that fails is noticed")
+    func log() async throws {
+        let server = try PostgresServer(["archive_mode = on", "archive_command = 'false'", "autovacuum = off"])
+        let database = try server.createDatabase()
+        let connection = try ConnectionSettings(server.url(database))
+        let queue = try await PostgresPushQueue.open(.init(connection: connection), logger: .quiet)
+        #expect(try await queue.databaseState().keptWALBytes == 0)
+        try server.run("SELECT pg_create_physical_replication_slot('forgotten', true)")
+        try server.run("INSERT INTO apns.value SELECT 'x', repeat('y', 5000000)::bytea", in: database)
+        #expect(try await queue.databaseState().keptWALBytes > 10_000)
+        try server.run("SELECT pg_drop_replication_slot('forgotten')")
+        #expect(try await queue.databaseState().keptWALBytes == 0)
+
+        try server.run("SELECT pg_switch_wal()")
+        while try await !queue.databaseState().isArchiveFailing { try await Task.sleep(for: .milliseconds(20)) }
+        try server.run("ALTER SYSTEM SET archive_command = 'true'")
+        try server.run("SELECT pg_reload_conf()")
+        while try await queue.databaseState().isArchiveFailing { try await Task.sleep(for: .milliseconds(20)) }
+        await queue.close()
+    }
+
     @Test("A pooler that uses another session for each transaction is no obstacle") func pooler() async throws {
         let fixture = try PostgresFixture(usesPooler: true)
         let queue = try await PostgresPushQueue.open(fixture.options("pooled"), logger: .quiet)

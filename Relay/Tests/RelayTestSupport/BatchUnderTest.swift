@@ -2,8 +2,8 @@ import APNSModel
 package import APNSSimulator
 import Foundation
 
-/// A batch that relays store and send while they are killed one after the other, and while it is submitted again, slowed and
-/// paused.
+/// A batch that relays store and send while they are killed one after the other, while their settings change, and while it is
+/// submitted again, slowed and paused.
 package struct BatchUnderTest: Sendable {
     private struct Page: Decodable {
         var id: String
@@ -50,6 +50,15 @@ package struct BatchUnderTest: Sendable {
                 try await relay.start()
             }
         }
+        let reloading = Task {
+            var reloads = 0
+            while !Task.isCancelled {
+                // A relay that is being killed does not respond.
+                for relay in self.relays where (try? await relay.reload()) != nil { reloads += 1 }
+                try? await Task.sleep(for: .milliseconds(150))
+            }
+            return reloads
+        }
         // Until a relay has acknowledged it, and once more.
         var acknowledged = 0
         var round = 0
@@ -70,6 +79,9 @@ package struct BatchUnderTest: Sendable {
             try await Task.sleep(for: .milliseconds(200))
         }
         try await killing.value
+        reloading.cancel()
+        let reloads = await reloading.value
+        guard reloads >= kills / 2 else { throw RelayTestFailure("only \(reloads) reloads") }
         let resumed = try await self.change(id, #"{"paused":false,"pushesPerSecond":null}"#, self.relays[0])
         guard resumed.status == 200 else { throw RelayTestFailure(resumed.text) }
         // The claims of a killed relay last a minute.

@@ -33,11 +33,13 @@ package final class RelayUnderTest: Sendable {
         try Data(certificateAuthority.utf8).write(to: authority)
         self.file = self.folder.appendingPathComponent("queue.sqlite").path
         let values = [
-            "APPS": "fern", "APP_FERN_TOPIC": "com.grasscove.Fern", "APP_FERN_ENVIRONMENTS": "production",
-            "SERVER_PRODUCTION": "localhost:\(port)", "CLIENT_CA_FILE": authority.path, "HTTP_PORT": "0",
+            "APPS": "fern", "APP_FERN_TOPIC": "com.grasscove.Fern",
+            "SERVER_PRODUCTION": "localhost:\(port)", "SERVER_DEVELOPMENT": "localhost:\(port)",
+            "CLIENT_CA_FILE": authority.path, "HTTP_PORT": "0",
             "STORAGE_FILE": self.file,
         ].merging(settings) { $1 }
         self.environment = Dictionary(uniqueKeysWithValues: values.map { ("APNS_RELAY_\($0)", $1) })
+        try self.writeSettings(#"{"app":{"fern":{"environments":["production"]}}}"#)
     }
 
     deinit {
@@ -52,6 +54,7 @@ package final class RelayUnderTest: Sendable {
     ///   - stopPoint: where it stops itself until ``resume()``; nil for never.
     package func start(killPoint: String? = nil, stopPoint: String? = nil) async throws {
         var environment = self.environment
+        environment["SETTINGS_FILE"] = self.settingsFile.path
         environment["KILL_AT"] = killPoint
         environment["STOP_AT"] = stopPoint
         let process = try RunningProcess.start("KillableRelay", environment)
@@ -59,6 +62,23 @@ package final class RelayUnderTest: Sendable {
         guard await process.waitForPort() else {
             throw RelayTestFailure("the relay did not start: \(process.output)")
         }
+    }
+
+    private var settingsFile: URL { self.folder.appendingPathComponent("settings.json") }
+
+    /// Writes the file with settings, which a running process reads again. It has the environments of the app.
+    package func writeSettings(_ json: String) throws { try Data(json.utf8).write(to: self.settingsFile) }
+
+    /// Sends SIGHUP, which makes the process read its settings again.
+    package func hangUp() { self.current.withLock { $0 }?.signal(SIGHUP) }
+
+    /// Changes the environments of the app, and lets the process read the settings again, so that its routes begin again.
+    package func reload() async throws {
+        let environments = Bool.random() ? #"["production"]"# : #"["production","development"]"#
+        try self.writeSettings(#"{"app":{"fern":{"environments":\#(environments)}}}"#)
+        // Not SIGHUP, which would end a process that is about to start.
+        let response = try await self.request("POST", "/v1/reload")
+        guard response.status == 200 else { throw RelayTestFailure(response.text) }
     }
 
     /// The log of the current process.

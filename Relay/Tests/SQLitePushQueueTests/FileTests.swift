@@ -20,6 +20,27 @@ import Testing
         await queue.close()
     }
 
+    @Test("The sizes of the files are known, and the log grows while another program keeps a snapshot")
+    func sizes() async throws {
+        let fixture = try SQLiteFixture()
+        let queue = try await fixture.openQueue()
+        let before = try await queue.fileState()
+        #expect(before.disk.free > 0 && before.disk.size >= before.disk.free)
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let reader = try DatabaseQueue(path: fixture.file, configuration: configuration)
+        try reader.inDatabase { try $0.execute(sql: "BEGIN; SELECT count(*) FROM value") }
+        for number in 0..<20 {
+            try await queue.setValue(Array(repeating: UInt8(number), count: 1 << 20), forKey: "x")
+        }
+        let after = try await queue.fileState()
+        #expect(after.logBytes >= 20 << 20)
+        #expect(after.databaseBytes < 20 << 20)
+        try reader.inDatabase { try $0.execute(sql: "COMMIT") }
+        try reader.close()
+        await queue.close()
+    }
+
     @Test("A file has its write-ahead log's format before it has its name, so that no crash leaves a journal beside it")
     func format() throws {
         let fixture = try SQLiteFixture()

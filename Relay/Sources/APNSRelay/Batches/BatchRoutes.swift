@@ -11,7 +11,7 @@ struct BatchRoutes: Sendable {
     private static let cancelledAtOnce = 10_000
     private static let maxChangeBytes = 4_096
 
-    let apps: [String: RelayApp]
+    let live: LiveSettings
     let dispatch: DispatchSettings
     let queue: any PushQueue
     let clock: any QueueClock
@@ -23,7 +23,7 @@ struct BatchRoutes: Sendable {
     private var store: BatchStore { BatchStore(queue: self.queue) }
 
     init(
-        apps: [String: RelayApp],
+        live: LiveSettings,
         dispatch: DispatchSettings,
         queue: any PushQueue,
         clock: any QueueClock,
@@ -31,7 +31,7 @@ struct BatchRoutes: Sendable {
         reader: RequestBodyReader,
         limits: CallerLimits
     ) {
-        self.apps = apps
+        self.live = live
         self.dispatch = dispatch
         self.queue = queue
         self.clock = clock
@@ -122,7 +122,7 @@ struct BatchRoutes: Sendable {
     private func submission(_ text: ArraySlice<UInt8>, _ request: APIRequest) throws(APIError) -> BatchIntake.Submission
     {
         let parser = PushParser(
-            apps: self.apps,
+            apps: self.live.apps,
             caller: request.caller,
             defaultLane: .bulk,
             dispatch: self.dispatch,

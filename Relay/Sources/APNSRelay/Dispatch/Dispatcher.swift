@@ -25,6 +25,8 @@ actor Dispatcher: Service {
     private var held: Set<Route> = []
     /// Routes that are not in the settings, whose pushes are being parked, and those of batches that are being cancelled.
     private var parking: Set<Route> = []
+    /// Whether there may be parked pushes whose app was missing from the settings and is there now.
+    private var hasNewApps = true
     private var lastExpiry: QueueTime?
     private var lastPrune: QueueTime?
     private var lastClockCheck: QueueTime?
@@ -69,6 +71,15 @@ actor Dispatcher: Service {
         }
     }
 
+    /// Lets the routes of some apps begin again, because the settings of these apps have changed. Their pauses end.
+    func restart(_ apps: Set<String>) {
+        guard !apps.isEmpty else { return }
+        self.hasNewApps = true
+        self.pauses = self.pauses.filter { !apps.contains($0.key.app) }
+        for send in self.sending.values where apps.contains(send.route.app) { send.stop() }
+        self.wakeup.signal()
+    }
+
     /// Begins the shutdown. The dispatcher takes no more pushes from the queue.
     nonisolated func stop() {
         self.context.isStopping.set()
@@ -85,8 +96,11 @@ actor Dispatcher: Service {
         let storing = Task { await context.outbox.run() }
         await withGracefulShutdownHandler {
             let slow = await withDiscardingTaskGroup { sends in
-                sends.addTask { await self.releaseParked() }
                 while !context.isStopping.isSet, !Task.isCancelled {
+                    if self.hasNewApps {
+                        self.hasNewApps = false
+                        sends.addTask { await self.releaseParked() }
+                    }
                     await self.startDueRoutes(&sends)
                     await self.maintain()
                     await self.waitForWork()

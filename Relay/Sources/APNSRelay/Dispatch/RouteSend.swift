@@ -107,7 +107,8 @@ final class RouteSend: Sendable {
         }
     }
 
-    private func stop() {
+    /// Stops the bulk call. Pushes that it has not pulled return to the queue.
+    func stop() {
         self.control.stop()
         self.wakeup.signal()
         self.context.window.wakeAll()

@@ -4,16 +4,11 @@ import Synchronization
 
 /// The token buckets of the callers that have a limit.
 final class CallerLimits: Sendable {
-    private let buckets: Mutex<[String: TokenBucket]>
+    /// The buckets of callers, each with its rate.
+    private let buckets = Mutex<[String: (bucket: TokenBucket, rate: Int)]>([:])
     private let clock: any QueueClock
 
-    init(_ callers: [Caller], clock: any QueueClock) {
-        var buckets: [String: TokenBucket] = [:]
-        for caller in callers {
-            guard let rate = caller.pushesPerSecond else { continue }
-            buckets[caller.name] = TokenBucket(rate: Double(rate), now: clock.lease)
-        }
-        self.buckets = Mutex(buckets)
+    init(clock: any QueueClock) {
         self.clock = clock
     }
 
@@ -22,13 +17,21 @@ final class CallerLimits: Sendable {
     /// - Parameter count: the number of pushes; 0 to ask whether any push would be admitted.
     /// - Throws: `rateLimited` if the caller must wait. Nothing was taken.
     func take(_ count: Int, _ caller: Caller) throws(APIError) {
+        guard let rate = caller.pushesPerSecond else { return }
         let now = self.clock.lease
-        guard let wait = self.buckets.withLock({ $0[caller.name]?.take(count, now: now) ?? nil }) else { return }
+        let wait = self.buckets.withLock { buckets in
+            // A caller's first request, or its first one after the setting has changed.
+            if buckets[caller.name]?.rate != rate {
+                buckets[caller.name] = (TokenBucket(rate: Double(rate), now: now), rate)
+            }
+            return buckets[caller.name]?.bucket.take(count, now: now)
+        }
+        guard let wait else { return }
         let seconds = Int((wait / .seconds(1)).rounded(.up))
         throw APIError(
             .tooManyRequests,
             .rateLimited,
-            "The caller \(caller.name) submits more than \(caller.pushesPerSecond ?? 0) pushes per second. "
+            "The caller \(caller.name) submits more than \(rate) pushes per second. "
                 + "Nothing was stored; try again in \(seconds) s.",
             retryAfter: max(1, seconds)
         )
@@ -36,6 +39,6 @@ final class CallerLimits: Sendable {
 
     /// Gives pushes back that were taken out of the bucket and then not stored.
     func giveBack(_ count: Int, _ caller: Caller) {
-        self.buckets.withLock { $0[caller.name]?.giveBack(count) }
+        self.buckets.withLock { $0[caller.name]?.bucket.giveBack(count) }
     }
 }

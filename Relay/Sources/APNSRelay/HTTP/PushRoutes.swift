@@ -7,7 +7,7 @@ import PushQueue
 
 /// The endpoints that store pushes, and that read or cancel one push.
 struct PushRoutes: Sendable {
-    let apps: [String: RelayApp]
+    let live: LiveSettings
     let dispatch: DispatchSettings
     let queue: any PushQueue
     let clock: any QueueClock
@@ -79,7 +79,7 @@ struct PushRoutes: Sendable {
             format,
             isPartial: isPartial,
             parser: PushParser(
-                apps: self.apps,
+                apps: self.live.apps,
                 caller: request.caller,
                 defaultLane: format == .json ? .interactive : .bulk,
                 dispatch: self.dispatch,

@@ -1,7 +1,6 @@
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
-import HummingbirdTLS
 import Logging
 import Metrics
 import NIOCore
@@ -15,7 +14,8 @@ import ServiceLifecycle
 /// their response. Requests that are still arriving, and new ones on open connections, get 503 and have no effect.
 struct RelayAPI: Sendable {
     private let settings: HTTPSettings
-    private let authentication: CallerAuthentication
+    private let live: LiveSettings
+    private let tls: ListenerTLS?
     private let logger: Logger
     private let metrics: HTTPMetrics
     private let connections: OpenConnections
@@ -27,39 +27,44 @@ struct RelayAPI: Sendable {
     let budget: BufferBudget
 
     /// - Parameters:
-    ///   - settings: the apps, the callers and the limits.
+    ///   - live: the apps and the callers. Its other settings count when the server is made.
+    ///   - tls: the certificates of the listener; nil for no TLS.
     ///   - queue: the queue that stores the pushes.
     ///   - clock: the time of day and the time for leases.
     ///   - status: the state of the rest of the relay.
     ///   - news: signals new outcomes.
+    ///   - reload: reads the settings again; nil if that is not possible.
     ///   - version: the version that the overview reports.
     ///   - metrics: the text of `/metrics`.
     ///   - pages: the files of the page.
     ///   - factory: the backend for the metrics of requests.
     ///   - logger: the logger for requests. It never gets a token or a payload.
     init(
-        settings: RelaySettings,
+        live: LiveSettings,
+        tls: ListenerTLS? = nil,
         queue: any PushQueue,
         clock: any QueueClock,
         status: any RelayStatus,
         news: FeedNews = FeedNews(),
+        reload: SettingsReload? = nil,
         version: String = "0",
         metrics: @escaping @Sendable () async -> String,
         pages: [PageFile] = [],
         factory: any MetricsFactory = MetricsSystem.factory,
         logger: Logger
     ) {
+        let settings = live.current.settings
         self.settings = settings.http
-        self.authentication = CallerAuthentication(settings.callers)
+        self.live = live
+        self.tls = tls
         self.logger = logger
         self.metrics = HTTPMetrics(factory: factory)
         self.connections = OpenConnections(settings.http, logger: logger)
         self.budget = BufferBudget(limit: settings.http.maxBufferedBytes)
-        let apps = Dictionary(settings.apps.map { ($0.name, $0) }) { first, _ in first }
         let reader = RequestBodyReader(limit: settings.http.maxBodyBytes, budget: self.budget)
-        let limits = CallerLimits(settings.callers, clock: clock)
+        let limits = CallerLimits(clock: clock)
         let pushes = PushRoutes(
-            apps: apps,
+            live: live,
             dispatch: settings.dispatch,
             queue: queue,
             clock: clock,
@@ -68,7 +73,7 @@ struct RelayAPI: Sendable {
             limits: limits
         )
         let batches = BatchRoutes(
-            apps: apps,
+            live: live,
             dispatch: settings.dispatch,
             queue: queue,
             clock: clock,
@@ -78,7 +83,7 @@ struct RelayAPI: Sendable {
         )
         let operators = OperatorRoutes(queue: queue, clock: clock, status: status, version: version)
         let fleet = SettingsRoutes(
-            apps: Set(settings.apps.map(\.name)),
+            live: live,
             queue: queue,
             status: status,
             budget: self.budget
@@ -88,18 +93,18 @@ struct RelayAPI: Sendable {
         self.probes = hasProbePort ? page.probes : []
         self.routes =
             pushes.routes + batches.routes + FeedRoutes(queue: queue, news: news).routes + operators.routes
-            + fleet.routes + page.routes
+            + fleet.routes + ReloadRoutes(reload: reload).routes + page.routes
             + (hasProbePort ? [] : page.probes)
     }
 
-    /// Makes the server, but does not start it. Reads the files for TLS.
+    /// Makes the server, but does not start it.
     ///
     /// - Parameter onStart: called once, with the port on which the server listens.
     /// - Throws: `RelayAPIError`.
     func makeApplication(
         onStart: @escaping @Sendable (Int) -> Void = { _ in }
     ) throws(RelayAPIError) -> some ApplicationProtocol {
-        if self.authentication.isOpen, !OriginGuard.isLoopbackAddress(self.settings.host) {
+        if self.live.current.authentication.isOpen, !OriginGuard.isLoopbackAddress(self.settings.host) {
             throw RelayAPIError(
                 code: .callersMissing,
                 message: "No callers are configured, so the API may listen only on a loopback address, not on "
@@ -107,8 +112,8 @@ struct RelayAPI: Sendable {
             )
         }
         return Application(
-            router: try self.router(self.routes, isOpen: self.authentication.isOpen),
-            server: try self.server(),
+            router: try self.router(self.routes, mayChange: true),
+            server: self.server(self.connections, self.tls),
             configuration: ApplicationConfiguration(
                 address: .hostname(self.settings.host, port: self.settings.port),
                 availableConnectionsDelegate: .maximum(max(1, self.settings.maxConnections), logger: self.logger)
@@ -128,8 +133,8 @@ struct RelayAPI: Sendable {
     ) throws(RelayAPIError) -> (some ApplicationProtocol)? {
         guard let port = self.settings.probePort else { return nil as Application<RouterResponder<RelayContext>>? }
         return Application(
-            router: try self.router(self.probes, isOpen: false),
-            server: self.plainServer(OpenConnections(self.settings, logger: self.logger)),
+            router: try self.router(self.probes, mayChange: false),
+            server: self.server(OpenConnections(self.settings, logger: self.logger), nil),
             configuration: ApplicationConfiguration(
                 address: .hostname(self.settings.probeHost ?? self.settings.host, port: port),
                 availableConnectionsDelegate: .maximum(max(1, self.settings.maxConnections), logger: self.logger)
@@ -139,13 +144,14 @@ struct RelayAPI: Sendable {
         )
     }
 
-    /// - Parameter isOpen: whether everybody may change something, so that requests of other web pages must be refused.
-    private func router(_ routes: [APIRoute], isOpen: Bool) throws(RelayAPIError) -> Router<RelayContext> {
+    /// - Parameter mayChange: whether a route can change something. Without callers, requests of other web pages are refused
+    ///   then.
+    private func router(_ routes: [APIRoute], mayChange: Bool) throws(RelayAPIError) -> Router<RelayContext> {
         let router = Router(context: RelayContext.self, options: .autoGenerateHeadEndpoints)
         router.add(
             middleware: RelayMiddleware(
                 routes: routes,
-                isOpen: isOpen,
+                live: mayChange ? self.live : nil,
                 metrics: self.metrics
             )
         )
@@ -165,33 +171,29 @@ struct RelayAPI: Sendable {
         var caller = CallerAuthentication.anybody
         if case .oneOf(let roles) = route.access {
             if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
-            caller = try self.authentication.caller(request.headers)
+            caller = try self.live.current.authentication.caller(request.headers)
             self.connections.prove(context.channel)
             guard roles.contains(where: caller.has) else { throw APIError.missing(roles, of: caller) }
         }
         return try await route.respond(APIRequest(request: request, context: context, caller: caller))
     }
 
-    private func server() throws(RelayAPIError) -> HTTPServerBuilder {
-        let http = self.plainServer(self.connections)
-        guard let tls = try TLSFiles(self.settings) else { return http }
-        return try tls.server(http)
-    }
-
-    private func plainServer(_ connections: OpenConnections) -> HTTPServerBuilder {
+    private func server(_ connections: OpenConnections, _ tls: ListenerTLS?) -> HTTPServerBuilder {
         let limits = ConnectionMachine.Limits(
             request: TimeAmount(self.settings.requestTimeout),
             idle: TimeAmount(self.settings.idleTimeout)
         )
-        return .http1(
-            configuration: HTTP1Channel.Configuration(
-                additionalChannelHandlers: [ConnectionHandler(limits, connections)],
-                httpDecoderConfiguration: .init(
-                    maxHeaderFieldSize: 16_384,
-                    maxHeaderListSize: 32_768,
-                    maxHeaderFieldCount: 100
-                )
+        let configuration = HTTP1Channel.Configuration(
+            additionalChannelHandlers: [ConnectionHandler(limits, connections)],
+            httpDecoderConfiguration: .init(
+                maxHeaderFieldSize: 16_384,
+                maxHeaderListSize: 32_768,
+                maxHeaderFieldCount: 100
             )
         )
+        return HTTPServerBuilder { responder in
+            let http = HTTP1Channel(responder: responder, configuration: configuration)
+            return if let tls { TLSConnection(base: http, tls: tls) } else { http }
+        }
     }
 }

@@ -8,8 +8,8 @@ struct RelayMiddleware: RouterMiddleware {
     typealias Context = RelayContext
 
     let routes: [APIRoute]
-    /// Whether everybody may do everything.
-    let isOpen: Bool
+    /// The settings, which say whether everybody may do everything; nil if nobody can change anything.
+    let live: LiveSettings?
     let metrics: HTTPMetrics
 
     @concurrent func handle(
@@ -21,7 +21,7 @@ struct RelayMiddleware: RouterMiddleware {
         var response: Response
         do {
             try Self.checkHost(request)
-            if self.isOpen { try OriginGuard.check(request) }
+            if self.live?.current.authentication.isOpen == true { try OriginGuard.check(request) }
             response = try await next(request, context)
         } catch let error as HTTPParserError {
             // The connection reports it.

@@ -10,8 +10,7 @@ import PushQueue
 /// A request to replace the settings names the version that it is based on. So if two operators change them at the same
 /// time, one of them gets an error.
 struct SettingsRoutes: Sendable {
-    /// The apps of this relay.
-    let apps: Set<String>
+    let live: LiveSettings
     let queue: any PushQueue
     let status: any RelayStatus
     let budget: BufferBudget
@@ -79,7 +78,7 @@ struct SettingsRoutes: Sendable {
         let body = try await reader.read(request.request, request.context.channel, reserved: &reserved)
         do throws(FleetSettings.Fault) {
             let settings = try FleetSettings(json: Array(body.readableBytesView))
-            if let unknown = settings.pausedApps.subtracting(self.apps).min() {
+            if let unknown = settings.pausedApps.subtracting(self.live.apps.keys).min() {
                 throw FleetSettings.Fault(member: "pausedApps", message: "there is no app \(printable(unknown))")
             }
             return settings

@@ -1,16 +1,12 @@
-import Hummingbird
-import HummingbirdCore
-import HummingbirdTLS
 import NIOSSL
 import PushQueue
 
 /// The server's certificate and key, and the authorities of the callers' certificates, read from PEM files.
 struct TLSFiles {
-    private let configuration: TLSConfiguration
-    private let certificateFile: String
-    private let keyFile: String
+    let context: NIOSSLContext
     /// The server's certificate, and those of the authorities between it and a root.
     let chain: [NIOSSLCertificate]
+    private let authorities: [NIOSSLCertificate]
 
     /// Reads the files; nil if the settings name none.
     init?(_ settings: HTTPSettings) throws(RelayAPIError) {
@@ -19,8 +15,6 @@ struct TLSFiles {
         guard let certificateFile = settings.certificateChainFile, let keyFile = settings.privateKeyFile else {
             throw Self.error("TLS needs both the file of a certificate chain and the file of its private key.")
         }
-        self.certificateFile = certificateFile
-        self.keyFile = keyFile
         let chain = try Self.certificates(certificateFile, "certificate chain")
         self.chain = chain
         let key: NIOSSLPrivateKey
@@ -31,12 +25,14 @@ struct TLSFiles {
         }
         var configuration: TLSConfiguration
         if let authoritiesFile = settings.clientAuthoritiesFile {
+            self.authorities = try Self.certificates(authoritiesFile, "certificate authority")
             configuration = .makeServerConfigurationWithMTLS(
                 certificateChain: chain.map { .certificate($0) },
                 privateKey: .privateKey(key),
-                trustRoots: .certificates(try Self.certificates(authoritiesFile, "certificate authority"))
+                trustRoots: .certificates(self.authorities)
             )
         } else {
+            self.authorities = []
             configuration = .makeServerConfiguration(
                 certificateChain: chain.map { .certificate($0) },
                 privateKey: .privateKey(key)
@@ -44,9 +40,8 @@ struct TLSFiles {
         }
         configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["http/1.1"]
-        self.configuration = configuration
         do {
-            _ = try NIOSSLContext(configuration: configuration)
+            self.context = try NIOSSLContext(configuration: configuration)
         } catch {
             throw Self.error("\(keyFile): expected the private key of the first certificate in \(certificateFile).")
         }
@@ -55,14 +50,8 @@ struct TLSFiles {
     /// When the server's certificate expires. Clients then refuse to connect.
     var expiry: QueueTime? { self.chain.first.map { QueueTime(secondsSince1970: Int64($0.notValidAfter)) } }
 
-    /// Adds TLS to an HTTP server.
-    func server(_ base: HTTPServerBuilder) throws(RelayAPIError) -> HTTPServerBuilder {
-        do {
-            return try .tls(base, tlsConfiguration: self.configuration)
-        } catch {
-            throw Self.error("\(self.certificateFile) and \(self.keyFile) cannot be used for TLS: \(error)")
-        }
-    }
+    /// Whether the certificates are the same.
+    func isSame(as other: TLSFiles) -> Bool { self.chain == other.chain && self.authorities == other.authorities }
 
     private static func certificates(_ file: String, _ kind: String) throws(RelayAPIError) -> [NIOSSLCertificate] {
         let certificates = try? NIOSSLCertificate.fromPEMFile(file)

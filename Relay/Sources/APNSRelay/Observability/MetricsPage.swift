@@ -5,12 +5,12 @@ import Synchronization
 
 /// The page `/metrics`. Gauges are set when the page is read.
 final class MetricsPage: Sendable {
-    /// Reads the state of the database behind the queue.
-    typealias ReadDatabase = @Sendable () async throws(QueueError) -> DatabaseState
+    /// Reads the state of the file or the database behind the queue.
+    typealias ReadStorage = @Sendable () async throws(QueueError) -> StorageState
 
     private struct Readings {
         var status = Reading(interval: .seconds(1))
-        var database = Reading(interval: .seconds(15))
+        var storage = Reading(interval: .seconds(15))
     }
 
     /// A reading that requests share.
@@ -27,8 +27,8 @@ final class MetricsPage: Sendable {
     private let queue: any PushQueue
     private let status: any RelayStatus
     private let clock: any QueueClock
-    private let certificateExpiry: QueueTime?
-    private let readDatabase: ReadDatabase?
+    private let certificateExpiry: @Sendable () -> QueueTime?
+    private let readStorage: ReadStorage?
     private let logger: Logger
     private let longestWait: Duration
     private let readings = Mutex(Readings())
@@ -40,7 +40,7 @@ final class MetricsPage: Sendable {
     ///   - status: the routes, the webhooks, and whether the relay is ready.
     ///   - clock: the time of day.
     ///   - certificateExpiry: when the certificate of the listener expires; nil without TLS.
-    ///   - readDatabase: reads the state of the database behind the queue; nil if there is none.
+    ///   - readStorage: reads the state of the file or the database behind the queue; nil if there is none.
     ///   - logger: the logger for failed readings of that state.
     ///   - longestWait: the longest wait of a request for new values. Prometheus' own limit is 10 seconds by default.
     init(
@@ -49,8 +49,8 @@ final class MetricsPage: Sendable {
         queue: any PushQueue,
         status: any RelayStatus,
         clock: any QueueClock,
-        certificateExpiry: QueueTime? = nil,
-        readDatabase: ReadDatabase? = nil,
+        certificateExpiry: @escaping @Sendable () -> QueueTime? = { nil },
+        readStorage: ReadStorage? = nil,
         logger: Logger,
         longestWait: Duration = .seconds(2)
     ) {
@@ -60,7 +60,7 @@ final class MetricsPage: Sendable {
         self.status = status
         self.clock = clock
         self.certificateExpiry = certificateExpiry
-        self.readDatabase = readDatabase
+        self.readStorage = readStorage
         self.logger = logger
         self.longestWait = longestWait
     }
@@ -68,7 +68,7 @@ final class MetricsPage: Sendable {
     /// All metrics in Prometheus' text format.
     ///
     /// Requests within a second share one reading of the queue, and requests within 15 seconds share one of the
-    /// database's state, so frequent requests put no load on them. If they cannot be read, their gauges keep their
+    /// storage's state, so frequent requests put no load on them. If they cannot be read, their gauges keep their
     /// values, and `apns_relay_storage_errors_total` counts the errors of the queue. A reading that takes longer than two
     /// seconds continues after the response.
     func text() async -> String {
@@ -79,10 +79,10 @@ final class MetricsPage: Sendable {
                     await self.setGauges()
                     self.readings.withLock { $0.status.task = nil }
                 },
-                self.readDatabase.flatMap { readDatabase in
-                    Self.start(&readings.database, now) {
-                        await self.setDatabase(readDatabase)
-                        self.readings.withLock { $0.database.task = nil }
+                self.readStorage.flatMap { readStorage in
+                    Self.start(&readings.storage, now) {
+                        await self.setStorage(readStorage)
+                        self.readings.withLock { $0.storage.task = nil }
                     }
                 },
             ]
@@ -125,7 +125,9 @@ final class MetricsPage: Sendable {
     private func setGauges() async {
         self.metrics.setReady(await self.status.notReady() == nil)
         self.metrics.setClock(self.status.clockJump())
-        if let certificateExpiry { self.metrics.setCertificate(left: self.clock.now.duration(to: certificateExpiry)) }
+        if let expiry = self.certificateExpiry() {
+            self.metrics.setCertificate(left: self.clock.now.duration(to: expiry))
+        }
         self.metrics.setRoutes(await self.status.routes())
         self.metrics.setWebhooks(await self.status.webhooks(), now: self.clock.now)
         self.metrics.setFleet(self.status.members())
@@ -138,9 +140,9 @@ final class MetricsPage: Sendable {
         }
     }
 
-    private func setDatabase(_ readDatabase: ReadDatabase) async {
+    private func setStorage(_ readStorage: ReadStorage) async {
         do throws(QueueError) {
-            self.metrics.setDatabase(try await readDatabase())
+            self.metrics.setStorage(try await readStorage())
         } catch {
             // Not an error of the storage: the queue does not need this state.
             self.logger.debug("The state of the database cannot be read", metadata: ["error": "\(error)"])

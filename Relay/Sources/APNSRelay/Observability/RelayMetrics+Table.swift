@@ -97,6 +97,12 @@ extension RelayMetrics {
         unit: "seconds",
         "The time until the certificate of the relay's listener expires; negative afterwards. Exported only with TLS."
     )
+    static let settingsCurrent = MetricDefinition(
+        "apns_relay_settings_current",
+        .gauge,
+        unit: "0 or 1",
+        "1 if the settings that were read last apply; 0 if they have an error, so that the ones before them apply."
+    )
     static let clockAhead = MetricDefinition(
         "apns_relay_clock_ahead_seconds",
         .gauge,
@@ -164,6 +170,37 @@ extension RelayMetrics {
         "The server's estimate of the rows of each table of the queue, by state: live, or dead (deleted or replaced, and "
             + "not removed yet).",
         labels: ["table", "state"]
+    )
+    static let fileBytes = MetricDefinition(
+        "apns_relay_file_bytes",
+        .gauge,
+        unit: "bytes",
+        "The sizes of the queue's files: the database, and its write-ahead log (log). Only with a queue in a file.",
+        labels: ["file"]
+    )
+    static let diskFree = MetricDefinition(
+        "apns_relay_disk_free_bytes",
+        .gauge,
+        unit: "bytes",
+        "The free space on the disk with the queue's file."
+    )
+    static let diskSize = MetricDefinition(
+        "apns_relay_disk_size_bytes",
+        .gauge,
+        unit: "bytes",
+        "The size of the disk with the queue's file."
+    )
+    static let databaseWALKept = MetricDefinition(
+        "apns_relay_database_wal_kept_bytes",
+        .gauge,
+        unit: "bytes",
+        "The size of the write-ahead log that the server keeps because a replication slot has not read it."
+    )
+    static let databaseArchiveFailing = MetricDefinition(
+        "apns_relay_database_archive_failing",
+        .gauge,
+        unit: "0 or 1",
+        "1 if the server's last attempt to archive a part of its write-ahead log has failed. It keeps the log until then."
     )
     static let databaseStandbys = MetricDefinition(
         "apns_relay_database_standbys",
@@ -285,10 +322,12 @@ extension RelayMetrics {
         RelayMetrics.queued, RelayMetrics.duplicates, RelayMetrics.outcomes, RelayMetrics.retries, RelayMetrics.parked,
         RelayMetrics.late, RelayMetrics.recovered,
         RelayMetrics.pushes, RelayMetrics.capacity, RelayMetrics.oldestDue, RelayMetrics.routePaused,
-        RelayMetrics.ready, RelayMetrics.certificateLeft, RelayMetrics.clockAhead,
+        RelayMetrics.ready, RelayMetrics.certificateLeft, RelayMetrics.clockAhead, RelayMetrics.settingsCurrent,
         RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
+        RelayMetrics.fileBytes, RelayMetrics.diskFree, RelayMetrics.diskSize,
         RelayMetrics.databaseConnections, RelayMetrics.databaseMaxConnections, RelayMetrics.databaseOldest,
         RelayMetrics.databaseTableBytes, RelayMetrics.databaseTableRows,
+        RelayMetrics.databaseWALKept, RelayMetrics.databaseArchiveFailing,
         RelayMetrics.databaseStandbys, RelayMetrics.databaseStandbysRequired, RelayMetrics.databaseStandbyLag,
         RelayMetrics.databaseStandbyLagBytes,
         RelayMetrics.webhookRequests, RelayMetrics.webhookLost, RelayMetrics.webhookLag, RelayMetrics.webhookFailures,

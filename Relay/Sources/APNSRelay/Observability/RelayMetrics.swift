@@ -26,7 +26,8 @@ package final class RelayMetrics: Sendable {
         var webhooks: [String: WebhookHandlers] = [:]
         var capacity: Meter?
         var certificateLeft: Meter?
-        var database = DatabaseGauges()
+        var settingsCurrent: Meter?
+        var storage = StorageGauges()
         var totals = RelayTotals()
     }
 
@@ -210,13 +211,20 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// Sets the gauges of the webhooks.
+    /// Sets the gauges of the webhooks, and those of webhooks that the settings no longer have to 0.
     func setWebhooks(_ webhooks: [WebhookStatus], now: QueueTime) {
         for webhook in webhooks {
             let handlers = self.handlers(ofWebhook: webhook.name)
             handlers.lag.set(webhook.oldestOutcome.map { max(0, $0.duration(to: now).inSeconds) } ?? 0)
             handlers.failures.set(webhook.failures)
             handlers.parked.set(webhook.parked.count)
+        }
+        let names = Set(webhooks.map(\.name))
+        let removed = self.state.withLock { $0.webhooks.filter { !names.contains($0.key) }.values }
+        for handlers in removed {
+            handlers.lag.set(0)
+            handlers.failures.set(0)
+            handlers.parked.set(0)
         }
     }
 
@@ -242,9 +250,18 @@ package final class RelayMetrics: Sendable {
         }.set(left.inSeconds)
     }
 
-    /// Sets the gauges of the database behind the queue.
-    func setDatabase(_ database: DatabaseState) {
-        self.state.withLock { $0.database.set(database, factory: self.factory) }
+    /// Sets whether the settings that were read last apply.
+    func setSettings(areCurrent: Bool) {
+        self.state.withLock { state in
+            let meter = state.settingsCurrent ?? Meter(label: Self.settingsCurrent.name, factory: self.factory)
+            state.settingsCurrent = meter
+            return meter
+        }.set(areCurrent ? 1 : 0)
+    }
+
+    /// Sets the gauges of the file or the database behind the queue.
+    func setStorage(_ storage: StorageState) {
+        self.state.withLock { $0.storage.set(storage, factory: self.factory) }
     }
 
     /// Sets the gauge that says whether the relay accepts pushes.

@@ -12,19 +12,22 @@ extension RelaySettings {
         var configuration = self.group
         configuration.client.logger = logger
         let group = try APNSClientGroup(configuration: configuration)
-        for app in self.apps {
+        for app in self.groupApps(tokens: tokens) { try group.add(app) }
+        return group
+    }
+
+    /// The apps as the group of clients knows them.
+    func groupApps(tokens: SharedTokenSource?) -> [APNSApp] {
+        self.apps.map { app in
             var authentication = app.authentication
             // Certificates have no provider token, and ignore it.
             if let tokens { authentication.tokenSource = tokens }
-            try group.add(
-                APNSApp(
-                    name: app.name,
-                    topic: app.topic,
-                    authentication: authentication,
-                    environments: Set(app.environments.values)
-                )
+            return APNSApp(
+                name: app.name,
+                topic: app.topic,
+                authentication: authentication,
+                environments: Set(app.environments.values)
             )
         }
-        return group
     }
 }

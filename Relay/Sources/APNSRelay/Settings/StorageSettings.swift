@@ -47,8 +47,8 @@ package struct OpenedQueue: Sendable {
     package var publish: (@Sendable (SQLIntake) async throws(QueueError) -> Void)?
     /// Waits until the queue can no longer be used, and returns the reason; nil if it was closed or the task was cancelled.
     package var waitForFailure: (@Sendable () async -> QueueError?)?
-    /// Reads the state of the database; nil if the queue is in a file.
-    package var readDatabase: (@Sendable () async throws(QueueError) -> DatabaseState)?
+    /// Reads the state of the file or the database.
+    package var readStorage: (@Sendable () async throws(QueueError) -> StorageState)?
 }
 
 extension StorageSettings {
@@ -73,11 +73,12 @@ extension StorageSettings {
             }
             opened = OpenedQueue(queue: queue, clock: clock, news: news)
             opened.publish = { intake throws(QueueError) in try await queue.publish(intake) }
-            opened.readDatabase = { () throws(QueueError) in try await queue.databaseState() }
+            opened.readStorage = { () throws(QueueError) in .database(try await queue.databaseState()) }
         } else {
             let queue = try await self.openFile(clock: clock, logger: logger, whenCommitted: whenCommitted)
             opened = OpenedQueue(queue: queue, clock: clock, expired: queue.expiredAtOpen)
             opened.waitForFailure = queue.waitForFailure
+            opened.readStorage = { () throws(QueueError) in .file(try await queue.fileState()) }
         }
         do {
             try await QueueMove.requireNone(of: opened.queue)

@@ -9,14 +9,20 @@ import Synchronization
 /// once, in the order of the feed. A webhook with a new name begins with the oldest outcome that is kept. So if you
 /// rename a webhook, it starts from the beginning.
 final class Webhooks: Sendable {
-    private let settings: [WebhookSettings]
     private let queue: any PushQueue
     private let metrics: RelayMetrics
     private let clock: any QueueClock
     private let logger: Logger
     private let tls: TLSConfiguration?
     private let retry: WebhookMachine.Retry
-    private let state = Mutex<(senders: [WebhookSender], isRunning: Bool)>(([], false))
+    private let changed = Wakeup()
+    private let state: Mutex<State>
+
+    private struct State {
+        var settings: [WebhookSettings]
+        var senders: [WebhookSender] = []
+        var isRunning = false
+    }
 
     /// - Parameters:
     ///   - settings: the webhooks. If several have the same name, only the first is used.
@@ -35,8 +41,7 @@ final class Webhooks: Sendable {
         tls: TLSConfiguration? = nil,
         retry: WebhookMachine.Retry = WebhookMachine.Retry()
     ) {
-        var names: Set<String> = []
-        self.settings = settings.filter { names.insert($0.name).inserted }
+        self.state = Mutex(State(settings: Self.unique(settings)))
         self.queue = queue
         self.metrics = metrics
         self.clock = clock
@@ -45,14 +50,45 @@ final class Webhooks: Sendable {
         self.retry = retry
     }
 
-    /// Whether there is nothing to do.
-    var isEmpty: Bool { self.settings.isEmpty }
+    private static func unique(_ settings: [WebhookSettings]) -> [WebhookSettings] {
+        var names: Set<String> = []
+        return settings.filter { names.insert($0.name).inserted }
+    }
+
+    private var settings: [WebhookSettings] { self.state.withLock { $0.settings } }
+
+    /// Replaces the webhooks. A webhook whose name stays continues at its position.
+    func set(_ settings: [WebhookSettings]) {
+        let settings = Self.unique(settings)
+        let isNew = self.state.withLock { state in
+            defer { state.settings = settings }
+            return state.settings != settings
+        }
+        if isNew { self.changed.signal() }
+    }
 
     /// Posts outcomes from the stored positions on, until the task is cancelled. You may call it again after it has
     /// returned. A request that was in flight at the end is then sent again, with the same id.
     func run() async {
+        while !Task.isCancelled {
+            if self.settings.isEmpty {
+                await self.changed.wait()
+                continue
+            }
+            await withTaskGroup { group in
+                group.addTask { await self.post() }
+                group.addTask { await self.changed.wait() }
+                await group.next()
+                group.cancelAll()
+            }
+        }
+    }
+
+    /// Posts to the present webhooks, until the task is cancelled.
+    private func post() async {
+        let settings = self.settings
         let client = WebhookClient(tls: self.tls)
-        let senders = self.settings.map {
+        let senders = settings.map {
             WebhookSender(
                 $0,
                 queue: self.queue,
@@ -63,11 +99,17 @@ final class Webhooks: Sendable {
                 retry: self.retry
             )
         }
-        self.state.withLock { $0 = (senders, true) }
+        self.state.withLock { state in
+            state.senders = senders
+            state.isRunning = true
+        }
         await withDiscardingTaskGroup { group in
             for sender in senders { group.addTask { await sender.run() } }
         }
-        self.state.withLock { $0.isRunning = false }
+        self.state.withLock { state in
+            state.senders = []
+            state.isRunning = false
+        }
         await client.shutDown()
     }
 

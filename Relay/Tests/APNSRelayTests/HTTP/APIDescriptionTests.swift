@@ -58,7 +58,7 @@ struct APIDescriptionTests {
     func errors() throws {
         let components = try #require(try Self.document()["components"] as? [String: [String: Any]])
         let responses = Set(try #require(components["responses"]).keys)
-        #expect(responses.count == 14)
+        #expect(responses.count == 15)
         let schemas = try #require(components["schemas"])
         let codes = (schemas["ErrorCode"] as? [String: Any])?["examples"] as? [String]
         #expect(codes == APIError.Code.allCases.map(\.rawValue))

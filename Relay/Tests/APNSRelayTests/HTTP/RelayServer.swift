@@ -63,7 +63,8 @@ struct RelayServer: Sendable {
         )
         let queue = ScriptedQueue(base)
         let api = RelayAPI(
-            settings: settings,
+            live: LiveSettings(settings),
+            tls: try TLSFiles(settings.http).map(ListenerTLS.init),
             queue: queue,
             clock: clock,
             status: status,

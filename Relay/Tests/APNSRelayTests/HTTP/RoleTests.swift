@@ -31,7 +31,7 @@ struct RoleTests {
         (.POST, "/v1/parked/retry", [.operate]), (.DELETE, "/v1/parked", [.operate]),
         (.POST, "/v1/parked/\(Self.id)/retry", [.operate]), (.DELETE, "/v1/parked/\(Self.id)", [.operate]),
         (.POST, "/v1/webhooks/crm/parked/1/retry", [.operate]), (.DELETE, "/v1/webhooks/crm/parked/1", [.operate]),
-        (.GET, "/v1/settings", [.operate]), (.PUT, "/v1/settings", [.operate]),
+        (.GET, "/v1/settings", [.operate]), (.PUT, "/v1/settings", [.operate]), (.POST, "/v1/reload", [.operate]),
     ]
 
     @Test("An endpoint refuses a caller without its role, and names the role")

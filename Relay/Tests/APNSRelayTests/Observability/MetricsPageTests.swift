@@ -77,7 +77,7 @@ struct MetricsPageTests {
                 queue: FeedQueue(),
                 status: Status(),
                 clock: ManualQueueClock(now),
-                certificateExpiry: left.map { now.advanced(by: $0) },
+                certificateExpiry: { left.map { now.advanced(by: $0) } },
                 logger: Self.logger
             )
             let text = try PrometheusText(await page.text())
@@ -95,7 +95,7 @@ struct MetricsPageTests {
             queue: FeedQueue(),
             status: Status(),
             clock: SystemQueueClock(),
-            readDatabase: { () throws(QueueError) in
+            readStorage: { () throws(QueueError) in
                 readings.withLock { $0 += 1 }
                 throw QueueError(code: .unavailable, message: "it is away")
             },
@@ -120,10 +120,10 @@ struct MetricsPageTests {
             queue: FeedQueue(),
             status: status,
             clock: SystemQueueClock(),
-            readDatabase: { () throws(QueueError) in
+            readStorage: { () throws(QueueError) in
                 readings.withLock { $0 += 1 }
                 try? await Task.sleep(for: .seconds(3_600))
-                return DatabaseState()
+                return .database(DatabaseState())
             },
             logger: Self.logger,
             longestWait: .milliseconds(10)

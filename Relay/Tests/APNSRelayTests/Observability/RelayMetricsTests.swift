@@ -3,6 +3,7 @@ import Foundation
 import Metrics
 import PostgresPushQueue
 import PushQueue
+import SQLitePushQueue
 import Testing
 
 @testable import APNSRelay
@@ -55,10 +56,11 @@ struct RelayMetricsTests {
         )
         metrics.setWebhooks([webhook], now: Self.now)
         metrics.setReady(true)
+        metrics.setSettings(areCurrent: true)
         metrics.setCertificate(left: .seconds(-86_400))
         let member = FleetMember(id: "a", host: "h", process: 1, version: "1", since: Self.now, duties: ["webhooks"])
         metrics.setFleet([member, member, member])
-        metrics.setDatabase(Self.database)
+        metrics.setStorage(.database(Self.database))
     }
 
     private static var database: DatabaseState {
@@ -174,7 +176,12 @@ struct RelayMetricsTests {
     func table() throws {
         let prometheus = PrometheusMetrics()
         Self.exercise(RelayMetrics(factory: prometheus))
+        // A relay has one of both.
+        let file = FileState(databaseBytes: 3, logBytes: 4, disk: DiskRoom(free: 5, size: 6))
+        RelayMetrics(factory: prometheus).setStorage(.file(file))
         let text = try PrometheusText(prometheus.text())
+        #expect(text.value("apns_relay_file_bytes", ["file": "log"]) == 4)
+        #expect(text.value("apns_relay_disk_free_bytes") == 5)
         // HTTPMetrics exports the others.
         let table = RelayMetrics.table.filter { !$0.name.hasPrefix("apns_relay_http_") } + [PrometheusMetrics.discarded]
         #expect(Set(text.kinds.keys) == Set(table.map(\.name)))
@@ -208,16 +215,17 @@ struct RelayMetricsTests {
     func hiddenStandbys() throws {
         let prometheus = PrometheusMetrics()
         let metrics = RelayMetrics(factory: prometheus)
-        metrics.setDatabase(Self.database)
+        metrics.setStorage(.database(Self.database))
         var state = Self.database
         (state.synchronous, state.asynchronous, state.tables) = (nil, nil, [])
-        metrics.setDatabase(state)
+        metrics.setStorage(.database(state))
         let text = try PrometheusText(prometheus.text())
         let names = Set(text.samples.map(\.name).filter { $0.hasPrefix("apns_relay_database_") })
         #expect(
             names == [
                 "apns_relay_database_connections", "apns_relay_database_max_connections",
                 "apns_relay_database_oldest_transaction_seconds", "apns_relay_database_standbys_required",
+                "apns_relay_database_archive_failing", "apns_relay_database_wal_kept_bytes",
             ]
         )
     }

@@ -1,8 +1,15 @@
 import Metrics
-import PostgresPushQueue
+package import PostgresPushQueue
+package import SQLitePushQueue
 
-/// The gauges of the database behind the queue.
-struct DatabaseGauges {
+/// The state of the file or the database behind a queue.
+package enum StorageState: Sendable, Hashable {
+    case file(FileState)
+    case database(DatabaseState)
+}
+
+/// The gauges of the file or the database behind the queue.
+struct StorageGauges {
     private struct Series: Hashable {
         var name: String
         var labels: [String: String]
@@ -11,7 +18,7 @@ struct DatabaseGauges {
     private var meters: [Series: Meter] = [:]
 
     /// Sets the gauges. Series that the state no longer has, such as those of hidden standbys, are no longer exported.
-    mutating func set(_ state: DatabaseState, factory: any MetricsFactory) {
+    mutating func set(_ state: StorageState, factory: any MetricsFactory) {
         let values = Self.values(state)
         for series in self.meters.keys where values[series] == nil {
             self.meters.removeValue(forKey: series)?.destroy()
@@ -22,6 +29,22 @@ struct DatabaseGauges {
             self.meters[series] = meter
             meter.set(value)
         }
+    }
+
+    private static func values(_ state: StorageState) -> [Series: Double] {
+        switch state {
+        case .file(let state): self.values(state)
+        case .database(let state): self.values(state)
+        }
+    }
+
+    private static func values(_ state: FileState) -> [Series: Double] {
+        [
+            Series(name: RelayMetrics.fileBytes.name, labels: ["file": "database"]): Double(state.databaseBytes),
+            Series(name: RelayMetrics.fileBytes.name, labels: ["file": "log"]): Double(state.logBytes),
+            Series(name: RelayMetrics.diskFree.name, labels: [:]): Double(state.disk.free),
+            Series(name: RelayMetrics.diskSize.name, labels: [:]): Double(state.disk.size),
+        ]
     }
 
     private static func values(_ state: DatabaseState) -> [Series: Double] {
@@ -39,6 +62,8 @@ struct DatabaseGauges {
             add(RelayMetrics.databaseTableRows, Double(table.liveRows), ["table": table.name, "state": "live"])
             add(RelayMetrics.databaseTableRows, Double(table.deadRows), ["table": table.name, "state": "dead"])
         }
+        add(RelayMetrics.databaseWALKept, Double(state.keptWALBytes))
+        add(RelayMetrics.databaseArchiveFailing, state.isArchiveFailing ? 1 : 0)
         add(RelayMetrics.databaseStandbysRequired, Double(state.requiredStandbys))
         for (mode, standbys) in [("synchronous", state.synchronous), ("asynchronous", state.asynchronous)] {
             guard let standbys else { continue }
