@@ -43,11 +43,17 @@ static const unsigned char charts_js[] = {
 static const unsigned char feed_js[] = {
 #embed "page/feed.js"
 };
+static const unsigned char fields_js[] = {
+#embed "page/fields.js"
+};
 static const unsigned char figures_js[] = {
 #embed "page/figures.js"
 };
 static const unsigned char format_js[] = {
 #embed "page/format.js"
+};
+static const unsigned char groups_js[] = {
+#embed "page/groups.js"
 };
 static const unsigned char history_js[] = {
 #embed "page/history.js"
@@ -66,6 +72,9 @@ static const unsigned char parked_js[] = {
 };
 static const unsigned char push_js[] = {
 #embed "page/push.js"
+};
+static const unsigned char reader_js[] = {
+#embed "page/reader.js"
 };
 static const unsigned char relays_js[] = {
 #embed "page/relays.js"
@@ -104,14 +113,17 @@ static const struct apns_relay_file page[] = {
     FILE("/api.js", SCRIPT, api_js),
     FILE("/charts.js", SCRIPT, charts_js),
     FILE("/feed.js", SCRIPT, feed_js),
+    FILE("/fields.js", SCRIPT, fields_js),
     FILE("/figures.js", SCRIPT, figures_js),
     FILE("/format.js", SCRIPT, format_js),
+    FILE("/groups.js", SCRIPT, groups_js),
     FILE("/history.js", SCRIPT, history_js),
     FILE("/login.js", SCRIPT, login_js),
     FILE("/main.js", SCRIPT, main_js),
     FILE("/outcomes.js", SCRIPT, outcomes_js),
     FILE("/parked.js", SCRIPT, parked_js),
     FILE("/push.js", SCRIPT, push_js),
+    FILE("/reader.js", SCRIPT, reader_js),
     FILE("/relays.js", SCRIPT, relays_js),
     FILE("/routes.js", SCRIPT, routes_js),
     FILE("/rows.js", SCRIPT, rows_js),
