@@ -37,6 +37,12 @@ static const unsigned char actions_js[] = {
 static const unsigned char api_js[] = {
 #embed "page/api.js"
 };
+static const unsigned char batch_js[] = {
+#embed "page/batch.js"
+};
+static const unsigned char batches_js[] = {
+#embed "page/batches.js"
+};
 static const unsigned char charts_js[] = {
 #embed "page/charts.js"
 };
@@ -64,6 +70,9 @@ static const unsigned char login_js[] = {
 static const unsigned char main_js[] = {
 #embed "page/main.js"
 };
+static const unsigned char meter_js[] = {
+#embed "page/meter.js"
+};
 static const unsigned char outcomes_js[] = {
 #embed "page/outcomes.js"
 };
@@ -72,6 +81,12 @@ static const unsigned char parked_js[] = {
 };
 static const unsigned char push_js[] = {
 #embed "page/push.js"
+};
+static const unsigned char quotas_js[] = {
+#embed "page/quotas.js"
+};
+static const unsigned char rate_js[] = {
+#embed "page/rate.js"
 };
 static const unsigned char reader_js[] = {
 #embed "page/reader.js"
@@ -111,6 +126,8 @@ static const struct apns_relay_file page[] = {
     FILE("/panel.css", CSS, panel_css),
     FILE("/actions.js", SCRIPT, actions_js),
     FILE("/api.js", SCRIPT, api_js),
+    FILE("/batch.js", SCRIPT, batch_js),
+    FILE("/batches.js", SCRIPT, batches_js),
     FILE("/charts.js", SCRIPT, charts_js),
     FILE("/feed.js", SCRIPT, feed_js),
     FILE("/fields.js", SCRIPT, fields_js),
@@ -120,9 +137,12 @@ static const struct apns_relay_file page[] = {
     FILE("/history.js", SCRIPT, history_js),
     FILE("/login.js", SCRIPT, login_js),
     FILE("/main.js", SCRIPT, main_js),
+    FILE("/meter.js", SCRIPT, meter_js),
     FILE("/outcomes.js", SCRIPT, outcomes_js),
     FILE("/parked.js", SCRIPT, parked_js),
     FILE("/push.js", SCRIPT, push_js),
+    FILE("/quotas.js", SCRIPT, quotas_js),
+    FILE("/rate.js", SCRIPT, rate_js),
     FILE("/reader.js", SCRIPT, reader_js),
     FILE("/relays.js", SCRIPT, relays_js),
     FILE("/routes.js", SCRIPT, routes_js),
