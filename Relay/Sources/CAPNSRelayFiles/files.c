@@ -103,6 +103,9 @@ static const unsigned char rows_js[] = {
 static const unsigned char samples_js[] = {
 #embed "page/samples.js"
 };
+static const unsigned char tokens_js[] = {
+#embed "page/tokens.js"
+};
 static const unsigned char webhooks_js[] = {
 #embed "page/webhooks.js"
 };
@@ -148,6 +151,7 @@ static const struct apns_relay_file page[] = {
     FILE("/routes.js", SCRIPT, routes_js),
     FILE("/rows.js", SCRIPT, rows_js),
     FILE("/samples.js", SCRIPT, samples_js),
+    FILE("/tokens.js", SCRIPT, tokens_js),
     FILE("/webhooks.js", SCRIPT, webhooks_js),
 };
 

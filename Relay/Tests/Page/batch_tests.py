@@ -1,5 +1,7 @@
 """The batches: their progress, and the buttons that pause, slow and stop them."""
+import pathlib
 import re
+import tempfile
 import threading
 import time
 
@@ -227,11 +229,34 @@ class BatchTests(MockCase):
         browser.wait("the details", lambda: browser.is_shown("[data-field='batch.id']"))
         deadline = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(1_795_500_000))
         for name, value in {"id": batch["id"], "caller": "news", "idempotencyKey": "sale-17", "lines": "997",
-                            "metadata": '{"campaign":17}', "deadline": deadline, "invalid": "3",
-                            "state": f"GET /v1/dead-tokens?batch={batch['id']}"}.items():
+                            "metadata": '{"campaign":17}', "deadline": deadline, "invalid": "3"}.items():
             self.assertEqual(browser.text(f"[data-field='batch.{name}']"), value, name)
         self.tick(2)
         self.assertTrue(browser.is_shown("[data-field='batch.id']"), "the details stay open")
+
+    def test_dead_tokens_of_a_batch_are_saved(self):
+        browser = self.browser
+        batch, other = self.relay.batch("finished"), self.relay.batch("finished")
+        expected = ["token,invalid since"]
+        for number in range(2_300):
+            mine = number % 3 == 0
+            push = self.relay.settle({"outcome": "rejected", "status": 410, "reason": "Unregistered",
+                                      "tokenInvalidSince": 1_795_440_000 + number}, token=f"{number:064x}",
+                                     batch=batch["id"] if mine else None)
+            if mine:
+                expected.append(f"{push['token']},{1_795_440_000 + number}")
+        self.show()
+        with tempfile.TemporaryDirectory() as folder:
+            browser.command("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+            browser.click(self.batch(batch, "summary"))
+            browser.click(self.batch(batch, "[data-action='Save dead tokens']"))
+            file = pathlib.Path(folder, f"dead-tokens-{batch['id']}.csv")
+            browser.wait("the file", lambda: file.exists() and file.read_text().splitlines() == expected)
+            self.assertEqual(self.relay.count("GET", "/v1/dead-tokens.*limit=1000.*"), 3)
+            browser.click(self.batch(other, "summary"))
+            browser.click(self.batch(other, "[data-action='Save dead tokens']"))
+            browser.wait_text(self.batch(other, "details .note"), "APNs has declared no token of this batch invalid.")
+            self.assertEqual(len(list(pathlib.Path(folder).iterdir())), 1)
 
     def test_older_batches(self):
         browser = self.browser

@@ -151,6 +151,8 @@ class CommonTests(PageCase):
         browser.wait_text(f"{batch} [data-field=progress]", "0 of 5, 0 %")
         browser.click(f"{batch} summary")
         self.assertEqual(browser.text(f"{batch} [data-field='batch.metadata']"), '{"campaign":17}')
+        browser.click(f"{batch} [data-action='Save dead tokens']")
+        browser.wait_text(f"{batch} details .note", "no token of this batch")
         browser.click(f"{batch} [data-action=Pause]")
         browser.wait_text(f"{batch} [data-field=state]", "Paused")
         self.assertEqual(now()["state"], "paused")

@@ -265,7 +265,11 @@ class MockRelay:
                 return {"outcomes": [{**push, "cursor": f"{position}-9f2c41aa"} for position, push in entries], "cursor": cursor}
             case ("GET", "v1", "dead-tokens"):
                 entries, cursor = self.page(parameters, lambda push: push["outcome"]["tokenInvalidSince"] is not None)
-                return {"tokens": [
+                limit, batch = int(parameters.get("limit", 100)), parameters.get("batch")
+                end = len(entries) < limit
+                # As in the relay, the tokens of other batches are left out of a page.
+                entries = [entry for entry in entries if batch in (None, entry[1]["batch"])]
+                return {"end": end, "tokens": [
                     {"cursor": f"{position}-9f2c41aa", "app": push["app"], "environment": push["environment"],
                      "token": push["token"], "since": push["outcome"]["tokenInvalidSince"], "pushID": push["id"],
                      "settledAt": push["settledAt"]} for position, push in entries], "cursor": cursor}

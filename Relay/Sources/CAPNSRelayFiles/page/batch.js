@@ -10,6 +10,7 @@ import { count, number } from "./kit/format.js";
 import { Meter } from "./meter.js";
 import { askRate } from "./rate.js";
 import { Samples } from "./samples.js";
+import { saveDeadTokens } from "./tokens.js";
 
 const STATES = new Map([
     ["receiving", ["Receiving", "accent"]], ["running", ["Sending", "good"]], ["paused", ["Paused", "warn"]],
@@ -26,7 +27,6 @@ const FIELDS = [
     ["Batch", "id"], ["Caller", "caller"], ["Idempotency key", "idempotencyKey"], ["Metadata", "metadata", json],
     ["Submitted", "createdAt", time], ["Not before", "notBefore", time], ["Deadline", "deadline", time],
     ["Devices", "lines", (lines, { invalid }) => number(lines - invalid)], ["Invalid devices", "invalid", number],
-    ["Dead tokens", "state", (_, { id }) => `GET /v1/dead-tokens?batch=${id}`],
 ];
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const waiting = ({ queued, inFlight }) => queued + inFlight;
@@ -46,6 +46,8 @@ export function makeBatch({ id, app, environment, caller, createdAt }, onChange)
     const progress = el("p", { class: "muted", "data-field": "progress" });
     const fields = new Fields("batch", FIELDS);
     const summary = el("summary", { text: "Details", "aria-label": `Details of ${name}` });
+    const report = new Actions();
+    report.add("Save dead tokens", { label: `Save the dead tokens of ${name}`, work: () => saveDeadTokens(id) });
     const { element: buttons, show: showButtons } = makeButtons(name, () => shown, onChange);
 
     return {
@@ -56,7 +58,7 @@ export function makeBatch({ id, app, environment, caller, createdAt }, onChange)
                         exact(`${environment} · bulk · ${caller} · ${moment(createdAt)}`))),
                 state),
             meter.element, el("dl", { class: "legend" }, figures.map(({ element }) => element)), progress, buttons,
-            el("details", {}, summary, fields.element)),
+            el("details", {}, summary, fields.element, report.element)),
         update(batch, now) {
             const isOther = shown && (shown.state !== batch.state || shown.pushesPerSecond !== batch.pushesPerSecond);
             // The speed before a change says nothing about the time that remains.
