@@ -37,17 +37,29 @@ static const unsigned char actions_js[] = {
 static const unsigned char api_js[] = {
 #embed "page/api.js"
 };
+static const unsigned char batch_js[] = {
+#embed "page/batch.js"
+};
+static const unsigned char batches_js[] = {
+#embed "page/batches.js"
+};
 static const unsigned char charts_js[] = {
 #embed "page/charts.js"
 };
 static const unsigned char feed_js[] = {
 #embed "page/feed.js"
 };
+static const unsigned char fields_js[] = {
+#embed "page/fields.js"
+};
 static const unsigned char figures_js[] = {
 #embed "page/figures.js"
 };
 static const unsigned char format_js[] = {
 #embed "page/format.js"
+};
+static const unsigned char groups_js[] = {
+#embed "page/groups.js"
 };
 static const unsigned char history_js[] = {
 #embed "page/history.js"
@@ -58,6 +70,9 @@ static const unsigned char login_js[] = {
 static const unsigned char main_js[] = {
 #embed "page/main.js"
 };
+static const unsigned char meter_js[] = {
+#embed "page/meter.js"
+};
 static const unsigned char outcomes_js[] = {
 #embed "page/outcomes.js"
 };
@@ -66,6 +81,15 @@ static const unsigned char parked_js[] = {
 };
 static const unsigned char push_js[] = {
 #embed "page/push.js"
+};
+static const unsigned char quotas_js[] = {
+#embed "page/quotas.js"
+};
+static const unsigned char rate_js[] = {
+#embed "page/rate.js"
+};
+static const unsigned char reader_js[] = {
+#embed "page/reader.js"
 };
 static const unsigned char relays_js[] = {
 #embed "page/relays.js"
@@ -78,6 +102,9 @@ static const unsigned char rows_js[] = {
 };
 static const unsigned char samples_js[] = {
 #embed "page/samples.js"
+};
+static const unsigned char tokens_js[] = {
+#embed "page/tokens.js"
 };
 static const unsigned char webhooks_js[] = {
 #embed "page/webhooks.js"
@@ -102,20 +129,29 @@ static const struct apns_relay_file page[] = {
     FILE("/panel.css", CSS, panel_css),
     FILE("/actions.js", SCRIPT, actions_js),
     FILE("/api.js", SCRIPT, api_js),
+    FILE("/batch.js", SCRIPT, batch_js),
+    FILE("/batches.js", SCRIPT, batches_js),
     FILE("/charts.js", SCRIPT, charts_js),
     FILE("/feed.js", SCRIPT, feed_js),
+    FILE("/fields.js", SCRIPT, fields_js),
     FILE("/figures.js", SCRIPT, figures_js),
     FILE("/format.js", SCRIPT, format_js),
+    FILE("/groups.js", SCRIPT, groups_js),
     FILE("/history.js", SCRIPT, history_js),
     FILE("/login.js", SCRIPT, login_js),
     FILE("/main.js", SCRIPT, main_js),
+    FILE("/meter.js", SCRIPT, meter_js),
     FILE("/outcomes.js", SCRIPT, outcomes_js),
     FILE("/parked.js", SCRIPT, parked_js),
     FILE("/push.js", SCRIPT, push_js),
+    FILE("/quotas.js", SCRIPT, quotas_js),
+    FILE("/rate.js", SCRIPT, rate_js),
+    FILE("/reader.js", SCRIPT, reader_js),
     FILE("/relays.js", SCRIPT, relays_js),
     FILE("/routes.js", SCRIPT, routes_js),
     FILE("/rows.js", SCRIPT, rows_js),
     FILE("/samples.js", SCRIPT, samples_js),
+    FILE("/tokens.js", SCRIPT, tokens_js),
     FILE("/webhooks.js", SCRIPT, webhooks_js),
 };
 

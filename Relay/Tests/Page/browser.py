@@ -145,7 +145,7 @@ WIDE = r"""
     const wide = [...document.querySelectorAll('body *')].filter((e) =>
         e.getClientRects().length > 0 && !e.closest('.visually-hidden, .skip, svg')
         && e.getBoundingClientRect().right > width + 0.5).map((e) => `${e.tagName} ${e.id} ${e.className}`);
-    const places = '.overview, .panel-body, .panel, body, html, .routes, .tabs, .dialog';
+    const places = '.overview, .panel-body, .panel, body, html, .routes, .quotas, .batch, .tabs, .dialog';
     for (const e of document.querySelectorAll(places)) {
         const isWider = e.clientWidth > 0 && e.scrollWidth > e.clientWidth;
         if (isWider) wide.push(`${e.tagName} ${e.id} ${e.className} scrolls`);

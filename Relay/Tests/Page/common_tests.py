@@ -137,6 +137,41 @@ class CommonTests(PageCase):
         self.assertFalse(browser.is_shown("#panel-push [data-action^=Cancel]"))
         self.assertEqual(call(self.relay, "GET", f"/v1/pushes/{id}")["state"], "settled")
 
+    def test_pause_slow_and_stop_a_batch(self):
+        browser = self.browser
+        later = int(time.time()) + 3600
+        answer = call(self.relay, "POST", "/v1/batches", {
+            "app": os.environ.get("RELAY_APP", "fern"), "headers": {"apns-push-type": "alert"},
+            "payload": {"aps": {"alert": "Hello"}}, "tokens": [uuid.uuid4().hex * 2 for _ in range(5)],
+            "notBefore": later, "deadline": later + 3600, "metadata": {"campaign": 17}})
+        id = answer["batch"]["id"]
+        batch = f"[data-batch='{id}']"
+        now = lambda: call(self.relay, "GET", f"/v1/batches/{id}")
+        self.show()
+        browser.wait_text(f"{batch} [data-field=progress]", "0 of 5, 0 %")
+        browser.click(f"{batch} summary")
+        self.assertEqual(browser.text(f"{batch} [data-field='batch.metadata']"), '{"campaign":17}')
+        browser.click(f"{batch} [data-action='Save dead tokens']")
+        browser.wait_text(f"{batch} details .note", "no token of this batch")
+        browser.click(f"{batch} [data-action=Pause]")
+        browser.wait_text(f"{batch} [data-field=state]", "Paused")
+        self.assertEqual(now()["state"], "paused")
+        browser.click(f"{batch} [data-action=Slow…]")
+        browser.find("#rate-value").send_keys("250", Keys.ENTER)
+        browser.wait_text(f"{batch} [data-field=progress]", "limit 250/s")
+        self.assertEqual(now()["pushesPerSecond"], 250)
+        browser.click(f"{batch} [data-action=Slow…]")
+        browser.click("#rate-none")
+        browser.wait_text(f"{batch} [data-field=progress]", "no limit")
+        self.assertIsNone(now()["pushesPerSecond"])
+        browser.click(f"{batch} [data-action=Resume]")
+        browser.wait("resumed", lambda: now()["state"] == "running")
+        browser.click(f"{batch} [data-action=Stop…]")
+        browser.click("#confirm-yes")
+        browser.wait_text(f"{batch} [data-field=state]", "Cancelled")
+        browser.wait_text(f"{batch} [data-part=notSent]", "5")
+        self.assertEqual(now()["state"], "cancelled")
+
     def test_look_up_of_an_unknown_push(self):
         self.allowed_errors = " 404 "
         self.show()
@@ -161,7 +196,7 @@ class CommonTests(PageCase):
         for name in TABS:
             browser.tab(name)
             browser.wait("its content", lambda: browser.find(f"#panel-{name}").is_displayed())
-            unnamed = browser.run("""return [...document.querySelectorAll('button, input, svg[role=img], [role=meter]')]
+            unnamed = browser.run("""return [...document.querySelectorAll('button, input, summary, svg[role=img], [role=meter], [role=progressbar]')]
                 .filter((e) => e.getClientRects().length > 0)
                 .filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label')
                     || [...e.labels ?? []].some((label) => label.textContent.trim())))
@@ -197,3 +232,5 @@ class CommonTests(PageCase):
                 self.assertEqual(browser.run(WIDE), [], f"{name} at {width}")
             browser.run("scrollTo(0, 0)")
             browser.shot(f"narrow-{width}")
+        # On a wide screen, only the sections scroll.
+        self.assertEqual(browser.run("return document.documentElement.scrollHeight - innerHeight"), 0)

@@ -47,6 +47,11 @@ def full_outcome(values):
             "retryAfterSeconds": None, **values}
 
 
+def reason_name(push):
+    """The reason of a push's outcome, or the code if there is none."""
+    return push["outcome"]["reason"] or push["outcome"]["code"]
+
+
 class MockRelay:
     """Its attributes are what the API reports. `token` is the operator's; `plain_token` may not use the overview."""
 
@@ -71,6 +76,9 @@ class MockRelay:
             self.webhooks = []
             self.relays = []
             self.relay(isSelf=True, duties=["leader", "webhooks"])
+            self.callers = None  # An overview of an older relay has no quotas.
+            self.apps = None
+            self.batches = []
             self.pushes = {}
             self.parked = []
             self.feed = []  # (position, id of a push)
@@ -86,7 +94,7 @@ class MockRelay:
             def handle_any(self):
                 relay.handle(self)
 
-            do_GET = do_POST = do_DELETE = handle_any
+            do_GET = do_POST = do_PATCH = do_DELETE = handle_any
 
             def log_message(self, *arguments):
                 pass
@@ -125,7 +133,8 @@ class MockRelay:
         push = {"id": str(uuid.uuid4()), "app": "fern", "environment": "production", "lane": "interactive",
                 "token": uuid.uuid4().hex * 2, "caller": "shop", "state": state, "queuedAt": now - 60,
                 "notBefore": now - 60, "deadline": now + 86_400, "attempts": 0, "outcome": outcome,
-                "settledAt": now if state == "settled" else None, **values}
+                "settledAt": now if state == "settled" else None, "idempotencyKey": None, "metadata": None,
+                "batch": None, **values}
         with self.lock:
             self.pushes[push["id"]] = push
             if state == "parked":
@@ -147,6 +156,19 @@ class MockRelay:
         with self.lock:
             self.relays.append(relay)
         return relay
+
+    def batch(self, state="running", outcomes=None, **values):
+        """A batch, the newest one."""
+        now = self.clock()
+        batch = {"id": str(uuid.uuid4()), "state": state, "app": "fern", "environment": "production", "caller": "shop",
+                 "idempotencyKey": None, "metadata": None, "createdAt": now - 60, "notBefore": now - 60,
+                 "deadline": now + 86_400, "pushesPerSecond": None, "lines": 0, "invalid": 0, "queued": 0,
+                 "inFlight": 0, "parked": 0, **values}
+        batch["outcomes"] = {"accepted": 0, "rejected": 0, "notProcessed": 0, "notSent": 0, "unknown": 0,
+                             **(outcomes or {})}
+        with self.lock:
+            self.batches.insert(0, batch)
+        return batch
 
     def webhook(self, name="shop", **values):
         webhook = {"name": name, "url": f"https://{name}.example/outcomes", "position": 0, "failures": 0,
@@ -224,6 +246,16 @@ class MockRelay:
                 push = json.loads(body)
                 stored = self.push(app=push["app"], token=push["token"], notBefore=push.get("notBefore", self.clock()))
                 return {"queued": 1, "duplicates": 0, "pushes": [{"line": 1, "id": stored["id"]}], "errors": []}
+            case ("POST", "v1", "batches"):
+                batch = json.loads(body)
+                devices = len(batch["tokens"])
+                stored = self.batch(app=batch["app"], queued=devices, lines=devices, metadata=batch.get("metadata"),
+                                    notBefore=batch.get("notBefore", self.clock()))
+                return {"batch": stored, "stored": devices, "errors": []}
+            case ("GET", "v1", "batches"):
+                return {"batches": self.batches[:int(parameters.get("limit", 100))]}
+            case (_, "v1", "batches", id):
+                return self.change_batch(method, id, body)
             case ("GET", "v1", "pushes", id):
                 return self.known(id)
             case ("DELETE", "v1", "pushes", id):
@@ -233,7 +265,11 @@ class MockRelay:
                 return {"outcomes": [{**push, "cursor": f"{position}-9f2c41aa"} for position, push in entries], "cursor": cursor}
             case ("GET", "v1", "dead-tokens"):
                 entries, cursor = self.page(parameters, lambda push: push["outcome"]["tokenInvalidSince"] is not None)
-                return {"tokens": [
+                limit, batch = int(parameters.get("limit", 100)), parameters.get("batch")
+                end = len(entries) < limit
+                # As in the relay, the tokens of other batches are left out of a page.
+                entries = [entry for entry in entries if batch in (None, entry[1]["batch"])]
+                return {"end": end, "tokens": [
                     {"cursor": f"{position}-9f2c41aa", "app": push["app"], "environment": push["environment"],
                      "token": push["token"], "since": push["outcome"]["tokenInvalidSince"], "pushID": push["id"],
                      "settledAt": push["settledAt"]} for position, push in entries], "cursor": cursor}
@@ -243,6 +279,12 @@ class MockRelay:
                 ids = self.parked[start:start + limit]
                 more = len(self.parked) > start + limit
                 return {"pushes": [self.pushes[id] for id in ids], "next": ids[-1] if more else None}
+            case ("GET", "v1", "parked", "groups"):
+                return {"groups": self.parked_groups(), "complete": True}
+            case ("POST", "v1", "parked", "retry"):
+                return {"pushes": self.unpark_group(parameters, "queued"), "state": "queued"}
+            case ("DELETE", "v1", "parked"):
+                return {"pushes": self.unpark_group(parameters, "settled"), "state": "settled"}
             case ("POST", "v1", "parked", id, "retry"):
                 self.unpark(id, "queued")
                 return {"id": id, "state": "queued"}
@@ -266,6 +308,40 @@ class MockRelay:
         outcome = full_outcome({"outcome": "not-sent", "code": "cancelled", "attempts": 0})
         push.update(state="settled", settledAt=self.clock(), outcome=outcome)
         return push
+
+    def change_batch(self, method, id, body):
+        batch = next((batch for batch in self.batches if batch["id"] == id), None)
+        if batch is None:
+            raise APIFailure(404, "notFound", "There is no batch with this id, or it is no longer kept.")
+        if method == "DELETE":
+            batch["outcomes"]["notSent"] += batch["queued"] + batch["parked"]
+            batch.update(state="cancelled", queued=0, parked=0)
+        if method == "PATCH":
+            if batch["state"] == "cancelled":
+                raise APIFailure(409, "conflict", "The batch was cancelled.")
+            change = json.loads(body)
+            if "paused" in change:
+                batch["state"] = "paused" if change["paused"] else "running"
+            if "pushesPerSecond" in change:
+                batch["pushesPerSecond"] = change["pushesPerSecond"]
+        return batch
+
+    def parked_groups(self):
+        groups = {}
+        for id in self.parked:
+            push = self.pushes[id]
+            key = push["app"], reason_name(push)
+            group = groups.setdefault(key, {"app": key[0], "reason": key[1], "pushes": 0, "oldest": push["queuedAt"]})
+            group["pushes"] += 1
+            group["oldest"] = min(group["oldest"], push["queuedAt"])
+        return [groups[key] for key in sorted(groups, key=str)]
+
+    def unpark_group(self, parameters, state):
+        chosen = [id for id in self.parked if self.pushes[id]["app"] == parameters["app"]
+                  and parameters.get("reason") in (None, reason_name(self.pushes[id]))]
+        for id in chosen:
+            self.unpark(id, state)
+        return len(chosen)
 
     def unpark(self, id, state):
         if id not in self.parked:
@@ -293,7 +369,9 @@ class MockRelay:
         queue = {state: sum(route[state] for route in self.routes) for state in STATES}
         queue["parked"] = max(queue["parked"], len(self.parked))
         due = [route["oldestDue"] for route in self.routes if route["oldestDue"] is not None]
-        return {"now": self.clock(), "version": self.version, "ready": self.reason is None, "reason": self.reason,
+        quotas = {"callers": self.callers, "apps": self.apps}
+        quotas = {name: value for name, value in quotas.items() if value is not None}
+        return {**quotas, "now": self.clock(), "version": self.version, "ready": self.reason is None, "reason": self.reason,
                 "queue": {**queue, "capacity": self.capacity, "oldestDue": min(due, default=None)},
                 "routes": self.routes, "totals": self.totals, "webhooks": self.webhooks,
                 "relays": self.relays}
@@ -335,6 +413,22 @@ def fill(relay, seed=1):
         relay.push("parked", {"outcome": "rejected", "status": 403 if "a" in reason[:2] else 400, "reason": reason,
                               "attempts": 20}, attempts=20, queuedAt=now - values.randrange(4_000, 90_000),
                    app="tidepool", token="%064x" % values.getrandbits(256))
+    relay.callers = [
+        {"name": "shop", "unsettled": 412_000, "capacity": 500_000, "pushesPerSecond": 5_000, "available": 31_400},
+        {"name": "news", "unsettled": 96_200, "capacity": 100_000, "pushesPerSecond": 200, "available": 0},
+        {"name": "crew", "unsettled": 0, "capacity": None, "pushesPerSecond": None, "available": None}]
+    relay.apps = [
+        {"name": "fern", "unsettled": 320_050, "capacity": 1_000_000, "pushesPerSecond": 2_000},
+        {"name": "tidepool", "unsettled": 310_208, "capacity": None, "pushesPerSecond": None}]
+    relay.batch("finished", {"accepted": 9_811, "rejected": 183, "unknown": 6}, app="grasscove", lines=10_000,
+                createdAt=now - 86_400, notBefore=now - 86_400, metadata={"campaign": 16})
+    relay.batch("cancelled", {"accepted": 1_204, "notSent": 8_796}, app="grasscove", lines=10_000,
+                createdAt=now - 7_000)
+    relay.batch("paused", {"accepted": 120_400, "rejected": 2_210}, app="tidepool", queued=877_358, lines=1_000_000,
+                invalid=32, pushesPerSecond=500, createdAt=now - 1_300, idempotencyKey="autumn-2026")
+    running = relay.batch("running", {"accepted": 310_000, "rejected": 8_400, "notProcessed": 3, "notSent": 900},
+                          app="fern", queued=1_680_300, inFlight=380, parked=17, lines=2_000_000, caller="news",
+                          createdAt=now - 240, pushesPerSecond=2_000)
     relay.relay("8796a5b4c3d2e1f0", host="relay-2", since=now - 420)
     relay.webhook("shop", position=relay.feed[-1][0])
     relay.webhook("warehouse", position=relay.feed[-300][0], failures=4, lastError="503 Service Unavailable",
@@ -347,6 +441,9 @@ def fill(relay, seed=1):
         with relay.lock:
             for name, amount in amounts.items():
                 relay.totals[name] += int(amount * seconds * wave + values.random())
+            sent = min(running["queued"], int(1_420 * seconds * wave))
+            running["queued"] -= sent
+            running["outcomes"]["accepted"] += sent
             for route in relay.routes[:-1]:
                 if route["lane"] == "bulk" and route["queued"]:
                     route["queued"] = max(2_000, route["queued"] - int(values.random() * 400 * seconds))

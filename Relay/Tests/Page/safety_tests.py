@@ -30,8 +30,11 @@ class SafetyTests(MockCase):
                        "apnsUniqueID": text, "tokenInvalidSince": now}
             self.relay.settle(outcome, app=text, environment=text, lane=text, token=text, caller=text)
             self.relay.push("parked", outcome, app=text, environment=text, lane=text, token=text)
+            self.relay.batch(text, app=text, environment=text, caller=text, idempotencyKey=text, metadata={text: text})
             self.relay.webhook(text, url=text, failures=1, lastError=text, nextAttempt=now, parked=[
                 {"id": text, "outcomes": 1, "since": now, "error": text}])
+        self.relay.callers = self.relay.apps = [
+            {"name": text, "unsettled": 1, "capacity": 2, "pushesPerSecond": 1, "available": 1} for text in texts]
         self.relay.routes[0]["state"] = ATTACK
         browser.wait("the routes", lambda: len(browser.all("tbody[data-route]")) == len(texts))
 
@@ -46,6 +49,10 @@ class SafetyTests(MockCase):
         self.assertIn(ATTACK, browser.text("tbody[data-route] .route-app"))
         self.assertIn(ATTACK, browser.text("tbody .pill"))
         self.assertIn(ATTACK, browser.texts(".route-reason")[0] + browser.texts(".route-reason")[1])
+        browser.wait("the batches", lambda: len(browser.all("[data-batch]")) == len(texts))
+        self.assertIn(ATTACK, browser.text("#batches"))
+        self.assertIn(ATTACK, browser.text("#quotas"))
+        browser.run("for (const details of document.querySelectorAll('.batch details')) details.open = true")
         browser.click("#panel-outcomes [data-action=newest]")
         browser.wait("the outcomes", lambda: len(self.shown_pushes()) == len(texts))
         for width in (1280, 400):

@@ -9,10 +9,13 @@ import sys
 import time
 import unittest
 
+from batch_tests import BatchTests
 from case import PageCase, RealRelay
 from common_tests import CommonTests
 from overview_tests import OverviewTests
 from panel_tests import PanelTests
+from parked_tests import ParkedTests
+from quota_tests import QuotaTests
 from safety_tests import SafetyTests
 
 
@@ -29,7 +32,8 @@ class Names(unittest.TextTestResult):
 
 
 def main():
-    classes = [CommonTests] if RealRelay.url else [CommonTests, OverviewTests, PanelTests, SafetyTests]
+    with_a_mock = [OverviewTests, BatchTests, QuotaTests, PanelTests, ParkedTests, SafetyTests]
+    classes = [CommonTests] if RealRelay.url else [CommonTests, *with_a_mock]
     loader = unittest.defaultTestLoader
     wanted = sys.argv[1:]
     suite = unittest.TestSuite(

@@ -15,6 +15,7 @@ struct OperatorRoutes: Sendable {
             APIRoute(.get, "/v1/overview", .oneOf([.operate])) { try await self.overview($0) },
             APIRoute(.post, "/v1/clock/confirm", .oneOf([.operate])) { try await self.confirmClock($0) },
             APIRoute(.get, "/v1/parked", .oneOf([.operate])) { try await self.parked($0) },
+            APIRoute(.get, "/v1/parked/groups", .oneOf([.operate])) { try await self.parkedGroups($0) },
             APIRoute(.post, "/v1/parked/retry", .oneOf([.operate])) { request in
                 try await self.decideAll(request, .queued) { queue, ids throws(QueueError) in
                     try await queue.retryParked(ids)
@@ -106,6 +107,13 @@ struct OperatorRoutes: Sendable {
         return .json(ParkedJSON(pushes: pushes.map { PushStatusJSON($0) }, next: next))
     }
 
+    private func parkedGroups(_ request: APIRequest) async throws(APIError) -> Response {
+        _ = try request.query()
+        return .json(
+            try await self.queue.calling { queue throws(QueueError) in try await ParkedGroupsJSON.count(queue) }
+        )
+    }
+
     private struct DecisionJSON: Encodable {
         var id: String
         var state: String
@@ -127,7 +135,7 @@ struct OperatorRoutes: Sendable {
     }
 
     /// The maximum number of pushes in one call of the queue.
-    private static let page = 500
+    static let page = 500
 
     /// Retries or drops all parked pushes of an app, or those with a reason.
     private func decideAll(
@@ -147,7 +155,7 @@ struct OperatorRoutes: Sendable {
                 guard let end = parked.last else { break }
                 last = end.id
                 let chosen = parked.filter { push in
-                    push.route.app == app && (reason == nil || push.outcome?.error?.isNamed(reason) == true)
+                    push.route.app == app && (reason == nil || push.outcome?.error?.reasonName == reason)
                 }
                 let results = try await decide(self.queue, chosen.map(\.id))
                 for (push, isDone) in zip(chosen, results) where isDone {
@@ -192,9 +200,4 @@ struct OperatorRoutes: Sendable {
     }
 
     private static let unknownPush = APIError.notFound("There is no parked push with this id.")
-}
-
-extension PushError {
-    /// Whether this name is the error's reason from APNs or its code.
-    fileprivate func isNamed(_ name: String?) -> Bool { self.reason?.rawValue == name || self.code.rawValue == name }
 }

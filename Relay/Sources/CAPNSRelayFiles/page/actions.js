@@ -2,17 +2,21 @@
 
 import { announce, button, el, find, setExact } from "./kit/dom.js";
 
-/** Asks the operator for confirmation in the dialog. Returns whether the operator confirmed. */
-function ask({ title, text, yes }) {
-    const dialog = find("confirm");
-    setExact(find("confirm-title"), title);
-    setExact(find("confirm-text"), text);
-    setExact(find("confirm-yes"), yes);
+/** Shows a dialog, and returns the value with which it is closed; an empty text if the operator presses Escape. */
+export function showDialog(dialog) {
     dialog.returnValue = "";
     dialog.showModal();
     return new Promise((resolve) => {
-        dialog.addEventListener("close", () => resolve(dialog.returnValue === "confirm"), { once: true });
+        dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true });
     });
+}
+
+/** Asks the operator for confirmation in the dialog. Returns whether the operator confirmed. */
+async function ask({ title, text, yes }) {
+    setExact(find("confirm-title"), title);
+    setExact(find("confirm-text"), text);
+    setExact(find("confirm-yes"), yes);
+    return (await showDialog(find("confirm"))) === "confirm";
 }
 
 /** A group of buttons, and a note for the result. Only one action of a group runs at a time. */

@@ -34,29 +34,34 @@ export function whenRefused(handler) {
     onRefused = handler;
 }
 
-/** Sends a request and returns the decoded body. Throws `APIError`; `AbortError` if the token is forgotten. */
-export async function call(method, path) {
+/**
+ * Sends a request and returns the decoded body. Throws `APIError`; `AbortError` if the token is forgotten.
+ * `body`, if any, is sent as JSON. `seconds` is the time limit.
+ */
+export async function call(method, path, { body, seconds = TIMEOUT_SECONDS } = {}) {
     if (isClosed) throw new DOMException("The token was forgotten.", "AbortError");
     const token = sessionStorage.getItem(TOKEN_KEY);
     const headers = token === null ? {} : { authorization: `Bearer ${token}` };
-    const signal = AbortSignal.any([session.signal, AbortSignal.timeout(TIMEOUT_SECONDS * 1000)]);
+    if (body !== undefined) headers["content-type"] = "application/json";
+    const signal = AbortSignal.any([session.signal, AbortSignal.timeout(seconds * 1000)]);
     let error;
     try {
-        const response = await fetch(path, { method, headers, cache: "no-store", signal });
+        const options = { method, headers, body: JSON.stringify(body), cache: "no-store", signal };
+        const response = await fetch(path, options);
         if (response.ok) return await response.json();
         error = await failure(response, "The relay");
         signal.throwIfAborted();
     } catch (reason) {
         if (reason.name === "AbortError") throw reason;
-        throw unreachable(reason);
+        throw unreachable(reason, seconds);
     }
     if (error.status === 401) onRefused(error);
     throw error;
 }
 
-function unreachable(reason) {
+function unreachable(reason, seconds) {
     if (reason.name === "TimeoutError") {
-        return new APIError(0, "timeout", `The relay did not respond within ${TIMEOUT_SECONDS} s.`);
+        return new APIError(0, "timeout", `The relay did not respond within ${seconds} s.`);
     }
     if (reason instanceof SyntaxError) {
         return new APIError(0, "badResponse", "The relay's response is not valid JSON.");

@@ -1,8 +1,9 @@
 // The queue's depth and capacity, and the counters since the start of the relay.
 
-import { age, rate } from "./format.js";
+import { age, rate, share } from "./format.js";
 import { el, setText } from "./kit/dom.js";
 import { number } from "./kit/format.js";
+import { Meter } from "./meter.js";
 
 /** Adds a figure with its name, and returns the function that sets its text. */
 function figure(root, name, { id, tone = "", title } = {}) {
@@ -13,8 +14,7 @@ function figure(root, name, { id, tone = "", title } = {}) {
 
 export class QueueFigures {
     #figures;
-    #segments;
-    #meter;
+    #meter = new Meter(["accent", "soft", "good", "warn"], { label: "Used capacity of the queue" });
     #text = el("p", { class: "meter-text", "data-figure": "capacity" });
 
     constructor(root) {
@@ -26,11 +26,7 @@ export class QueueFigures {
             parked: figure(list, "Parked", { id: "parked", tone: "warn", title: "Waiting for an operator" }),
             oldest: figure(list, "Oldest waiting", { id: "oldest", title: "How long a push has been due" }),
         };
-        const tones = ["accent", "soft", "good", "warn"];
-        this.#segments = tones.map((tone) => el("span", { class: `segment ${tone}` }));
-        this.#meter = el("div", { class: "meter", role: "meter", "aria-label": "Used capacity of the queue" },
-            this.#segments);
-        root.append(list, this.#meter, this.#text);
+        root.append(list, this.#meter.element, this.#text);
     }
 
     update({ queue, now }) {
@@ -39,24 +35,11 @@ export class QueueFigures {
             this.#figures[name](number(counts[index]));
         }
         this.#figures.oldest(queue.oldestDue === null ? "none" : age(queue.oldestDue, now));
-        this.#showCapacity(counts, queue.capacity);
-    }
-
-    #showCapacity(counts, capacity) {
         const used = counts.reduce((sum, value) => sum + value, 0);
-        const share = capacity > 0 ? used / capacity : 0;
-        for (const [index, segment] of this.#segments.entries()) {
-            segment.style.width = capacity > 0 ? `${Math.min(100, (counts[index] / capacity) * 100)}%` : "0";
-        }
-        const percent = share > 0 && share < 0.01 ? "less than 1" : Math.floor(share * 100);
-        const text = capacity > 0 ? `${number(used)} of ${number(capacity)}, ${percent} %`
-            : `${number(used)}, no limit`;
-        this.#text.classList.toggle("bad", share >= 0.9);
+        const text = share(used, queue.capacity);
+        this.#text.classList.toggle("bad", queue.capacity > 0 && used >= 0.9 * queue.capacity);
         setText(this.#text, text);
-        this.#meter.setAttribute("aria-valuemin", 0);
-        this.#meter.setAttribute("aria-valuemax", capacity > 0 ? capacity : used);
-        this.#meter.setAttribute("aria-valuenow", used);
-        this.#meter.setAttribute("aria-valuetext", text);
+        this.#meter.update(counts, queue.capacity, used, text);
     }
 }
 

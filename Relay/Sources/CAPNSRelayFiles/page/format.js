@@ -8,6 +8,13 @@ export function rate(value) {
     return value < 10 && value > 0 ? value.toFixed(1) : number(Math.round(value));
 }
 
+/** A part of a total in words. The total may be null: there is no limit. */
+export function share(part, total) {
+    if (!(total > 0)) return `${number(part)}, no limit`;
+    const percent = part > 0 && part < 0.01 * total ? "less than 1" : Math.floor((part / total) * 100);
+    return `${number(part)} of ${number(total)}, ${percent} %`;
+}
+
 /** The time of day. The date is added unless it is the date of `now`. */
 export function moment(seconds, now = Date.now() / 1000) {
     const text = dateTime(seconds);

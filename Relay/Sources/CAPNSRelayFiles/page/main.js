@@ -1,6 +1,7 @@
 // Connects the parts of the page. Reads the overview every two seconds while the page is visible, and switches tabs.
 
 import { get, hasToken, whenRefused } from "./api.js";
+import { Batches } from "./batches.js";
 import { Chart } from "./charts.js";
 import { OUTCOMES, QueueFigures, Totals } from "./figures.js";
 import { duration } from "./format.js";
@@ -12,6 +13,7 @@ import { Login } from "./login.js";
 import { deadTokenRow, outcomeRow } from "./outcomes.js";
 import { Parked } from "./parked.js";
 import { PushPanel } from "./push.js";
+import { Quotas } from "./quotas.js";
 import { Relays } from "./relays.js";
 import { Routes } from "./routes.js";
 import { Samples } from "./samples.js";
@@ -28,7 +30,9 @@ const charts = [
     new Chart(find("charts"), "Outcomes", OUTCOMES),
 ];
 const totals = new Totals(find("totals"));
+const batches = new Batches(find("batches"), find("batches-count"));
 const routes = new Routes(find("routes"), find("routes-count"), find("routes-filter"));
+const quotas = new Quotas(find("quotas-section"), find("quotas"));
 const relays = new Relays(find("relays-section"), find("relays"), find("relays-count"));
 const push = new PushPanel(find("panel-push"));
 const openPush = (id) => {
@@ -84,7 +88,9 @@ function show(overview) {
     queue.update(overview);
     for (const chart of charts) chart.draw(samples);
     totals.update(overview.totals, samples);
+    batches.update(overview);
     routes.update(overview);
+    quotas.update(overview);
     relays.update(overview);
     outcomes.update(OUTCOMES.reduce((sum, { name }) => sum + overview.totals[name], 0));
     parked.update(overview);

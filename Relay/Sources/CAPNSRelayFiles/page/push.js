@@ -2,20 +2,20 @@
 
 import { Actions } from "./actions.js";
 import { call, get, path } from "./api.js";
+import { Fields, json, time } from "./fields.js";
 import { outcome } from "./format.js";
 import { announce, el, setExact, setText } from "./kit/dom.js";
-import { dateTime, number } from "./kit/format.js";
+import { number } from "./kit/format.js";
 
 const STATES = new Map([
     ["queued", ["Queued", "accent"]], ["claimed", ["Claimed", "accent"]], ["written", ["Written", "accent"]],
     ["parked", ["Parked", "warn"]], ["settled", ["Settled", ""]],
 ]);
-const plain = (value) => (value === null || value === undefined ? "–" : String(value));
-const time = (value) => (value === null || value === undefined ? "–" : dateTime(value));
 
 const FIELDS = [
     ["App", "app"], ["Environment", "environment"], ["Lane", "lane"], ["Caller", "caller"],
-    ["Device token", "token"],
+    ["Device token", "token"], ["Batch", "batch"], ["Idempotency key", "idempotencyKey"],
+    ["Metadata", "metadata", json],
     ["Queued at", "queuedAt", time], ["Not before", "notBefore", time], ["Deadline", "deadline", time],
     ["Attempts", "attempts"], ["Settled at", "settledAt", time],
 ];
@@ -34,9 +34,9 @@ export class PushPanel {
     #body = el("div", { class: "push", tabindex: "-1", hidden: true });
     #title = el("h3", { class: "mono", "data-field": "title" });
     #state = el("span", { class: "pill", "data-field": "state" });
-    #lists = new Map();
-    #values = new Map();
+    #fields = new Fields("push", FIELDS);
     #outcome = el("h4");
+    #outcomeFields = new Fields("outcome", OUTCOME_FIELDS);
     #actions = new Actions();
     #cancel;
     #id;
@@ -60,7 +60,7 @@ export class PushPanel {
                 .then(() => "The push is cancelled.").finally(() => this.#reload(id)),
         });
         this.#body.append(el("div", { class: "section-head" }, this.#title, this.#state), this.#actions.element,
-            this.#list("push", FIELDS), this.#outcome, this.#list("outcome", OUTCOME_FIELDS));
+            this.#fields.element, this.#outcome, this.#outcomeFields.element);
         root.append(form, this.#note, this.#body);
     }
 
@@ -118,29 +118,12 @@ export class PushPanel {
         setText(this.#state, word);
         this.#state.className = `pill ${tone}`;
         this.#cancel.hidden = push.state !== "queued" && push.state !== "claimed";
-        this.#fill("push", FIELDS, push);
+        this.#fields.update(push);
         const result = push.outcome;
         setText(this.#outcome, push.state === "settled" ? "Outcome" : "Last attempt");
-        this.#lists.get("outcome").hidden = this.#outcome.hidden = result === null;
-        if (result !== null) this.#fill("outcome", OUTCOME_FIELDS, result);
+        this.#outcomeFields.element.hidden = this.#outcome.hidden = result === null;
+        if (result !== null) this.#outcomeFields.update(result);
         this.#body.hidden = false;
         if (isNew) announce(`Push ${push.id}: ${word}${result ? `, ${outcome(result).word}` : ""}`);
-    }
-
-    #list(name, fields) {
-        const rows = fields.map(([title, field]) => {
-            const value = el("dd", { "data-field": `${name}.${field}` });
-            this.#values.set(`${name}.${field}`, value);
-            return el("div", {}, el("dt", { text: title }), value);
-        });
-        const list = el("dl", { class: "fields" }, rows);
-        this.#lists.set(name, list);
-        return list;
-    }
-
-    #fill(name, fields, values) {
-        for (const [, field, format = plain] of fields) {
-            setExact(this.#values.get(`${name}.${field}`), format(values[field]));
-        }
     }
 }

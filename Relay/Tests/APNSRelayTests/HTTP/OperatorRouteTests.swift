@@ -251,6 +251,44 @@ struct OperatorRouteTests {
         }
     }
 
+    @Test("Parked pushes are counted by app and reason, and each reason selects the pushes of its group")
+    func parkedGroups() async throws {
+        try await RelayServer.run { server in
+            let empty = try await server.send(.GET, "/v1/parked/groups", token: "ops-token")
+            #expect(empty.text == #"{"complete":true,"groups":[]}"#)
+            func park(_ count: Int, app: String = "fern", _ outcome: PushOutcome? = nil) async throws {
+                for _ in 0..<count {
+                    let id = try await server.accepted(RelayServer.push(app: app), token: "ops-token")
+                    try await server.queue.park(id, outcome)
+                }
+            }
+            func rejected(_ reason: RejectionReason?) -> PushOutcome {
+                .rejected(.rejected(Rejection(status: 403, reason: reason), attempts: 1))
+            }
+            // More than one call of the queue returns.
+            try await park(501, rejected(.badTopic))
+            server.clock.advance(by: .seconds(60))
+            try await park(2, rejected(nil))
+            try await park(3, app: "moss")
+            try await park(1, rejected(.badTopic))
+            let counted = try await server.send(.GET, "/v1/parked/groups", token: "ops-token")
+            #expect(
+                counted.text == """
+                    {"complete":true,"groups":[\
+                    {"app":"fern","oldest":1795440000,"pushes":502,"reason":"BadTopic"},\
+                    {"app":"fern","oldest":1795440060,"pushes":2,"reason":"rejected"},\
+                    {"app":"moss","oldest":1795440060,"pushes":3,"reason":"refused"}]}
+                    """
+            )
+            // Pushes with a reason of APNs have the code `rejected`, too.
+            let dropped = try await server.send(.DELETE, "/v1/parked?app=fern&reason=rejected", token: "ops-token")
+            #expect(dropped.text == #"{"pushes":2,"state":"settled"}"#)
+            #expect(try await server.queue.counts().parked == 505)
+            let refused = try await server.send(.GET, "/v1/parked/groups?app=fern", token: "ops-token")
+            #expect(refused.status == 400)
+        }
+    }
+
     @Test("A clock that has jumped is confirmed once")
     func clock() async throws {
         try await RelayServer.run { server in

@@ -53,9 +53,10 @@ final class ScriptedQueue: WrappingPushQueue {
     }
 
     /// Claims a queued push and parks it.
-    func park(_ id: APNSID) async throws {
+    func park(_ id: APNSID, _ outcome: PushOutcome? = nil) async throws {
         let error = PushError(code: .refused, certainty: .notProcessed, apnsID: id, message: "refused")
-        try await self.base.park([Settlement(claim: try await self.claim(id), outcome: .notProcessed(error))])
+        let outcome = outcome ?? .notProcessed(error)
+        try await self.base.park([Settlement(claim: try await self.claim(id), outcome: outcome)])
     }
 
     private func claim(_ id: APNSID) async throws -> Claim {
