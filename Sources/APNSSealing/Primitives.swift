@@ -10,8 +10,8 @@
         import Foundation
     #endif
 
-    /// All cryptography of this module: ChaCha20-Poly1305 (RFC 8439), X25519 (RFC 7748) and HKDF-SHA256 (RFC 5869). The
-    /// tests check it against the vectors of those RFCs.
+    /// All cryptography of this module: ChaCha20-Poly1305 (RFC 8439), X25519 (RFC 7748) and HKDF-SHA256 (RFC 5869); for
+    /// Web Push, AES-128-GCM and P-256. The tests check it against the vectors of those RFCs and of RFC 8291.
     enum Primitives {
         static let keyCount = 32
         static let nonceCount = 12
@@ -78,6 +78,33 @@
                 // nothing.
                 guard secret.withUnsafeBytes({ $0.reduce(0, |) }) != 0 else { throw Failure() }
                 return secret
+            } catch {
+                throw Failure()
+            }
+        }
+
+        /// The shared secret of two key pairs on the curve P-256. Fails for bytes that are no point of the curve.
+        static func agree(
+            _ privateKey: P256.KeyAgreement.PrivateKey,
+            with publicKey: [UInt8]
+        ) throws(Failure) -> SymmetricKey {
+            do {
+                let publicKey = try P256.KeyAgreement.PublicKey(x963Representation: publicKey)
+                return SymmetricKey(data: try privateKey.sharedSecretFromKeyAgreement(with: publicKey))
+            } catch {
+                throw Failure()
+            }
+        }
+
+        /// Returns the plaintext if the ciphertext, which ends with the tag, was made with AES-GCM, this key and this nonce.
+        static func openAES(_ ciphertext: [UInt8], key: SymmetricKey, nonce: [UInt8]) throws(Failure) -> [UInt8] {
+            do {
+                let box = try AES.GCM.SealedBox(
+                    nonce: AES.GCM.Nonce(data: nonce),
+                    ciphertext: ciphertext.dropLast(self.tagCount),
+                    tag: ciphertext.suffix(self.tagCount)
+                )
+                return Array(try AES.GCM.open(box, using: key))
             } catch {
                 throw Failure()
             }

@@ -44,6 +44,10 @@
             public static let fromTheFuture = Code(rawValue: "fromTheFuture")
             /// Keys: the number of bytes is not that of a key. `actual` and `limit` contain both numbers.
             public static let keyLengthWrong = Code(rawValue: "keyLengthWrong")
+            /// Opening: the content encoding of the Web Push message is not supported.
+            public static let unsupportedEncoding = Code(rawValue: "unsupportedEncoding")
+            /// Keys: the stored bytes are not those of a private key.
+            public static let keyUnusable = Code(rawValue: "keyUnusable")
             /// Keys: a public key that no honest peer has. Agreeing with it would produce a publicly known secret.
             public static let publicKeyUnusable = Code(rawValue: "publicKeyUnusable")
         }
@@ -90,6 +94,8 @@
             case .tooOld: "this message is too old to say whether it was admitted before"
             case .fromTheFuture: "this message was sealed later than now"
             case .keyLengthWrong: "the key has the wrong number of bytes"
+            case .unsupportedEncoding: "the Web Push message has a content encoding that this library does not support"
+            case .keyUnusable: "the bytes are not a private key"
             case .publicKeyUnusable: "this public key is not safe for key agreement"
             default: self.code.rawValue
             }

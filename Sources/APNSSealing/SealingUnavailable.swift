@@ -32,4 +32,20 @@
         message: "APNSSealing needs swift-crypto here: depend on swift-apns-pool with traits: [\"Sealing\"]"
     )
     public enum SealingKeyPair {}
+
+    /// The keys of a Web Push subscription. Requires the trait `Sealing` on platforms without CryptoKit.
+    @available(
+        *,
+        unavailable,
+        message: "APNSSealing needs swift-crypto here: depend on swift-apns-pool with traits: [\"Sealing\"]"
+    )
+    public enum WebPushKeys {}
+
+    /// Opens Web Push messages. Requires the trait `Sealing` on platforms without CryptoKit.
+    @available(
+        *,
+        unavailable,
+        message: "APNSSealing needs swift-crypto here: depend on swift-apns-pool with traits: [\"Sealing\"]"
+    )
+    public enum WebPushOpener {}
 #endif

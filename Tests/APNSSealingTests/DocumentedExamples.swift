@@ -143,4 +143,59 @@
         // To be confirmed to the server, which seals with this key from then on.
         return key.id
     }
+
+    // MARK: Web Push
+
+    /// What the app and its extension share: the keys of each subscription, and which messages came.
+    struct Subscriptions: Codable {
+        var keys: [String: Data] = [:]
+        var seen = SeenWebPushes()
+
+        static func load() throws -> Subscriptions {
+            try JSONDecoder().decode(Subscriptions.self, from: SharedKeychain.data())
+        }
+
+        func save() throws {
+            try SharedKeychain.replace(with: JSONEncoder().encode(self))
+        }
+    }
+
+    /// Returns what the server needs besides the endpoint.
+    func subscribe(_ subscription: String) throws -> (p256dh: String, auth: String) {
+        let keys = WebPushKeys()
+        var subscriptions = (try? Subscriptions.load()) ?? Subscriptions()
+        subscriptions.keys[subscription] = Data(keys.rawRepresentation)
+        try subscriptions.save()
+        return (keys.p256dh, keys.auth)
+    }
+
+    final class WebPushService: UNNotificationServiceExtension {
+        override func didReceive(
+            _ request: UNNotificationRequest,
+            withContentHandler contentHandler: @escaping (UNNotificationContent) -> Void
+        ) {
+            // If anything fails, the user sees the fallback alert.
+            contentHandler((try? revealed(request.content)) ?? request.content)
+        }
+
+        private func revealed(_ content: UNNotificationContent) throws -> UNNotificationContent {
+            let message = try WebPushMessage(userInfo: content.userInfo)
+            var subscriptions = try Subscriptions.load()
+            guard let stored = subscriptions.keys[message.subscription] else { return content }
+            let keys = try WebPushKeys(rawRepresentation: Array(stored))
+            let bytes = try WebPushOpener(keys: keys).open(message, unless: &subscriptions.seen)
+            try subscriptions.save()
+            guard let revealed = content.mutableCopy() as? UNMutableNotificationContent else { return content }
+            let note = try JSONDecoder().decode(Note.self, from: Data(bytes))
+            revealed.title = note.title
+            revealed.body = note.body
+            return revealed
+        }
+
+        /// The sender's format. This is Mastodon's, as far as an alert needs it.
+        private struct Note: Decodable {
+            var title: String
+            var body: String
+        }
+    }
 #endif
