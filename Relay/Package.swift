@@ -19,6 +19,8 @@ let package = Package(
         // For queue engines of your own: the protocol, and the suite that tests an engine.
         .library(name: "PushQueue", targets: ["PushQueue"]),
         .library(name: "PushQueueConformance", targets: ["PushQueueConformance"]),
+        // For gateways of your own: requests for Web Push, their senders, and notifications that carry them.
+        .library(name: "WebPush", targets: ["WebPush"]),
     ],
     dependencies: [
         // By name and path: a bare path takes the folder's name, which differs from clone to clone.
@@ -69,6 +71,16 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // Web Push without storage and without a server, for this relay and for others.
+        .target(
+            name: "WebPush",
+            dependencies: [
+                .product(name: "APNSModel", package: "swift-apns-pool"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
+            swiftSettings: settings
+        ),
         // The tests that every engine must pass, as a library, so that an engine elsewhere can run them.
         .target(
             name: "PushQueueConformance",
@@ -110,6 +122,16 @@ let package = Package(
                 "SQLitePushQueue",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "WebPushTests",
+            dependencies: [
+                "WebPush",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: settings
         ),
