@@ -119,6 +119,7 @@ package struct Relay: Sendable {
             context: context,
             retention: self.settings.storage.retention,
             stopSending: { group.shutdown() },
+            topic: { live.apps[$0.app]?.topic },
             sender: self.senders(live)
         )
         let fleet = Fleet(

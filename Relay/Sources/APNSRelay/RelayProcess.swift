@@ -4,6 +4,14 @@ import Metrics
 import PostgresPushQueue
 public import PushQueue
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// Runs a relay as a process: reads the settings, sets up logs and metrics, opens the queue, and serves.
 public enum RelayProcess {
     /// The sources of the settings: the environment variables `APNS_RELAY_…`, which take precedence, and a JSON file.
@@ -32,6 +40,8 @@ public enum RelayProcess {
         file: String?,
         wrap: (any PushQueue) -> any PushQueue = { $0 }
     ) async throws {
+        // Until the relay follows this signal, it must not end the process.
+        signal(SIGHUP, SIG_IGN)
         let loaded = try LoadedSettings(file: file)
         let settings = loaded.settings
         let logger = Self.logger(settings.log)

@@ -173,7 +173,8 @@ public struct DatabaseState: Sendable, Hashable {
         UNION ALL
         SELECT 'wal', '', coalesce((SELECT max(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn))
           FROM pg_replication_slots), 0)::bigint,
-          (SELECT (coalesce(last_failed_time > last_archived_time, last_failed_time IS NOT NULL))::int::bigint
+          (SELECT (coalesce(last_failed_time > last_archived_time, last_failed_time IS NOT NULL)
+            AND current_setting('archive_mode') <> 'off')::int::bigint
           FROM pg_stat_archiver), NULL
         UNION ALL
         (SELECT 'table', relname, pg_total_relation_size(oid), pg_stat_get_live_tuples(oid), pg_stat_get_dead_tuples(oid)

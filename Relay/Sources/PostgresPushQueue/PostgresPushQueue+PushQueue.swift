@@ -143,7 +143,7 @@ extension PostgresPushQueue: PushQueue {
     /// Does what other transactions have left to do, and counts the pushes. At most once a second.
     private func tend() async throws(QueueError) {
         guard self.tending.isDue else { return }
-        self.vacuum()
+        self.vacuuming.begin()
         try await self.call("SELECT apns.tend($1, $2)", .harmless, self.settling()) { _, _ in }
         guard self.options.capacity != nil else { return }
         self.room.set(unsettled: try await self.counts().unsettled)

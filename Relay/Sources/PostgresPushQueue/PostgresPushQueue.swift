@@ -50,7 +50,7 @@ public final class PostgresPushQueue: Sendable {
     let room: Room
     let singlePushes = SinglePushes()
     let tending = EverySecond()
-    private let vacuuming: Vacuuming
+    let vacuuming: Vacuuming
     let transactionTimes = Mutex(TransactionTimes())
     private let calls = CallGate()
     private let workers: Workers
@@ -105,7 +105,7 @@ public final class PostgresPushQueue: Sendable {
     private init(_ options: Options, _ whenNotified: @escaping @Sendable () -> Void) {
         self.options = options
         self.room = Room(capacity: options.capacity)
-        self.vacuuming = Vacuuming(threshold: options.vacuumThreshold)
+        self.vacuuming = Vacuuming(options.connection, threshold: options.vacuumThreshold)
         let prepare: Workers.Preparation = { connection throws(PostgresFailure) in
             var parameters = Parameters()
             parameters.add(options.clock.now.millisecondsSince1970)
@@ -124,6 +124,7 @@ public final class PostgresPushQueue: Sendable {
     }
 
     public func close() async {
+        self.vacuuming.stop()
         await self.calls.close()
         let isFirst = self.isClosed.withLock { isClosed in
             defer { isClosed = true }
@@ -185,20 +186,6 @@ public final class PostgresPushQueue: Sendable {
             }
         }
         return try result.get()
-    }
-
-    /// Begins to remove deleted rows if there are many, and does not wait for the end.
-    func vacuum() {
-        guard self.vacuuming.begin() else { return }
-        do throws(QueueError) {
-            try self.calls.begin()
-        } catch {
-            return
-        }
-        self.workers.add { worker in
-            self.vacuuming.run(worker)
-            self.calls.end()
-        }
     }
 
     /// The time of day, in milliseconds.

@@ -2,8 +2,8 @@ import APNSModel
 package import PushQueue
 
 /// The relay's settings that `apns.enqueue` needs to check pushes of other programs and to add defaults.
-package struct SQLIntake: Sendable {
-    package struct App: Sendable {
+package struct SQLIntake: Sendable, Hashable {
+    package struct App: Sendable, Hashable {
         package var name: String
         /// The topic without the suffix of a push type.
         package var topic: String

@@ -134,6 +134,8 @@ final class AppRegistry: Sendable {
                 let clientID: ConnectionQuota.ClientID
                 if let known = state.byKey[key] {
                     clientID = known
+                    // The same key may have moved to another file. The next client reads it there.
+                    state.clients[known]?.authentication = app.authentication
                 } else {
                     clientID = state.quota.add()
                     state.byKey[key] = clientID

@@ -16,6 +16,7 @@ actor Dispatcher: Service {
     private nonisolated let context: DispatchContext
     private nonisolated let wakeup = Wakeup()
     private let sender: SenderOfRoute
+    private let topic: @Sendable (Route) -> String?
     private let retention: Retention
     private let stopSending: @Sendable () -> Void
 
@@ -36,16 +37,19 @@ actor Dispatcher: Service {
     ///   - context: the objects that all routes share.
     ///   - retention: the retention of outcomes, payloads, keys and parked pushes.
     ///   - stopSending: makes the senders end all their pushes. Called if a shutdown takes too long.
+    ///   - topic: the bundle ID of a route's app; nil to send pushes whatever their topic is.
     ///   - sender: the sender of a route.
     init(
         context: DispatchContext,
         retention: Retention,
         stopSending: @escaping @Sendable () -> Void,
+        topic: @escaping @Sendable (Route) -> String? = { _ in nil },
         sender: @escaping SenderOfRoute
     ) {
         self.context = context
         self.retention = retention
         self.stopSending = stopSending
+        self.topic = topic
         self.sender = sender
     }
 
@@ -76,7 +80,7 @@ actor Dispatcher: Service {
         guard !apps.isEmpty else { return }
         self.hasNewApps = true
         self.pauses = self.pauses.filter { !apps.contains($0.key.app) }
-        for send in self.sending.values where apps.contains(send.route.app) { send.stop() }
+        for send in self.sending.values where apps.contains(send.route.app) { send.stopForNewSettings() }
         self.wakeup.signal()
     }
 
@@ -174,13 +178,17 @@ actor Dispatcher: Service {
     }
 
     private func start(_ route: Route, _ sends: inout DiscardingTaskGroup) {
+        // Its pushes are being parked or cancelled. That ends soon.
+        guard !self.parking.contains(route) else { return }
         guard self.context.batches.mode(of: route) != .cancel else { return }
         guard self.context.batches.mode(of: route) == .send, let sender = self.sender(route) else {
-            guard self.parking.insert(route).inserted else { return }
+            self.parking.insert(route)
+            let sender = self.sender
             let unknown = UnknownRoute(
                 route: route,
                 context: self.context,
-                isBatch: self.context.batches.mode(of: route) == .unknown
+                isBatch: self.context.batches.mode(of: route) == .unknown,
+                isKnownAgain: { sender(route) != nil }
             )
             sends.addTask {
                 await unknown.parkAll()
@@ -192,7 +200,8 @@ actor Dispatcher: Service {
             route: route,
             sender: sender,
             context: self.context,
-            pause: self.pauses[route] ?? RoutePause()
+            pause: self.pauses[route] ?? RoutePause(),
+            topic: self.topic(route)
         )
         self.sending[route] = send
         sends.addTask {
@@ -227,10 +236,23 @@ actor Dispatcher: Service {
         }
     }
 
-    private func endParking(_ route: Route) { self.parking.remove(route) }
+    private func endParking(_ route: Route) {
+        self.parking.remove(route)
+        // Its last pushes may have been parked after the settings had their app again.
+        if route.batch == nil, self.sender(route) != nil { self.hasNewApps = true }
+        self.wakeup.signal()
+    }
 
     private func end(_ send: RouteSend) {
         self.sending[send.route] = nil
+        // Without this condition, a due push that cannot be claimed yet would restart the route in a busy loop.
+        defer { if send.hasNews { self.wakeup.signal() } }
+        // The reason for a pause may be gone with the old settings.
+        guard !send.isOutdated else {
+            self.pauses[send.route] = nil
+            self.wakeup.signal()
+            return
+        }
         let pause = send.pause
         if let reason = pause.reason, self.pauses[send.route]?.reason != reason {
             self.context.logger.warning(
@@ -239,8 +261,6 @@ actor Dispatcher: Service {
             )
         }
         self.pauses[send.route] = pause
-        // Without this condition, a due push that cannot be claimed yet would restart the route in a busy loop.
-        if send.hasNews { self.wakeup.signal() }
     }
 
     private func signalAll() {
@@ -346,9 +366,11 @@ struct UnknownRoute {
     let context: DispatchContext
     /// Whether the batch is missing.
     let isBatch: Bool
+    /// Whether the settings have the app and the environment again.
+    let isKnownAgain: @Sendable () -> Bool
 
     func parkAll() async {
-        while !self.context.isStopping.isSet {
+        while !self.context.isStopping.isSet, self.isBatch || !self.isKnownAgain() {
             do throws(QueueError) {
                 let claimed = try await self.context.queue.claim(
                     self.route,

@@ -19,6 +19,8 @@ final class RouteSend: Sendable {
         var pause: RoutePause
         /// Whether the bulk call has ended.
         var isOver = false
+        /// Whether the settings of the app have changed.
+        var isOutdated = false
         /// Whether pushes may have arrived after the last claim.
         var hasNews = false
     }
@@ -31,12 +33,21 @@ final class RouteSend: Sendable {
     private let context: DispatchContext
     private let control = BulkControl()
     private let wakeup = Wakeup()
+    /// The app's bundle ID; nil to send pushes whatever their topic is.
+    private let topic: String?
     private let state: Mutex<State>
 
-    init(route: Route, sender: any PushSender, context: DispatchContext, pause: RoutePause) {
+    init(
+        route: Route,
+        sender: any PushSender,
+        context: DispatchContext,
+        pause: RoutePause,
+        topic: String? = nil
+    ) {
         self.route = route
         self.sender = sender
         self.context = context
+        self.topic = topic
         self.state = Mutex(State(pause: pause))
     }
 
@@ -107,8 +118,17 @@ final class RouteSend: Sendable {
         }
     }
 
+    /// Whether the settings of the app have changed since the start.
+    var isOutdated: Bool { self.state.withLock { $0.isOutdated } }
+
+    /// Stops sending, so that the route can begin again with new settings.
+    func stopForNewSettings() {
+        self.state.withLock { $0.isOutdated = true }
+        self.stop()
+    }
+
     /// Stops the bulk call. Pushes that it has not pulled return to the queue.
-    func stop() {
+    private func stop() {
         self.control.stop()
         self.wakeup.signal()
         self.context.window.wakeAll()
@@ -261,6 +281,8 @@ final class RouteSend: Sendable {
                 self.end(overdue: push)
             } else if self.control.isStopped {
                 self.takeBack(push)
+            } else if let topic, !push.push.hasTopic(of: topic) {
+                self.add(push.claim, .otherTopic(push, topic), .park)
             } else {
                 sendable.append(push)
             }
@@ -306,6 +328,28 @@ struct PendingPush: Sendable {
                 apnsID: self.push.claim.id,
                 attempts: 1,
                 message: "the bulk call ended without an outcome for this push"
+            )
+        )
+    }
+}
+
+extension PreparedPush {
+    /// Whether the push is for an app: its topic is the app's bundle ID, perhaps with a suffix.
+    fileprivate func hasTopic(of bundleID: String) -> Bool {
+        self.topic == bundleID || self.topic.hasPrefix("\(bundleID).")
+    }
+}
+
+extension PushOutcome {
+    /// The outcome of a push that was queued before the app's topic was changed. Without it, the push would pause the route.
+    fileprivate static func otherTopic(_ push: ClaimedPush, _ topic: String) -> PushOutcome {
+        .failed(
+            PushError(
+                code: .configuration,
+                certainty: .notSent,
+                apnsID: push.claim.id,
+                attempts: push.attempts,
+                message: "the push has the topic \(push.push.topic), and the app's topic in the settings is \(topic)"
             )
         )
     }

@@ -31,8 +31,10 @@ struct FileChanges: Sendable {
         return contents
     }
 
-    /// Returns whether the files have changed since the last change that this function has reported.
+    /// Returns whether the files have changed since the last change that this function has reported. The list of files may
+    /// change, too, which is no change of a file.
     mutating func observe(_ contents: Contents) -> Bool {
+        self.known = self.known.filter { contents[$0.key] != nil }.merging(contents) { known, _ in known }
         guard contents != self.known else {
             self.candidate = nil
             return false

@@ -28,6 +28,8 @@ actor SettingsReload {
     private let metrics: RelayMetrics
     private let logger: Logger
     private var loaded: LoadedSettings
+    /// The errors of the last reading.
+    private var lastMessages: [String] = []
     /// The last reload. The next one begins after it.
     private var last: Task<SettingsChanges, any Error>?
 
@@ -52,8 +54,11 @@ actor SettingsReload {
         metrics.setSettings(areCurrent: true)
     }
 
-    /// The files whose changes matter.
-    var files: [String] { self.loaded.files }
+    /// The files whose changes matter, with their contents when they were read.
+    var files: FileChanges.Contents { self.loaded.files }
+
+    /// Whether the last reading had an error.
+    var hasFailed: Bool { !self.lastMessages.isEmpty }
 
     /// Reads the settings and applies them. Calls at the same time run one after the other.
     ///
@@ -74,6 +79,7 @@ actor SettingsReload {
         do throws(SettingsReloadError) {
             let changes = try await self.apply()
             self.metrics.setSettings(areCurrent: true)
+            self.lastMessages = []
             var metadata = changes.texts.mapValues { Logger.MetadataValue.string($0) }
             metadata["reason"] = "\(reason)"
             self.logger.notice(
@@ -83,12 +89,14 @@ actor SettingsReload {
             return changes
         } catch {
             self.metrics.setSettings(areCurrent: false)
-            for message in error.messages {
+            // A failed reading is repeated.
+            for message in error.messages where !self.lastMessages.contains(message) {
                 self.logger.error(
                     "The settings cannot be applied; the old ones stay",
                     metadata: ["error": "\(message)", "reason": "\(reason)"]
                 )
             }
+            self.lastMessages = error.messages
             throw error
         }
     }
@@ -100,11 +108,9 @@ actor SettingsReload {
             Result { () throws(SettingsReloadError) in try Checked(read, old, parts, logger) }
         }
         let (new, tls) = (try checked.get().loaded, try checked.get().tls)
-        do throws(QueueError) {
-            try await parts.publish?(new.settings.sqlIntake)
-        } catch {
-            throw SettingsReloadError(["database: \(error.message)"])
-        }
+        let intake = new.settings.sqlIntake
+        let isPublished = intake != old.settings.sqlIntake
+        if isPublished { try await self.publish(intake) }
         var changes = SettingsChanges()
         changes.callers = .init(
             Dictionary(old.settings.callers.map { ($0.name, $0) }) { first, _ in first },
@@ -114,7 +120,13 @@ actor SettingsReload {
             Dictionary(old.settings.webhooks.map { ($0.name, $0) }) { first, _ in first },
             Dictionary(new.settings.webhooks.map { ($0.name, $0) }) { first, _ in first }
         )
-        changes.apps = try self.replaceApps(of: old.settings, with: new.settings)
+        changes.apps = SettingsChanges.Names(old.appValues, new.appValues)
+        do throws(SettingsReloadError) {
+            try self.replaceApps(changes.apps, of: old.settings, with: new.settings)
+        } catch {
+            if isPublished { try? await self.publish(old.settings.sqlIntake) }
+            throw error
+        }
         if let tls, let listener = parts.tls {
             changes.certificates = !tls.isSame(as: listener.current)
             listener.set(tls)
@@ -127,34 +139,43 @@ actor SettingsReload {
         return changes
     }
 
-    /// Replaces the apps of the group. If one cannot be used, the old ones stay.
-    private func replaceApps(
-        of old: RelaySettings,
-        with new: RelaySettings
-    ) throws(SettingsReloadError) -> SettingsChanges.Names {
-        let before = self.identities(old)
-        let names = Set(new.apps.map(\.name))
-        do throws(APNSConfigurationError) {
-            for app in new.groupApps(tokens: self.parts.tokens) { try self.parts.group.replace(app) }
+    private func publish(_ intake: SQLIntake) async throws(SettingsReloadError) {
+        do throws(QueueError) {
+            try await self.parts.publish?(intake)
         } catch {
-            // They were tried a moment ago, so a file has changed since.
-            for app in new.apps { self.parts.group.remove(app.name) }
-            for app in old.groupApps(tokens: self.parts.tokens) { try? self.parts.group.replace(app) }
-            throw SettingsReloadError(["\(error)"])
+            throw SettingsReloadError(["database: \(error.message)"])
         }
-        for app in old.apps where !names.contains(app.name) { self.parts.group.remove(app.name) }
-        return SettingsChanges.Names(before, self.identities(new))
     }
 
-    /// What identifies each app: its topic, and its credential in each environment.
-    private func identities(_ settings: RelaySettings) -> [String: [String]] {
-        let status = Dictionary(grouping: self.parts.group.status, by: \.app)
-        return Dictionary(
-            settings.apps.map { app in
-                let clients = (status[app.name] ?? []).map { "\($0.environment) \($0.credential)" }
-                return (app.name, [app.topic] + clients.sorted())
+    /// Changes the apps of the group. If one cannot be used, the old ones stay.
+    private func replaceApps(
+        _ names: SettingsChanges.Names,
+        of old: RelaySettings,
+        with new: RelaySettings
+    ) throws(SettingsReloadError) {
+        let changed = Set(names.added + names.changed)
+        var done: Set<String> = []
+        do throws(APNSConfigurationError) {
+            for app in new.groupApps(tokens: self.parts.tokens) where changed.contains(app.name) {
+                try self.parts.group.replace(app)
+                done.insert(app.name)
             }
-        ) { first, _ in first }
+        } catch {
+            // They were tried a moment ago, so a file has changed since.
+            for name in done { self.parts.group.remove(name) }
+            for app in old.groupApps(tokens: self.parts.tokens) where done.contains(app.name) {
+                try? self.parts.group.replace(app)
+            }
+            throw SettingsReloadError(["apps: \(error)"])
+        }
+        for name in names.removed { self.parts.group.remove(name) }
+    }
+}
+
+extension LoadedSettings {
+    /// What is set for each app, by its name.
+    fileprivate var appValues: [String: [String: String]] {
+        Dictionary(self.settings.apps.map { ($0.name, self.values(of: $0)) }) { first, _ in first }
     }
 }
 
@@ -181,8 +202,12 @@ private struct Checked {
         } catch {
             throw SettingsReloadError(["http: \(error.message)"])
         }
+        // Apps that stay as they are keep their credentials, whatever has happened to the files.
+        let names = SettingsChanges.Names(old.appValues, self.loaded.appValues)
+        var changed = self.loaded.settings
+        changed.apps.removeAll { !names.added.contains($0.name) && !names.changed.contains($0.name) }
         do throws(APNSConfigurationError) {
-            _ = try self.loaded.settings.makeGroup(tokens: parts.tokens, logger: logger)
+            _ = try changed.makeGroup(tokens: parts.tokens, logger: logger)
         } catch {
             throw SettingsReloadError(["apps: \(error)"])
         }

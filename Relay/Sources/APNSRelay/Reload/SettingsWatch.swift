@@ -7,7 +7,9 @@ import UnixSignals
 struct SettingsWatch: Service {
     let reload: SettingsReload
     /// The time between two looks at the files. A change applies after two of them.
-    var interval = Duration.seconds(2)
+    private static let interval = Duration.seconds(2)
+    /// The number of looks after which a failed reading is repeated: a file may have been missing, or the database away.
+    private static let looksUntilRepetition = 5
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -28,15 +30,17 @@ struct SettingsWatch: Service {
     }
 
     private func followFiles() async {
-        var changes = FileChanges(await self.contents())
-        while (try? await Task.sleep(for: self.interval)) != nil {
-            guard changes.observe(await self.contents()) else { continue }
-            _ = try? await self.reload.reload("a file has changed")
+        var changes = FileChanges(await self.reload.files)
+        var looks = 0
+        while (try? await Task.sleep(for: Self.interval)) != nil {
+            looks += 1
+            let files = await self.reload.files.map(\.key)
+            let contents = await DispatchQueue.global().perform { FileChanges.contents(of: files) }
+            if changes.observe(contents) {
+                _ = try? await self.reload.reload("a file has changed")
+            } else if looks % Self.looksUntilRepetition == 0, await self.reload.hasFailed {
+                _ = try? await self.reload.reload("the last reading had an error")
+            }
         }
-    }
-
-    private func contents() async -> FileChanges.Contents {
-        let files = await self.reload.files
-        return await DispatchQueue.global().perform { FileChanges.contents(of: files) }
     }
 }

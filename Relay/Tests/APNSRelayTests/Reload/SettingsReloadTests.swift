@@ -211,6 +211,34 @@ private final class RunningRelay: Sendable {
         }
     }
 
+    @Test("Pushes that were queued with an earlier topic of their app are parked, and hold up no others")
+    func otherTopic() async throws {
+        try await RunningRelay.run({ _, _ in Self.moss }) { relay in
+            let due = SystemQueueClock().now.advanced(by: .seconds(1)).seconds
+            let push =
+                #"{"app":"moss","token":"00ff","headers":{"apns-push-type":"alert"},"payload":{},"notBefore":\#(due)}"#
+            let response = try await relay.send(.POST, "/v1/pushes", push)
+            let id = try #require(response.text.split(separator: "\"").first { $0.utf8.count == 36 }.map(String.init))
+            _ = try await relay.reload(["app.moss.topic": "com.grasscove.Other"])
+            try await relay.wait(for: "the app's topic in the settings is com.grasscove.Other", of: id)
+            try await relay.wait(for: "parked", of: id)
+            try await relay.wait(for: "accepted", of: try await relay.push(to: "moss").id)
+        }
+    }
+
+    @Test("A reading that has failed is repeated, so that a file may come later")
+    func repetition() async throws {
+        try await RunningRelay.run { relay in
+            let file = relay.folder.appending(path: "shop.token")
+            let response = try await relay.reload(["callers": "ops, shop", "caller.shop.tokenFile": file.path])
+            #expect(response.status == 422)
+            try Data("shop-token-123456".utf8).write(to: file)
+            while try await relay.push(to: "fern", token: "shop-token-123456").status != 202 {
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+    }
+
     @Test("A caller is added, gets another token, and is removed")
     func callers() async throws {
         try await RunningRelay.run { relay in
