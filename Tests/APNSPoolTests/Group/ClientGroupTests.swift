@@ -1,4 +1,5 @@
 import APNSSimulator
+import Foundation
 import Logging
 import Metrics
 import TestSupport
@@ -151,6 +152,32 @@ struct ClientGroupTests: GroupOfClients {
             clock.advance(by: .seconds(61))
             await until { simulator.openConnections == 0 && group.reservedConnections == 0 }
             #expect(group.status.allSatisfy { !$0.isRunning })
+            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+        }
+    }
+
+    @Test("A key that has moved to another file is read there when its client starts again")
+    func movedKeyFile() async throws {
+        let clock = ShiftedClock()
+        try await self.withGroup(configure: {
+            $0.client.clock = clock
+            $0.idleTimeout = .seconds(60)
+        }) { group, simulator in
+            let directory = FileManager.default.temporaryDirectory.appending(path: "group-\(UUID())")
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: directory) }
+            let key = SimulatedKey()
+            var app = self.app(0, simulator, key: key)
+            for name in ["old.p8", "new.p8"] {
+                let file = directory.appending(path: name)
+                try Data(key.p8.utf8).write(to: file)
+                app.authentication = .token(keyFile: file.path, keyID: key.keyID, teamID: key.teamID)
+                try group.replace(app)
+                #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+            }
+            try FileManager.default.removeItem(at: directory.appending(path: "old.p8"))
+            clock.advance(by: .seconds(61))
+            await until { group.status.allSatisfy { !$0.isRunning } }
             #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
         }
     }
