@@ -296,10 +296,10 @@ extension PostgresPushQueue: PushQueue {
                 let row = rows[index]
                 return QueueCounts.OfRoute(
                     route: Route(row, at: 0),
-                    queued: row.int(4),
-                    claimed: row.int(5),
-                    written: row.int(6),
-                    parked: row.int(7)
+                    queued: row.int(5),
+                    claimed: row.int(6),
+                    written: row.int(7),
+                    parked: row.int(8)
                 )
             }
         }
@@ -314,7 +314,7 @@ extension PostgresPushQueue: PushQueue {
             (0..<rows.count).map { index in
                 QueuedRoute(
                     route: Route(rows[index], at: 0),
-                    due: QueueTime(millisecondsSince1970: rows[index].int64(4))
+                    due: QueueTime(millisecondsSince1970: rows[index].int64(5))
                 )
             }
         }

@@ -8,7 +8,9 @@ import Testing
 @Suite("apns.enqueue") struct EnqueueFunctionTests {
     private let fixture: PostgresFixture
     private let queue: any PushQueue
-    private static let route = Route(app: "fern", environment: "production", lane: .interactive)
+    private var route: Route {
+        Route(app: "fern", environment: "production", lane: .interactive, caller: "sql:\(self.role)")
+    }
 
     init() async throws {
         self.fixture = try PostgresFixture()
@@ -60,7 +62,7 @@ import Testing
             """,
             as: self.role
         )
-        let claimed = try #require(try await self.queue.claim(Self.route, limit: 10, lease: .seconds(60)).first)
+        let claimed = try #require(try await self.queue.claim(self.route, limit: 10, lease: .seconds(60)).first)
         #expect(claimed.claim.id.description == id)
         #expect(claimed.token.hexadecimal == "ab12")
         #expect(claimed.resendsUnknown)
@@ -73,7 +75,7 @@ import Testing
             collapseID: CollapseID("c 1")
         )
         #expect(claimed.push == expected)
-        #expect(try await self.queue.status(of: claimed.claim.id)?.caller == "sql:\(self.role)")
+        #expect(try await self.queue.status(of: claimed.claim.id)?.route.caller == "sql:\(self.role)")
     }
 
     @Test("A rolled-back transaction leaves nothing") func rollback() async throws {
@@ -159,14 +161,14 @@ import Testing
         #expect(try await self.queue.queuedRoutes().count == 1)
         let id = try #require(APNSID(old))
         #expect(try await self.queue.status(of: id)?.outcome?.error?.code == .superseded)
-        let claimed = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(60))
+        let claimed = try await self.queue.claim(self.route, limit: 10, lease: .seconds(60))
         #expect(claimed.map(\.claim.id.description) == [new])
     }
 
     @Test("A transaction that stays open delays no call of a relay") func openTransaction() async throws {
         let old = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
         _ = try await self.queue.queuedRoutes()
-        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(600)).map(\.claim)
+        let claims = try await self.queue.claim(self.route, limit: 1, lease: .seconds(600)).map(\.claim)
         #expect(claims.map(\.id.description) == [old])
         let server = self.fixture.server
         let (database, role) = (self.fixture.database, self.role)
@@ -197,7 +199,7 @@ import Testing
             "SELECT apns.enqueue('fern', 'ab', '{}', idempotency_key => 'k', metadata => '{\"order\": 4711}')",
             as: self.role
         )
-        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(60)).map(\.claim)
+        let claims = try await self.queue.claim(self.route, limit: 1, lease: .seconds(60)).map(\.claim)
         _ = try await self.queue.markWritten(claims, lease: .seconds(60))
         let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
         let outcome = PushOutcome.failed(.rejected(gone, attempts: 1))

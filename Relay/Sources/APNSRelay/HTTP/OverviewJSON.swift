@@ -149,16 +149,18 @@ struct OverviewJSON: Encodable {
         }
     }
 
-    /// All routes that the queue or the dispatcher knows, sorted by name. Those of batches are not listed by themselves.
+    /// The apps, environments and lanes that the queue or the dispatcher knows, sorted by name. Those of callers and batches are
+    /// added up.
     private static func routes(
         _ counts: QueueCounts,
         _ due: [QueuedRoute],
         _ states: [RouteStatus]
     ) -> [RouteJSON] {
-        let counts = counts.withoutBatches
-        let due = Dictionary(due.filter { $0.route.batch == nil }.map { ($0.route, $0.due) }, uniquingKeysWith: min)
+        let counts = counts.sums(\.destination)
+        let single = due.filter { $0.route.batch == nil }
+        let due = Dictionary(single.map { ($0.route.destination, $0.due) }, uniquingKeysWith: min)
         let order: [RouteStatus.State] = [.paused, .sending, .idle]
-        let states = Dictionary(states.map { ($0.route.withoutBatch, $0) }) { one, other in
+        let states = Dictionary(states.map { ($0.route.destination, $0) }) { one, other in
             (order.firstIndex(of: one.state) ?? 0) <= (order.firstIndex(of: other.state) ?? 0) ? one : other
         }
         let routes = Set(counts.keys).union(due.keys).union(states.keys)

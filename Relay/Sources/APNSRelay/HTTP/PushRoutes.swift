@@ -153,7 +153,7 @@ struct PushRoutes: Sendable {
     private func cancel(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
         let push = try await self.push(request) { $0.mayRead(pushOf: $1) || $0.mayCancel(pushOf: $1) }
-        guard request.caller.mayCancel(pushOf: push.caller) else {
+        guard request.caller.mayCancel(pushOf: push.route.caller) else {
             throw APIError.missing([.cancelAll], of: request.caller)
         }
         switch try await self.queue.calling({ queue throws(QueueError) in try await queue.cancel(push.id) }) {
@@ -187,7 +187,7 @@ struct PushRoutes: Sendable {
     ) async throws(APIError) -> PushStatus {
         guard
             let push = try await self.queue.calling({ queue throws(QueueError) in try await queue.status(of: id) }),
-            request.caller.maySend(to: push.route.app), maySee(request.caller, push.caller)
+            request.caller.maySend(to: push.route.app), maySee(request.caller, push.route.caller)
         else { throw Self.unknownPush }
         return push
     }

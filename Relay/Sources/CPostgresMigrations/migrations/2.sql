@@ -102,7 +102,8 @@ BEGIN
   IF coalesce(lane, 'interactive') NOT IN ('interactive', 'bulk') THEN
     PERFORM apns.refuse('lane', 'expected interactive or bulk', 'Leave it out for interactive.');
   END IF;
-  v_push.route := apns.route_id(app, v_environment, CASE WHEN lane = 'bulk' THEN 1 ELSE 0 END::smallint);
+  v_push.route := apns.route_id(app, v_environment, CASE WHEN lane = 'bulk' THEN 1 ELSE 0 END::smallint,
+    'sql:' || session_user);
 
   IF token IS NULL OR token !~ '^([0-9a-fA-F]{2})+$' OR length(token) > 1000 THEN
     PERFORM apns.refuse('token', 'expected an even number of hexadecimal digits, at most 1,000',
@@ -291,7 +292,7 @@ SELECT o.cursor, o.id, r.app, r.environment, CASE r.lane WHEN 0 THEN 'interactiv
   o.result #>> '{error,rejection,reason}' AS reason, o.result #>> '{error,message}' AS message, o.attempts,
   o.invalidates AS invalidates_token, i.key AS idempotency_key, o.metadata::json AS metadata, to_timestamp(o.queued_at / 1000.0) AS queued_at,
   to_timestamp(o.settled_at / 1000.0) AS settled_at
-FROM apns.outcome o JOIN apns.route r ON r.id = o.route JOIN apns.caller c ON c.id = o.caller
+FROM apns.outcome o JOIN apns.route r ON r.id = o.route JOIN apns.caller c ON c.id = r.caller
 LEFT JOIN apns.idempotency i ON i.position = o.position;
 
 DO $$

@@ -45,7 +45,7 @@ struct DispatchFixture {
     let dispatcher: Dispatcher
     let context: DispatchContext
     let metrics = RelayMetrics(factory: PrometheusMetrics())
-    let route = Route(app: "fern", environment: "production", lane: .bulk)
+    let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "test")
 
     /// - Parameters:
     ///   - settings: the limits.
@@ -118,7 +118,6 @@ struct DispatchFixture {
                 route: route ?? self.route,
                 token: try DeviceToken("ab\(String(number % 10))0"),
                 push: try PreparedPush(topic: "com.a", pushType: .alert, payload: Array("{}".utf8)),
-                caller: "test",
                 notBefore: now,
                 deadline: now.advanced(by: deadline),
                 resendsUnknown: resendsUnknown

@@ -146,7 +146,7 @@ struct OperatorRouteTests {
     func overview() async throws {
         try await RelayServer.run { server in
             _ = try await server.accepted()
-            let paused = Route(app: "moss", environment: "development", lane: .bulk)
+            let paused = Route(app: "moss", environment: "development", lane: .bulk, caller: "shop")
             server.status.state.withLock { state in
                 state.notReady = "the disk is full"
                 state.routes = [

@@ -9,8 +9,8 @@ import Testing
 
 struct RelayMetricsTests {
     private static let now = QueueTime(secondsSince1970: 1_795_440_000)
-    private static let fern = Route(app: "fern", environment: "production", lane: .interactive)
-    private static let moss = Route(app: "moss", environment: "development", lane: .bulk)
+    private static let fern = Route(app: "fern", environment: "production", lane: .interactive, caller: "shop")
+    private static let moss = Route(app: "moss", environment: "development", lane: .bulk, caller: "shop")
     private static let labels = ["app": "fern", "environment": "production", "lane": "interactive"]
 
     /// Uses every function once.
@@ -72,11 +72,11 @@ struct RelayMetricsTests {
         return state
     }
 
-    @Test("The pushes of batches count with those of their app, environment and lane")
+    @Test("The pushes of callers and batches count with those of their app, environment and lane")
     func batches() {
         let prometheus = PrometheusMetrics()
         let metrics = RelayMetrics(factory: prometheus)
-        let batch = { Route(app: "moss", environment: "development", lane: .bulk, batch: .random()) }
+        let batch = { Route(app: "moss", environment: "development", lane: .bulk, caller: "bank", batch: .random()) }
         let counts = QueueCounts(
             routes: [
                 .init(route: Self.moss, queued: 1), .init(route: batch(), queued: 2), .init(route: batch(), queued: 3),
