@@ -171,7 +171,7 @@ final class RouteSend: Sendable {
             state.held -= places
             return state.held == 0
         }
-        self.context.window.release(places)
+        self.context.window.release(places, of: self.route)
         if isIdle { self.wakeup.signal() }
     }
 
@@ -212,7 +212,7 @@ final class RouteSend: Sendable {
                 try? await Task.sleep(for: min(allowed.wait, .milliseconds(200)))
                 continue
             }
-            let places = wanted > 0 ? self.context.window.reserve(allowed.count, held: held) : 0
+            let places = wanted > 0 ? self.context.window.reserve(allowed.count, held: held, of: self.route) : 0
             guard places > 0 else {
                 self.context.batches.giveBack(allowed.count, self.route)
                 await self.context.window.waitForRelease(since: generation)
