@@ -119,6 +119,7 @@ package struct Relay: Sendable {
             apply: self.apply(context, dispatcher)
         )
         context.batches.follow { fleet.members.count }
+        let limits = CallerLimits(self.settings, queue: self.queue, clock: self.clock)
         // Applies the share of the connections before the first client starts.
         fleet.update()
         let status = RelayState(
@@ -137,6 +138,7 @@ package struct Relay: Sendable {
             queue: self.queue,
             status: status,
             clock: self.clock,
+            limits: limits,
             certificateExpiry: try TLSFiles(self.settings.http)?.expiry,
             readDatabase: self.readDatabase,
             logger: self.logger
@@ -150,6 +152,7 @@ package struct Relay: Sendable {
             version: Self.version,
             metrics: { await page.text() },
             pages: PageFiles.all,
+            limits: limits,
             factory: self.prometheus,
             logger: self.logger
         )

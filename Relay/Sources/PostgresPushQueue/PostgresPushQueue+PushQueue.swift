@@ -144,9 +144,9 @@ extension PostgresPushQueue: PushQueue {
     private func tend() async throws(QueueError) {
         guard self.tending.isDue else { return }
         try await self.call("SELECT apns.tend($1, $2)", .harmless, self.settling()) { _, _ in }
-        guard self.options.capacity != nil else { return }
-        self.room.set(unsettled: try await self.counts().unsettled)
-        try await self.publish(isFull: self.room.isFull)
+        let counts = try await self.counts()
+        self.room.set(unsettled: counts.unsettled)
+        try await self.publish(isFull: self.room.isFull, counts.sums(\.app).mapValues(\.unsettled))
     }
 
     // MARK: Batches

@@ -154,6 +154,37 @@ import Testing
         #expect(counts.queued == 2)
     }
 
+    @Test("A push of an app at its capacity is refused until others have their outcome") func capacity() async throws {
+        let queue = try #require(self.queue as? PostgresPushQueue)
+        var intake = SQLIntake(apps: [], defaultDeadline: .seconds(86_400), maxDeadline: .seconds(86_400))
+        intake.apps = [
+            .init(
+                name: "fern",
+                topic: "com.example.fern",
+                environments: ["production"],
+                defaultEnvironment: "production",
+                capacity: 2
+            )
+        ]
+        try await queue.publish(intake)
+        for _ in 0..<2 { try self.sql("SELECT apns.enqueue('fern', 'ab', '{}')", as: self.role) }
+        let deadline = ContinuousClock.now.advanced(by: .seconds(60))
+        var refusal = ""
+        // The relays count every second.
+        while !refusal.contains("53400"), ContinuousClock.now < deadline {
+            _ = try await queue.settleOverdue(limit: 1)
+            refusal = self.refusal("'fern', 'ab', '{}'")
+        }
+        #expect(refusal.contains("53400: the app fern has reached its capacity of 2 pushes"), "\(refusal)")
+        #expect(refusal.contains("app.fern.capacity"))
+        while try await queue.cancelAll(self.route, limit: 100) > 0 {}
+        while refusal.contains("53400"), ContinuousClock.now < deadline {
+            _ = try await queue.settleOverdue(limit: 1)
+            refusal = self.refusal("'fern', 'ab', '{}'")
+        }
+        #expect(!refusal.contains("53400"), "\(refusal)")
+    }
+
     @Test("A newer push replaces an older one with the same key once it is committed") func supersedes() async throws {
         let old = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
         let new = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)

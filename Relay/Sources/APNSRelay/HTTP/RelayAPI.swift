@@ -35,6 +35,7 @@ struct RelayAPI: Sendable {
     ///   - version: the version that the overview reports.
     ///   - metrics: the text of `/metrics`.
     ///   - pages: the files of the page.
+    ///   - limits: the limits of callers and apps; nil to make them from the settings.
     ///   - factory: the backend for the metrics of requests.
     ///   - logger: the logger for requests. It never gets a token or a payload.
     init(
@@ -46,6 +47,7 @@ struct RelayAPI: Sendable {
         version: String = "0",
         metrics: @escaping @Sendable () async -> String,
         pages: [PageFile] = [],
+        limits: CallerLimits? = nil,
         factory: any MetricsFactory = MetricsSystem.factory,
         logger: Logger
     ) {
@@ -57,7 +59,7 @@ struct RelayAPI: Sendable {
         self.budget = BufferBudget(limit: settings.http.maxBufferedBytes)
         let apps = Dictionary(settings.apps.map { ($0.name, $0) }) { first, _ in first }
         let reader = RequestBodyReader(limit: settings.http.maxBodyBytes, budget: self.budget)
-        let limits = CallerLimits(settings.callers, clock: clock)
+        let limits = limits ?? CallerLimits(settings, queue: queue, clock: clock)
         let pushes = PushRoutes(
             apps: apps,
             dispatch: settings.dispatch,
@@ -76,7 +78,13 @@ struct RelayAPI: Sendable {
             reader: reader,
             limits: limits
         )
-        let operators = OperatorRoutes(queue: queue, clock: clock, status: status, version: version)
+        let operators = OperatorRoutes(
+            queue: queue,
+            clock: clock,
+            status: status,
+            limits: limits,
+            version: version
+        )
         let fleet = SettingsRoutes(
             apps: Set(settings.apps.map(\.name)),
             queue: queue,

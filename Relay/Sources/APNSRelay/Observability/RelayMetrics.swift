@@ -25,6 +25,7 @@ package final class RelayMetrics: Sendable {
         var routes: [Route.Destination: RouteHandlers] = [:]
         var webhooks: [String: WebhookHandlers] = [:]
         var capacity: Meter?
+        var callers: [String: Meter] = [:]
         var certificateLeft: Meter?
         var database = DatabaseGauges()
         var totals = RelayTotals()
@@ -199,6 +200,20 @@ package final class RelayMetrics: Sendable {
                 state.capacity = meter
                 return meter
             }.set(capacity)
+        }
+    }
+
+    /// Sets the parts of their capacity that callers use.
+    func setCallers(_ parts: [String: Double]) {
+        for (caller, part) in parts {
+            self.state.withLock { state in
+                let dimensions = [("caller", caller)]
+                let meter =
+                    state.callers[caller]
+                    ?? Meter(label: Self.callerUse.name, dimensions: dimensions, factory: self.factory)
+                state.callers[caller] = meter
+                return meter
+            }.set(part)
         }
     }
 

@@ -130,7 +130,8 @@ extension RelaySettings {
                     name: app.name,
                     topic: app.topic,
                     environments: Array(app.environments.keys),
-                    defaultEnvironment: app.defaultEnvironment
+                    defaultEnvironment: app.defaultEnvironment,
+                    capacity: app.capacity
                 )
             },
             defaultDeadline: self.dispatch.defaultDeadline,
