@@ -98,6 +98,7 @@ package struct Relay: Sendable {
             logger: self.logger,
             pausedApps: PausedApps(nil),
             batches: ActiveBatches(queue: self.queue, clock: self.clock),
+            appRates: AppRates(clock: self.clock),
             guardedClock: self.clock as? GuardedClock
         )
         let group = self.group
@@ -119,6 +120,8 @@ package struct Relay: Sendable {
             apply: self.apply(context, dispatcher)
         )
         context.batches.follow { fleet.members.count }
+        context.appRates.follow { fleet.members.count }
+        context.appRates.set(self.settings.apps)
         let limits = CallerLimits(self.settings, queue: self.queue, clock: self.clock)
         // Applies the share of the connections before the first client starts.
         fleet.update()

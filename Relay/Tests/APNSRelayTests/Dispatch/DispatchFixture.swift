@@ -78,6 +78,7 @@ struct DispatchFixture {
             logger: logger,
             pausedApps: pausedApps,
             batches: ActiveBatches(queue: used, clock: clock),
+            appRates: AppRates(clock: clock),
             guardedClock: clock as? GuardedClock
         )
         self.dispatcher = Dispatcher(
@@ -99,7 +100,8 @@ struct DispatchFixture {
             outbox: Outbox(queue: self.context.queue, metrics: self.metrics, logger: self.context.logger),
             metrics: self.metrics,
             logger: self.context.logger,
-            batches: ActiveBatches(queue: self.context.queue, clock: self.context.clock)
+            batches: ActiveBatches(queue: self.context.queue, clock: self.context.clock),
+            appRates: AppRates(clock: self.context.clock)
         )
     }
 
