@@ -166,6 +166,45 @@ struct SharedRateTests {
         }
     }
 
+    @Test(
+        "The limits of relays with one queue share the rate of a caller, and those of a relay with a file do not",
+        .timeLimit(.minutes(5))
+    )
+    func limits() async throws {
+        try await FleetFixture.run { fixture in
+            let settings = RelayServer.settings { $0.callers[0].pushesPerSecond = 100 }
+            let shop = settings.callers[0]
+            let queues = [SharedQueue(fixture.base), SharedQueue(fixture.base)]
+            let relays = queues.map { CallerLimits(settings, queue: $0, clock: fixture.clock) }
+            try await relays[0].take(1_500, shop)
+            #expect(await Self.code(relays[1], 1, shop) == .rateLimited)
+            // Pushes that were not stored, as after a conflict.
+            relays[0].giveBack(1_500, shop)
+            while await Self.code(relays[1], 1, shop) != nil {
+                fixture.clock.advance(by: .milliseconds(1))
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            #expect(
+                try await relays[1].callers(fixture.base.counts()).first { $0.name == "shop" }?.available ?? 0 > 900
+            )
+            queues[1].kill()
+            #expect(await Self.code(relays[1], 100, shop) == .shuttingDown)
+            let alone = CallerLimits(settings, queue: fixture.base, clock: fixture.clock)
+            try await alone.take(1_000, shop)
+            #expect(await Self.code(alone, 1, shop) == .rateLimited)
+            #expect(try await fixture.base.values(withPrefix: "rate/").count == 1)
+        }
+    }
+
+    private static func code(_ limits: CallerLimits, _ count: Int, _ caller: Caller) async -> APIError.Code? {
+        do throws(APIError) {
+            try await limits.take(count, caller)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
     @Test("If the queue cannot be used, a request fails, and nothing is taken")
     func failure() async throws {
         try await FleetFixture.run { fixture in
