@@ -35,7 +35,7 @@ struct Queue: AsyncParsableCommand {
     @Option(help: "A line for the server's postgresql.conf. May be given several times.")
     var serverSetting: [String] = []
 
-    private static let route = Route(app: "fern", environment: "production", lane: .bulk)
+    private static let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "bench")
 
     func run() async throws {
         let bench = try BenchQueue(postgres: self.postgres, serverSettings: self.serverSetting)
@@ -105,7 +105,6 @@ struct Queue: AsyncParsableCommand {
                         route: Self.route,
                         token: token,
                         push: push,
-                        caller: "bench",
                         notBefore: now,
                         deadline: now.advanced(by: .seconds(3_600))
                     )

@@ -98,14 +98,13 @@ struct BenchQueue {
                         high: UInt64(now.millisecondsSince1970) << 16 | 0x7000,
                         low: 0x8000_0000_0000_0000 | UInt64(number)
                     ),
-                    route: Route(app: "fern", environment: "production", lane: .bulk),
+                    route: Route(app: "fern", environment: "production", lane: .bulk, caller: "bench"),
                     token: try DeviceToken(Self.token(number)),
                     push: try PreparedPush(
                         topic: "com.grasscove.Fern",
                         pushType: .alert,
                         payload: Self.payload(number)
                     ),
-                    caller: "bench",
                     notBefore: now,
                     deadline: now.advanced(by: .seconds(86_400))
                 )

@@ -112,6 +112,7 @@ package struct Relay: Sendable {
             logger: self.logger,
             pausedApps: PausedApps(nil),
             batches: ActiveBatches(queue: self.queue, clock: self.clock),
+            appRates: AppRates(clock: self.clock),
             guardedClock: self.clock as? GuardedClock
         )
         let group = self.group
@@ -134,6 +135,9 @@ package struct Relay: Sendable {
             apply: self.apply(context, dispatcher)
         )
         context.batches.follow { fleet.members.count }
+        context.appRates.follow { fleet.members.count }
+        context.appRates.set(self.settings.apps)
+        let limits = CallerLimits(self.settings, queue: self.queue, clock: self.clock)
         // Applies the share of the connections before the first client starts.
         fleet.update()
         let status = RelayState(
@@ -152,6 +156,7 @@ package struct Relay: Sendable {
             queue: self.queue,
             status: status,
             clock: self.clock,
+            limits: limits,
             certificateExpiry: { tls?.current.expiry },
             readStorage: self.readStorage,
             logger: self.logger
@@ -165,6 +170,10 @@ package struct Relay: Sendable {
                     group: group,
                     tokens: self.tokens,
                     webhooks: webhooks,
+                    setLimits: { settings in
+                        limits.set(callers: settings.callers, apps: settings.apps)
+                        context.appRates.set(settings.apps)
+                    },
                     publish: self.publish,
                     restart: { await dispatcher.restart($0) }
                 ),
@@ -184,6 +193,7 @@ package struct Relay: Sendable {
             version: Self.version,
             metrics: { await page.text() },
             pages: PageFiles.all,
+            limits: limits,
             factory: self.prometheus,
             logger: self.logger
         )

@@ -42,7 +42,7 @@ extension PostgresPushQueue {
         isPartial: Bool,
         now: Int64
     ) async throws(QueueError) -> Parameters {
-        let (routes, callers) = try await self.numbers(pushes.map(\.route), pushes.map(\.caller))
+        let (routes, callers) = try await self.numbers(pushes.map(\.route))
         var parameters = Parameters()
         parameters.add(now)
         parameters.add(isPartial)
@@ -84,7 +84,7 @@ extension PostgresPushQueue {
             var result = result
             if result == .duplicate(of: push.id) || result == .conflict(with: push.id) {
                 let status = try await self.status(of: push.id)
-                if status?.queuedAt.millisecondsSince1970 == now, status?.caller == push.caller { result = .queued }
+                if status?.queuedAt.millisecondsSince1970 == now, status?.route == push.route { result = .queued }
             }
             resolved.append(result)
         }
@@ -93,13 +93,13 @@ extension PostgresPushQueue {
 
     // MARK: Numbers
 
-    func numbers(
-        _ routes: [Route],
-        _ callers: [String]
-    ) async throws(QueueError) -> (routes: [Int32], callers: [Int32]) {
+    /// The numbers of routes and of their callers.
+    func numbers(_ routes: [Route]) async throws(QueueError) -> (routes: [Int32], callers: [Int32]) {
         var numbers: (routes: [Int32], callers: [Int32]) = ([], [])
-        for route in routes { numbers.routes.append(try await self.number(of: route)) }
-        for caller in callers { numbers.callers.append(try await self.number(ofCaller: caller)) }
+        for route in routes {
+            numbers.routes.append(try await self.number(of: route))
+            numbers.callers.append(try await self.number(ofCaller: route.caller))
+        }
         return numbers
     }
 
@@ -109,8 +109,9 @@ extension PostgresPushQueue {
         parameters.add(route.app)
         parameters.add(route.environment)
         parameters.add(Int16(route.lane == .interactive ? 0 : 1))
+        parameters.add(route.caller)
         parameters.add(route.batch ?? Route.noBatch)
-        let number = try await self.call("SELECT apns.route_id($1, $2, $3, $4)", .harmless, parameters) { rows, _ in
+        let number = try await self.call("SELECT apns.route_id($1, $2, $3, $4, $5)", .harmless, parameters) { rows, _ in
             Int32(clamping: rows[0].int64(0))
         }
         self.names[route] = number

@@ -107,12 +107,11 @@ extension PostgresPushQueue: MovablePushQueue {
 
     private func store(_ entries: [FeedEntry], _ start: Parameters) async throws(QueueError) {
         let pushes = entries.map(\.push)
-        let (routes, callers) = try await self.numbers(pushes.map(\.route), pushes.map(\.caller))
+        let routes = try await self.numbers(pushes.map(\.route)).routes
         var parameters = start
         parameters.add(entries.lazy.map(\.cursor.position))
         parameters.add(pushes.lazy.map(\.id))
         parameters.add(routes)
-        parameters.add(callers)
         parameters.add(pushes.lazy.map { $0.queuedAt.millisecondsSince1970 })
         parameters.add(pushes.lazy.map { $0.notBefore.millisecondsSince1970 })
         parameters.add(pushes.lazy.map { $0.deadline.millisecondsSince1970 })
@@ -121,12 +120,12 @@ extension PostgresPushQueue: MovablePushQueue {
         parameters.add(pushes.lazy.map { Int32(clamping: $0.attempts) })
         parameters.add(pushes.map { push in push.outcome.map { OutcomeColumns($0, of: push.id) } })
         parameters.add(pushes.lazy.map(\.metadata))
-        try await self.call("SELECT apns.store_outcomes(\(Self.places(17)))", .harmless, parameters) { _, _ in }
+        try await self.call("SELECT apns.store_outcomes(\(Self.places(16)))", .harmless, parameters) { _, _ in }
     }
 
     private func store(_ unsettled: [UnsettledPush], _ start: Parameters) async throws(QueueError) {
         let pushes = unsettled.map(\.push)
-        let (routes, callers) = try await self.numbers(pushes.map(\.route), pushes.map(\.caller))
+        let (routes, callers) = try await self.numbers(pushes.map(\.route))
         var parameters = start
         parameters.add(pushes.lazy.map(\.id))
         parameters.add(routes)
@@ -143,7 +142,8 @@ extension PostgresPushQueue: MovablePushQueue {
     }
 
     private func store(_ keys: [SettledKey], _ start: Parameters) async throws(QueueError) {
-        let callers = try await self.numbers([], keys.map(\.caller)).callers
+        var callers: [Int32] = []
+        for key in keys { callers.append(try await self.number(ofCaller: key.caller)) }
         var parameters = start
         parameters.add(callers)
         parameters.add(keys.lazy.map(\.key.key))
@@ -169,7 +169,6 @@ extension UnsettledPush {
                 route: Route(row, at: 2),
                 token: token,
                 push: push,
-                caller: row.text(6),
                 notBefore: QueueTime(millisecondsSince1970: row.int64(9)),
                 deadline: QueueTime(millisecondsSince1970: row.int64(10)),
                 resendsUnknown: row.bool(12),

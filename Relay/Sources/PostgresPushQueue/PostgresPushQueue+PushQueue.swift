@@ -145,9 +145,9 @@ extension PostgresPushQueue: PushQueue {
         guard self.tending.isDue else { return }
         self.vacuuming.begin()
         try await self.call("SELECT apns.tend($1, $2)", .harmless, self.settling()) { _, _ in }
-        guard self.options.capacity != nil else { return }
-        self.room.set(unsettled: try await self.counts().unsettled)
-        try await self.publish(isFull: self.room.isFull)
+        let counts = try await self.counts()
+        self.room.set(unsettled: counts.unsettled)
+        try await self.publish(isFull: self.room.isFull, counts.sums(\.app).mapValues(\.unsettled))
     }
 
     // MARK: Batches
@@ -297,10 +297,10 @@ extension PostgresPushQueue: PushQueue {
                 let row = rows[index]
                 return QueueCounts.OfRoute(
                     route: Route(row, at: 0),
-                    queued: row.int(4),
-                    claimed: row.int(5),
-                    written: row.int(6),
-                    parked: row.int(7)
+                    queued: row.int(5),
+                    claimed: row.int(6),
+                    written: row.int(7),
+                    parked: row.int(8)
                 )
             }
         }
@@ -315,7 +315,7 @@ extension PostgresPushQueue: PushQueue {
             (0..<rows.count).map { index in
                 QueuedRoute(
                     route: Route(rows[index], at: 0),
-                    due: QueueTime(millisecondsSince1970: rows[index].int64(4))
+                    due: QueueTime(millisecondsSince1970: rows[index].int64(5))
                 )
             }
         }

@@ -5,12 +5,13 @@ extension Route {
     /// Stands for no batch in the tables.
     static let noBatch = APNSID(high: 0, low: 0)
 
-    /// Reads four columns: app, environment, lane and batch.
+    /// Reads five columns: app, environment, lane, batch and caller.
     init(_ row: Row, at first: Int32) {
         self.init(
             app: row.text(first),
             environment: row.text(first + 1),
             lane: row.int64(first + 2) == 0 ? .interactive : .bulk,
+            caller: row.text(first + 4),
             batch: row.id(first + 3).flatMap { $0 == Self.noBatch ? nil : $0 }
         )
     }
@@ -36,7 +37,6 @@ extension PushStatus {
             state: state,
             route: Route(row, at: first + 1),
             token: token,
-            caller: row.text(first + 5),
             queuedAt: QueueTime(millisecondsSince1970: row.int64(first + 7)),
             notBefore: QueueTime(millisecondsSince1970: row.int64(first + 8)),
             deadline: QueueTime(millisecondsSince1970: row.int64(first + 9)),

@@ -10,12 +10,21 @@ package struct SQLIntake: Sendable, Hashable {
         package var environments: [String]
         /// The environment of a push that names none; nil if each must.
         package var defaultEnvironment: String?
+        /// The maximum number of pushes without an outcome; nil for no limit.
+        package var capacity: Int?
 
-        package init(name: String, topic: String, environments: [String], defaultEnvironment: String?) {
+        package init(
+            name: String,
+            topic: String,
+            environments: [String],
+            defaultEnvironment: String?,
+            capacity: Int? = nil
+        ) {
             self.name = name
             self.topic = topic
             self.environments = environments
             self.defaultEnvironment = defaultEnvironment
+            self.capacity = capacity
         }
     }
 
@@ -38,6 +47,7 @@ package struct SQLIntake: Sendable, Hashable {
         parameters.add(self.apps.lazy.map(\.topic))
         parameters.add(self.apps.lazy.map { $0.environments.sorted().joined(separator: ",") })
         parameters.add(self.apps.lazy.map(\.defaultEnvironment))
+        parameters.add(self.apps.lazy.map { $0.capacity.map { Int64($0) } })
         parameters.add(PushType.known.lazy.map(\.rawValue))
         parameters.add(PushType.known.lazy.map(\.topicSuffix))
         parameters.add(PushType.known.lazy.map { Int32(clamping: $0.payloadLimit) })
@@ -52,17 +62,18 @@ extension PostgresPushQueue {
     /// Stores the settings that `apns.enqueue` needs. All relays of a database store the same.
     package func publish(_ intake: SQLIntake) async throws(QueueError) {
         try await self.call(
-            "SELECT apns.publish_intake($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            "SELECT apns.publish_intake(\(Self.places(11)))",
             .harmless,
             intake.parameters
         ) { _, _ in }
     }
 
-    /// Tells `apns.enqueue` whether the queue is full.
-    func publish(isFull: Bool) async throws(QueueError) {
+    /// Tells `apns.enqueue` whether the queue is full, and how many pushes without an outcome each app has.
+    func publish(isFull: Bool, _ unsettled: [String: Int]) async throws(QueueError) {
         var parameters = Parameters()
         parameters.add(isFull)
-        try await self.call("UPDATE apns.intake SET is_full = $1 WHERE is_full <> $1", .harmless, parameters) { _, _ in
-        }
+        parameters.add(unsettled.lazy.map(\.key))
+        parameters.add(unsettled.lazy.map { Int64($0.value) })
+        try await self.call("SELECT apns.publish_full($1, $2, $3)", .harmless, parameters) { _, _ in }
     }
 }

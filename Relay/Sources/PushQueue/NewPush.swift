@@ -1,7 +1,7 @@
 public import APNSModel
 
-/// The destination of pushes: an app, an environment and a lane. The pushes of a batch have a route of their own. One bulk
-/// call sends the pushes of a route.
+/// Pushes that have the same app, environment, lane, caller and batch. One bulk call sends the pushes of a route, and each
+/// route is independent of the others. So a caller with many pushes does not delay those of another caller.
 public struct Route: Sendable, Hashable, CustomStringConvertible {
     /// The app's name in the relay's settings.
     public var app: String
@@ -9,22 +9,45 @@ public struct Route: Sendable, Hashable, CustomStringConvertible {
     public var environment: String
     /// Interactive pushes take precedence over bulk pushes.
     public var lane: PushLane
+    /// The name of the caller who submitted the pushes.
+    public var caller: String
     /// The id of the batch; nil for pushes that belong to none.
     public var batch: APNSID?
 
-    public init(app: String, environment: String, lane: PushLane, batch: APNSID? = nil) {
+    public init(app: String, environment: String, lane: PushLane, caller: String, batch: APNSID? = nil) {
         self.app = app
         self.environment = environment
         self.lane = lane
+        self.caller = caller
         self.batch = batch
     }
 
     /// The app, the environment and the lane alone.
-    public var withoutBatch: Route { Route(app: self.app, environment: self.environment, lane: self.lane) }
+    public var destination: Destination {
+        Destination(app: self.app, environment: self.environment, lane: self.lane)
+    }
 
     public var description: String {
-        let lane = self.lane == .interactive ? "interactive" : "bulk"
-        return "\(self.app)/\(self.environment)/\(lane)" + (self.batch.map { "/\($0)" } ?? "")
+        "\(self.destination)/\(self.caller)" + (self.batch.map { "/\($0)" } ?? "")
+    }
+
+    /// Where pushes go: an app, an environment and a lane.
+    public struct Destination: Sendable, Hashable, CustomStringConvertible {
+        /// The app's name in the relay's settings.
+        public var app: String
+        /// `production` or `development`.
+        public var environment: String
+        public var lane: PushLane
+
+        public init(app: String, environment: String, lane: PushLane) {
+            self.app = app
+            self.environment = environment
+            self.lane = lane
+        }
+
+        public var description: String {
+            "\(self.app)/\(self.environment)/\(self.lane == .interactive ? "interactive" : "bulk")"
+        }
     }
 }
 
@@ -32,14 +55,12 @@ public struct Route: Sendable, Hashable, CustomStringConvertible {
 public struct NewPush: Sendable {
     /// The push's `apns-id`, which is also its id in the queue.
     public var id: APNSID
-    /// Where the push goes.
+    /// Where the push goes, and who submitted it.
     public var route: Route
     /// The device.
     public var token: DeviceToken
     /// Headers and payload.
     public var push: PreparedPush
-    /// The caller who submitted the push.
-    public var caller: String
     /// The push is not sent before this time.
     public var notBefore: QueueTime
     /// No attempt begins at or after this time. A push that is still queued then ends as not sent, with the code
@@ -60,7 +81,6 @@ public struct NewPush: Sendable {
         route: Route,
         token: DeviceToken,
         push: PreparedPush,
-        caller: String,
         notBefore: QueueTime,
         deadline: QueueTime,
         resendsUnknown: Bool = false,
@@ -72,7 +92,6 @@ public struct NewPush: Sendable {
         self.route = route
         self.token = token
         self.push = push
-        self.caller = caller
         self.notBefore = notBefore
         self.deadline = deadline
         self.resendsUnknown = resendsUnknown

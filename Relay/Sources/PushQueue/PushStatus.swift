@@ -21,7 +21,6 @@ public struct PushStatus: Sendable {
     public var state: State
     public var route: Route
     public var token: DeviceToken
-    public var caller: String
     public var queuedAt: QueueTime
     /// The push is not sent before this time, which is the caller's `notBefore` or the time of the next attempt.
     public var notBefore: QueueTime
@@ -42,7 +41,6 @@ public struct PushStatus: Sendable {
         state: State,
         route: Route,
         token: DeviceToken,
-        caller: String,
         queuedAt: QueueTime,
         notBefore: QueueTime,
         deadline: QueueTime,
@@ -56,7 +54,6 @@ public struct PushStatus: Sendable {
         self.state = state
         self.route = route
         self.token = token
-        self.caller = caller
         self.queuedAt = queuedAt
         self.notBefore = notBefore
         self.deadline = deadline

@@ -27,17 +27,31 @@ public struct QueueCounts: Sendable, Hashable {
         self.capacity = capacity
     }
 
-    /// The counts by app, environment and lane, with those of batches.
-    public var withoutBatches: [Route: OfRoute] {
-        var sums: [Route: OfRoute] = [:]
+    /// The pushes of several routes, by state.
+    public struct Sum: Sendable, Hashable {
+        public var queued = 0
+        public var claimed = 0
+        public var written = 0
+        public var parked = 0
+
+        public init() {}
+
+        /// Pushes without an outcome.
+        public var unsettled: Int { self.queued + self.claimed + self.written + self.parked }
+    }
+
+    /// Adds up the counts of the routes with equal keys.
+    ///
+    /// - Parameter key: returns the key of a route, for example its caller.
+    public func sums<Key: Hashable>(_ key: (Route) -> Key) -> [Key: Sum] {
+        var sums: [Key: Sum] = [:]
         for route in self.routes {
-            let key = route.route.withoutBatch
-            var sum = sums[key] ?? OfRoute(route: key)
+            var sum = sums[key(route.route)] ?? Sum()
             sum.queued += route.queued
             sum.claimed += route.claimed
             sum.written += route.written
             sum.parked += route.parked
-            sums[key] = sum
+            sums[key(route.route)] = sum
         }
         return sums
     }

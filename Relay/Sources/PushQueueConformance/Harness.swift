@@ -20,7 +20,7 @@ final class Harness: Sendable {
     static let longLease = 60
     var lease: Duration { self.fixture.tick * Self.longLease }
 
-    static let route = Route(app: "fern", environment: "production", lane: .interactive)
+    static let route = Route(app: "fern", environment: "production", lane: .interactive, caller: "shop")
 
     // MARK: Surroundings
 
@@ -60,9 +60,11 @@ final class Harness: Sendable {
         key: String? = nil,
         digest: [UInt8] = [1],
         metadata: String? = nil,
-        caller: String = "shop"
+        caller: String? = nil
     ) throws -> NewPush {
         let number = self.numbers.add(1, ordering: .relaxed).newValue
+        var route = route
+        if let caller { route.caller = caller }
         return NewPush(
             id: .random(),
             route: route,
@@ -75,7 +77,6 @@ final class Harness: Sendable {
                 expiration: expiration,
                 collapseID: number.isMultiple(of: 3) ? CollapseID("c\(number)") : nil
             ),
-            caller: caller,
             notBefore: due ?? self.now,
             deadline: deadline ?? self.now.advanced(by: .seconds(30 * 86_400)),
             resendsUnknown: resendsUnknown,

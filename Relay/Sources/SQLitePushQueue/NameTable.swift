@@ -12,8 +12,14 @@ struct NameTable: Sendable {
     /// The route's id; nil if the route has never had a push.
     mutating func id(of route: Route, in db: Database) throws -> Int64? {
         if let id = self.routeIDs[route] { return id }
-        let sql = try db.prepared("SELECT id FROM route WHERE app = ? AND environment = ? AND lane = ? AND batch = ?")
+        let sql = try db.prepared(
+            """
+            SELECT route.id FROM caller JOIN route ON route.caller = caller.id
+            WHERE app = ? AND environment = ? AND lane = ? AND batch = ? AND name = ?
+            """
+        )
         Self.bind(route, to: sql)
+        sql.bind(5, route.caller)
         guard let id = try sql.first({ $0.int64(0) }) else { return nil }
         self.routeIDs[route] = id
         self.routes[id] = route
@@ -22,8 +28,10 @@ struct NameTable: Sendable {
 
     mutating func idAddingIfNeeded(of route: Route, in db: Database) throws -> Int64 {
         if let id = try self.id(of: route, in: db) { return id }
-        let sql = try db.prepared("INSERT INTO route (app, environment, lane, batch) VALUES (?, ?, ?, ?)")
+        let caller = try self.idAddingIfNeeded(ofCaller: route.caller, in: db)
+        let sql = try db.prepared("INSERT INTO route (app, environment, lane, batch, caller) VALUES (?, ?, ?, ?, ?)")
         Self.bind(route, to: sql)
+        sql.bind(5, caller)
         try sql.run()
         let id = db.lastInsertedRowID
         self.routeIDs[route] = id
@@ -53,14 +61,20 @@ struct NameTable: Sendable {
 
     mutating func route(_ id: Int64, in db: Database) throws -> Route {
         if let route = self.routes[id] { return route }
-        let sql = try db.prepared("SELECT app, environment, lane, batch FROM route WHERE id = ?")
+        let sql = try db.prepared(
+            """
+            SELECT app, environment, lane, name, batch FROM route JOIN caller ON caller.id = route.caller
+            WHERE route.id = ?
+            """
+        )
         sql.bind(1, id)
         let route = try sql.first {
             Route(
                 app: $0.text(0),
                 environment: $0.text(1),
                 lane: $0.int64(2) == 0 ? .interactive : .bulk,
-                batch: $0.id(3)
+                caller: $0.text(3),
+                batch: $0.id(4)
             )
         }
         guard let route else {

@@ -26,7 +26,7 @@ extension ReadTransaction {
     mutating func unsettledPushes(after position: Int64, limit: Int) throws -> [UnsettledPush] {
         let sql = try self.db.prepared(
             """
-            SELECT push.position, push.id, push.route, push.caller, queued_at, due, deadline, attempts, resends, supersedes, token,
+            SELECT push.position, push.id, push.route, queued_at, due, deadline, attempts, resends, supersedes, token,
             topic, type, priority, expiration, collapse, payload, metadata, parked.since, key, digest, tried, attempt.*
             FROM push LEFT JOIN parked USING (position) LEFT JOIN idempotency USING (position)
             LEFT JOIN attempt USING (position) WHERE push.position > ? ORDER BY push.position LIMIT ?
@@ -36,8 +36,8 @@ extension ReadTransaction {
         sql.bind(2, limit)
         var pushes: [UnsettledPush] = []
         try sql.forEach { row in
-            guard let id = row.id(1), let token = row.withBytes(10, TokenBytes.token),
-                let push = WriteTransaction.preparedPush(row, at: 11)
+            guard let id = row.id(1), let token = row.withBytes(9, TokenBytes.token),
+                let push = WriteTransaction.preparedPush(row, at: 10)
             else {
                 throw QueueError.unreadable(row.id(1), at: row.int64(0))
             }
@@ -49,19 +49,18 @@ extension ReadTransaction {
                         route: try self.names.route(row.int64(2), in: self.db),
                         token: token,
                         push: push,
-                        caller: try self.names.caller(row.int64(3), in: self.db),
-                        notBefore: QueueTime(millisecondsSince1970: row.int64(5)),
-                        deadline: QueueTime(millisecondsSince1970: row.int64(6)),
-                        resendsUnknown: row.int64(8) != 0,
-                        supersedes: row.optionalText(9).map { SupersedeKey($0) },
-                        idempotency: row.optionalText(19).map { IdempotencyKey(key: $0, digest: row.bytes(20)) },
-                        metadata: row.optionalText(17)
+                        notBefore: QueueTime(millisecondsSince1970: row.int64(4)),
+                        deadline: QueueTime(millisecondsSince1970: row.int64(5)),
+                        resendsUnknown: row.int64(7) != 0,
+                        supersedes: row.optionalText(8).map { SupersedeKey($0) },
+                        idempotency: row.optionalText(18).map { IdempotencyKey(key: $0, digest: row.bytes(19)) },
+                        metadata: row.optionalText(16)
                     ),
-                    queuedAt: QueueTime(millisecondsSince1970: row.int64(4)),
-                    attempts: row.count(7),
+                    queuedAt: QueueTime(millisecondsSince1970: row.int64(3)),
+                    attempts: row.count(6),
                     // The first column of `attempt` is its position.
-                    outcome: row.int64(21) == 0 ? nil : OutcomeColumns.read(row, at: 23, of: id),
-                    parkedAt: row.optionalInt64(18).map { QueueTime(millisecondsSince1970: $0) }
+                    outcome: row.int64(20) == 0 ? nil : OutcomeColumns.read(row, at: 22, of: id),
+                    parkedAt: row.optionalInt64(17).map { QueueTime(millisecondsSince1970: $0) }
                 )
             )
             return true

@@ -47,7 +47,7 @@ struct ReadTransaction {
     private mutating func unsettled(at position: Int64) throws -> PushStatus? {
         let sql = try self.db.prepared(
             """
-            SELECT push.id, push.route, caller, token, queued_at, due, deadline, attempts, expires IS NULL,
+            SELECT push.id, push.route, token, queued_at, due, deadline, attempts, expires IS NULL,
             flight.state, tried, (SELECT key FROM idempotency WHERE idempotency.position = push.position), metadata,
             attempt.*
             FROM push LEFT JOIN flight USING (position) LEFT JOIN attempt USING (position) WHERE position = ?
@@ -58,37 +58,36 @@ struct ReadTransaction {
         )
         sql.bind(1, position)
         return try sql.first { row -> PushStatus? in
-            guard let id = row.id(0), let token = row.withBytes(3, TokenBytes.token) else { return nil }
-            let isWritten = row.int64(9) == WriteTransaction.writtenState
+            guard let id = row.id(0), let token = row.withBytes(2, TokenBytes.token) else { return nil }
+            let isWritten = row.int64(8) == WriteTransaction.writtenState
             let state: PushStatus.State =
-                row.int64(8) != 0 ? .parked : row.isNull(9) ? .queued : isWritten ? .written : .claimed
+                row.int64(7) != 0 ? .parked : row.isNull(8) ? .queued : isWritten ? .written : .claimed
             return PushStatus(
                 id: id,
                 state: state,
                 route: try self.names.route(row.int64(1), in: self.db),
                 token: token,
-                caller: try self.names.caller(row.int64(2), in: self.db),
-                queuedAt: QueueTime(millisecondsSince1970: row.int64(4)),
-                notBefore: QueueTime(millisecondsSince1970: row.int64(5)),
-                deadline: QueueTime(millisecondsSince1970: row.int64(6)),
-                attempts: row.count(7) + (isWritten ? 1 : 0),
+                queuedAt: QueueTime(millisecondsSince1970: row.int64(3)),
+                notBefore: QueueTime(millisecondsSince1970: row.int64(4)),
+                deadline: QueueTime(millisecondsSince1970: row.int64(5)),
+                attempts: row.count(6) + (isWritten ? 1 : 0),
                 // The first column of `attempt` is its position.
-                outcome: row.int64(10) == 0 ? nil : OutcomeColumns.read(row, at: 14, of: id),
+                outcome: row.int64(9) == 0 ? nil : OutcomeColumns.read(row, at: 13, of: id),
                 settledAt: nil,
-                idempotencyKey: row.optionalText(11),
-                metadata: row.optionalText(12)
+                idempotencyKey: row.optionalText(10),
+                metadata: row.optionalText(11)
             )
         } ?? nil
     }
 
     private static let outcomeColumns = """
-        cursor, id, route, caller, token, queued_at, due, deadline, attempts, settled_at,
+        cursor, id, route, token, queued_at, due, deadline, attempts, settled_at,
         (SELECT key FROM idempotency WHERE idempotency.position = outcome.position), metadata, \(OutcomeColumns.names)
         """
 
     /// Nil if the row is damaged.
     private mutating func settled(_ row: PreparedSQL) throws -> FeedEntry? {
-        guard let id = row.id(1), let token = row.withBytes(4, TokenBytes.token) else { return nil }
+        guard let id = row.id(1), let token = row.withBytes(3, TokenBytes.token) else { return nil }
         return FeedEntry(
             cursor: FeedCursor(position: row.int64(0)),
             push: PushStatus(
@@ -96,15 +95,14 @@ struct ReadTransaction {
                 state: .settled,
                 route: try self.names.route(row.int64(2), in: self.db),
                 token: token,
-                caller: try self.names.caller(row.int64(3), in: self.db),
-                queuedAt: QueueTime(millisecondsSince1970: row.int64(5)),
-                notBefore: QueueTime(millisecondsSince1970: row.int64(6)),
-                deadline: QueueTime(millisecondsSince1970: row.int64(7)),
-                attempts: row.count(8),
-                outcome: OutcomeColumns.read(row, at: 12, of: id),
-                settledAt: QueueTime(millisecondsSince1970: row.int64(9)),
-                idempotencyKey: row.optionalText(10),
-                metadata: row.optionalText(11)
+                queuedAt: QueueTime(millisecondsSince1970: row.int64(4)),
+                notBefore: QueueTime(millisecondsSince1970: row.int64(5)),
+                deadline: QueueTime(millisecondsSince1970: row.int64(6)),
+                attempts: row.count(7),
+                outcome: OutcomeColumns.read(row, at: 11, of: id),
+                settledAt: QueueTime(millisecondsSince1970: row.int64(8)),
+                idempotencyKey: row.optionalText(9),
+                metadata: row.optionalText(10)
             )
         )
     }

@@ -11,6 +11,7 @@ import GRDB
 ///   one of `queue`, `flight` and `parked`.
 /// - `attempt`: the outcome of the attempts of pushes that returned to the queue or were parked.
 /// - `outcome`: settled pushes in the order of the feed.
+/// - `route`: an app, an environment, a lane, a caller and a batch. `push` and `outcome` have the caller by way of it.
 /// - `batch_outcome`: how many pushes of each batch have an outcome with each certainty.
 /// - `payload`: the payloads of settled pushes, if they are kept.
 /// - `ident`: the position of the push with an id, in `push` or in `outcome`.
@@ -105,19 +106,31 @@ enum Schema {
         CREATE INDEX idempotency_settled ON idempotency (settled_at) WHERE settled_at IS NOT NULL;
         """
 
-    /// Version 4: metadata and batches. A route without a batch has an empty one, because NULLs are never equal.
+    /// Version 4: metadata, batches, and routes of callers. Each pair of a route and a caller becomes a route. A route without
+    /// a batch has an empty one, because NULLs are never equal.
     private static let version4 = """
         CREATE TABLE new_route (
             id INTEGER PRIMARY KEY, app TEXT NOT NULL, environment TEXT NOT NULL, lane INTEGER NOT NULL,
-            batch BLOB NOT NULL, UNIQUE (app, environment, lane, batch)
+            caller INTEGER NOT NULL, batch BLOB NOT NULL, UNIQUE (app, environment, lane, caller, batch)
         );
-        INSERT INTO new_route SELECT id, app, environment, lane, x'' FROM route;
+        INSERT INTO new_route (app, environment, lane, caller, batch)
+            SELECT app, environment, lane, pair.caller, x'' FROM route
+            JOIN (SELECT route, caller FROM push UNION SELECT route, caller FROM outcome) AS pair ON pair.route = route.id;
+        UPDATE push SET route = (\(newRoute) WHERE route.id = push.route AND new_route.caller = push.caller);
+        UPDATE outcome SET route = (\(newRoute) WHERE route.id = outcome.route AND new_route.caller = outcome.caller);
+        UPDATE queue SET route = (SELECT route FROM push WHERE push.position = queue.position);
+        UPDATE flight SET route = (SELECT route FROM push WHERE push.position = flight.position);
+        UPDATE parked SET route = (SELECT route FROM push WHERE push.position = parked.position);
         DROP TABLE route;
         ALTER TABLE new_route RENAME TO route;
+        ALTER TABLE push DROP COLUMN caller;
+        ALTER TABLE outcome DROP COLUMN caller;
         CREATE TABLE batch_outcome (
             route INTEGER NOT NULL, certainty INTEGER NOT NULL, pushes INTEGER NOT NULL, PRIMARY KEY (route, certainty)
         ) WITHOUT ROWID;
         ALTER TABLE push ADD COLUMN metadata TEXT;
         ALTER TABLE outcome ADD COLUMN metadata TEXT;
         """
+
+    private static let newRoute = "SELECT new_route.id FROM route JOIN new_route USING (app, environment, lane)"
 }

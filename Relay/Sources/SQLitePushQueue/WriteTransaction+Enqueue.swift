@@ -29,7 +29,7 @@ extension WriteTransaction {
     }
 
     private func enqueue(_ push: NewPush, _ capacity: Int?) throws -> EnqueueResult {
-        let caller = try self.state.names.idAddingIfNeeded(ofCaller: push.caller, in: self.db)
+        let caller = try self.state.names.idAddingIfNeeded(ofCaller: push.route.caller, in: self.db)
         if let known = try self.knownResult(of: push, caller) { return known }
         let position = self.state.nextPosition
         let route = try self.state.names.idAddingIfNeeded(of: push.route, in: self.db)
@@ -97,29 +97,28 @@ extension WriteTransaction {
     func addPush(_ push: NewPush, _ position: Int64, _ route: Int64, _ caller: Int64) throws {
         let sql = try self.db.prepared(
             """
-            INSERT INTO push (position, id, route, caller, queued_at, due, deadline, expires, attempts, tried, resends,
+            INSERT INTO push (position, id, route, queued_at, due, deadline, expires, attempts, tried, resends,
             supersedes, token, topic, type, priority, expiration, collapse, payload, metadata)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """
         )
         sql.bind(1, position)
         sql.bind(2, push.id)
         sql.bind(3, route)
-        sql.bind(4, caller)
-        sql.bind(5, self.now.millisecondsSince1970)
-        sql.bind(6, min(push.notBefore.millisecondsSince1970, Schema.held - 1))
-        sql.bind(7, push.deadline.millisecondsSince1970)
-        sql.bind(8, Self.expires(deadline: push.deadline, push.push.expiration))
-        sql.bind(9, push.resendsUnknown ? 1 : 0)
-        sql.bind(10, push.supersedes?.rawValue)
-        sql.bind(11, TokenBytes.bytes(of: push.token))
-        sql.bind(12, push.push.topic)
-        sql.bind(13, push.push.pushType.rawValue)
-        sql.bind(14, push.push.priority.map { Int64($0.rawValue) })
-        sql.bind(15, push.push.expiration.headerValue)
-        sql.bind(16, push.push.collapseID?.rawValue)
-        sql.bind(17, push.push.payload)
-        sql.bind(18, push.metadata)
+        sql.bind(4, self.now.millisecondsSince1970)
+        sql.bind(5, min(push.notBefore.millisecondsSince1970, Schema.held - 1))
+        sql.bind(6, push.deadline.millisecondsSince1970)
+        sql.bind(7, Self.expires(deadline: push.deadline, push.push.expiration))
+        sql.bind(8, push.resendsUnknown ? 1 : 0)
+        sql.bind(9, push.supersedes?.rawValue)
+        sql.bind(10, TokenBytes.bytes(of: push.token))
+        sql.bind(11, push.push.topic)
+        sql.bind(12, push.push.pushType.rawValue)
+        sql.bind(13, push.push.priority.map { Int64($0.rawValue) })
+        sql.bind(14, push.push.expiration.headerValue)
+        sql.bind(15, push.push.collapseID?.rawValue)
+        sql.bind(16, push.push.payload)
+        sql.bind(17, push.metadata)
         try sql.run()
         if let key = push.idempotency { try self.addIdempotency(key, push.id, position, caller) }
     }

@@ -9,7 +9,7 @@ import PushQueue
 extension WriteTransaction {
     /// Stores a push of a large call without queueing it.
     func stage(_ push: NewPush, capacity: Int?) throws -> EnqueueResult {
-        let caller = try self.state.names.idAddingIfNeeded(ofCaller: push.caller, in: self.db)
+        let caller = try self.state.names.idAddingIfNeeded(ofCaller: push.route.caller, in: self.db)
         if let known = try self.knownResult(of: push, caller) { return known }
         let position = self.state.nextPosition
         let route = try self.state.names.idAddingIfNeeded(of: push.route, in: self.db)

@@ -26,25 +26,24 @@ extension WriteTransaction {
         let position = try self.newPosition(push.id)
         let insert = try self.db.prepared(
             """
-            INSERT INTO outcome (cursor, position, id, route, caller, queued_at, due, deadline, token, attempts,
-            settled_at, invalidates, metadata, \(OutcomeColumns.names))
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(OutcomeColumns.placeholders))
+            INSERT INTO outcome (cursor, position, id, route, queued_at, due, deadline, token, attempts, settled_at,
+            invalidates, metadata, \(OutcomeColumns.names))
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(OutcomeColumns.placeholders))
             """
         )
         insert.bind(1, entry.cursor.position)
         insert.bind(2, position)
         insert.bind(3, push.id)
         insert.bind(4, route)
-        insert.bind(5, try self.state.names.idAddingIfNeeded(ofCaller: push.caller, in: self.db))
-        insert.bind(6, push.queuedAt.millisecondsSince1970)
-        insert.bind(7, push.notBefore.millisecondsSince1970)
-        insert.bind(8, push.deadline.millisecondsSince1970)
-        insert.bind(9, TokenBytes.bytes(of: push.token))
-        insert.bind(10, push.attempts)
-        insert.bind(11, settledAt.millisecondsSince1970)
-        insert.bind(12, outcome.invalidation == nil ? 0 : 1)
-        insert.bind(13, push.metadata)
-        OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 14)
+        insert.bind(5, push.queuedAt.millisecondsSince1970)
+        insert.bind(6, push.notBefore.millisecondsSince1970)
+        insert.bind(7, push.deadline.millisecondsSince1970)
+        insert.bind(8, TokenBytes.bytes(of: push.token))
+        insert.bind(9, push.attempts)
+        insert.bind(10, settledAt.millisecondsSince1970)
+        insert.bind(11, outcome.invalidation == nil ? 0 : 1)
+        insert.bind(12, push.metadata)
+        OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 13)
         try insert.run()
         try self.count(outcome, of: route)
     }
@@ -53,7 +52,7 @@ extension WriteTransaction {
         let push = unsettled.push
         let position = try self.newPosition(push.id)
         let route = try self.state.names.idAddingIfNeeded(of: push.route, in: self.db)
-        let caller = try self.state.names.idAddingIfNeeded(ofCaller: push.caller, in: self.db)
+        let caller = try self.state.names.idAddingIfNeeded(ofCaller: push.route.caller, in: self.db)
         try self.addPush(push, position, route, caller)
         if let outcome = unsettled.outcome { try self.setAttempt(outcome, of: push.id, at: position) }
         let update = try self.db.prepared("UPDATE push SET queued_at = ?, attempts = ?, tried = ? WHERE position = ?")

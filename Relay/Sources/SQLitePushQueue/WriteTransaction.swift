@@ -130,9 +130,9 @@ final class WriteTransaction {
         self.state.nextCursor &+= 1
         let insert = try self.db.prepared(
             """
-            INSERT INTO outcome (cursor, position, id, route, caller, queued_at, due, deadline, token, attempts,
-            settled_at, invalidates, metadata, \(OutcomeColumns.names))
-            SELECT ?, position, id, route, caller, queued_at, due, deadline, token, ?, ?, ?, metadata, \
+            INSERT INTO outcome (cursor, position, id, route, queued_at, due, deadline, token, attempts, settled_at,
+            invalidates, metadata, \(OutcomeColumns.names))
+            SELECT ?, position, id, route, queued_at, due, deadline, token, ?, ?, ?, metadata, \
             \(OutcomeColumns.placeholders) FROM push WHERE position = ?
             """
         )

@@ -32,10 +32,9 @@ struct ReadyProbeTests {
         return try (0..<count).map { _ in
             NewPush(
                 id: .random(),
-                route: Route(app: "fern", environment: "production", lane: .bulk),
+                route: Route(app: "fern", environment: "production", lane: .bulk, caller: "test"),
                 token: try DeviceToken("ab00"),
                 push: try PreparedPush(topic: "com.a", pushType: .alert, payload: Array("{}".utf8)),
-                caller: "test",
                 notBefore: now,
                 deadline: now.advanced(by: .seconds(3_600))
             )

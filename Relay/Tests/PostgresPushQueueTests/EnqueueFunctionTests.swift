@@ -8,7 +8,9 @@ import Testing
 @Suite("apns.enqueue") struct EnqueueFunctionTests {
     private let fixture: PostgresFixture
     private let queue: any PushQueue
-    private static let route = Route(app: "fern", environment: "production", lane: .interactive)
+    private var route: Route {
+        Route(app: "fern", environment: "production", lane: .interactive, caller: "sql:\(self.role)")
+    }
 
     init() async throws {
         self.fixture = try PostgresFixture()
@@ -60,7 +62,7 @@ import Testing
             """,
             as: self.role
         )
-        let claimed = try #require(try await self.queue.claim(Self.route, limit: 10, lease: .seconds(60)).first)
+        let claimed = try #require(try await self.queue.claim(self.route, limit: 10, lease: .seconds(60)).first)
         #expect(claimed.claim.id.description == id)
         #expect(claimed.token.hexadecimal == "ab12")
         #expect(claimed.resendsUnknown)
@@ -73,7 +75,7 @@ import Testing
             collapseID: CollapseID("c 1")
         )
         #expect(claimed.push == expected)
-        #expect(try await self.queue.status(of: claimed.claim.id)?.caller == "sql:\(self.role)")
+        #expect(try await self.queue.status(of: claimed.claim.id)?.route.caller == "sql:\(self.role)")
     }
 
     @Test("A rolled-back transaction leaves nothing") func rollback() async throws {
@@ -152,6 +154,37 @@ import Testing
         #expect(counts.queued == 2)
     }
 
+    @Test("A push of an app at its capacity is refused until others have their outcome") func capacity() async throws {
+        let queue = try #require(self.queue as? PostgresPushQueue)
+        var intake = SQLIntake(apps: [], defaultDeadline: .seconds(86_400), maxDeadline: .seconds(86_400))
+        intake.apps = [
+            .init(
+                name: "fern",
+                topic: "com.example.fern",
+                environments: ["production"],
+                defaultEnvironment: "production",
+                capacity: 2
+            )
+        ]
+        try await queue.publish(intake)
+        for _ in 0..<2 { try self.sql("SELECT apns.enqueue('fern', 'ab', '{}')", as: self.role) }
+        let deadline = ContinuousClock.now.advanced(by: .seconds(60))
+        var refusal = ""
+        // The relays count every second.
+        while !refusal.contains("53400"), ContinuousClock.now < deadline {
+            _ = try await queue.settleOverdue(limit: 1)
+            refusal = self.refusal("'fern', 'ab', '{}'")
+        }
+        #expect(refusal.contains("53400: the app fern has reached its capacity of 2 pushes"), "\(refusal)")
+        #expect(refusal.contains("app.fern.capacity"))
+        while try await queue.cancelAll(self.route, limit: 100) > 0 {}
+        while refusal.contains("53400"), ContinuousClock.now < deadline {
+            _ = try await queue.settleOverdue(limit: 1)
+            refusal = self.refusal("'fern', 'ab', '{}'")
+        }
+        #expect(!refusal.contains("53400"), "\(refusal)")
+    }
+
     @Test("A newer push replaces an older one with the same key once it is committed") func supersedes() async throws {
         let old = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
         let new = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
@@ -159,14 +192,14 @@ import Testing
         #expect(try await self.queue.queuedRoutes().count == 1)
         let id = try #require(APNSID(old))
         #expect(try await self.queue.status(of: id)?.outcome?.error?.code == .superseded)
-        let claimed = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(60))
+        let claimed = try await self.queue.claim(self.route, limit: 10, lease: .seconds(60))
         #expect(claimed.map(\.claim.id.description) == [new])
     }
 
     @Test("A transaction that stays open delays no call of a relay") func openTransaction() async throws {
         let old = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
         _ = try await self.queue.queuedRoutes()
-        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(600)).map(\.claim)
+        let claims = try await self.queue.claim(self.route, limit: 1, lease: .seconds(600)).map(\.claim)
         #expect(claims.map(\.id.description) == [old])
         let server = self.fixture.server
         let (database, role) = (self.fixture.database, self.role)
@@ -197,7 +230,7 @@ import Testing
             "SELECT apns.enqueue('fern', 'ab', '{}', idempotency_key => 'k', metadata => '{\"order\": 4711}')",
             as: self.role
         )
-        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(60)).map(\.claim)
+        let claims = try await self.queue.claim(self.route, limit: 1, lease: .seconds(60)).map(\.claim)
         _ = try await self.queue.markWritten(claims, lease: .seconds(60))
         let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
         let outcome = PushOutcome.failed(.rejected(gone, attempts: 1))

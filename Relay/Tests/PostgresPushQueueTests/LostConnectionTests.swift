@@ -10,7 +10,7 @@ import Testing
     private let server: PostgresServer
     private let queue: PostgresPushQueue
     private let database: String
-    private static let route = Route(app: "fern", environment: "production", lane: .bulk)
+    private static let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop")
 
     init() async throws {
         self.server = try PostgresServer()
@@ -28,7 +28,6 @@ import Testing
             route: Self.route,
             token: try DeviceToken("abcd"),
             push: try PreparedPush(topic: "com.example.fern", pushType: .alert, payload: Array("{}".utf8)),
-            caller: "shop",
             notBefore: now,
             deadline: now.advanced(by: .seconds(3_600)),
             resendsUnknown: resendsUnknown

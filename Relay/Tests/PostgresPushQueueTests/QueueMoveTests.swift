@@ -10,8 +10,6 @@ import Testing
 
 /// Moves between files and databases.
 @Suite("Moving a queue") struct QueueMoveTests {
-    private static let route = Route(app: "fern", environment: "production", lane: .bulk)
-
     /// The places of one test, which are removed after it.
     private final class Places: Sendable {
         let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
@@ -62,6 +60,7 @@ import Testing
                 app: number.isMultiple(of: 5) ? "moss" : "fern",
                 environment: "production",
                 lane: number.isMultiple(of: 7) ? .interactive : .bulk,
+                caller: number.isMultiple(of: 2) ? "shop" : "bank",
                 // Not in the first round, whose outcomes are deleted.
                 batch: number >= 100 && number.isMultiple(of: 9) ? Self.batch : nil
             ),
@@ -74,7 +73,6 @@ import Testing
                 expiration: number.isMultiple(of: 4) ? .at(secondsSince1970: 1_900_000_000) : .systemDefault,
                 collapseID: number.isMultiple(of: 6) ? CollapseID("c\(number)") : nil
             ),
-            caller: number.isMultiple(of: 2) ? "shop" : "bank",
             notBefore: due ?? clock.now,
             deadline: clock.now.advanced(by: .seconds(86_400)),
             resendsUnknown: number.isMultiple(of: 8),
@@ -191,8 +189,8 @@ import Testing
         lines += keys.map { "\($0.caller) \($0.key) \($0.id) \($0.settledAt)" }.sorted()
         lines += try await queue.counts().routes.filter { $0 != QueueCounts.OfRoute(route: $0.route) }.map { "\($0)" }
         lines += try await queue.values(withPrefix: "webhook").map { "\($0)" }
-        for app in ["fern", "moss"] {
-            let route = Route(app: app, environment: "production", lane: .bulk, batch: Self.batch)
+        for (app, caller) in [("fern", "shop"), ("fern", "bank"), ("moss", "shop"), ("moss", "bank")] {
+            let route = Route(app: app, environment: "production", lane: .bulk, caller: caller, batch: Self.batch)
             let counts = try await queue.outcomeCounts(of: route)
             lines.append("batch \(counts.sorted { $0.key < $1.key }.map { "\($0)" })")
         }
@@ -321,7 +319,7 @@ import Testing
         let relay = try await places.database(name)
         let pushes = try (0..<4).map { _ in try self.push(1, places.clock) }
         _ = try await relay.enqueue(pushes, isPartial: false)
-        let claims = try await relay.claim(Self.route, limit: 2, lease: .seconds(60)).map(\.claim)
+        let claims = try await relay.claim(pushes[0].route, limit: 2, lease: .seconds(60)).map(\.claim)
         #expect(try await relay.markWritten([claims[0]], lease: .seconds(60)) == [true])
         let target = try await places.file("target")
         let clock = places.clock
@@ -335,7 +333,9 @@ import Testing
             guard isFirst else { return }
             // The relay that was not stopped.
             await #expect(throws: QueueError.self) { try await relay.enqueue([news], isPartial: false) }
-            await #expect(throws: QueueError.self) { try await relay.claim(Self.route, limit: 2, lease: .seconds(60)) }
+            await #expect(throws: QueueError.self) {
+                try await relay.claim(pushes[0].route, limit: 2, lease: .seconds(60))
+            }
             let settlement = Settlement(
                 claim: claims[0],
                 outcome: .accepted(Receipt(apnsID: claims[0].id, attempts: 1))

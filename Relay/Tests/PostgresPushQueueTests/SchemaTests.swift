@@ -90,7 +90,7 @@ import Testing
         let queue = try await PostgresPushQueue.open(try self.options(), logger: .quiet)
         // The plans of the functions are made with these statistics.
         _ = try self.sql("VACUUM ANALYZE")
-        let route = Route(app: "fern", environment: "production", lane: .bulk)
+        let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop")
         let now = SystemQueueClock().now
         let payload = Array(#"{"aps":{"alert":"x"}}"#.utf8)
         let push = try PreparedPush(topic: "com.example.fern", pushType: .alert, payload: payload)
@@ -101,7 +101,6 @@ import Testing
                     route: route,
                     token: try DeviceToken("abcdef01"),
                     push: push,
-                    caller: "shop",
                     notBefore: now,
                     deadline: now.advanced(by: .seconds(3_600)),
                     idempotency: IdempotencyKey(key: "\(APNSID.random())", digest: [UInt8(number & 0xFF)])

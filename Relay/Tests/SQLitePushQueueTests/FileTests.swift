@@ -236,7 +236,7 @@ import Testing
         await again.close()
     }
 
-    @Test("A file of version 1 is upgraded: keys of pushes without an outcome are kept")
+    @Test("A file of version 1 is upgraded: keys of pushes without an outcome and callers are kept")
     func upgrade() async throws {
         let fixture = try SQLiteFixture()
         let queue = try await fixture.openQueue()
@@ -244,6 +244,16 @@ import Testing
         let waiting = try fixture.push(key: "waiting")
         _ = try await queue.enqueue([settled, waiting], isPartial: false)
         _ = try await queue.cancel(settled.id)
+        // Pushes of another caller: settled, parked, written and queued.
+        var others = try fixture.pushes(4)
+        for index in others.indices { others[index].route.caller = "bank" }
+        others[3].notBefore = fixture.now.advanced(by: .seconds(60))
+        _ = try await queue.enqueue(others, isPartial: false)
+        let bank = others[0].route
+        let claims = try await queue.claim(bank, limit: 3, lease: .seconds(600)).map(\.claim)
+        _ = try await queue.markWritten(claims, lease: .seconds(600))
+        _ = try await queue.settle([Settlement(claim: claims[0], outcome: .accepted(Receipt(apnsID: claims[0].id)))])
+        try await queue.park([Settlement(claim: claims[1], outcome: .lost(claims[1].id, attempts: 1))])
         await queue.close()
         try fixture.edit(
             """
@@ -253,11 +263,35 @@ import Testing
                 id INTEGER PRIMARY KEY, app TEXT NOT NULL, environment TEXT NOT NULL, lane INTEGER NOT NULL,
                 UNIQUE (app, environment, lane)
             );
-            INSERT INTO old_route SELECT id, app, environment, lane FROM route;
+            INSERT INTO old_route SELECT min(id), app, environment, lane FROM route GROUP BY app, environment, lane;
+            \(["push", "outcome"].map { table in
+                """
+                ALTER TABLE \(table) ADD COLUMN caller INTEGER NOT NULL DEFAULT 0;
+                UPDATE \(table) SET caller = (SELECT caller FROM route WHERE id = \(table).route);
+                """
+            }.joined())
+            \(["push", "outcome", "queue", "flight", "parked"].map { table in
+                """
+                UPDATE \(table) SET route = (
+                    SELECT o.id FROM route r JOIN old_route o USING (app, environment, lane) WHERE r.id = \(table).route
+                );
+                """
+            }.joined())
             DROP TABLE route; ALTER TABLE old_route RENAME TO route; PRAGMA user_version = 1
             """
         )
         let upgraded = try await fixture.openQueue()
+        // The written push ended as unknown, because its process has ended.
+        let expected = [
+            QueueCounts.OfRoute(route: bank, queued: 1, parked: 1),
+            QueueCounts.OfRoute(route: waiting.route, queued: 1),
+        ]
+        #expect(try await upgraded.counts().routes == expected)
+        for push in others + [settled, waiting] {
+            #expect(try await upgraded.status(of: push.id)?.route == push.route)
+        }
+        let feed = try await upgraded.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 10).entries
+        #expect(feed.map(\.push.route.caller) == ["shop", "bank", "bank"])
         fixture.clock.advance(by: .seconds(10))
         let pruned = try await upgraded.prune(Retention(idempotencyKeys: .seconds(5)), limit: 100)
         #expect(pruned == 1)
@@ -284,7 +318,7 @@ import Testing
         // FNV-1a.
         let text = tables.joined(separator: "\n").split(whereSeparator: \.isWhitespace).joined(separator: " ")
         let digest = text.utf8.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
-        #expect(String(digest, radix: 16) == "e84c3e04191337e6")
+        #expect(String(digest, radix: 16) == "cd8f4229bc29bd56")
         #expect(version == 4)
         #expect(application == 0x4150_4E52)
         #expect(vacuum == 2)

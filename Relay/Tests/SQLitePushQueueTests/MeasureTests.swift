@@ -110,7 +110,6 @@ struct MeasureTests {
                 route: SQLiteFixture.route,
                 token: self.token,
                 push: self.prepared,
-                caller: "shop",
                 notBefore: now,
                 deadline: now.advanced(by: .seconds(86_400))
             )

@@ -212,7 +212,7 @@ import Testing
         _ = try await queue.enqueue([known], isPartial: false)
         var push = try fixture.push()
         push.route.app = "new"
-        push.caller = "new"
+        push.route.caller = "new"
         let conflict = try fixture.push(key: "known", digest: [2])
         for _ in 0..<2 {
             let results = try await queue.enqueue([push, conflict], isPartial: false)
@@ -220,12 +220,12 @@ import Testing
         }
         var other = try fixture.push()
         other.route.app = "other"
-        other.caller = "other"
+        other.route.caller = "other"
         _ = try await queue.enqueue([other], isPartial: false)
         _ = try await queue.enqueue([push], isPartial: false)
         let statuses = [try await queue.status(of: other.id), try await queue.status(of: push.id)]
         #expect(statuses.map { $0?.route.app } == ["other", "new"])
-        #expect(statuses.map { $0?.caller } == ["other", "new"])
+        #expect(statuses.map { $0?.route.caller } == ["other", "new"])
         await queue.close()
     }
 

@@ -6,7 +6,7 @@ import SQLitePushQueue
 import Testing
 
 extension SQLiteFixture {
-    static let route = Route(app: "fern", environment: "production", lane: .bulk)
+    static let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop")
 
     /// A push that is due.
     func push(payloadSize: Int = 300, key: String? = nil, digest: [UInt8] = [1]) throws -> NewPush {
@@ -20,7 +20,6 @@ extension SQLiteFixture {
                 payload: [UInt8](repeating: 0x20, count: payloadSize),
                 skippingValidation: true
             ),
-            caller: "shop",
             notBefore: self.now,
             deadline: self.now.advanced(by: .seconds(86_400)),
             idempotency: key.map { IdempotencyKey(key: $0, digest: digest) }

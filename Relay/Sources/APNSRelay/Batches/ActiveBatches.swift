@@ -55,7 +55,10 @@ final class ActiveBatches: Sendable {
     func refresh(_ routes: [Route]) async throws(QueueError) {
         let ids = routes.compactMap(\.batch)
         for id in ids where !self.isFresh(id) {
-            guard let stored = try await self.store.storedState(id) else { continue }
+            guard let stored = try await self.store.storedState(id) else {
+                self.state.withLock { $0.entries[id] = nil }
+                continue
+            }
             let state = BatchStore.state(stored)
             if let state, self.update(id, state) { continue }
             let batch = try await self.store.batch(id)

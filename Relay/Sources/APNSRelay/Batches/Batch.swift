@@ -31,7 +31,7 @@ struct Batch: Codable, Sendable {
     var digest: [UInt8]
 
     var route: Route {
-        Route(app: self.app, environment: self.environment, lane: .bulk, batch: self.id)
+        Route(app: self.app, environment: self.environment, lane: .bulk, caller: self.caller, batch: self.id)
     }
 
     /// A push of the batch to a device.

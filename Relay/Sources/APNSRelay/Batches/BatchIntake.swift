@@ -88,7 +88,7 @@ struct BatchIntake: Sendable {
         guard parsed.route.lane == .bulk else { throw .invalid("lane", "the lane of a batch is bulk") }
         let batch = Batch(
             id: Batch.newID(at: parser.now),
-            caller: parsed.caller,
+            caller: parsed.route.caller,
             app: parsed.route.app,
             environment: parsed.route.environment,
             topic: parsed.push.topic,
@@ -200,7 +200,6 @@ struct BatchIntake: Sendable {
                 route: self.batch.route,
                 token: try DeviceToken(text),
                 push: try self.batch.push(Array(values), skippingValidation: true),
-                caller: self.batch.caller,
                 notBefore: QueueTime(millisecondsSince1970: self.batch.notBefore),
                 deadline: QueueTime(millisecondsSince1970: self.batch.deadline),
                 resendsUnknown: self.batch.resendsUnknown,

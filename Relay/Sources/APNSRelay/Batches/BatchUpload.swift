@@ -105,10 +105,7 @@ struct BatchUpload {
             try await self.waitForTurn()
             let pushes = self.pushes
             self.pushes.removeAll(keepingCapacity: true)
-            let results = try await self.store.calling { store throws(QueueError) in
-                try await store.queue.enqueue(pushes, isPartial: true)
-            }
-            self.stored += results.count { $0 == .queued }
+            self.stored += try await self.store(pushes)
         }
         let (newlyInvalid, now) = (self.newlyInvalid, self.clock.now.millisecondsSince1970)
         (self.bytes, self.newlyInvalid) = (0, 0)
@@ -122,12 +119,39 @@ struct BatchUpload {
         }
     }
 
+    /// Stores pushes if their caller and app have room for them.
+    ///
+    /// - Returns: the number of stored pushes.
+    private func store(_ pushes: [NewPush]) async throws(APIError) -> Int {
+        let wanted = CapacityLimits.Use(pushes)
+        do {
+            try await self.limits.capacity.reserve(wanted)
+        } catch {
+            self.limits.giveBack(pushes.count, self.caller)
+            var error = error
+            if error.code == .quotaExceeded {
+                error.message +=
+                    self.batch.idempotencyKey == nil
+                    ? " The batch is cancelled." : " Submit the batch again with its idempotencyKey to continue it."
+            }
+            throw error
+        }
+        var used = CapacityLimits.Use()
+        defer { self.limits.capacity.end(wanted, stored: used) }
+        let results = try await self.store.calling { store throws(QueueError) in
+            try await store.queue.enqueue(pushes, isPartial: true)
+        }
+        let stored = zip(pushes, results).filter { $0.1 == .queued }.map(\.0)
+        used = CapacityLimits.Use(stored)
+        return stored.count
+    }
+
     /// Waits until the caller may submit more.
     private func waitForTurn() async throws {
         while true {
             if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
             do throws(APIError) {
-                return try self.limits.take(self.pushes.count, self.caller)
+                return try await self.limits.take(self.pushes.count, self.caller)
             } catch {
                 guard error.code == .rateLimited else { throw error }
                 try await Task.sleep(for: .milliseconds(100))

@@ -15,6 +15,7 @@ struct DispatchContext: Sendable {
     let logger: Logger
     var pausedApps = PausedApps([])
     let batches: ActiveBatches
+    let appRates: AppRates
     /// The clock, if it detects implausible jumps; nil otherwise.
     var guardedClock: GuardedClock?
     /// Set once, when the shutdown begins.
@@ -24,6 +25,24 @@ struct DispatchContext: Sendable {
     static let claimLease = Duration.seconds(60)
 
     var writtenLease: Duration { self.settings.attemptDeadline + self.settings.settleMargin }
+
+    /// How many pushes of a route may be claimed now, by the rates of its batch and of its app.
+    ///
+    /// - Parameter wanted: the maximum.
+    /// - Returns: the number, and how long to wait if it is 0.
+    func allowance(_ route: Route, wanted: Int) -> (count: Int, wait: Duration) {
+        let ofBatch = self.batches.allowance(route, wanted: wanted)
+        guard ofBatch.count > 0 else { return ofBatch }
+        let ofApp = self.appRates.allowance(route, wanted: ofBatch.count)
+        self.batches.giveBack(ofBatch.count - ofApp.count, route)
+        return ofApp
+    }
+
+    /// Gives back what was allowed and not claimed.
+    func giveBack(allowance count: Int, _ route: Route) {
+        self.batches.giveBack(count, route)
+        self.appRates.giveBack(count, route)
+    }
 
     /// Repeats a call of the queue until it succeeds.
     ///

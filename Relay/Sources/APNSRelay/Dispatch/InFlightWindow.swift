@@ -1,3 +1,5 @@
+import APNSModel
+import PushQueue
 import Synchronization
 
 /// Limits the number of pushes, of all routes together, that are marked as written and have no durable outcome yet.
@@ -6,13 +8,25 @@ import Synchronization
 /// Each such push holds a place in the window. A route may hold at most four times as many places as are free. So one
 /// route alone uses four fifths of the window, and each further route four fifths of the rest. A few stuck routes
 /// therefore leave room for others.
+///
+/// The bulk routes of one caller together use at most nine tenths of the window, and those of each further caller nine tenths
+/// of the rest. So many batches of one caller leave room for the pushes of others, and for its own interactive ones.
 final class InFlightWindow: Sendable {
     private struct State {
         var limit: Int
         var inFlight = 0
+        /// The places that the bulk routes of each caller hold.
+        var bulk: [String: Int] = [:]
         var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
         var nextID: UInt64 = 0
         var generation: UInt64 = 0
+
+        mutating func add(_ count: Int, _ route: Route) {
+            self.inFlight += count
+            guard route.lane == .bulk, count != 0 else { return }
+            let places = (self.bulk[route.caller] ?? 0) + count
+            self.bulk[route.caller] = places == 0 ? nil : places
+        }
     }
 
     private let state: Mutex<State>
@@ -31,27 +45,38 @@ final class InFlightWindow: Sendable {
     /// - Parameters:
     ///   - wanted: the maximum number of places to reserve.
     ///   - held: the number of places that the route already holds.
+    ///   - route: the route.
     /// - Returns: the number of reserved places; 0 if there is no room.
-    func reserve(_ wanted: Int, held: Int) -> Int {
+    func reserve(_ wanted: Int, held: Int, of route: Route) -> Int {
         self.state.withLock { state in
-            let count = Self.room(limit: state.limit, inFlight: state.inFlight, held: held, wanted: wanted)
-            state.inFlight += count
+            let count = Self.room(
+                limit: state.limit,
+                inFlight: state.inFlight,
+                held: held,
+                bulk: route.lane == .bulk ? state.bulk[route.caller] ?? 0 : nil,
+                wanted: wanted
+            )
+            state.add(count, route)
             return count
         }
     }
 
-    static func room(limit: Int, inFlight: Int, held: Int, wanted: Int) -> Int {
+    /// - Parameter bulk: the places that the bulk routes of the caller hold; nil for an interactive route.
+    static func room(limit: Int, inFlight: Int, held: Int, bulk: Int? = nil, wanted: Int) -> Int {
         let free = limit - inFlight
         guard free > 0 else { return 0 }
         // The largest n with held + n <= 4 × (free - n).
         let share = max((4 * free - held) / 5, 0)
-        return min(wanted, free, held == 0 ? max(share, 1) : share)
+        let room = min(wanted, free, held == 0 ? max(share, 1) : share)
+        guard let bulk, bulk > 0 else { return room }
+        // The largest n with bulk + n <= 9 × (free - n).
+        return min(room, max((9 * free - bulk) / 10, 0))
     }
 
     /// Gives places back, and lets waiting routes try again.
-    func release(_ count: Int) {
+    func release(_ count: Int, of route: Route) {
         guard count > 0 else { return }
-        self.wake { $0.inFlight -= count }
+        self.wake { $0.add(-count, route) }
     }
 
     /// Lets waiting routes try again.

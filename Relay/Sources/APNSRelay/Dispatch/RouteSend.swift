@@ -192,7 +192,7 @@ final class RouteSend: Sendable {
             state.held -= places
             return state.held == 0
         }
-        self.context.window.release(places)
+        self.context.window.release(places, of: self.route)
         if isIdle { self.wakeup.signal() }
     }
 
@@ -228,14 +228,14 @@ final class RouteSend: Sendable {
             if isOver || self.control.isStopped || self.context.isStopping.isSet || Task.isCancelled { return nil }
             if !self.maySend { return nil }
             let wanted = min(self.context.settings.batch, limit - min(held, limit))
-            let allowed = self.context.batches.allowance(self.route, wanted: wanted)
+            let allowed = self.context.allowance(self.route, wanted: wanted)
             if wanted > 0, allowed.count == 0 {
                 try? await Task.sleep(for: min(allowed.wait, .milliseconds(200)))
                 continue
             }
-            let places = wanted > 0 ? self.context.window.reserve(allowed.count, held: held) : 0
+            let places = wanted > 0 ? self.context.window.reserve(allowed.count, held: held, of: self.route) : 0
             guard places > 0 else {
-                self.context.batches.giveBack(allowed.count, self.route)
+                self.context.giveBack(allowance: allowed.count, self.route)
                 await self.context.window.waitForRelease(since: generation)
                 continue
             }
@@ -247,7 +247,7 @@ final class RouteSend: Sendable {
                     lease: DispatchContext.claimLease
                 )
             }
-            self.context.batches.giveBack(allowed.count - (claimed?.count ?? 0), self.route)
+            self.context.giveBack(allowance: allowed.count - (claimed?.count ?? 0), self.route)
             self.giveBack(places - (claimed?.count ?? 0))
             guard let claimed else {
                 self.pauseForQueue()

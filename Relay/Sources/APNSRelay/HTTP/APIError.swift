@@ -6,7 +6,7 @@ import PushQueue
 struct APIError: Error, Hashable {
     enum Code: String, Sendable, CaseIterable {
         case badJSON, badQuery, badRequest, invalidPush, unauthorized, forbidden, notFound, methodNotAllowed, timeout
-        case conflict, written, settled, bodyTooLarge, tooManyPushes, unsupportedMediaType, rateLimited
+        case conflict, written, settled, bodyTooLarge, tooManyPushes, unsupportedMediaType, rateLimited, quotaExceeded
         case outcomesMissing, invalidSettings, preconditionFailed, preconditionRequired
         case queueFull, unavailable, undecided, shuttingDown, internalError
     }

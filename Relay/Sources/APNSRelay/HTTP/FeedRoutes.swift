@@ -55,7 +55,7 @@ struct FeedRoutes: Sendable {
         }
         var page = try await self.page(after: after, apps: apps, kind, limit: limit, wait: .seconds(wait))
         if let gap = page.gap, !skipsMissing { throw APIError(gap) }
-        page.entries.removeAll { !request.caller.mayRead(pushOf: $0.push.caller) }
+        page.entries.removeAll { !request.caller.mayRead(pushOf: $0.push.route.caller) }
         page.entries.removeAll { batch != nil && $0.push.route.batch != batch }
         return page
     }

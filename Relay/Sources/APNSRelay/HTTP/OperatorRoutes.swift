@@ -8,6 +8,7 @@ struct OperatorRoutes: Sendable {
     let queue: any PushQueue
     let clock: any QueueClock
     let status: any RelayStatus
+    let limits: CallerLimits
     let version: String
 
     var routes: [APIRoute] {
@@ -53,12 +54,20 @@ struct OperatorRoutes: Sendable {
         _ = try request.query()
         let counts = try await self.queue.calling { queue throws(QueueError) in try await queue.counts() }
         let due = try await self.queue.calling { queue throws(QueueError) in try await queue.queuedRoutes() }
+        let callers: [CallerLimits.Use]
+        do {
+            callers = try await self.limits.callers(counts)
+        } catch {
+            throw APIError(error)
+        }
         return .json(
             OverviewJSON(
                 now: self.clock.now,
                 version: self.version,
                 notReady: await self.status.notReady(),
                 counts: counts,
+                callers: callers,
+                apps: self.limits.apps(counts),
                 due: due,
                 routes: await self.status.routes(),
                 totals: self.status.totals,

@@ -25,6 +25,21 @@ struct OverviewJSON: Encodable {
         @OrNull var pausedUntil: Double?
     }
 
+    struct CallerJSON: Encodable {
+        var name: String
+        var unsettled: Int
+        @OrNull var capacity: Int?
+        @OrNull var pushesPerSecond: Int?
+        @OrNull var available: Int?
+    }
+
+    struct AppJSON: Encodable {
+        var name: String
+        var unsettled: Int
+        @OrNull var capacity: Int?
+        @OrNull var pushesPerSecond: Int?
+    }
+
     struct Totals: Encodable {
         var queued: Int
         var duplicates: Int
@@ -74,11 +89,15 @@ struct OverviewJSON: Encodable {
     @OrNull var clockAhead: Double?
     var queue: Queue
     var routes: [RouteJSON]
+    var callers: [CallerJSON]
+    var apps: [AppJSON]
     var totals: Totals
     var webhooks: [Webhook]
     var relays: [RelayJSON]
 
     /// - Parameters:
+    ///   - callers: what each caller uses.
+    ///   - apps: what each app uses.
     ///   - relays: the relays of the fleet, this one first.
     ///   - clockJump: how far the clock is ahead of what is plausible; nil if it is plausible.
     init(
@@ -86,6 +105,8 @@ struct OverviewJSON: Encodable {
         version: String,
         notReady: String?,
         counts: QueueCounts,
+        callers: [CallerLimits.Use],
+        apps: [CallerLimits.Use],
         due: [QueuedRoute],
         routes: [RouteStatus],
         totals: RelayTotals,
@@ -107,6 +128,23 @@ struct OverviewJSON: Encodable {
             oldestDue: due.map(\.due).min()?.seconds
         )
         self.routes = Self.routes(counts, due, routes)
+        self.callers = callers.map {
+            CallerJSON(
+                name: $0.name,
+                unsettled: $0.unsettled,
+                capacity: $0.capacity,
+                pushesPerSecond: $0.pushesPerSecond,
+                available: $0.available
+            )
+        }
+        self.apps = apps.map {
+            AppJSON(
+                name: $0.name,
+                unsettled: $0.unsettled,
+                capacity: $0.capacity,
+                pushesPerSecond: $0.pushesPerSecond
+            )
+        }
         self.totals = Totals(
             queued: totals.queued,
             duplicates: totals.duplicates,
@@ -149,16 +187,18 @@ struct OverviewJSON: Encodable {
         }
     }
 
-    /// All routes that the queue or the dispatcher knows, sorted by name. Those of batches are not listed by themselves.
+    /// The apps, environments and lanes that the queue or the dispatcher knows, sorted by name. Those of callers and batches are
+    /// added up.
     private static func routes(
         _ counts: QueueCounts,
         _ due: [QueuedRoute],
         _ states: [RouteStatus]
     ) -> [RouteJSON] {
-        let counts = counts.withoutBatches
-        let due = Dictionary(due.filter { $0.route.batch == nil }.map { ($0.route, $0.due) }, uniquingKeysWith: min)
+        let counts = counts.sums(\.destination)
+        let single = due.filter { $0.route.batch == nil }
+        let due = Dictionary(single.map { ($0.route.destination, $0.due) }, uniquingKeysWith: min)
         let order: [RouteStatus.State] = [.paused, .sending, .idle]
-        let states = Dictionary(states.map { ($0.route.withoutBatch, $0) }) { one, other in
+        let states = Dictionary(states.map { ($0.route.destination, $0) }) { one, other in
             (order.firstIndex(of: one.state) ?? 0) <= (order.firstIndex(of: other.state) ?? 0) ? one : other
         }
         let routes = Set(counts.keys).union(due.keys).union(states.keys)

@@ -32,7 +32,7 @@ struct PushRoutes: Sendable {
         // A request with one push has no other pushes to store, so it cannot be partial.
         let isPartial = try request.query(["partial"]).bool("partial") && format == .lines
         // This comes before the body is read, so that a caller above its limit costs little.
-        try self.limits.take(0, request.caller)
+        try await self.limits.take(0, request.caller)
         var reserved = 0
         // Reserved until the pushes are stored, because the parsed pushes need about as much memory as the body.
         defer {
@@ -43,7 +43,7 @@ struct PushRoutes: Sendable {
         guard submitted.count > 0 else {
             throw APIError(.badRequest, .badJSON, "The body contains no push.")
         }
-        try self.limits.take(submitted.count, request.caller)
+        try await self.limits.take(submitted.count, request.caller)
         // Pushes that were not stored do not count towards the limit, so a client can repeat the request.
         var stored = 0
         defer { self.limits.giveBack(submitted.count - stored, request.caller) }
@@ -51,6 +51,10 @@ struct PushRoutes: Sendable {
 
         var response = EnqueueResponse(faults: submitted.faults)
         if !submitted.pushes.isEmpty {
+            let wanted = CapacityLimits.Use(submitted.pushes)
+            try await self.limits.capacity.reserve(wanted)
+            var used = CapacityLimits.Use()
+            defer { self.limits.capacity.end(wanted, stored: used) }
             let results: [EnqueueResult]
             do {
                 results = try await self.queue.enqueue(submitted.pushes, isPartial: isPartial)
@@ -62,6 +66,7 @@ struct PushRoutes: Sendable {
             response.add(results, of: submitted)
             if !isPartial, let fault = response.faults.first { throw APIError(fault) }
             stored = results.count { $0 == .queued }
+            used = CapacityLimits.Use(zip(submitted.pushes, results).lazy.filter { $0.1 == .queued }.map(\.0))
             self.report(results, of: submitted.pushes)
         }
         return response.response
@@ -153,7 +158,7 @@ struct PushRoutes: Sendable {
     private func cancel(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
         let push = try await self.push(request) { $0.mayRead(pushOf: $1) || $0.mayCancel(pushOf: $1) }
-        guard request.caller.mayCancel(pushOf: push.caller) else {
+        guard request.caller.mayCancel(pushOf: push.route.caller) else {
             throw APIError.missing([.cancelAll], of: request.caller)
         }
         switch try await self.queue.calling({ queue throws(QueueError) in try await queue.cancel(push.id) }) {
@@ -187,7 +192,7 @@ struct PushRoutes: Sendable {
     ) async throws(APIError) -> PushStatus {
         guard
             let push = try await self.queue.calling({ queue throws(QueueError) in try await queue.status(of: id) }),
-            request.caller.maySend(to: push.route.app), maySee(request.caller, push.caller)
+            request.caller.maySend(to: push.route.app), maySee(request.caller, push.route.caller)
         else { throw Self.unknownPush }
         return push
     }

@@ -29,7 +29,7 @@ struct PushStatusJSON: Encodable, Sendable {
         self.environment = status.route.environment
         self.lane = status.route.lane.text
         self.token = status.token.hexadecimal
-        self.caller = status.caller
+        self.caller = status.route.caller
         self.state = status.state.rawValue
         self.queuedAt = status.queuedAt.seconds
         self.notBefore = status.notBefore.seconds

@@ -37,6 +37,7 @@ struct RelayAPI: Sendable {
     ///   - version: the version that the overview reports.
     ///   - metrics: the text of `/metrics`.
     ///   - pages: the files of the page.
+    ///   - limits: the limits of callers and apps; nil to make them from the settings.
     ///   - factory: the backend for the metrics of requests.
     ///   - logger: the logger for requests. It never gets a token or a payload.
     init(
@@ -50,6 +51,7 @@ struct RelayAPI: Sendable {
         version: String = "0",
         metrics: @escaping @Sendable () async -> String,
         pages: [PageFile] = [],
+        limits: CallerLimits? = nil,
         factory: any MetricsFactory = MetricsSystem.factory,
         logger: Logger
     ) {
@@ -62,7 +64,7 @@ struct RelayAPI: Sendable {
         self.connections = OpenConnections(settings.http, logger: logger)
         self.budget = BufferBudget(limit: settings.http.maxBufferedBytes)
         let reader = RequestBodyReader(limit: settings.http.maxBodyBytes, budget: self.budget)
-        let limits = CallerLimits(clock: clock)
+        let limits = limits ?? CallerLimits(settings, queue: queue, clock: clock)
         let pushes = PushRoutes(
             live: live,
             dispatch: settings.dispatch,
@@ -81,7 +83,13 @@ struct RelayAPI: Sendable {
             reader: reader,
             limits: limits
         )
-        let operators = OperatorRoutes(queue: queue, clock: clock, status: status, version: version)
+        let operators = OperatorRoutes(
+            queue: queue,
+            clock: clock,
+            status: status,
+            limits: limits,
+            version: version
+        )
         let fleet = SettingsRoutes(
             live: live,
             queue: queue,

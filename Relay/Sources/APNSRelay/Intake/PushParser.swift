@@ -121,7 +121,8 @@ struct PushParser {
         let route = Route(
             app: app.name,
             environment: try self.environment(of: app, fields, scanner),
-            lane: try self.lane(fields, scanner)
+            lane: try self.lane(fields, scanner),
+            caller: self.caller.name
         )
         guard let tokenText = try self.string(.token, fields, scanner) else { throw Self.missing(.token) }
         guard let headersSlice = fields[.headers] else { throw Self.missing(.headers) }
@@ -151,7 +152,6 @@ struct PushParser {
             route: route,
             token: token,
             push: prepared,
-            caller: self.caller.name,
             notBefore: max(times.notBefore ?? self.now, self.now),
             deadline: times.deadline ?? self.now.advanced(by: self.dispatch.defaultDeadline),
             resendsUnknown: resendsUnknown ?? false,

@@ -27,6 +27,7 @@ final class MetricsPage: Sendable {
     private let queue: any PushQueue
     private let status: any RelayStatus
     private let clock: any QueueClock
+    private let limits: CallerLimits?
     private let certificateExpiry: @Sendable () -> QueueTime?
     private let readStorage: ReadStorage?
     private let logger: Logger
@@ -39,6 +40,7 @@ final class MetricsPage: Sendable {
     ///   - queue: the queue whose pushes are counted.
     ///   - status: the routes, the webhooks, and whether the relay is ready.
     ///   - clock: the time of day.
+    ///   - limits: the limits of callers; nil for none.
     ///   - certificateExpiry: when the certificate of the listener expires; nil without TLS.
     ///   - readStorage: reads the state of the file or the database behind the queue; nil if there is none.
     ///   - logger: the logger for failed readings of that state.
@@ -49,6 +51,7 @@ final class MetricsPage: Sendable {
         queue: any PushQueue,
         status: any RelayStatus,
         clock: any QueueClock,
+        limits: CallerLimits? = nil,
         certificateExpiry: @escaping @Sendable () -> QueueTime? = { nil },
         readStorage: ReadStorage? = nil,
         logger: Logger,
@@ -59,6 +62,7 @@ final class MetricsPage: Sendable {
         self.queue = queue
         self.status = status
         self.clock = clock
+        self.limits = limits
         self.certificateExpiry = certificateExpiry
         self.readStorage = readStorage
         self.logger = logger
@@ -135,6 +139,7 @@ final class MetricsPage: Sendable {
             let counts = try await self.queue.counts()
             let routes = try await self.queue.queuedRoutes()
             self.metrics.setQueue(counts, routes, now: self.clock.now)
+            if let limits { self.metrics.setCallers(limits.usedParts(counts)) }
         } catch {
             self.metrics.storageFailed(error)
         }

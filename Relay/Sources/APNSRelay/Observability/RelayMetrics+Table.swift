@@ -70,6 +70,14 @@ extension RelayMetrics {
         unit: "pushes",
         "The maximum number of pushes without an outcome. At the limit, requests get 503. Missing if there is no limit."
     )
+    static let callerUse = MetricDefinition(
+        "apns_relay_caller_capacity_used",
+        .gauge,
+        unit: "0 to 1",
+        "The part of its capacity (caller.NAME.capacity) that the caller uses. At 1, its requests get 429. Missing for "
+            + "callers without a capacity.",
+        labels: ["caller"]
+    )
     static let oldestDue = MetricDefinition(
         "apns_relay_oldest_due_age_seconds",
         .gauge,
@@ -321,7 +329,8 @@ extension RelayMetrics {
     static let table: [MetricDefinition] = [
         RelayMetrics.queued, RelayMetrics.duplicates, RelayMetrics.outcomes, RelayMetrics.retries, RelayMetrics.parked,
         RelayMetrics.late, RelayMetrics.recovered,
-        RelayMetrics.pushes, RelayMetrics.capacity, RelayMetrics.oldestDue, RelayMetrics.routePaused,
+        RelayMetrics.pushes, RelayMetrics.capacity, RelayMetrics.callerUse,
+        RelayMetrics.oldestDue, RelayMetrics.routePaused,
         RelayMetrics.ready, RelayMetrics.certificateLeft, RelayMetrics.clockAhead, RelayMetrics.settingsCurrent,
         RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
         RelayMetrics.fileBytes, RelayMetrics.diskFree, RelayMetrics.diskSize,

@@ -22,9 +22,10 @@ package final class RelayMetrics: Sendable {
     }
 
     private struct State {
-        var routes: [Route: RouteHandlers] = [:]
+        var routes: [Route.Destination: RouteHandlers] = [:]
         var webhooks: [String: WebhookHandlers] = [:]
         var capacity: Meter?
+        var callers: [String: Meter] = [:]
         var certificateLeft: Meter?
         var settingsCurrent: Meter?
         var storage = StorageGauges()
@@ -182,12 +183,12 @@ package final class RelayMetrics: Sendable {
     ///   - queuedRoutes: when the first push of each route is due.
     ///   - now: the time of day.
     func setQueue(_ counts: QueueCounts, _ queuedRoutes: [QueuedRoute], now: QueueTime) {
-        let ofRoute = counts.withoutBatches
+        let sums = counts.sums(\.destination)
         // A batch may wait because it is paused, or sent slowly.
         let single = queuedRoutes.filter { $0.route.batch == nil }
-        let due = Dictionary(single.map { ($0.route, $0.due) }, uniquingKeysWith: min)
-        for (route, handlers) in self.handlers(of: Set(ofRoute.keys).union(due.keys)) {
-            let counts = ofRoute[route]
+        let due = Dictionary(single.map { ($0.route.destination, $0.due) }, uniquingKeysWith: min)
+        for (route, handlers) in self.handlers(of: Set(sums.keys).union(due.keys)) {
+            let counts = sums[route]
             handlers.queuedNow.set(counts?.queued ?? 0)
             handlers.claimedNow.set(counts?.claimed ?? 0)
             handlers.writtenNow.set(counts?.written ?? 0)
@@ -203,10 +204,24 @@ package final class RelayMetrics: Sendable {
         }
     }
 
+    /// Sets the parts of their capacity that callers use.
+    func setCallers(_ parts: [String: Double]) {
+        for (caller, part) in parts {
+            self.state.withLock { state in
+                let dimensions = [("caller", caller)]
+                let meter =
+                    state.callers[caller]
+                    ?? Meter(label: Self.callerUse.name, dimensions: dimensions, factory: self.factory)
+                state.callers[caller] = meter
+                return meter
+            }.set(part)
+        }
+    }
+
     /// Sets the gauges of paused routes to 1, and those of all other routes to 0.
     func setRoutes(_ routes: [RouteStatus]) {
-        let paused = Set(routes.filter { $0.state == .paused }.map(\.route.withoutBatch))
-        for (route, handlers) in self.handlers(of: Set(routes.map(\.route.withoutBatch))) {
+        let paused = Set(routes.filter { $0.state == .paused }.map(\.route.destination))
+        for (route, handlers) in self.handlers(of: Set(routes.map(\.route.destination))) {
             handlers.paused.set(paused.contains(route) ? 1 : 0)
         }
     }
@@ -271,13 +286,13 @@ package final class RelayMetrics: Sendable {
 
     private func count(_ route: Route, _ body: (RouteHandlers, inout RelayTotals) -> Void) {
         self.state.withLock { state in
-            let handlers = Self.handlers(of: route, in: &state, self.factory)
+            let handlers = Self.handlers(of: route.destination, in: &state, self.factory)
             body(handlers, &state.totals)
         }
     }
 
-    /// The handlers of these routes and of all routes of earlier calls.
-    private func handlers(of routes: Set<Route>) -> [Route: RouteHandlers] {
+    /// The handlers of these destinations and of all of earlier calls.
+    private func handlers(of routes: Set<Route.Destination>) -> [Route.Destination: RouteHandlers] {
         self.state.withLock { state in
             for route in routes { _ = Self.handlers(of: route, in: &state, self.factory) }
             return state.routes
@@ -285,12 +300,10 @@ package final class RelayMetrics: Sendable {
     }
 
     private static func handlers(
-        of route: Route,
+        of route: Route.Destination,
         in state: inout State,
         _ factory: any MetricsFactory
     ) -> RouteHandlers {
-        // The labels do not have the batch, so that there are not more and more series.
-        let route = route.withoutBatch
         if let handlers = state.routes[route] { return handlers }
         let handlers = RouteHandlers(route, factory)
         state.routes[route] = handlers
@@ -307,7 +320,8 @@ package final class RelayMetrics: Sendable {
     }
 }
 
-/// The handlers of one route. All its series begin at 0 with the first use of the route, so that Prometheus sees the
+/// The handlers of the routes with one destination. The labels do not have the caller and the batch, so that there are not
+/// more and more series. All series begin at 0 with the first use of the destination, so that Prometheus sees the
 /// first event as an increase.
 private struct RouteHandlers: Sendable {
     let queued: Counter
@@ -323,7 +337,7 @@ private struct RouteHandlers: Sendable {
     let oldestDue: Meter
     let paused: Meter
 
-    init(_ route: Route, _ factory: any MetricsFactory) {
+    init(_ route: Route.Destination, _ factory: any MetricsFactory) {
         let app = [("app", route.app), ("environment", route.environment)]
         let dimensions = app + [("lane", route.lane == .interactive ? "interactive" : "bulk")]
         let counter = { (metric: MetricDefinition) in

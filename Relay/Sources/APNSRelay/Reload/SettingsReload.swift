@@ -17,6 +17,8 @@ actor SettingsReload {
         /// Shares the provider tokens with other relays; nil if there are none.
         var tokens: SharedTokenSource?
         var webhooks: Webhooks
+        /// Applies the rates and the capacities of callers and apps.
+        var setLimits: @Sendable (RelaySettings) -> Void
         /// Tells programs that store pushes with SQL which apps there are.
         var publish: (@Sendable (SQLIntake) async throws(QueueError) -> Void)?
         /// Lets the routes of these apps begin again, with the present settings.
@@ -132,6 +134,7 @@ actor SettingsReload {
             listener.set(tls)
         }
         parts.live.set(new.settings)
+        parts.setLimits(new.settings)
         parts.webhooks.set(new.settings.webhooks)
         self.loaded = new
         let names = changes.apps

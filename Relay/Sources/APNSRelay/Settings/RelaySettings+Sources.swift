@@ -69,6 +69,16 @@ extension RelaySettings {
                 "it is smaller than \(reader.writtenName("http.maxBodyBytes")), \(self.http.maxBodyBytes) bytes"
             )
         }
+        let capacities =
+            self.callers.map { ("caller.\($0.name).capacity", $0.capacity) }
+            + self.apps.map { ("app.\($0.name).capacity", $0.capacity) }
+        for (key, capacity) in capacities where capacity ?? 0 > self.storage.capacity {
+            reader.complain(
+                key,
+                .conflict,
+                "it is larger than \(reader.writtenName("storage.capacity")), \(self.storage.capacity) pushes"
+            )
+        }
         if self.dispatch.defaultDeadline > self.dispatch.maxDeadline {
             reader.complain(
                 "dispatch.defaultDeadline",
@@ -169,7 +179,14 @@ extension RelayApp {
             reader.complain("\(prefix).topic", .missing, "it is missing: set the app's bundle ID")
             return nil
         }
-        self.init(name: name, topic: topic, authentication: client.authentication, environments: environments)
+        self.init(
+            name: name,
+            topic: topic,
+            authentication: client.authentication,
+            environments: environments,
+            capacity: app.capacity,
+            pushesPerSecond: app.pushesPerSecond
+        )
     }
 }
 
@@ -197,7 +214,8 @@ extension Caller {
             tokenDigests: ([token] + [next].compactMap { $0 }.filter { $0 != token }).map(SecretText.digest),
             apps: caller.apps.map(Set.init),
             roles: roles,
-            pushesPerSecond: caller.pushesPerSecond
+            pushesPerSecond: caller.pushesPerSecond,
+            capacity: caller.capacity
         )
     }
 }

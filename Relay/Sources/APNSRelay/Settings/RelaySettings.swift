@@ -48,17 +48,25 @@ public struct RelayApp: Sendable {
     public var authentication: APNSAuthentication
     /// The app's environments by name (`production`, `development`), with their servers.
     public var environments: [String: APNSEnvironment]
+    /// The maximum number of pushes without an outcome; nil for no limit.
+    public var capacity: Int?
+    /// The maximum number of pushes per second that all relays together send; nil for no limit.
+    public var pushesPerSecond: Int?
 
     public init(
         name: String,
         topic: String,
         authentication: APNSAuthentication,
-        environments: [String: APNSEnvironment] = ["production": .production, "development": .development]
+        environments: [String: APNSEnvironment] = ["production": .production, "development": .development],
+        capacity: Int? = nil,
+        pushesPerSecond: Int? = nil
     ) {
         self.name = name
         self.topic = topic
         self.authentication = authentication
         self.environments = environments
+        self.capacity = capacity
+        self.pushesPerSecond = pushesPerSecond
     }
 
     /// The environment of a push that names none: the app's only one, or `production` if the app has it; nil otherwise.
@@ -77,21 +85,26 @@ public struct Caller: Sendable, Hashable {
     public var apps: Set<String>?
     /// Its rights.
     public var roles: Set<Role>
-    /// The maximum number of pushes per second that it may submit, on average over ten seconds; nil for no limit.
+    /// The maximum number of pushes per second that it may submit to all relays together, on average over ten seconds; nil for
+    /// no limit.
     public var pushesPerSecond: Int?
+    /// The maximum number of its pushes without an outcome; nil for no limit.
+    public var capacity: Int?
 
     public init(
         name: String,
         tokenDigests: [[UInt8]],
         apps: Set<String>? = nil,
         roles: Set<Role> = Role.standard,
-        pushesPerSecond: Int? = nil
+        pushesPerSecond: Int? = nil,
+        capacity: Int? = nil
     ) {
         self.name = name
         self.tokenDigests = tokenDigests
         self.apps = apps
         self.roles = roles
         self.pushesPerSecond = pushesPerSecond
+        self.capacity = capacity
     }
 
     public func maySend(to app: String) -> Bool { self.apps?.contains(app) ?? true }

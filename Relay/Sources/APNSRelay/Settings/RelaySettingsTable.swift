@@ -6,6 +6,10 @@ import PushQueue
 ///
 /// `Relay/README.md` describes the settings; a test compares the page with the table.
 enum RelaySettingsTable {
+    /// The permitted numbers of pushes per second, and of pushes without an outcome.
+    private static let rates = 1...10_000_000
+    private static let capacities = 1...1_000_000_000
+
     /// The values of all settings whose keys contain no name of an app, a caller or a webhook.
     struct Draft {
         var settings = RelaySettings(apps: [])
@@ -23,9 +27,13 @@ enum RelaySettingsTable {
     struct App {
         var topic: String?
         var environments: [String]?
+        var capacity: Int?
+        var pushesPerSecond: Int?
 
         static let rows: [SettingRow<Self>] = [
             .text("topic", \.topic), .list("environments", \.environments),
+            .integer("capacity", \.capacity, RelaySettingsTable.capacities),
+            .integer("pushesPerSecond", \.pushesPerSecond, RelaySettingsTable.rates),
         ]
     }
 
@@ -38,12 +46,14 @@ enum RelaySettingsTable {
         var apps: [String]?
         var roles: [String]?
         var pushesPerSecond: Int?
+        var capacity: Int?
 
         static let rows: [SettingRow<Self>] = [
             .text("token", \.token, isSecret: true), .file("tokenFile", \.tokenFile),
             .text("nextToken", \.nextToken, isSecret: true), .file("nextTokenFile", \.nextTokenFile),
             .list("apps", \.apps), .list("roles", \.roles),
-            .integer("pushesPerSecond", \.pushesPerSecond, 1...10_000_000),
+            .integer("pushesPerSecond", \.pushesPerSecond, RelaySettingsTable.rates),
+            .integer("capacity", \.capacity, RelaySettingsTable.capacities),
         ]
     }
 
@@ -135,7 +145,7 @@ enum RelaySettingsTable {
             ["park": true, "send": false]
         ),
         .duration("storage.timeout", \.settings.storage.timeout, .seconds(1)...(.seconds(600))),
-        .integer("storage.capacity", \.settings.storage.capacity, 1...1_000_000_000),
+        .integer("storage.capacity", \.settings.storage.capacity, Self.capacities),
         .duration("storage.maxClockJump", \.settings.storage.maxClockJump, .seconds(60)...year),
         .duration("retention.outcomes", \.settings.storage.retention.outcomes, .zero...year),
         .duration("retention.payloads", \.settings.storage.retention.payloads, .zero...year),

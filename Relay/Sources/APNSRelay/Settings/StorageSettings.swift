@@ -130,8 +130,9 @@ extension RelaySettings {
                 SQLIntake.App(
                     name: app.name,
                     topic: app.topic,
-                    environments: Array(app.environments.keys),
-                    defaultEnvironment: app.defaultEnvironment
+                    environments: app.environments.keys.sorted(),
+                    defaultEnvironment: app.defaultEnvironment,
+                    capacity: app.capacity
                 )
             },
             defaultDeadline: self.dispatch.defaultDeadline,

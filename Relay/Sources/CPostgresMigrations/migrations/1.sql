@@ -10,18 +10,20 @@
 -- * The row of apns.feed is locked last, because all relays wait for it.
 -- * Times are milliseconds since 1970. Leases count by the clock of the database: apns.lease_clock.
 
+CREATE TABLE apns.caller (
+  id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name text NOT NULL UNIQUE
+);
+
+-- Pushes and outcomes have their app, environment, lane, caller and batch by way of their route.
 CREATE TABLE apns.route (
   id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   app text NOT NULL,
   environment text NOT NULL,
   lane smallint NOT NULL CHECK (lane IN (0, 1)), -- 0 interactive, 1 bulk
+  caller int NOT NULL,
   batch uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000', -- zeros: none
-  UNIQUE (app, environment, lane, batch)
-);
-
-CREATE TABLE apns.caller (
-  id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  name text NOT NULL UNIQUE
+  UNIQUE (app, environment, lane, caller, batch)
 );
 
 CREATE SEQUENCE apns.position_seq;
@@ -36,7 +38,6 @@ CREATE TABLE apns.push (
   position bigint PRIMARY KEY,
   id uuid NOT NULL,
   route int NOT NULL,
-  caller int NOT NULL,
   queued_at bigint NOT NULL,
   due bigint NOT NULL,
   deadline bigint NOT NULL,
@@ -121,7 +122,6 @@ CREATE TABLE apns.outcome (
   position bigint NOT NULL UNIQUE,
   id uuid NOT NULL,
   route int NOT NULL,
-  caller int NOT NULL,
   queued_at bigint NOT NULL,
   due bigint NOT NULL,
   deadline bigint NOT NULL,
@@ -287,9 +287,9 @@ BEGIN
   -- All relays wait for this row, from here to the commit.
   UPDATE apns.feed SET last = last + cardinality(p_position) RETURNING last - cardinality(p_position) INTO v_base;
   WITH o AS (
-    INSERT INTO apns.outcome (cursor, position, id, route, caller, queued_at, due, deadline, settled_at, token, attempts,
-      sends, certainty, invalidates, result, metadata)
-    SELECT v_base + a.n, a.position, p.id, p.route, p.caller, p.queued_at, p.due, p.deadline, p_now, p.token,
+    INSERT INTO apns.outcome (cursor, position, id, route, queued_at, due, deadline, settled_at, token, attempts, sends,
+      certainty, invalidates, result, metadata)
+    SELECT v_base + a.n, a.position, p.id, p.route, p.queued_at, p.due, p.deadline, p_now, p.token,
       p.attempts + a.marks,
       CASE WHEN t.certainty > a.certainty THEN t.sends ELSE a.sends END,
       CASE WHEN t.certainty > a.certainty THEN t.certainty ELSE a.certainty END,
@@ -440,6 +440,7 @@ END $$;
 -- Stores pushes, in the order of the arrays.
 --
 -- p_capacity: the most pushes without an outcome, or NULL if there is certainly room.
+-- p_caller: the callers of the routes, to whom the idempotency keys belong.
 -- p_releases: whether to end the pushes that these replace. Otherwise a relay does that after the commit.
 --
 -- Returns NULL if all were stored; else for each push 0 (stored), 1 (duplicate) or 2 (conflict), and the known push. If
@@ -526,13 +527,13 @@ BEGIN
       RETURN;
     END IF;
   END IF;
-  INSERT INTO apns.push (position, id, route, caller, queued_at, due, deadline, expires, resends, supersedes, token,
-    topic, type, priority, expiration, collapse, payload, metadata)
-  SELECT a.position, a.id, a.route, a.caller, p_now, a.due, a.deadline, a.expires, a.resends, a.supersedes, a.token,
+  INSERT INTO apns.push (position, id, route, queued_at, due, deadline, expires, resends, supersedes, token, topic,
+    type, priority, expiration, collapse, payload, metadata)
+  SELECT a.position, a.id, a.route, p_now, a.due, a.deadline, a.expires, a.resends, a.supersedes, a.token,
     a.topic, a.type, a.priority, a.expiration, a.collapse, a.payload, a.metadata
-  FROM unnest(v_position, p_id, p_route, p_caller, p_due, p_deadline, p_expires, p_resends, p_supersedes, p_token,
-    p_topic, p_type, p_priority, p_expiration, p_collapse, p_payload, p_metadata) WITH ORDINALITY
-    AS a(position, id, route, caller, due, deadline, expires, resends, supersedes, token, topic, type, priority,
+  FROM unnest(v_position, p_id, p_route, p_due, p_deadline, p_expires, p_resends, p_supersedes, p_token, p_topic,
+    p_type, p_priority, p_expiration, p_collapse, p_payload, p_metadata) WITH ORDINALITY
+    AS a(position, id, route, due, deadline, expires, resends, supersedes, token, topic, type, priority,
       expiration, collapse, payload, metadata, n)
   WHERE kinds IS NULL OR kinds[a.n] = 0;
   INSERT INTO apns.queue (route, due, position, expires)
@@ -968,7 +969,7 @@ END $$;
 
 -- The routes with queued pushes, and when the first one of each is due.
 CREATE FUNCTION apns.queued_routes(p_now bigint, p_keeps boolean) RETURNS TABLE (
-  app text, environment text, lane smallint, batch uuid, due bigint
+  app text, environment text, lane smallint, batch uuid, caller text, due bigint
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -976,9 +977,10 @@ DECLARE
 BEGIN
   IF v_new <> '{}' THEN PERFORM apns.release_held(p_now, p_keeps, v_new); END IF;
   RETURN QUERY
-  SELECT r.app, r.environment, r.lane, r.batch, q.due FROM apns.route r
+  SELECT r.app, r.environment, r.lane, r.batch, c.name, q.due FROM apns.route r
   CROSS JOIN LATERAL (
-    SELECT q.due FROM apns.queue q WHERE q.route = r.id ORDER BY q.route, q.due, q.position LIMIT 1) q;
+    SELECT q.due FROM apns.queue q WHERE q.route = r.id ORDER BY q.route, q.due, q.position LIMIT 1) q
+  CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = r.caller LIMIT 1) c;
 END $$;
 
 -- One push -----------------------------------------------------------------------------------------------------------
@@ -1025,7 +1027,7 @@ BEGIN
   FROM unnest(p_position) WITH ORDINALITY AS a(position, n)
   CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
   CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
-  CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = p.caller LIMIT 1) c
+  CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = r.caller LIMIT 1) c
   LEFT JOIN LATERAL (SELECT * FROM apns.flight f WHERE f.position = a.position LIMIT 1) f ON true
   LEFT JOIN LATERAL (SELECT * FROM apns.parked k WHERE k.position = a.position LIMIT 1) k ON true
   LEFT JOIN LATERAL (SELECT * FROM apns.attempt t WHERE t.position = a.position LIMIT 1) t ON true
@@ -1052,7 +1054,7 @@ BEGIN
     4::smallint, o.certainty, o.sends, o.result, i.key, o.metadata, o.settled_at
   FROM apns.outcome o
   CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = o.route LIMIT 1) r
-  CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = o.caller LIMIT 1) c
+  CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = r.caller LIMIT 1) c
   LEFT JOIN LATERAL (SELECT * FROM apns.idempotency i WHERE i.position = v_position LIMIT 1) i ON true
   WHERE o.position = v_position;
 END $$;
@@ -1076,11 +1078,11 @@ DECLARE
   v_scanned int := 0;
 BEGIN
   FOR v_row IN
-    SELECT o.*, r.app, r.environment, r.lane, r.batch, c.name AS caller_name, i.key FROM (
+    SELECT o.*, r.app, r.environment, r.lane, r.batch, c.name AS caller, i.key FROM (
       SELECT * FROM apns.outcome o WHERE o.cursor > p_cursor AND (o.invalidates OR NOT p_invalidates)
       ORDER BY o.cursor LIMIT p_scan) o
     CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = o.route LIMIT 1) r
-    CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = o.caller LIMIT 1) c
+    CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = r.caller LIMIT 1) c
     LEFT JOIN LATERAL (SELECT * FROM apns.idempotency i WHERE i.position = o.position LIMIT 1) i ON true
     ORDER BY o.cursor
   LOOP
@@ -1088,7 +1090,7 @@ BEGIN
     v_end := v_row.cursor;
     CONTINUE WHEN v_row.app <> ALL (p_apps);
     RETURN QUERY SELECT v_row.cursor, v_row.id, v_row.app, v_row.environment, v_row.lane, v_row.batch,
-      v_row.caller_name,
+      v_row.caller,
       v_row.token, v_row.queued_at, v_row.due, v_row.deadline, v_row.attempts, v_row.certainty, v_row.sends,
       v_row.result, v_row.settled_at, v_row.key, v_row.metadata, NULL::bigint, NULL::bigint, NULL::bigint[],
       NULL::bigint[], NULL::boolean;
@@ -1165,16 +1167,18 @@ END $$;
 -- State --------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION apns.counts() RETURNS TABLE (
-  app text, environment text, lane smallint, batch uuid, queued bigint, claimed bigint, written bigint, parked bigint
+  app text, environment text, lane smallint, batch uuid, caller text, queued bigint, claimed bigint, written bigint,
+  parked bigint
 ) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  SELECT r.app, r.environment, r.lane, r.batch, t.queued, t.claimed, t.written, t.parked FROM (
+  SELECT r.app, r.environment, r.lane, r.batch, c.name, t.queued, t.claimed, t.written, t.parked FROM (
     SELECT t.route, sum(t.queued)::bigint AS queued, sum(t.claimed)::bigint AS claimed,
       sum(t.written)::bigint AS written, sum(t.parked)::bigint AS parked
     FROM apns.tally t GROUP BY t.route) t
   CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = t.route LIMIT 1) r
+  CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = r.caller LIMIT 1) c
   WHERE (t.queued, t.claimed, t.written, t.parked) <> (0, 0, 0, 0);
 END $$;
 
@@ -1233,28 +1237,6 @@ BEGIN
   IF p_parks AND NOT v_first THEN PERFORM apns.park_doubtful(p_now); END IF;
 END $$;
 
--- The number of a route; adds it if it is new.
-CREATE FUNCTION apns.route_id(
-  p_app text, p_environment text, p_lane smallint, p_batch uuid DEFAULT '00000000-0000-0000-0000-000000000000'
-) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-  v_id int;
-BEGIN
-  SELECT id INTO v_id FROM apns.route
-  WHERE app = p_app AND environment = p_environment AND lane = p_lane AND batch = p_batch;
-  IF FOUND THEN RETURN v_id; END IF;
-  INSERT INTO apns.route (app, environment, lane, batch) VALUES (p_app, p_environment, p_lane, p_batch)
-  ON CONFLICT DO NOTHING;
-  SELECT id INTO STRICT v_id FROM apns.route
-  WHERE app = p_app AND environment = p_environment AND lane = p_lane AND batch = p_batch;
-  RETURN v_id;
-END $$;
-
--- The id of the push that a caller has submitted with an idempotency key; NULL if the key is unknown.
-CREATE FUNCTION apns.id_of_key(p_caller text, p_key text) RETURNS uuid LANGUAGE sql STABLE AS $$
-  SELECT i.id FROM apns.caller c JOIN apns.idempotency i ON i.caller = c.id WHERE c.name = p_caller AND i.key = p_key
-$$;
-
 -- The number of a caller; adds it if it is new.
 CREATE FUNCTION apns.caller_id(p_name text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
@@ -1266,6 +1248,30 @@ BEGIN
   SELECT id INTO STRICT v_id FROM apns.caller WHERE name = p_name;
   RETURN v_id;
 END $$;
+
+-- The number of a route; adds it if it is new.
+CREATE FUNCTION apns.route_id(
+  p_app text, p_environment text, p_lane smallint, p_caller text,
+  p_batch uuid DEFAULT '00000000-0000-0000-0000-000000000000'
+) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  v_caller int := apns.caller_id(p_caller);
+  v_id int;
+BEGIN
+  SELECT id INTO v_id FROM apns.route
+  WHERE app = p_app AND environment = p_environment AND lane = p_lane AND caller = v_caller AND batch = p_batch;
+  IF FOUND THEN RETURN v_id; END IF;
+  INSERT INTO apns.route (app, environment, lane, caller, batch)
+  VALUES (p_app, p_environment, p_lane, v_caller, p_batch) ON CONFLICT DO NOTHING;
+  SELECT id INTO STRICT v_id FROM apns.route
+  WHERE app = p_app AND environment = p_environment AND lane = p_lane AND caller = v_caller AND batch = p_batch;
+  RETURN v_id;
+END $$;
+
+-- The id of the push that a caller has submitted with an idempotency key; NULL if the key is unknown.
+CREATE FUNCTION apns.id_of_key(p_caller text, p_key text) RETURNS uuid LANGUAGE sql STABLE AS $$
+  SELECT i.id FROM apns.caller c JOIN apns.idempotency i ON i.caller = c.id WHERE c.name = p_caller AND i.key = p_key
+$$;
 
 -- Stores a value if the present one is the expected one; NULL is no value.
 CREATE FUNCTION apns.exchange_value(p_key text, p_value bytea, p_expected bytea) RETURNS boolean LANGUAGE plpgsql AS $$

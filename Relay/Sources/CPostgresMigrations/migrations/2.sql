@@ -9,7 +9,9 @@ CREATE TABLE apns.app (
   name text PRIMARY KEY,
   topic text NOT NULL,
   environments text[] NOT NULL,
-  default_environment text -- NULL if a push must name one
+  default_environment text, -- NULL if a push must name one
+  capacity bigint, -- the most pushes without an outcome; NULL for no limit
+  is_full boolean NOT NULL DEFAULT false -- whether the app had so many when a relay counted last
 );
 
 -- Apple's rules for each push type. Another type is sent as given.
@@ -30,21 +32,21 @@ CREATE TABLE apns.intake (
 -- Stores a relay's settings for these functions.
 CREATE FUNCTION apns.publish_intake(
   p_default_deadline bigint, p_max_deadline bigint, p_app text[], p_topic text[], p_environments text[],
-  p_default_environment text[], p_type text[], p_suffix text[], p_limit int[], p_priorities text[]
+  p_default_environment text[], p_capacity bigint[], p_type text[], p_suffix text[], p_limit int[], p_priorities text[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO apns.intake AS i (default_deadline, max_deadline) VALUES (p_default_deadline, p_max_deadline)
   ON CONFLICT (one) DO UPDATE SET default_deadline = p_default_deadline, max_deadline = p_max_deadline
   WHERE (i.default_deadline, i.max_deadline) <> (p_default_deadline, p_max_deadline);
   DELETE FROM apns.app WHERE name <> ALL (p_app);
-  INSERT INTO apns.app AS o (name, topic, environments, default_environment)
-  SELECT a.name, a.topic, string_to_array(a.environments, ','), a.default_environment
-  FROM unnest(p_app, p_topic, p_environments, p_default_environment)
-    AS a(name, topic, environments, default_environment) ORDER BY a.name
+  INSERT INTO apns.app AS o (name, topic, environments, default_environment, capacity)
+  SELECT a.name, a.topic, string_to_array(a.environments, ','), a.default_environment, a.capacity
+  FROM unnest(p_app, p_topic, p_environments, p_default_environment, p_capacity)
+    AS a(name, topic, environments, default_environment, capacity) ORDER BY a.name
   ON CONFLICT (name) DO UPDATE SET topic = excluded.topic, environments = excluded.environments,
-    default_environment = excluded.default_environment
-  WHERE (o.topic, o.environments, o.default_environment)
-    IS DISTINCT FROM (excluded.topic, excluded.environments, excluded.default_environment);
+    default_environment = excluded.default_environment, capacity = excluded.capacity
+  WHERE (o.topic, o.environments, o.default_environment, o.capacity)
+    IS DISTINCT FROM (excluded.topic, excluded.environments, excluded.default_environment, excluded.capacity);
   INSERT INTO apns.push_type AS o (name, topic_suffix, payload_limit, priorities)
   SELECT t.name, t.suffix, t.bytes, string_to_array(t.priorities, ',')::smallint[]
   FROM unnest(p_type, p_suffix, p_limit, p_priorities) AS t(name, suffix, bytes, priorities) ORDER BY t.name
@@ -52,6 +54,16 @@ BEGIN
     priorities = excluded.priorities
   WHERE (o.topic_suffix, o.payload_limit, o.priorities)
     <> (excluded.topic_suffix, excluded.payload_limit, excluded.priorities);
+END $$;
+
+-- Stores whether the queue and each app are full. p_unsettled: the pushes without an outcome of each app that has some.
+CREATE FUNCTION apns.publish_full(p_is_full boolean, p_app text[], p_unsettled bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE apns.intake SET is_full = p_is_full WHERE is_full <> p_is_full;
+  UPDATE apns.app a SET is_full = NOT a.is_full
+  WHERE a.is_full <> (a.capacity IS NOT NULL
+    AND coalesce(p_unsettled[array_position(p_app, a.name)], 0) >= a.capacity);
 END $$;
 
 -- Raises the error for a wrong argument.
@@ -94,6 +106,10 @@ BEGIN
     PERFORM apns.refuse('app', 'unknown app',
       'The relay has ' || coalesce((SELECT string_agg(a.name, ', ' ORDER BY a.name) FROM apns.app a), 'none') || '.');
   END IF;
+  IF v_app.is_full THEN
+    RAISE EXCEPTION 'the app % has reached its capacity of % pushes', app, v_app.capacity
+      USING ERRCODE = '53400', HINT = 'Try again later. The setting is app.' || app || '.capacity of the relays.';
+  END IF;
   v_environment := coalesce(v_environment, v_app.default_environment);
   IF v_environment IS NULL OR v_environment <> ALL (v_app.environments) THEN
     PERFORM apns.refuse('environment', 'missing, or not one of the app',
@@ -102,7 +118,8 @@ BEGIN
   IF coalesce(lane, 'interactive') NOT IN ('interactive', 'bulk') THEN
     PERFORM apns.refuse('lane', 'expected interactive or bulk', 'Leave it out for interactive.');
   END IF;
-  v_push.route := apns.route_id(app, v_environment, CASE WHEN lane = 'bulk' THEN 1 ELSE 0 END::smallint);
+  v_push.route := apns.route_id(app, v_environment, CASE WHEN lane = 'bulk' THEN 1 ELSE 0 END::smallint,
+    'sql:' || session_user);
 
   IF token IS NULL OR token !~ '^([0-9a-fA-F]{2})+$' OR length(token) > 1000 THEN
     PERFORM apns.refuse('token', 'expected an even number of hexadecimal digits, at most 1,000',
@@ -291,7 +308,7 @@ SELECT o.cursor, o.id, r.app, r.environment, CASE r.lane WHEN 0 THEN 'interactiv
   o.result #>> '{error,rejection,reason}' AS reason, o.result #>> '{error,message}' AS message, o.attempts,
   o.invalidates AS invalidates_token, i.key AS idempotency_key, o.metadata::json AS metadata, to_timestamp(o.queued_at / 1000.0) AS queued_at,
   to_timestamp(o.settled_at / 1000.0) AS settled_at
-FROM apns.outcome o JOIN apns.route r ON r.id = o.route JOIN apns.caller c ON c.id = o.caller
+FROM apns.outcome o JOIN apns.route r ON r.id = o.route JOIN apns.caller c ON c.id = r.caller
 LEFT JOIN apns.idempotency i ON i.position = o.position;
 
 DO $$
@@ -300,7 +317,7 @@ DECLARE
 BEGIN
   FOR v_function IN
     SELECT oid FROM pg_proc WHERE pronamespace = 'apns'::regnamespace
-      AND proname IN ('publish_intake', 'refuse', 'checked', 'store_checked', 'enqueue', 'enqueue_many')
+      AND proname IN ('publish_intake', 'publish_full', 'refuse', 'checked', 'store_checked', 'enqueue', 'enqueue_many')
   LOOP
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
     EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', v_function);

@@ -82,7 +82,7 @@ BEGIN
     t.certainty, t.sends, t.result, p.metadata
   FROM (SELECT * FROM apns.push p WHERE p.position > p_position ORDER BY p.position LIMIT p_limit) p
   CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
-  CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = p.caller LIMIT 1) c
+  CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = r.caller LIMIT 1) c
   LEFT JOIN LATERAL (SELECT * FROM apns.idempotency i WHERE i.position = p.position LIMIT 1) i ON true
   LEFT JOIN LATERAL (SELECT * FROM apns.parked k WHERE k.position = p.position LIMIT 1) k ON true
   LEFT JOIN LATERAL (SELECT * FROM apns.attempt t WHERE t.position = p.position LIMIT 1) t ON true
@@ -114,8 +114,8 @@ BEGIN
 END $$;
 
 CREATE FUNCTION apns.store_outcomes(
-  p_key text, p_value bytea, p_cursor bigint[], p_id uuid[], p_route int[], p_caller int[], p_queued_at bigint[],
-  p_due bigint[], p_deadline bigint[], p_settled_at bigint[], p_token bytea[], p_attempts int[], p_certainty smallint[],
+  p_key text, p_value bytea, p_cursor bigint[], p_id uuid[], p_route int[], p_queued_at bigint[], p_due bigint[],
+  p_deadline bigint[], p_settled_at bigint[], p_token bytea[], p_attempts int[], p_certainty smallint[],
   p_sends int[], p_invalidates boolean[], p_result jsonb[], p_metadata text[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -124,9 +124,9 @@ BEGIN
   IF NOT apns.begin_part(p_key, p_value) THEN RETURN; END IF;
   SELECT array_agg(nextval('apns.position_seq')) INTO v_position FROM generate_series(1, cardinality(p_id));
   INSERT INTO apns.ident (id, position) SELECT * FROM unnest(p_id, v_position);
-  INSERT INTO apns.outcome (cursor, position, id, route, caller, queued_at, due, deadline, settled_at, token, attempts,
-    certainty, sends, invalidates, result, metadata)
-  SELECT * FROM unnest(p_cursor, v_position, p_id, p_route, p_caller, p_queued_at, p_due, p_deadline, p_settled_at, p_token,
+  INSERT INTO apns.outcome (cursor, position, id, route, queued_at, due, deadline, settled_at, token, attempts, certainty,
+    sends, invalidates, result, metadata)
+  SELECT * FROM unnest(p_cursor, v_position, p_id, p_route, p_queued_at, p_due, p_deadline, p_settled_at, p_token,
     p_attempts, p_certainty, p_sends, p_invalidates, p_result, p_metadata);
   INSERT INTO apns.batch_outcome (route, certainty, pushes)
   SELECT a.route, a.certainty, count(*) FROM unnest(p_route, p_certainty) AS a(route, certainty)
@@ -147,14 +147,14 @@ BEGIN
   IF NOT apns.begin_part(p_key, p_value) THEN RETURN; END IF;
   SELECT array_agg(nextval('apns.position_seq')) INTO v_position FROM generate_series(1, cardinality(p_id));
   INSERT INTO apns.ident (id, position) SELECT * FROM unnest(p_id, v_position);
-  INSERT INTO apns.push (position, id, route, caller, queued_at, due, deadline, expires, attempts, tried, resends,
+  INSERT INTO apns.push (position, id, route, queued_at, due, deadline, expires, attempts, tried, resends,
     supersedes, token, topic, type, priority, expiration, collapse, payload, metadata)
-  SELECT a.position, a.id, a.route, a.caller, a.queued_at, a.due, a.deadline, a.expires, a.attempts,
+  SELECT a.position, a.id, a.route, a.queued_at, a.due, a.deadline, a.expires, a.attempts,
     CASE WHEN a.certainty IS NULL THEN 0 WHEN a.certainty = 3 THEN 2 ELSE 1 END, a.resends, a.supersedes, a.token,
     a.topic, a.type, a.priority, a.expiration, a.collapse, a.payload, a.metadata
-  FROM unnest(v_position, p_id, p_route, p_caller, p_queued_at, p_due, p_deadline, p_expires, p_attempts, p_certainty,
+  FROM unnest(v_position, p_id, p_route, p_queued_at, p_due, p_deadline, p_expires, p_attempts, p_certainty,
     p_resends, p_supersedes, p_token, p_topic, p_type, p_priority, p_expiration, p_collapse, p_payload, p_metadata)
-    AS a(position, id, route, caller, queued_at, due, deadline, expires, attempts, certainty, resends, supersedes, token,
+    AS a(position, id, route, queued_at, due, deadline, expires, attempts, certainty, resends, supersedes, token,
       topic, type, priority, expiration, collapse, payload, metadata);
   INSERT INTO apns.idempotency (position, caller, key, digest, id)
   SELECT a.position, a.caller, a.key, a.digest, a.id

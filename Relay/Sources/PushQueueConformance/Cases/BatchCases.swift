@@ -4,7 +4,7 @@ import PushQueue
 /// Routes of batches.
 enum BatchCases {
     private static func route(_ batch: APNSID? = .random()) -> Route {
-        Route(app: "fern", environment: "production", lane: .bulk, batch: batch)
+        Route(app: "fern", environment: "production", lane: .bulk, caller: "shop", batch: batch)
     }
 
     static let all = [

@@ -77,10 +77,10 @@ enum ClaimCases {
         },
         ConformanceCase("Only pushes of the route are claimed") { test in
             let routes = [
-                Route(app: "fern", environment: "production", lane: .interactive),
-                Route(app: "fern", environment: "production", lane: .bulk),
-                Route(app: "fern", environment: "development", lane: .interactive),
-                Route(app: "moss", environment: "production", lane: .interactive),
+                Route(app: "fern", environment: "production", lane: .interactive, caller: "shop"),
+                Route(app: "fern", environment: "production", lane: .bulk, caller: "shop"),
+                Route(app: "fern", environment: "development", lane: .interactive, caller: "shop"),
+                Route(app: "moss", environment: "production", lane: .interactive, caller: "shop"),
             ]
             var pushes: [NewPush] = []
             for route in routes { pushes.append(try test.push(route)) }
@@ -89,7 +89,7 @@ enum ClaimCases {
                 let claimed = try await test.claim(route: route)
                 try expectEqual(claimed.map(\.claim.id), [push.id], "pushes of \(route)")
             }
-            let unknown = Route(app: "no pushes", environment: "production", lane: .bulk)
+            let unknown = Route(app: "no pushes", environment: "production", lane: .bulk, caller: "shop")
             try expectEqual(try await test.claim(route: unknown).count, 0, "claims of an unknown route")
         },
         ConformanceCase("A claimed push is not claimed again while its lease lasts") { test in

@@ -11,7 +11,7 @@ enum EnqueueCases {
             try expectEqual(status.state, .queued, "state")
             try expectEqual(status.route, push.route, "route")
             try expectEqual(status.token, push.token, "token")
-            try expectEqual(status.caller, "shop", "caller")
+            try expectEqual(status.route.caller, "shop", "caller")
             try expectEqual(status.notBefore, push.notBefore, "notBefore")
             try expectEqual(status.deadline, push.deadline, "deadline")
             try expectEqual(status.attempts, 0, "attempts")

@@ -62,7 +62,6 @@ enum FeedCases {
             try expectEqual(entry.outcome, status.outcome, "outcome")
             try expectEqual(entry.token, push.token, "token")
             try expectEqual(entry.route, push.route, "route")
-            try expectEqual(entry.caller, push.caller, "caller")
             try expectEqual(entry.attempts, 1, "attempts")
             try expectEqual(entry.queuedAt, status.queuedAt, "queuedAt")
             try expectEqual(entry.settledAt, status.settledAt, "settledAt")
@@ -71,7 +70,7 @@ enum FeedCases {
             var ids: [String: [APNSID]] = [:]
             for number in 0..<12 {
                 let app = ["fern", "moss", "reed"][number % 3]
-                let push = try test.push(Route(app: app, environment: "production", lane: .bulk))
+                let push = try test.push(Route(app: app, environment: "production", lane: .bulk, caller: "shop"))
                 try await test.complete(push)
                 ids[app, default: []].append(push.id)
             }
@@ -85,9 +84,8 @@ enum FeedCases {
         ConformanceCase("The feed of invalid tokens has only outcomes that invalidate a token") { test in
             var ids: [APNSID] = []
             for number in 0..<9 {
-                let push = try test.push(
-                    Route(app: number.isMultiple(of: 2) ? "fern" : "moss", environment: "production", lane: .bulk)
-                )
+                let app = number.isMultiple(of: 2) ? "fern" : "moss"
+                let push = try test.push(Route(app: app, environment: "production", lane: .bulk, caller: "shop"))
                 switch number % 3 {
                 case 0:
                     let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)

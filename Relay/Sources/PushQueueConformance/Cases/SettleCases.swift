@@ -12,7 +12,6 @@ enum SettleCases {
             try expectEqual(status.attempts, 1, "attempts")
             try expectEqual(status.token, push.token, "token")
             try expectEqual(status.route, push.route, "route")
-            try expectEqual(status.caller, push.caller, "caller")
             let settledAt = try unwrap(status.settledAt, "settledAt")
             try expect(settledAt >= status.queuedAt && settledAt <= test.now, "settledAt is wrong")
             try expectEqual(try await test.claim().count, 0, "claims of a settled push")

@@ -5,8 +5,8 @@ import PushQueue
 enum StateCases {
     static let all = [
         ConformanceCase("Counts show each push in its state and route") { test in
-            let bulk = Route(app: "fern", environment: "production", lane: .bulk)
-            let moss = Route(app: "moss", environment: "production", lane: .bulk)
+            let bulk = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop")
+            let moss = Route(app: "moss", environment: "production", lane: .bulk, caller: "shop")
             try expectEqual(try await test.queue.counts().routes, [], "counts of an empty queue")
             for route in [bulk, moss] {
                 for _ in 0..<4 { try await test.store(try test.push(route)) }
@@ -25,8 +25,40 @@ enum StateCases {
             try expectEqual(try await test.settle(claims[0], .ok(claims[0].id)), .settled, "result")
             try expectEqual(try await test.queue.counts().written, 0, "written pushes")
         },
+        ConformanceCase("The pushes of each caller are counted, claimed and read by themselves") { test in
+            let routes = ["shop", "bank"].map { caller in
+                Route(app: "fern", environment: "production", lane: .bulk, caller: caller)
+            }
+            let batch = Route(
+                app: "moss",
+                environment: "development",
+                lane: .bulk,
+                caller: "shop",
+                batch: .random()
+            )
+            let many = try (0..<40).map { _ in try test.push(routes[0]) }
+            let single = try test.push(routes[1], key: "order")
+            try await test.store(many + [single, try test.push(batch)])
+            let queued = Set(try await test.queue.queuedRoutes().map(\.route))
+            try expectEqual(queued, Set(routes + [batch]), "queued routes")
+            let claimed = try await test.claim(5, route: routes[1])
+            try expectEqual(claimed.map(\.claim.id), [single.id], "claims of the second caller")
+            var counts = try await test.queue.counts()
+            try expectEqual(counts.sums(\.caller).mapValues(\.unsettled), ["shop": 41, "bank": 1], "counts by caller")
+            try expectEqual(counts.sums(\.app).mapValues(\.unsettled), ["fern": 41, "moss": 1], "counts by app")
+            try expectEqual(counts.sums(\.destination)[single.route.destination]?.claimed, 1, "claimed pushes")
+            try expectEqual(try await test.settle(claimed[0].claim, .ok(single.id)), .settled, "result")
+            _ = try await test.queue.cancel(many[0].id)
+            counts = try await test.queue.counts()
+            try expectEqual(counts.sums(\.caller)["shop"]?.unsettled, 40, "pushes of the first caller")
+            try expectEqual(counts.sums(\.caller)["bank"]?.unsettled ?? 0, 0, "pushes of the second caller")
+            try expectEqual(try await test.feed().map(\.push.route), [routes[1], routes[0]], "routes in the feed")
+            try await test.crash()
+            try expectEqual(try await test.queue.counts().sums(\.caller)["shop"]?.unsettled, 40, "after a crash")
+            try expectEqual(try await test.status(single).route, single.route, "route of a settled push")
+        },
         ConformanceCase("Each queued route shows when its first push is due") { test in
-            let bulk = Route(app: "fern", environment: "production", lane: .bulk)
+            let bulk = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop")
             try expectEqual(try await test.queue.queuedRoutes(), [], "routes of an empty queue")
             let soon = try test.push(due: test.inTicks(5))
             try await test.store(soon, try test.push(due: test.inTicks(9)))
@@ -160,7 +192,8 @@ enum StateCases {
             let pushes = [try test.push(key: "order-1"), try test.push(), try test.push()]
             try await test.store(pushes)
             _ = try await test.queue.cancel(pushes[1].id)
-            try await ParkCases.park(try test.push(Route(app: "a", environment: "b", lane: .bulk)), test)
+            let parked = Route(app: "a", environment: "b", lane: .bulk, caller: "shop")
+            try await ParkCases.park(try test.push(parked), test)
             let counts = try await test.queue.counts()
             let feed = try await test.feed()
             try await test.reopen()

@@ -110,27 +110,32 @@ enum SupersedeCases {
             try expectEqual(results, [.duplicate(of: first.id)], "results")
             try await test.expectState(second, .queued)
         },
-        ConformanceCase("Another key, device, app or environment is not superseded; another lane is") { test in
+        ConformanceCase("Another key, device, app or environment is not superseded; another lane or caller is") {
+            test in
             let push = try test.push(supersedes: "match")
             let others = [
                 try test.push(supersedes: "other"), try test.push(token: "ffff", supersedes: "match"),
                 try test.push(
-                    Route(app: "moss", environment: "production", lane: .interactive),
+                    Route(app: "moss", environment: "production", lane: .interactive, caller: "shop"),
                     supersedes: "match"
                 ),
                 try test.push(
-                    Route(app: "fern", environment: "development", lane: .interactive),
+                    Route(app: "fern", environment: "development", lane: .interactive, caller: "shop"),
                     supersedes: "match"
                 ),
                 try test.push(),
             ]
             try await test.store([push] + others)
             for push in [push] + others { try await test.expectState(push, .queued) }
-            let bulk = Route(app: "fern", environment: "production", lane: .bulk)
+            let bulk = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop")
             let newer = try test.push(bulk, supersedes: "match")
             try await test.store(newer)
             try await test.expectState(push, .settled, .superseded(push.id))
             for push in others + [newer] { try await test.expectState(push, .queued) }
+            let last = try test.push(supersedes: "match", caller: "bank")
+            try await test.store(last)
+            try await test.expectState(newer, .settled, .superseded(newer.id))
+            for push in others + [last] { try await test.expectState(push, .queued) }
         },
         ConformanceCase("A push that waits for a written one can be cancelled, and can become overdue") { test in
             let old = try test.push(supersedes: "match")

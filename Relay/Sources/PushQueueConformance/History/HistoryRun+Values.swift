@@ -4,9 +4,10 @@ import PushQueue
 /// Random arguments. They are often equal, so that pushes affect each other.
 extension HistoryRun {
     static let routes = [
-        Route(app: "fern", environment: "production", lane: .interactive),
-        Route(app: "fern", environment: "production", lane: .bulk),
-        Route(app: "moss", environment: "development", lane: .bulk),
+        Route(app: "fern", environment: "production", lane: .interactive, caller: "shop"),
+        Route(app: "fern", environment: "production", lane: .interactive, caller: "news"),
+        Route(app: "fern", environment: "production", lane: .bulk, caller: "shop"),
+        Route(app: "moss", environment: "development", lane: .bulk, caller: "news"),
     ]
 
     mutating func newPushes() throws -> (pushes: [NewPush], isPartial: Bool) {
@@ -41,8 +42,7 @@ extension HistoryRun {
             expiration: expires ? .at(secondsSince1970: second) : .systemDefault,
             resendsUnknown: self.random.oneIn(3),
             supersedes: supersedes,
-            key: isKeyed ? "\(self.seed)-\(Int.random(in: 0..<200, using: &self.random))" : nil,
-            caller: self.random.oneIn(2) ? "shop" : "news"
+            key: isKeyed ? "\(self.seed)-\(Int.random(in: 0..<200, using: &self.random))" : nil
         )
         push.id = APNSID.random(using: &self.random)
         return push

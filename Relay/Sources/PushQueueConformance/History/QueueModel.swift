@@ -87,7 +87,7 @@ struct QueueModel {
     }
 
     private static func key(of push: NewPush) -> String? {
-        push.idempotency.map { "\(push.caller)/\($0.key)" }
+        push.idempotency.map { "\(push.route.caller)/\($0.key)" }
     }
 
     /// Other pushes without an outcome that have the same supersede key, device, app and environment.

@@ -150,6 +150,8 @@ struct BatchDispatchTests {
         let fixture = try await DispatchFixture { _ in sender }
         try await fixture.running {
             let batch = try await Self.store(fixture, devices: 10) { $0.isPaused = true }
+            // The dispatcher knows the batch by now.
+            try await fixture.expect { _ in fixture.context.batches.mode(of: batch.route) == .hold }
             try await BatchStore(queue: fixture.queue).remove(batch)
             fixture.dispatcher.signal()
             try await fixture.expect { $0.parked == 10 }

@@ -45,7 +45,7 @@ struct DispatchFixture {
     let dispatcher: Dispatcher
     let context: DispatchContext
     let metrics = RelayMetrics(factory: PrometheusMetrics())
-    let route = Route(app: "fern", environment: "production", lane: .bulk)
+    let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "test")
 
     /// - Parameters:
     ///   - settings: the limits.
@@ -78,6 +78,7 @@ struct DispatchFixture {
             logger: logger,
             pausedApps: pausedApps,
             batches: ActiveBatches(queue: used, clock: clock),
+            appRates: AppRates(clock: clock),
             guardedClock: clock as? GuardedClock
         )
         self.dispatcher = Dispatcher(
@@ -99,7 +100,8 @@ struct DispatchFixture {
             outbox: Outbox(queue: self.context.queue, metrics: self.metrics, logger: self.context.logger),
             metrics: self.metrics,
             logger: self.context.logger,
-            batches: ActiveBatches(queue: self.context.queue, clock: self.context.clock)
+            batches: ActiveBatches(queue: self.context.queue, clock: self.context.clock),
+            appRates: AppRates(clock: self.context.clock)
         )
     }
 
@@ -118,7 +120,6 @@ struct DispatchFixture {
                 route: route ?? self.route,
                 token: try DeviceToken("ab\(String(number % 10))0"),
                 push: try PreparedPush(topic: "com.a", pushType: .alert, payload: Array("{}".utf8)),
-                caller: "test",
                 notBefore: now,
                 deadline: now.advanced(by: deadline),
                 resendsUnknown: resendsUnknown

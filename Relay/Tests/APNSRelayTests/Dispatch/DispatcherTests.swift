@@ -60,7 +60,7 @@ struct DispatcherTests {
         var settings = DispatchSettings()
         settings.maxInFlight = 100
         let fixture = try await DispatchFixture(settings: settings) { $0.lane == .bulk ? stuck : free }
-        let interactive = Route(app: "fern", environment: "production", lane: .interactive)
+        let interactive = Route(app: "fern", environment: "production", lane: .interactive, caller: "test")
         try await fixture.running {
             try await fixture.store(500)
             try await fixture.expect { $0.written == 80 }
@@ -68,6 +68,45 @@ struct DispatcherTests {
             try await fixture.expect { _ in fixture.metrics.totals.accepted == 200 }
             barrier.open()
             try await fixture.expect { $0.unsettled == 0 }
+        }
+    }
+
+    @Test("A caller with 20,000 pushes does not delay another caller's push", .timeLimit(.minutes(5)))
+    func fairness() async throws {
+        let barrier = Barrier()
+        let others = Mutex<Set<APNSID>>([])
+        // The flood is answered only after the other caller's push.
+        let sender = ScriptedSender { id, _ in
+            if !others.withLock({ $0.contains(id) }) { await barrier.wait() }
+            return ScriptedSender.accept(id)
+        }
+        var settings = DispatchSettings()
+        settings.maxInFlight = 200
+        let fixture = try await DispatchFixture(settings: settings) { _ in sender }
+        let bank = Route(app: "fern", environment: "production", lane: .bulk, caller: "bank")
+        let single = Route(app: "fern", environment: "production", lane: .interactive, caller: "bank")
+        try await fixture.running {
+            try await fixture.store(20_000)
+            try await fixture.expect { $0.written == 160 }
+            for route in [bank, single] {
+                let now = fixture.context.clock.now
+                let push = NewPush(
+                    id: .random(),
+                    route: route,
+                    token: try DeviceToken("ab"),
+                    push: try PreparedPush(topic: "com.a", pushType: .alert, payload: Array("{}".utf8)),
+                    notBefore: now,
+                    deadline: now.advanced(by: .seconds(3_600))
+                )
+                _ = others.withLock { $0.insert(push.id) }
+                _ = try await fixture.queue.enqueue([push], isPartial: false)
+                fixture.dispatcher.signal()
+                try await fixture.expect { $0.sums(\.caller)["bank"]?.unsettled ?? 0 == 0 }
+                #expect(try await fixture.queue.status(of: push.id)?.outcome?.certainty == .accepted)
+            }
+            let counts = try await fixture.queue.counts()
+            #expect(counts.unsettled == 20_000 && counts.queued >= 19_800)
+            barrier.open()
         }
     }
 
@@ -104,7 +143,7 @@ struct DispatcherTests {
         settings.batch = 20
         settings.maxInFlight = 50
         let fixture = try await DispatchFixture(settings: settings, pausedApps: apps) { _ in sender }
-        let other = Route(app: "moss", environment: "production", lane: .bulk)
+        let other = Route(app: "moss", environment: "production", lane: .bulk, caller: "test")
         try await fixture.running {
             // It is not known yet which apps are paused.
             try await fixture.store(50)
@@ -186,7 +225,7 @@ struct DispatcherTests {
         let first = Task { await fixture.dispatcher.run() }
         let ids = try await fixture.store(700, resendsUnknown: true)
         let other = try #require(
-            try await fixture.store(1, Route(app: "moss", environment: "production", lane: .bulk)).first
+            try await fixture.store(1, Route(app: "moss", environment: "production", lane: .bulk, caller: "test")).first
         )
         try await fixture.expect { $0.parked == 701 }
         first.cancel()

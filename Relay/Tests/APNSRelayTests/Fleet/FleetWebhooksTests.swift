@@ -24,7 +24,7 @@ struct FleetWebhooksTests {
 
     /// Stores outcomes, as any relay does.
     private static func settle(_ count: Int, _ fixture: FleetFixture) async throws {
-        let route = Route(app: "fern", environment: "production", lane: .bulk)
+        let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "crm")
         let now = SystemQueueClock().now
         let pushes = try (0..<count).map { _ in
             NewPush(
@@ -32,7 +32,6 @@ struct FleetWebhooksTests {
                 route: route,
                 token: try DeviceToken(String(repeating: "a1", count: 32)),
                 push: try PreparedPush(topic: "com.example.fern", pushType: .alert, payload: Array("{}".utf8)),
-                caller: "crm",
                 notBefore: now,
                 deadline: now.advanced(by: .seconds(600))
             )

@@ -146,7 +146,7 @@ struct OperatorRouteTests {
     func overview() async throws {
         try await RelayServer.run { server in
             _ = try await server.accepted()
-            let paused = Route(app: "moss", environment: "development", lane: .bulk)
+            let paused = Route(app: "moss", environment: "development", lane: .bulk, caller: "shop")
             server.status.state.withLock { state in
                 state.notReady = "the disk is full"
                 state.routes = [
@@ -172,6 +172,18 @@ struct OperatorRouteTests {
             #expect(routes.map { $0["state"] as? String } == ["idle", "paused"])
             #expect(routes.map { $0["queued"] as? Int } == [1, 0])
             #expect(routes[1]["pausedUntil"] as? Double == 1_795_440_000)
+            #expect(
+                received.text.contains(
+                    #""callers":[{"available":null,"capacity":null,"name":"ops","pushesPerSecond":null,"unsettled":0},"#
+                        + #"{"available":null,"capacity":null,"name":"shop","pushesPerSecond":null,"unsettled":1}]"#
+                )
+            )
+            #expect(
+                received.text.contains(
+                    #""apps":[{"capacity":null,"name":"fern","pushesPerSecond":null,"unsettled":1},"#
+                        + #"{"capacity":null,"name":"moss","pushesPerSecond":null,"unsettled":0}]"#
+                )
+            )
             let totals = try #require(received.json["totals"] as? [String: any Sendable])
             #expect(totals["queued"] as? Int == 1)
             let webhooks = try #require(received.json["webhooks"] as? [[String: any Sendable]])

@@ -21,7 +21,7 @@ struct PushRouteTests {
             #expect(
                 received.text == #"{"queued":1,"duplicates":0,"pushes":[{"line":1,"id":"\#(stored.id)"}],"errors":[]}"#
             )
-            #expect(stored.caller == "shop")
+            #expect(stored.route.caller == "shop")
             #expect(stored.route.lane == .interactive)
             #expect(server.status.state.withLock { $0.signalled } == [stored.route])
             #expect(server.status.totals.queued == 1)

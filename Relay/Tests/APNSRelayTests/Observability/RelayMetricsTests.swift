@@ -10,8 +10,8 @@ import Testing
 
 struct RelayMetricsTests {
     private static let now = QueueTime(secondsSince1970: 1_795_440_000)
-    private static let fern = Route(app: "fern", environment: "production", lane: .interactive)
-    private static let moss = Route(app: "moss", environment: "development", lane: .bulk)
+    private static let fern = Route(app: "fern", environment: "production", lane: .interactive, caller: "shop")
+    private static let moss = Route(app: "moss", environment: "development", lane: .bulk, caller: "shop")
     private static let labels = ["app": "fern", "environment": "production", "lane": "interactive"]
 
     /// Uses every function once.
@@ -43,6 +43,7 @@ struct RelayMetricsTests {
             [QueuedRoute(route: Self.fern, due: Self.now.advanced(by: .seconds(-90)))],
             now: Self.now
         )
+        metrics.setCallers(["shop": 0.25])
         metrics.setRoutes([
             RouteStatus(route: Self.moss, state: .paused), RouteStatus(route: Self.fern, state: .sending),
         ])
@@ -74,11 +75,11 @@ struct RelayMetricsTests {
         return state
     }
 
-    @Test("The pushes of batches count with those of their app, environment and lane")
+    @Test("The pushes of callers and batches count with those of their app, environment and lane")
     func batches() {
         let prometheus = PrometheusMetrics()
         let metrics = RelayMetrics(factory: prometheus)
-        let batch = { Route(app: "moss", environment: "development", lane: .bulk, batch: .random()) }
+        let batch = { Route(app: "moss", environment: "development", lane: .bulk, caller: "bank", batch: .random()) }
         let counts = QueueCounts(
             routes: [
                 .init(route: Self.moss, queued: 1), .init(route: batch(), queued: 2), .init(route: batch(), queued: 3),
@@ -142,6 +143,7 @@ struct RelayMetricsTests {
             #expect(text.value("apns_relay_pushes", fern.merging(["state": state]) { $1 }) == count)
         }
         #expect(text.value("apns_relay_queue_capacity") == 1_000)
+        #expect(text.value("apns_relay_caller_capacity_used", ["caller": "shop"]) == 0.25)
         #expect(text.value("apns_relay_oldest_due_age_seconds", fern) == 90)
         #expect(text.value("apns_relay_route_paused", moss) == 1)
         #expect(text.value("apns_relay_route_paused", fern) == 0)

@@ -46,6 +46,7 @@ struct RelaySettingsTests {
         let more = [
             "app.fern.environments": "development",
             "callers": "shop, crew", "caller.shop.token": "0123456789abcdef", "caller.shop.apps": "fern",
+            "app.fern.capacity": "3", "app.fern.pushesPerSecond": "200", "caller.shop.capacity": "4",
             "caller.shop.pushesPerSecond": "500", "caller.crew.token": "fedcba9876543210",
             "caller.crew.roles": "readAll, operate",
             "webhooks": "crm", "webhook.crm.url": "https://crm.example.com/push", "webhook.crm.batch": "10",
@@ -64,7 +65,8 @@ struct RelaySettingsTests {
         #expect(settings.callers.map(\.name) == ["shop", "crew"])
         #expect(settings.callers.map(\.roles) == [[.send, .read, .cancel], [.readAll, .operate]])
         #expect(settings.callers.map(\.apps) == [["fern"], nil])
-        #expect(settings.callers.first?.pushesPerSecond == 500)
+        #expect(settings.callers.map(\.pushesPerSecond) == [500, nil] && settings.callers.map(\.capacity) == [4, nil])
+        #expect(settings.apps.first?.pushesPerSecond == 200 && settings.apps.first?.capacity == 3)
         #expect(settings.callers.first?.tokenDigests == [SecretText.digest("0123456789abcdef")])
         let webhook = try #require(settings.webhooks.first)
         #expect(webhook.batch == 10 && webhook.timeout == .seconds(3) && webhook.giveUpAfter == .seconds(7_200))
@@ -145,6 +147,28 @@ struct RelaySettingsTests {
                 "dispatch.maxInFlight", "fleet.maxConnections", "group.isolation", "http.clientAuthoritiesFile",
                 "http.port",
                 "server.production", "storage.capacity", "webhook.w.secret", "webhook.w.url",
+            ]
+        )
+    }
+
+    @Test(
+        "A wrong capacity or rate of a caller or an app is an error that names it",
+        arguments: [
+            ("caller.shop.capacity", "0"), ("caller.shop.capacity", "many"), ("caller.shop.pushesPerSecond", "0.5"),
+            ("app.fern.capacity", "-1"), ("app.fern.pushesPerSecond", "10000001"),
+        ]
+    )
+    func limits(_ key: String, _ value: String) {
+        #expect(self.faults(self.pair.merging([key: value]) { $1 }).map(\.key) == [key])
+    }
+
+    @Test("A capacity of a caller or an app that is larger than the queue's is an error")
+    func largeCapacities() {
+        let values = ["storage.capacity": "1000", "caller.shop.capacity": "1001", "app.fern.capacity": "1000"]
+        let faults = self.faults(self.pair.merging(values) { $1 })
+        #expect(
+            faults.map(\.description) == [
+                "caller.shop.capacity (values): it is larger than storage.capacity, 1000 pushes"
             ]
         )
     }

@@ -137,9 +137,8 @@ extension PushStatus {
         return PushStatus(
             id: id,
             state: .settled,
-            route: Route(app: app, environment: "production", lane: .interactive),
+            route: Route(app: app, environment: "production", lane: .interactive, caller: "crm"),
             token: try DeviceToken(String(repeating: "a1", count: 32)),
-            caller: "crm",
             queuedAt: time,
             notBefore: time,
             deadline: time.advanced(by: .seconds(60)),

@@ -10,7 +10,7 @@ import Testing
 
 /// Webhooks over the real queue.
 struct WebhooksSQLiteTests {
-    private static let route = Route(app: "fern", environment: "production", lane: .bulk)
+    private static let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "crm")
     private static let logger: Logger = {
         var logger = Logger(label: "webhooks")
         logger.logLevel = .critical
@@ -32,7 +32,6 @@ struct WebhooksSQLiteTests {
                     pushType: .alert,
                     payload: Array(#"{"aps":{"alert":"hello"}}"#.utf8)
                 ),
-                caller: "crm",
                 notBefore: now,
                 deadline: now.advanced(by: .seconds(600))
             )
