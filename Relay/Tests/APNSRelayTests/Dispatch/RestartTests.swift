@@ -12,19 +12,23 @@ struct RestartTests {
     private final class HookedQueue: WrappingPushQueue {
         let base: any PushQueue
         private let name: String
-        private let hook: Mutex<(@Sendable () async -> Void)?>
+        private let hook: Mutex<Hook>
+
+        private struct Hook {
+            var body: (@Sendable () async -> Void)?
+        }
 
         init(_ base: any PushQueue, before name: String, _ hook: @escaping @Sendable () async -> Void) {
             self.base = base
             self.name = name
-            self.hook = Mutex(hook)
+            self.hook = Mutex(Hook(body: hook))
         }
 
         func call<Value: Sendable>(
             _ name: String,
             _ body: () async throws(QueueError) -> Value
         ) async throws(QueueError) -> Value {
-            if name == self.name, let hook = self.hook.withLock({ $0.take() }) { await hook() }
+            if name == self.name, let hook = self.hook.withLock({ $0.body.take() }) { await hook() }
             return try await body()
         }
     }
