@@ -67,7 +67,10 @@ package final class RelayUnderTest: Sendable {
     private var settingsFile: URL { self.folder.appendingPathComponent("settings.json") }
 
     /// Writes the file with settings, which a running process reads again. It has the environments of the app.
-    package func writeSettings(_ json: String) throws { try Data(json.utf8).write(to: self.settingsFile) }
+    package func writeSettings(_ json: String) throws {
+        // A process that starts meanwhile must not see a part of it.
+        try Data(json.utf8).write(to: self.settingsFile, options: .atomic)
+    }
 
     /// Sends SIGHUP, which makes the process read its settings again.
     package func hangUp() { self.current.withLock { $0 }?.signal(SIGHUP) }
