@@ -305,7 +305,7 @@ extension PostgresPushQueue: PushQueue {
             }
         }
         return QueueCounts(
-            routes: routes.sorted { $0.route.description < $1.route.description },
+            routes: routes,
             capacity: self.options.capacity
         )
     }

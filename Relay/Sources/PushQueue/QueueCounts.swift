@@ -23,7 +23,9 @@ public struct QueueCounts: Sendable, Hashable {
     public var capacity: Int?
 
     public init(routes: [OfRoute], capacity: Int?) {
-        self.routes = routes
+        // Each description is made once.
+        let named = routes.map { (name: $0.route.description, route: $0) }
+        self.routes = named.sorted { $0.name < $1.name }.map(\.route)
         self.capacity = capacity
     }
 

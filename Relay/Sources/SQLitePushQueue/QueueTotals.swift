@@ -14,7 +14,7 @@ struct QueueTotals: Sendable, Hashable {
     private(set) var unsettled = 0
 
     /// Removes a route that has no pushes.
-    mutating func forget(_ route: Int64) {
+    private mutating func forget(_ route: Int64) {
         if self.routes[route] == OfRoute() { self.routes[route] = nil }
     }
 
@@ -27,5 +27,7 @@ struct QueueTotals: Sendable, Hashable {
         case .settled: return
         }
         self.unsettled += number
+        // Copies of the totals are made often, so only routes with pushes are kept.
+        self.forget(route)
     }
 }

@@ -5,10 +5,12 @@ import PushQueue
 /// The reading operations, on a snapshot of the database.
 struct ReadTransaction {
     let db: Database
-    var names = NameTable()
+    var names: NameTable
 
-    init(_ db: Database) {
+    /// - Parameter names: names that are known to be in the database.
+    init(_ db: Database, names: NameTable = NameTable()) {
         self.db = db
+        self.names = names
     }
 
     // MARK: One push
@@ -214,7 +216,6 @@ struct ReadTransaction {
                     parked: totals.parked
                 )
             }
-            .sorted { $0.route.description < $1.route.description }
     }
 
     func value(forKey key: String) throws -> [UInt8]? {

@@ -131,17 +131,17 @@ extension SQLitePushQueue: PushQueue {
     public func counts() async throws(QueueError) -> QueueCounts {
         let state = self.group.committed
         let routes = try await self.read { db in
-            var transaction = ReadTransaction(db)
+            var transaction = ReadTransaction(db, names: state.names)
             return try transaction.counts(state.totals)
         }
         return QueueCounts(routes: routes, capacity: self.options.capacity)
     }
 
     public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
-        let totals = self.group.committed.totals
+        let state = self.group.committed
         return try await self.read { db in
-            var transaction = ReadTransaction(db)
-            return try transaction.queuedRoutes(totals)
+            var transaction = ReadTransaction(db, names: state.names)
+            return try transaction.queuedRoutes(state.totals)
         }
     }
 

@@ -42,13 +42,15 @@ extension WriteTransaction {
     }
 
     func forget(_ route: Route) throws {
-        guard let id = try self.state.names.id(of: route, in: self.db) else { return }
+        // A request may have added pushes a moment ago.
+        guard let id = try self.state.names.id(of: route, in: self.db), self.state.totals.routes[id] == nil else {
+            return
+        }
         for delete in ["DELETE FROM batch_outcome WHERE route = ?", "DELETE FROM route WHERE id = ?"] {
             let sql = try self.db.prepared(delete)
             sql.bind(1, id)
             try sql.run()
         }
         self.state.names.forget(route)
-        self.state.totals.forget(id)
     }
 }

@@ -188,7 +188,7 @@ struct BatchRoutes: Sendable {
             }
         } catch {
             // A batch without a key cannot be continued.
-            if upload.batch.idempotencyKey == nil { await self.giveUp(upload.batch) }
+            if upload.batch.idempotencyKey == nil { await self.giveUp(upload, error) }
             throw error
         }
         let route = upload.batch.route
@@ -204,8 +204,14 @@ struct BatchRoutes: Sendable {
         )
     }
 
-    private func giveUp(_ batch: Batch) async {
-        _ = try? await store.change(batch.id) { $0.isCancelled = true }
+    private func giveUp(_ upload: BatchUpload, _ error: any Error) async {
+        let batch = upload.batch
+        // A limit has refused the first devices, so the batch has no pushes.
+        if upload.stored == 0, (error as? APIError)?.status == .tooManyRequests {
+            _ = try? await self.store.remove(batch)
+            return
+        }
+        _ = try? await self.store.change(batch.id) { $0.isCancelled = true }
         self.status.signal([batch.route])
     }
 

@@ -124,10 +124,12 @@ struct BatchUpload {
     /// - Returns: the number of stored pushes.
     private func store(_ pushes: [NewPush]) async throws(APIError) -> Int {
         let wanted = CapacityLimits.Use(pushes)
+        // Pushes that are not stored do not count towards the rate.
+        var count = 0
+        defer { self.limits.giveBack(pushes.count - count, self.caller) }
         do {
             try await self.limits.capacity.reserve(wanted)
         } catch {
-            self.limits.giveBack(pushes.count, self.caller)
             var error = error
             if error.code == .quotaExceeded {
                 error.message +=
@@ -143,7 +145,8 @@ struct BatchUpload {
         }
         let stored = zip(pushes, results).filter { $0.1 == .queued }.map(\.0)
         used = CapacityLimits.Use(stored)
-        return stored.count
+        count = stored.count
+        return count
     }
 
     /// Waits until the caller may submit more.

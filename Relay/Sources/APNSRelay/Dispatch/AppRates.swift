@@ -25,6 +25,10 @@ final class AppRates: Sendable {
     /// The reserve of interactive routes, as a part of the pushes that are sent at once.
     private static let reserve = 0.1
 
+    /// The shortest waits of interactive and of bulk routes.
+    private static let shortWait = Duration.milliseconds(2)
+    private static let longWait = Duration.milliseconds(20)
+
     private let clock: any QueueClock
     private let state = Mutex(State())
 
@@ -60,7 +64,10 @@ final class AppRates: Sendable {
                 state.paces[route.app].flatMap { $0.rate == rate ? $0 : nil }
                 ?? Pace(rate: rate, bucket: TokenBucket(rate: rate, burst: .zero, least: burst + reserve, now: now))
             defer { state.paces[route.app] = pace }
-            return pace.bucket.take(upTo: wanted, leaving: route.lane == .interactive ? 0 : reserve, now: now)
+            let isInteractive = route.lane == .interactive
+            let (count, wait) = pace.bucket.take(upTo: wanted, leaving: isInteractive ? 0 : reserve, now: now)
+            // The bucket keeps what it gets meanwhile. Without this, each push would be claimed by itself.
+            return (count, count > 0 ? wait : max(wait, isInteractive ? Self.shortWait : Self.longWait))
         }
     }
 

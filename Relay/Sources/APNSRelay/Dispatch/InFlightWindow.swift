@@ -10,13 +10,16 @@ import Synchronization
 /// therefore leave room for others.
 ///
 /// The bulk routes of one caller together use at most nine tenths of the window, and those of each further caller nine tenths
-/// of the rest. So many batches of one caller leave room for the pushes of others, and for its own interactive ones.
+/// of the rest. So many batches of one caller leave room for the pushes of others, and for its own interactive ones. A
+/// fiftieth of the window is for interactive routes only.
 final class InFlightWindow: Sendable {
     private struct State {
         var limit: Int
         var inFlight = 0
         /// The places that the bulk routes of each caller hold.
         var bulk: [String: Int] = [:]
+        /// The places that all bulk routes hold.
+        var allBulk = 0
         var waiting: [UInt64: CheckedContinuation<Void, Never>] = [:]
         var nextID: UInt64 = 0
         var generation: UInt64 = 0
@@ -24,6 +27,7 @@ final class InFlightWindow: Sendable {
         mutating func add(_ count: Int, _ route: Route) {
             self.inFlight += count
             guard route.lane == .bulk, count != 0 else { return }
+            self.allBulk += count
             let places = (self.bulk[route.caller] ?? 0) + count
             self.bulk[route.caller] = places == 0 ? nil : places
         }
@@ -49,13 +53,16 @@ final class InFlightWindow: Sendable {
     /// - Returns: the number of reserved places; 0 if there is no room.
     func reserve(_ wanted: Int, held: Int, of route: Route) -> Int {
         self.state.withLock { state in
-            let count = Self.room(
+            var count = Self.room(
                 limit: state.limit,
                 inFlight: state.inFlight,
                 held: held,
                 bulk: route.lane == .bulk ? state.bulk[route.caller] ?? 0 : nil,
                 wanted: wanted
             )
+            // However many callers have bulk routes, some places are for interactive ones.
+            let mostBulk = state.limit == 1 ? 1 : state.limit - max(1, state.limit / 50)
+            if route.lane == .bulk { count = min(count, max(0, mostBulk - state.allBulk)) }
             state.add(count, route)
             return count
         }

@@ -50,6 +50,8 @@ final class CapacityLimits: Sendable {
 
     /// The largest age of the counts.
     private static let age = Duration.seconds(1)
+    /// The largest age of the counts for which a request is refused.
+    private static let ageOfRefusal = Duration.milliseconds(50)
     /// The header `retry-after` of a refusal, in seconds.
     private static let retryAfter = 5
 
@@ -72,8 +74,15 @@ final class CapacityLimits: Sendable {
     ///
     /// - Throws: `quotaExceeded` if there is no room for all of them; the error of the queue if it cannot be counted.
     func reserve(_ pushes: Use) async throws(APIError) {
-        try await self.refresh(for: pushes)
-        let error = self.state.withLock { state -> APIError? in
+        try await self.refresh(for: pushes, olderThan: Self.age)
+        guard self.tryReserve(pushes) != nil else { return }
+        // Pushes that got their outcome meanwhile have made room.
+        try await self.refresh(for: pushes, olderThan: Self.ageOfRefusal)
+        if let error = self.tryReserve(pushes) { throw error }
+    }
+
+    private func tryReserve(_ pushes: Use) -> APIError? {
+        self.state.withLock { state in
             var sum = state.counts
             sum += state.stored
             sum += state.reserved
@@ -82,7 +91,6 @@ final class CapacityLimits: Sendable {
             state.reserved += pushes
             return nil
         }
-        if let error { throw error }
     }
 
     /// Ends a reservation.
@@ -118,13 +126,13 @@ final class CapacityLimits: Sendable {
     }
 
     /// Counts the pushes in the queue if the last counts are too old and a capacity applies.
-    private func refresh(for pushes: Use) async throws(APIError) {
+    private func refresh(for pushes: Use, olderThan age: Duration) async throws(APIError) {
         let now = self.clock.lease
         let reading = self.state.withLock { state -> Task<Result<Void, QueueError>, Never>? in
             let applies =
                 pushes.callers.keys.contains { state.limits.callers[$0] != nil }
                 || pushes.apps.keys.contains { state.limits.apps[$0] != nil }
-            if let readAt = state.readAt, readAt.duration(to: now) < Self.age { return nil }
+            if let readAt = state.readAt, readAt.duration(to: now) < age { return nil }
             guard applies else { return nil }
             if let reading = state.reading { return reading }
             let reading = Task { await self.read() }

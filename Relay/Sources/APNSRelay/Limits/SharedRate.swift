@@ -129,8 +129,13 @@ final class SharedRate: Sendable {
             state.change = nil
             state.allowance += left
             state.refusal = nil
-            guard case .success(let wait?) = result else { return }
-            state.refusal = (now.advanced(by: min(wait, Self.part)), wait)
+            guard case .success(let wait) = result else { return }
+            if state.allowance > self.largest { state.change = Task { await self.change(0) } }
+            // The bucket is empty. It keeps what it gets meanwhile, so no push is lost by waiting for it.
+            let isEmpty = state.allowance > 0 && state.allowance < min(self.part, 1)
+            guard wait != nil || isEmpty else { return }
+            let next = wait ?? .seconds((1 - state.allowance) / self.rate)
+            state.refusal = (now.advanced(by: Self.part), next)
         }
         return result
     }
@@ -159,21 +164,20 @@ final class SharedRate: Sendable {
             let allowance = bucket.withdraw(upTo: wait == nil ? self.part : 0)
             let value = StoredJSON.encode(bucket.state)
             let lease = self.clock.lease
-            if try await self.exchange(value, expecting: seen.value) {
+            let isStored: Bool
+            do throws(QueueError) {
+                isStored = try await self.queue.exchangeValue(value, forKey: self.key, expecting: seen.value)
+            } catch {
+                guard error.code == .undecided else { throw error }
+                // The rest may be in the bucket again. At worst, it is lost. No push was stored.
+                left = 0
+                throw QueueError(code: .unavailable, message: error.message)
+            }
+            if isStored {
                 self.state.withLock { $0.seen = Seen(value: value, since: lease) }
                 left = allowance
                 return wait
             }
-        }
-    }
-
-    private func exchange(_ value: [UInt8], expecting old: [UInt8]?) async throws(QueueError) -> Bool {
-        do throws(QueueError) {
-            return try await self.queue.exchangeValue(value, forKey: self.key, expecting: old)
-        } catch {
-            guard error.code == .undecided else { throw error }
-            // No push was stored. At worst, an allowance is lost.
-            throw QueueError(code: .unavailable, message: error.message)
         }
     }
 

@@ -204,8 +204,11 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// Sets the parts of their capacity that callers use.
+    /// Sets the parts of their capacity that callers use, and those of callers without a capacity to 0.
     func setCallers(_ parts: [String: Double]) {
+        // Those whose settings no longer have a capacity.
+        let others = self.state.withLock { $0.callers.filter { parts[$0.key] == nil }.values }
+        for meter in others { meter.set(0) }
         for (caller, part) in parts {
             self.state.withLock { state in
                 let dimensions = [("caller", caller)]

@@ -83,7 +83,7 @@ function makeGroup({ app, reason }, onChange) {
         .then((decided) => `${count(decided.pushes, "push")} ${verb}.`).finally(onChange);
     let shown;
     // Without a reason, the API would retry or drop all pushes of the app.
-    if (reason !== null) {
+    if (reason) {
         actions.add("Retry all", { label: `Retry ${name}`, work: () => decide("POST", "/v1/parked/retry", "retried") });
         actions.add("Drop all…", {
             label: `Drop ${name}`, tone: "danger", subject: () => shown,

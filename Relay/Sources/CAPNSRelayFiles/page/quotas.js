@@ -48,10 +48,12 @@ function makeRow({ kind, name }) {
 }
 
 /** How much of its rate a caller has used, the maximum, and a text. */
-function usedRate({ pushesPerSecond, available }) {
+function usedRate({ pushesPerSecond, available, capacity, unsettled }) {
     if (!(pushesPerSecond > 0)) return [0, null, "no limit"];
     const limit = `limit ${number(pushesPerSecond)}/s`;
     if (!Number.isFinite(available)) return [0, null, limit];
+    // The capacity leaves less than the rate, so nothing is known about the rate.
+    if (Number.isFinite(capacity) && available === Math.max(0, capacity - unsettled)) return [0, null, limit];
     const most = pushesPerSecond * PERIOD_SECONDS;
     const free = Math.min(most, Math.max(0, Math.floor(available)));
     return [most - free, most, free > 0 ? `${limit}, ${number(free)} free now` : `${limit}, used up`];

@@ -951,7 +951,9 @@ DECLARE
 BEGIN
   IF v_held <> '{}' THEN PERFORM apns.release_held(p_now, p_keeps, v_held); END IF;
   PERFORM apns.finish_ended(p_now, p_keeps);
-  IF (SELECT count(*) FROM (SELECT FROM apns.tally LIMIT 200) t) < 200 THEN RETURN; END IF;
+  IF (SELECT count(*) < greatest(200, 2 * count(DISTINCT route)) FROM (SELECT route FROM apns.tally LIMIT 20000) t) THEN
+    RETURN;
+  END IF;
   WITH t AS (
     DELETE FROM apns.tally WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM apns.tally LIMIT 10000 FOR UPDATE SKIP LOCKED))

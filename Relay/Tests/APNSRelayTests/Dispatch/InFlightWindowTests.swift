@@ -37,6 +37,18 @@ struct InFlightWindowTests {
         #expect(window.reserve(10, held: 0, of: Self.route("news", .interactive)) == 10)
     }
 
+    @Test("The bulk routes of any number of callers leave room for interactive routes", arguments: [2, 10, 100, 2_000])
+    func manyCallers(limit: Int) {
+        let window = InFlightWindow(limit: limit)
+        for number in 0..<300 {
+            var held = 0
+            let route = Self.route("caller\(number)", .bulk)
+            while case let places = window.reserve(500, held: held, of: route), places > 0 { held += places }
+        }
+        #expect(window.inFlight == limit - max(1, limit / 50))
+        #expect(window.reserve(1, held: 0, of: Self.interactive) == 1)
+    }
+
     @Test("One route alone gets four fifths of the window, and a second one four fifths of the rest")
     func shares() {
         let window = InFlightWindow(limit: 1_000)

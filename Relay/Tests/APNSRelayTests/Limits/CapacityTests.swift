@@ -33,6 +33,29 @@ struct CapacityTests {
         }
     }
 
+    @Test("A caller whose pushes end quickly may submit more than its capacity in a second")
+    func quick() async throws {
+        try await RelayServer.run(RelayServer.settings { $0.callers[0].capacity = 3 }) { server in
+            for _ in 0..<12 {
+                let id = try await server.accepted()
+                try await server.queue.settle(id, .accepted(Receipt(apnsID: id)))
+                server.clock.advance(by: .milliseconds(50))
+            }
+        }
+    }
+
+    @Test("A batch whose first devices a limit refuses leaves nothing behind")
+    func refusedBatch() async throws {
+        try await RelayServer.run(RelayServer.settings { $0.callers[0].capacity = 1 }) { server in
+            _ = try await server.accepted()
+            let batch = #"{"app":"fern","headers":{"apns-push-type":"alert"},"payload":{"aps":{}},"tokens":["aa"]}"#
+            let refused = try await server.send(.POST, "/v1/batches", body: batch)
+            #expect(refused.code == "quotaExceeded")
+            let values = try await server.queue.values(withPrefix: "batch")
+            #expect(values.isEmpty)
+        }
+    }
+
     @Test("The capacity of an app counts the pushes of all callers and batches")
     func app() async throws {
         try await RelayServer.run(RelayServer.settings { $0.apps[0].capacity = 4 }) { server in
