@@ -96,6 +96,7 @@ let package = Package(
                 "PostgresPushQueue",
                 "PushQueue",
                 "SQLitePushQueue",
+                "WebPush",
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),

@@ -5,6 +5,7 @@ package import PostgresPushQueue
 package import PushQueue
 import ServiceLifecycle
 import UnixSignals
+import WebPush
 
 /// A relay: takes pushes over HTTP, keeps them in a queue and sends them to APNs.
 package struct Relay: Sendable {
@@ -203,6 +204,11 @@ package struct Relay: Sendable {
         // Last of all, so that probes are answered during the shutdown.
         if let probes = try http.makeProbes() { parts.append(probes) }
         parts += [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
+        if let webPush = self.settings.webPush, let keys = DeviceTokenKeys(webPush.key, old: webPush.oldKeys) {
+            parts.append(
+                SubscriptionKeeper(store: SubscriptionStore(queue: self.queue), keys: keys, logger: self.logger)
+            )
+        }
         if let reload { parts.append(SettingsWatch(reload: reload)) }
         if let waitForFailure { parts.append(QueueFailureService(waitForFailure: waitForFailure)) }
         if let news { parts.append(NewsService(news: news, dispatcher: dispatcher)) }

@@ -5,8 +5,9 @@
 #endif
 
 /// Base64 in the alphabet for URLs (RFC 4648, section 5).
-enum Base64Text {
-    static func encode(_ bytes: some Sequence<UInt8>) -> String {
+public enum Base64Text {
+    /// Encodes bytes without padding.
+    public static func encode(_ bytes: some Sequence<UInt8>) -> String {
         String(
             Data(bytes).base64EncodedString().compactMap { character -> Character? in
                 switch character {
@@ -20,7 +21,7 @@ enum Base64Text {
     }
 
     /// Decodes either alphabet, with or without padding, because senders use all of them. Nil for other text.
-    static func decode(_ text: String) -> [UInt8]? {
+    public static func decode(_ text: String) -> [UInt8]? {
         var plain = String(
             text.map { character -> Character in
                 switch character {

@@ -96,12 +96,22 @@ struct RelayAPI: Sendable {
             status: status,
             budget: self.budget
         )
+        let connections = self.connections
+        let webPush = WebPushGateway(
+            live: live,
+            queue: queue,
+            clock: clock,
+            status: status,
+            limits: limits,
+            budget: self.budget,
+            prove: { connections.prove($0) }
+        )
         let page = PageRoutes(pages: pages, status: status, metrics: metrics)
         let hasProbePort = settings.http.probePort != nil
         self.probes = hasProbePort ? page.probes : []
         self.routes =
             pushes.routes + batches.routes + FeedRoutes(queue: queue, news: news).routes + operators.routes
-            + fleet.routes + ReloadRoutes(reload: reload).routes + page.routes
+            + fleet.routes + ReloadRoutes(reload: reload).routes + page.routes + (webPush?.routes ?? [])
             + (hasProbePort ? [] : page.probes)
     }
 

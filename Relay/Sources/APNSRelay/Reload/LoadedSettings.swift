@@ -104,7 +104,8 @@ extension RelaySettingsTable.Draft {
     /// Whether the settings are the same that apply only from the start of a relay on.
     fileprivate func isSame(as other: Self) -> Bool {
         let (group, otherGroup) = (self.settings.group, other.settings.group)
-        return self.postgres == other.postgres && self.settings.http == other.settings.http
+        return self.postgres == other.postgres && self.webPush == other.webPush
+            && self.settings.http == other.settings.http
             && self.settings.dispatch == other.settings.dispatch && self.settings.storage == other.settings.storage
             && self.settings.fleet == other.settings.fleet && self.settings.log == other.settings.log
             && group.maxConnections == otherGroup.maxConnections && group.idleTimeout == otherGroup.idleTimeout

@@ -1,6 +1,7 @@
 @_spi(Relay) public import APNSPool
 import PostgresPushQueue
 import PushQueue
+import WebPush
 
 extension RelaySettings {
     /// Reads all settings. `Relay/README.md` lists the keys.
@@ -26,6 +27,7 @@ extension RelaySettings {
         self.callers = callers.compactMap { Caller($0, &reader, apps: names) }
         self.webhooks = webhooks.compactMap { WebhookSettings($0, &reader, apps: names) }
         self.storage.postgres = draft.postgres.flatMap { ConnectionSettings($0, &reader) }
+        self.webPush = WebPushSettings(draft.webPush, &reader)
         self.check(draft, &reader)
         // The clients must finish their pushes in flight within the time that remains for a shutdown.
         let drain = self.dispatch.shutdownTimeout / 3
@@ -249,6 +251,48 @@ extension WebhookSettings {
         self.url = url
         self.secrets = [secret] + (next.map { [$0] } ?? [])
         self.apps = webhook.apps.map(Set.init)
+    }
+}
+
+extension WebPushSettings {
+    /// The settings `webPush.…`; nil if none is set, or if one is invalid, which is then reported.
+    fileprivate init?(_ draft: RelaySettingsTable.WebPush, _ reader: inout SettingsReader) {
+        guard draft != RelaySettingsTable.WebPush() else { return nil }
+        self = draft.settings
+        self.origins = draft.origins
+        if draft.origins.isEmpty {
+            reader.complain(
+                "webPush.origins",
+                .missing,
+                "it is missing: set the origin of the endpoints, such as https://push.example.com"
+            )
+        }
+        for origin in draft.origins where !Self.isOrigin(origin) {
+            reader.complain(
+                "webPush.origins",
+                .malformed,
+                "'\(origin)' is not an origin, such as https://push.example.com"
+            )
+        }
+        func key(_ text: String?, _ file: String?, _ key: String, isRequired: Bool) -> [UInt8]? {
+            guard let text = reader.secret(text, orIn: file, key, isRequired: isRequired) else { return nil }
+            guard let bytes = Base64Text.decode(text), bytes.count == DeviceTokenKeys.keyCount else {
+                reader.complain(key, .malformed, "the key must be 32 random bytes in base64: openssl rand -base64 32")
+                return nil
+            }
+            return bytes
+        }
+        let current = key(draft.key, draft.keyFile, "webPush.key", isRequired: true)
+        let old = key(draft.oldKey, draft.oldKeyFile, "webPush.oldKey", isRequired: false)
+        guard let current else { return nil }
+        self.key = current
+        self.oldKeys = [old].compactMap { $0 }
+    }
+
+    private static func isOrigin(_ text: String) -> Bool {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        return parts.count == 3 && (parts[0] == "https:" || parts[0] == "http:") && parts[1].isEmpty
+            && !parts[2].isEmpty
     }
 }
 

@@ -12,6 +12,8 @@ public struct RelaySettings: Sendable {
     public var webhooks: [WebhookSettings]
     public var storage: StorageSettings
     public var fleet: FleetLimits
+    /// The gateway for Web Push; nil if there is none.
+    public var webPush: WebPushSettings?
     public var log: LogSettings
     /// The settings that the clients of all apps share, such as the pool and the timeouts.
     public var group: APNSClientGroup.Configuration

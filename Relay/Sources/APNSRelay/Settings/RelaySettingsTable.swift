@@ -21,6 +21,17 @@ enum RelaySettingsTable {
         var development: String?
         /// libpq's connection string; nil for a queue in the file.
         var postgres: String?
+        var webPush = WebPush()
+    }
+
+    /// The settings `webPush.…`.
+    struct WebPush: Sendable, Hashable {
+        var origins: [String] = []
+        var key: String?
+        var keyFile: String?
+        var oldKey: String?
+        var oldKeyFile: String?
+        var settings = WebPushSettings(origins: [], key: [])
     }
 
     /// The settings `app.NAME.…`, except for those of the credential.
@@ -78,7 +89,7 @@ enum RelaySettingsTable {
     }
 
     /// The settings whose keys contain no name of an app, a caller or a webhook.
-    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, group].flatMap { $0 }
+    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, group, webPush].flatMap { $0 }
 
     /// The keys of all settings.
     ///
@@ -118,6 +129,14 @@ enum RelaySettingsTable {
         .duration("http.idleTimeout", \.settings.http.idleTimeout, .seconds(1)...(.seconds(3_600))),
         .integer("http.maxConnections", \.settings.http.maxConnections, 1...100_000),
         .integer("http.maxConnectionsPerAddress", \.settings.http.maxConnectionsPerAddress, 1...100_000),
+    ]
+
+    private static let webPush: [SettingRow<Draft>] = [
+        .list("webPush.origins", \.webPush.origins),
+        .text("webPush.key", \.webPush.key, isSecret: true), .file("webPush.keyFile", \.webPush.keyFile),
+        .text("webPush.oldKey", \.webPush.oldKey, isSecret: true), .file("webPush.oldKeyFile", \.webPush.oldKeyFile),
+        .boolean("webPush.requireVAPID", \.webPush.settings.requiresVAPID),
+        .integer("webPush.pushesPerMinute", \.webPush.settings.pushesPerMinute, 1...1_000_000),
     ]
 
     private static let year = Duration.seconds(366 * 86_400)

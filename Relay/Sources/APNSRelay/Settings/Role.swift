@@ -10,6 +10,8 @@ public enum Role: String, Sendable, Hashable, CaseIterable {
     case cancel
     /// To cancel any push.
     case cancelAll
+    /// To register, list and delete subscriptions for Web Push.
+    case subscribe
     /// To use the overview, parked pushes and webhook requests, the clock, and the settings of the fleet. It includes all
     /// other roles.
     case operate

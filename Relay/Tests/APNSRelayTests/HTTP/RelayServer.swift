@@ -141,6 +141,7 @@ struct RelayServer: Sendable {
         token: String? = "shop-token",
         headers: HTTPHeaders = [:],
         body: String? = nil,
+        bytes: [UInt8]? = nil,
         client: HTTPClient = .shared
     ) async throws -> ReceivedResponse {
         var request = HTTPClientRequest(url: "\(self.scheme)://127.0.0.1:\(self.port)\(path)")
@@ -155,6 +156,7 @@ struct RelayServer: Sendable {
                 request.headers.add(name: "content-type", value: "application/json")
             }
         }
+        if let bytes { request.body = .bytes(ByteBuffer(bytes: bytes)) }
         let response = try await client.execute(request, timeout: .seconds(30))
         let bytes = try await response.body.collect(upTo: 64 << 20)
         return ReceivedResponse(

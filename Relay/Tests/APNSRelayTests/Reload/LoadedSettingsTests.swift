@@ -30,7 +30,8 @@ struct LoadedSettingsTests {
             "apps", "callers", "webhooks", "server.production", "server.development", "http.certificateChainFile",
             "http.privateKeyFile", "http.clientAuthoritiesFile",
         ]
-        for row in RelaySettingsTable.rows where !changeable.contains(row.key) {
+        // Those for Web Push need each other.
+        for row in RelaySettingsTable.rows where !changeable.contains(row.key) && !row.key.hasPrefix("webPush.") {
             // Within the limits of all numbers and times, and the default of none.
             values[row.key] = texts[row.key] ?? "77"
         }
@@ -58,6 +59,29 @@ struct LoadedSettingsTests {
         ])
         try new.requireChange(from: old)
         try old.requireChange(from: new)
+    }
+
+    @Test("The settings for Web Push only count at the start")
+    func webPush() throws {
+        let key = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc="
+        let some = ["webPush.origins": "https://push.example.com", "webPush.key": key]
+        let old = try self.load(some)
+        for (key, value) in [
+            ("webPush.origins", "https://other.example.com"), ("webPush.requireVAPID", "false"),
+            ("webPush.pushesPerMinute", "77"), ("webPush.oldKey", "CAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg="),
+        ] {
+            let new = try self.load(some.merging([key: value]) { $1 })
+            let error = #expect(throws: RelaySettingsError.self) { try new.requireChange(from: old) }
+            #expect(error?.description.hasPrefix("\(key) (values): it cannot change") == true)
+        }
+        for values in [
+            ["webPush.origins": "https://push.example.com"], ["webPush.key": key],
+            some.merging(["webPush.key": "short"]) { $1 }, some.merging(["webPush.origins": "push.example.com"]) { $1 },
+            some.merging(["webPush.origins": "https://push.example.com/path"]) { $1 },
+        ] {
+            let error = #expect(throws: RelaySettingsError.self) { try self.load(values) }
+            #expect(error?.description.contains("webPush.") == true)
+        }
     }
 
     @Test("A setting that is written with its default is no change")

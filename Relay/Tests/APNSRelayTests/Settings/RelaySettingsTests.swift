@@ -199,9 +199,9 @@ struct RelaySettingsTests {
     @Test(
         "A role that does not exist, and a caller without roles, are errors",
         arguments: [
-            ("send, reed", "'reed' is not a role: use send, read, readAll, cancel, cancelAll, operate"),
-            ("Send", "'Send' is not a role: use send, read, readAll, cancel, cancelAll, operate"),
-            (",", "a caller needs at least one role: use send, read, readAll, cancel, cancelAll, operate"),
+            ("send, reed", "'reed' is not a role: use send, read, readAll, cancel, cancelAll, subscribe, operate"),
+            ("Send", "'Send' is not a role: use send, read, readAll, cancel, cancelAll, subscribe, operate"),
+            (",", "a caller needs at least one role: use send, read, readAll, cancel, cancelAll, subscribe, operate"),
         ]
     )
     func roles(_ text: String, _ message: String) {

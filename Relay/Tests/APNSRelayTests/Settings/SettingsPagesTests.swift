@@ -12,12 +12,13 @@ struct SettingsPagesTests {
 
     private static let pages = [
         "Relay/README.md", "Relay/Fleet.md", "Relay/Engines.md", "Relay/Deploy/README.md", "Relay/Monitoring/README.md",
+        "Relay/WebPush.md",
     ]
 
     /// The settings in the first column of the tables of settings.
     private static func table() throws -> Set<String> {
         var settings: Set<String> = []
-        for page in ["Relay/README.md", "Relay/Fleet.md"] {
+        for page in ["Relay/README.md", "Relay/Fleet.md", "Relay/WebPush.md"] {
             var isTable = false
             for line in try Repository.text(page).split(separator: "\n", omittingEmptySubsequences: false) {
                 if line == "| setting | default | meaning |" { isTable = true }

@@ -1,0 +1,19 @@
+/// The gateway for Web Push.
+public struct WebPushSettings: Sendable, Hashable {
+    /// The origins of the endpoints as senders see them, such as `https://push.example.com`. New endpoints have the first one.
+    public var origins: [String]
+    /// Encrypts device tokens: 32 bytes.
+    public var key: [UInt8]
+    /// Earlier keys, which only decrypt.
+    public var oldKeys: [[UInt8]]
+    /// Whether senders must identify themselves (RFC 8292). Default true.
+    public var requiresVAPID = true
+    /// The maximum number of pushes to one subscription in a minute. Default 60.
+    public var pushesPerMinute = 60
+
+    public init(origins: [String], key: [UInt8], oldKeys: [[UInt8]] = []) {
+        self.origins = origins
+        self.key = key
+        self.oldKeys = oldKeys
+    }
+}

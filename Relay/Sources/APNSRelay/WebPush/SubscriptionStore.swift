@@ -1,0 +1,68 @@
+import PushQueue
+
+/// The subscriptions, as small values in the queue. Each is found by the hash of its endpoint's secret, by its id, and by its
+/// device.
+struct SubscriptionStore: Sendable {
+    private static let endpoints = "web-push/endpoint/"
+    private static let ids = "web-push/id/"
+    private static let devices = "web-push/device/"
+    /// How far the dead tokens have been read.
+    static let cursorKey = "web-push/cursor"
+
+    let queue: any PushQueue
+
+    /// Stores a new or a changed subscription.
+    ///
+    /// - Parameter old: the subscription before the change; nil for a new one.
+    func store(_ subscription: Subscription, replacing old: Subscription? = nil) async throws(QueueError) {
+        let hash = Array(subscription.endpointHash.utf8)
+        // The endpoint comes last: whoever finds it, finds everything. Another order could leave an endpoint that nobody can
+        // delete.
+        try await self.queue.setValue(hash, forKey: Self.deviceKey(subscription))
+        try await self.queue.setValue(hash, forKey: Self.ids + subscription.id)
+        try await self.queue.setValue(
+            StoredJSON.encode(subscription),
+            forKey: Self.endpoints + subscription.endpointHash
+        )
+        if let old, old.deviceTag != subscription.deviceTag {
+            try await self.queue.setValue(nil, forKey: Self.deviceKey(old))
+        }
+    }
+
+    func remove(_ subscription: Subscription) async throws(QueueError) {
+        try await self.queue.setValue(nil, forKey: Self.endpoints + subscription.endpointHash)
+        try await self.queue.setValue(nil, forKey: Self.ids + subscription.id)
+        try await self.queue.setValue(nil, forKey: Self.deviceKey(subscription))
+    }
+
+    /// The subscription of an endpoint; nil if there is none.
+    func subscription(endpointHash: String) async throws(QueueError) -> Subscription? {
+        try await self.queue.value(forKey: Self.endpoints + endpointHash).flatMap {
+            StoredJSON.decode(Subscription.self, from: $0)
+        }
+    }
+
+    /// The subscription with an id; nil if there is none.
+    func subscription(id: String) async throws(QueueError) -> Subscription? {
+        guard let hash = try await self.queue.value(forKey: Self.ids + id) else { return nil }
+        return try await self.subscription(endpointHash: String(decoding: hash, as: UTF8.self))
+    }
+
+    /// The subscriptions of a device, by their ids.
+    ///
+    /// - Parameter tags: the tags of the device, one for each key that may have made them.
+    func subscriptions(deviceTags tags: [String]) async throws(QueueError) -> [Subscription] {
+        var found: [Subscription] = []
+        for tag in tags {
+            for hash in try await self.queue.values(withPrefix: Self.devices + tag + "/").values {
+                let hash = String(decoding: hash, as: UTF8.self)
+                if let subscription = try await self.subscription(endpointHash: hash) { found.append(subscription) }
+            }
+        }
+        return found.sorted { $0.id < $1.id }
+    }
+
+    private static func deviceKey(_ subscription: Subscription) -> String {
+        "\(self.devices)\(subscription.deviceTag)/\(subscription.id)"
+    }
+}

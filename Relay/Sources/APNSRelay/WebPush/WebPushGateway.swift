@@ -1,0 +1,58 @@
+import NIOCore
+import PushQueue
+import WebPush
+
+/// The endpoints of the gateway for Web Push.
+struct WebPushGateway: Sendable {
+    private static let maxSubscriptionBytes = 65_536
+
+    let routes: [APIRoute]
+
+    /// - Parameters:
+    ///   - live: the apps and the callers. The settings of the gateway itself count once.
+    ///   - queue: stores the subscriptions and the pushes.
+    ///   - clock: the time of day and the time for leases.
+    ///   - status: the state of the rest of the relay.
+    ///   - limits: the capacities of apps.
+    ///   - budget: the limit on the size of all bodies that are being read.
+    ///   - prove: keeps the connection of a sender whose subscription exists, if there are too many connections.
+    /// - Returns: nil if the settings have no gateway.
+    init?(
+        live: LiveSettings,
+        queue: any PushQueue,
+        clock: any QueueClock,
+        status: any RelayStatus,
+        limits: CallerLimits,
+        budget: BufferBudget,
+        prove: @escaping @Sendable (any Channel) -> Void
+    ) {
+        let settings = live.current.settings
+        guard let webPush = settings.webPush, let keys = DeviceTokenKeys(webPush.key, old: webPush.oldKeys) else {
+            return nil
+        }
+        let store = SubscriptionStore(queue: queue)
+        let subscriptions = SubscriptionRoutes(
+            live: live,
+            settings: webPush,
+            store: store,
+            keys: keys,
+            clock: clock,
+            reader: RequestBodyReader(limit: Self.maxSubscriptionBytes, budget: budget)
+        )
+        let pushes = WebPushRoutes(
+            live: live,
+            settings: webPush,
+            dispatch: settings.dispatch,
+            store: store,
+            keys: keys,
+            verifier: VAPIDVerifier(origins: Set(webPush.origins)),
+            quota: WebPushQuota(pushesPerMinute: webPush.pushesPerMinute, clock: clock),
+            limits: limits,
+            status: status,
+            clock: clock,
+            reader: RequestBodyReader(limit: WebPushRequest.maxBodyBytes, budget: budget),
+            prove: prove
+        )
+        self.routes = subscriptions.routes + pushes.routes
+    }
+}

@@ -1,0 +1,44 @@
+import PushQueue
+import Synchronization
+
+/// Limits the pushes of each subscription, sender and device, so that whoever knows an endpoint cannot flood a device. Each
+/// relay counts by itself.
+final class WebPushQuota: Sendable {
+    /// The number of buckets that are remembered. Then all begin again, which admits a burst more.
+    private static let capacity = 200_000
+
+    private let pushesPerMinute: Int
+    private let clock: any QueueClock
+    private let buckets = Mutex<[String: TokenBucket]>([:])
+
+    init(pushesPerMinute: Int, clock: any QueueClock) {
+        self.pushesPerMinute = pushesPerMinute
+        self.clock = clock
+    }
+
+    /// Takes one push.
+    ///
+    /// - Parameters:
+    ///   - subscription: the subscription, which has the rate of the settings.
+    ///   - senderKey: the sender's public key; nil if it is not known. A sender may push to many subscriptions, so its rate is a
+    ///     thousand times as high.
+    /// - Returns: nil if the push is admitted; otherwise how long to wait.
+    func take(_ subscription: Subscription, senderKey: [UInt8]?) -> Duration? {
+        let now = self.clock.lease
+        var limits = [("s" + subscription.id, 1.0), ("d" + subscription.deviceTag, 5.0)]
+        if let senderKey {
+            limits.append(("k" + senderKey.map { String($0, radix: 16) }.joined(separator: "."), 1_000))
+        }
+        return self.buckets.withLock { buckets in
+            if buckets.count > Self.capacity { buckets = [:] }
+            for (name, factor) in limits {
+                let rate = Double(self.pushesPerMinute) / 60 * factor
+                var bucket = buckets[name] ?? TokenBucket(rate: rate, burst: .seconds(60), now: now)
+                let wait = bucket.take(1, now: now)
+                buckets[name] = bucket
+                if let wait { return wait }
+            }
+            return nil
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import APNSModel
+import Crypto
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import PushQueue
+import ServiceLifecycle
+import WebPush
+
+/// The push resources: a sender posts encrypted messages for one device (RFC 8030), without a token of this relay.
+///
+/// Senders delete a subscription after a 4xx, except 408 and 429. So everything that may pass is a 503.
+struct WebPushRoutes: Sendable {
+    /// Stands for the senders in routes. It cannot be the name of a caller in the settings.
+    static let caller = "web-push"
+    /// How long a message that is only worth delivering at once may wait in the queue.
+    private static let shortestDeadline = Duration.seconds(60)
+
+    let live: LiveSettings
+    let settings: WebPushSettings
+    let dispatch: DispatchSettings
+    let store: SubscriptionStore
+    let keys: DeviceTokenKeys
+    let verifier: VAPIDVerifier
+    let quota: WebPushQuota
+    let limits: CallerLimits
+    let status: any RelayStatus
+    let clock: any QueueClock
+    let reader: RequestBodyReader
+    /// Keeps the connection of a sender whose subscription exists, if there are too many connections.
+    let prove: @Sendable (any Channel) -> Void
+    let ids = PushIDGenerator()
+
+    private var queue: any PushQueue { self.store.queue }
+
+    var routes: [APIRoute] {
+        [
+            APIRoute(.post, "/webpush/push/{secret}", .open) { try await self.push($0) },
+            APIRoute(.get, "/webpush/push/{secret}", .open) { try self.discover($0) },
+            APIRoute(.delete, "/webpush/push/{secret}/messages/{id}", .open) { try await self.cancel($0) },
+        ]
+    }
+
+    /// What servers of UnifiedPush ask before they use an endpoint.
+    private func discover(_ request: APIRequest) throws(APIError) -> Response {
+        struct Discovery: Encodable {
+            struct Version: Encodable { var version = 1 }
+            var unifiedpush = Version()
+        }
+        return .json(Discovery())
+    }
+
+    // MARK: Push
+
+    private func push(_ request: APIRequest) async throws -> Response {
+        if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
+        let (subscription, secret) = try await self.subscription(request)
+        var reserved = 0
+        defer {
+            self.reader.budget.release(reserved)
+            request.context.bodyBytes.value = reserved
+        }
+        let body = try await self.reader.read(request.request, request.context.channel, reserved: &reserved)
+        let now = self.clock.now
+        let (message, sender): (WebPushRequest, VAPIDSender?)
+        do throws(WebPushError) {
+            message = try WebPushRequest(request.request.headers, body: Array(body.readableBytesView))
+            sender = try self.sender(request.request.headers, subscription, now)
+        } catch {
+            throw APIError(error)
+        }
+        if let wait = self.quota.take(subscription, senderKey: sender?.key) {
+            let seconds = max(1, Int((wait / .seconds(1)).rounded(.up)))
+            throw APIError(
+                .tooManyRequests,
+                .rateLimited,
+                "Too many messages. Nothing was stored; try again in \(seconds) s.",
+                retryAfter: seconds
+            )
+        }
+        let push = try self.newPush(message, subscription, now, request.logger)
+        let id = try await self.store(push)
+        var headers = HTTPFields()
+        headers[.location] = "\(self.settings.origins[0])/webpush/push/\(secret.text)/messages/\(id)"
+        if let name = HTTPField.Name("TTL") { headers[name] = String(message.timeToLive) }
+        return Response(status: .created, headers: headers)
+    }
+
+    /// The subscription of the endpoint in the path.
+    private func subscription(_ request: APIRequest) async throws -> (Subscription, EndpointSecret) {
+        guard let secret = EndpointSecret(request.pathPart("secret")) else { throw Self.unknown }
+        let found = try await self.queue.calling { _ throws(QueueError) in
+            try await self.store.subscription(endpointHash: secret.hash)
+        }
+        guard let found else { throw Self.unknown }
+        self.prove(request.context.channel)
+        return (found, secret)
+    }
+
+    private static let unknown = APIError.notFound("There is no such subscription. Delete it.")
+
+    /// The sender of a request, if it identifies itself.
+    private func sender(
+        _ headers: HTTPFields,
+        _ subscription: Subscription,
+        _ now: QueueTime
+    ) throws(WebPushError) -> VAPIDSender? {
+        guard let sender = try self.verifier.sender(headers, now: now.seconds) else {
+            guard !self.settings.requiresVAPID, subscription.senderKey == nil else {
+                throw WebPushError(.vapidMissing, "Identify the sender with VAPID (RFC 8292).")
+            }
+            return nil
+        }
+        guard subscription.senderKey == nil || subscription.senderKey == sender.key else {
+            throw WebPushError(.vapidInvalid, "The subscription is for another sender (RFC 8292, section 4).")
+        }
+        return sender
+    }
+
+    private func newPush(
+        _ message: WebPushRequest,
+        _ subscription: Subscription,
+        _ now: QueueTime,
+        _ logger: Logger
+    ) throws(APIError) -> NewPush {
+        // The settings may have the app again, so this is no reason to delete the subscription.
+        guard let app = self.live.apps[subscription.app] else { throw Self.unavailable }
+        let token: DeviceToken
+        do throws(DeviceTokenKeys.Failure) {
+            let bytes = try self.keys.open(subscription.sealedToken, for: subscription.id).token
+            guard let read = bytes.withUnsafeBytes({ TokenBytes.token($0) }) else { throw .notAuthentic }
+            token = read
+        } catch {
+            logger.error(
+                "A device token cannot be decrypted. Is its key missing in webPush.oldKey?",
+                metadata: ["subscription": "\(subscription.id)", "error": "\(error)"]
+            )
+            throw Self.unavailable
+        }
+        let notification = WebPushNotification(
+            subscription: subscription.id,
+            topic: app.topic,
+            fallbackKey: subscription.fallbackKey,
+            allowsTimeSensitive: subscription.allowsTimeSensitive
+        )
+        let prepared: PreparedPush
+        do throws(WebPushError) {
+            prepared = try notification.push(for: message, now: now.millisecondsSince1970 / 1_000)
+        } catch {
+            throw APIError(error)
+        }
+        let isUrgent = message.urgency == .normal || message.urgency == .high
+        let lifetime = max(.seconds(message.timeToLive), Self.shortestDeadline)
+        return NewPush(
+            id: self.ids.next(at: now),
+            route: Route(
+                app: subscription.app,
+                environment: subscription.environment,
+                lane: isUrgent ? .interactive : .bulk,
+                caller: Self.caller
+            ),
+            token: token,
+            push: prepared,
+            notBefore: now,
+            deadline: now.advanced(by: min(lifetime, self.dispatch.maxDeadline)),
+            supersedes: message.topic.map { SupersedeKey(notification.collapseID($0)) },
+            // A sender that repeats a request sends the same salt.
+            idempotency: message.content.map { content in
+                IdempotencyKey(
+                    key: "\(subscription.id) \(Base64Text.encode(content.salt))",
+                    digest: Array(SHA256.hash(data: content.body))
+                )
+            },
+            metadata: #"{"subscription":"\#(subscription.id)"}"#
+        )
+    }
+
+    private static let unavailable = APIError(
+        .serviceUnavailable,
+        .unavailable,
+        "The push cannot be accepted now. Nothing was stored; try again later.",
+        retryAfter: 60
+    )
+
+    /// Stores a push. Returns its id, or that of the earlier request that this one repeats.
+    private func store(_ push: NewPush) async throws(APIError) -> APNSID {
+        let wanted = CapacityLimits.Use([push])
+        try await self.limits.capacity.reserve(wanted)
+        var used = CapacityLimits.Use()
+        defer { self.limits.capacity.end(wanted, stored: used) }
+        let results: [EnqueueResult]
+        do throws(QueueError) {
+            results = try await self.queue.enqueue([push], isPartial: false)
+        } catch {
+            self.status.countStorageError(error)
+            throw APIError(error)
+        }
+        switch results.first {
+        case .duplicate(let id), .conflict(let id):
+            self.status.count(queued: [:], duplicates: [push.route: 1])
+            return id
+        case .queued, nil:
+            used = wanted
+            self.status.count(queued: [push.route: 1], duplicates: [:])
+            self.status.signal([push.route])
+            return push.id
+        }
+    }
+
+    // MARK: Messages
+
+    /// Cancels a message that was not sent yet. Whoever has posted it may do that (RFC 8030, section 8.3).
+    private func cancel(_ request: APIRequest) async throws -> Response {
+        let (subscription, _) = try await self.subscription(request)
+        guard let id = APNSID(request.pathPart("id")) else { throw Self.unknownMessage }
+        let status = try await self.queue.calling { queue throws(QueueError) in try await queue.status(of: id) }
+        guard let status, status.route.caller == Self.caller,
+            status.metadata == #"{"subscription":"\#(subscription.id)"}"#
+        else { throw Self.unknownMessage }
+        switch try await self.queue.calling({ queue throws(QueueError) in try await queue.cancel(id) }) {
+        case .cancelled: return Response(status: .noContent)
+        case .written, .settled, .notFound: throw Self.unknownMessage
+        }
+    }
+
+    private static let unknownMessage = APIError.notFound("There is no such message, or it was sent.")
+}
+
+extension APIError {
+    /// The error for a request that is no Web Push request, or not that of the right sender.
+    init(_ error: WebPushError) {
+        switch error.code {
+        case .unsupportedEncoding: self.init(.unsupportedMediaType, .unsupportedMediaType, error.message)
+        case .tooLarge: self.init(.contentTooLarge, .bodyTooLarge, error.message)
+        case .vapidMissing: self.init(.unauthorized, .unauthorized, error.message)
+        case .vapidInvalid: self.init(.forbidden, .forbidden, error.message)
+        default: self.init(.badRequest, .badRequest, error.message)
+        }
+    }
+}

@@ -1,0 +1,316 @@
+import APNSModel
+import Crypto
+import Foundation
+import Logging
+import NIOHTTP1
+import PushQueue
+import PushQueueConformance
+import Synchronization
+import Testing
+import WebPush
+
+@testable import APNSRelay
+
+/// The gateway for Web Push over HTTP, with a queue and without a dispatcher.
+struct WebPushRouteTests {
+    private static let origin = "https://push.example.com"
+    /// The message of RFC 8291, section 5.
+    private static let message =
+        Base64Text.decode(
+            """
+            DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK\
+            6PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN
+            """
+        ) ?? []
+
+    /// A server that sends Web Push.
+    private struct Sender {
+        let key = P256.Signing.PrivateKey()
+
+        var publicKey: String { Base64Text.encode(self.key.publicKey.x963Representation) }
+
+        func authorization(expiry: Double = RelayServer.start.seconds + 3_600) throws -> String {
+            let claims = #"{"aud":"\#(WebPushRouteTests.origin)","exp":\#(expiry)}"#
+            let text = [#"{"typ":"JWT","alg":"ES256"}"#, claims].map { Base64Text.encode(Array($0.utf8)) }
+                .joined(separator: ".")
+            let signature = try self.key.signature(for: Data(text.utf8)).rawRepresentation
+            return "vapid t=\(text).\(Base64Text.encode(signature)), k=\(self.publicKey)"
+        }
+    }
+
+    private static func settings(_ change: (inout WebPushSettings) -> Void = { _ in }) -> RelaySettings {
+        RelayServer.settings { settings in
+            settings.callers.append(
+                Caller(
+                    name: "backend",
+                    tokenDigests: [RelayServer.digest("backend")],
+                    apps: ["fern"],
+                    roles: [.subscribe]
+                )
+            )
+            var webPush = WebPushSettings(origins: [Self.origin], key: Array(repeating: 7, count: 32))
+            change(&webPush)
+            settings.webPush = webPush
+        }
+    }
+
+    private struct Created: Decodable {
+        var id: String
+        var endpoint: String
+
+        /// The path of the endpoint.
+        var path: String { String(self.endpoint.dropFirst(WebPushRouteTests.origin.count)) }
+    }
+
+    private static func subscribe(_ server: RelayServer, _ more: String = "") async throws -> Created {
+        let body = #"{"app":"fern","token":"\#(RelayServer.deviceToken)"\#(more)}"#
+        let received = try await server.send(.POST, "/webpush/subscriptions", token: "backend", body: body)
+        #expect(received.status == 201, "\(received.text)")
+        return try JSONDecoder().decode(Created.self, from: Data(received.body))
+    }
+
+    private static func push(
+        _ server: RelayServer,
+        _ path: String,
+        _ sender: Sender?,
+        message: [UInt8] = message,
+        headers: HTTPHeaders = [:]
+    ) async throws -> RelayServer.ReceivedResponse {
+        var fields: HTTPHeaders = ["ttl": "60", "content-encoding": "aes128gcm"]
+        if let sender { fields.add(name: "authorization", value: try sender.authorization()) }
+        for (name, value) in headers { fields.replaceOrAdd(name: name, value: value) }
+        return try await server.send(.POST, path, token: nil, headers: fields, bytes: message)
+    }
+
+    @Test("A message is stored for its device, with an address that its sender can delete")
+    func push() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let subscription = try await Self.subscribe(server, #","fallbackKey":"MENTION""#)
+            let received = try await Self.push(
+                server,
+                subscription.path,
+                Sender(),
+                headers: ["topic": "t", "urgency": "low"]
+            )
+            #expect(received.status == 201 && received.headers.first(name: "ttl") == "60", "\(received.text)")
+            let location = try #require(received.headers.first(name: "location"))
+            let pushes = server.queue.state.withLock { $0.pushes }
+            let push = try #require(pushes.first)
+            #expect(pushes.count == 1)
+            #expect(push.token.hexadecimal == RelayServer.deviceToken)
+            #expect(push.route == Route(app: "fern", environment: "production", lane: .bulk, caller: "web-push"))
+            let payload = String(decoding: push.push.payload, as: UTF8.self)
+            #expect(payload.contains("MENTION") && payload.contains(#""id":"\#(subscription.id)""#))
+            #expect(payload.contains(Base64Text.encode(Self.message)))
+            #expect(push.supersedes != nil && push.push.collapseID != nil && push.push.priority == .conserve)
+            let path = String(location.dropFirst(Self.origin.count))
+            for status in [204, 404] {
+                let deleted = try await server.send(.DELETE, path, token: nil)
+                #expect(deleted.status == status)
+            }
+            let status = try await server.queue.status(of: push.id)
+            #expect(status?.outcome?.error?.code == .cancelled)
+        }
+    }
+
+    @Test("A request that a sender repeats is stored once, and gets the same address")
+    func repeated() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let subscription = try await Self.subscribe(server)
+            let sender = Sender()
+            let first = try await Self.push(server, subscription.path, sender)
+            let second = try await Self.push(server, subscription.path, sender)
+            #expect(first.status == 201 && second.status == 201)
+            #expect(first.headers.first(name: "location") == second.headers.first(name: "location"))
+            #expect(try await server.queue.counts().unsettled == 1)
+            // Another subscription of the device gets its own copy.
+            let other = try await Self.subscribe(server)
+            let third = try await Self.push(server, other.path, sender)
+            #expect(third.headers.first(name: "location") != first.headers.first(name: "location"))
+        }
+    }
+
+    @Test("Only the sender that a subscription names may push, and it must identify itself")
+    func senders() async throws {
+        let (sender, other) = (Sender(), Sender())
+        try await RelayServer.run(Self.settings()) { server in
+            let open = try await Self.subscribe(server)
+            let restricted = try await Self.subscribe(server, #","vapid":"\#(sender.publicKey)==""#)
+            for (path, sender, status) in [
+                (open.path, sender, 201), (open.path, other, 201), (open.path, nil, 401),
+                (restricted.path, sender, 201),
+                (restricted.path, other, 403), (restricted.path, nil, 401),
+            ] {
+                let received = try await Self.push(server, path, sender)
+                #expect(received.status == status, "\(received.text)")
+            }
+        }
+        try await RelayServer.run(Self.settings { $0.requiresVAPID = false }) { server in
+            let open = try await Self.subscribe(server)
+            let restricted = try await Self.subscribe(server, #","vapid":"\#(sender.publicKey)""#)
+            for (path, sender, status) in [
+                (open.path, nil, 201), (open.path, sender, 201), (restricted.path, nil, 401),
+            ] {
+                let received = try await Self.push(server, path, sender)
+                #expect(received.status == status, "\(received.text)")
+            }
+        }
+    }
+
+    @Test("A malformed request gets the status of RFC 8030, and stores nothing")
+    func faults() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let path = try await Self.subscribe(server).path
+            let sender = Sender()
+            let cases: [([UInt8], HTTPHeaders, Int)] = [
+                (Self.message, ["ttl": "soon"], 400), (Self.message, ["urgency": "soon"], 400),
+                (Self.message, ["content-encoding": "gzip"], 415), ([1, 2, 3], [:], 400),
+                (Array(repeating: 0, count: 4_097), [:], 413),
+                (Array(Self.message.prefix(86)) + Array(repeating: 0, count: 4_000), [:], 413),
+            ]
+            for (message, headers, status) in cases {
+                let received = try await Self.push(server, path, sender, message: message, headers: headers)
+                #expect(received.status == status, "\(received.text)")
+            }
+            for path in ["/webpush/push/x", "/webpush/push/\(EndpointSecret().text)"] {
+                #expect(try await Self.push(server, path, sender).status == 404)
+                #expect(try await server.send(.DELETE, "\(path)/messages/\(APNSID.random())", token: nil).status == 404)
+            }
+            #expect(server.queue.state.withLock { $0.pushes.isEmpty })
+        }
+    }
+
+    @Test("A fault that may pass is never a 4xx, except 429")
+    func passingFaults() async throws {
+        try await RelayServer.run(Self.settings { $0.pushesPerMinute = 2 }) { server in
+            let path = try await Self.subscribe(server).path
+            server.queue.state.withLock { $0.error = QueueError(code: .unavailable, message: "away") }
+            #expect(try await Self.push(server, path, Sender()).status == 503)
+            server.queue.state.withLock { $0.error = nil }
+            var statuses: [Int] = []
+            for _ in 0..<3 {
+                let received = try await Self.push(server, path, Sender())
+                statuses.append(received.status)
+                if received.status == 429 { #expect(received.headers.first(name: "retry-after") != nil) }
+            }
+            #expect(statuses.last == 429)
+        }
+    }
+
+    @Test("A device's token changes while its endpoints stay, and its subscriptions can be listed and deleted")
+    func subscriptions() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let created = [try await Self.subscribe(server), try await Self.subscribe(server)]
+            let newToken = String(repeating: "cd", count: 32)
+            let renamed = try await server.send(
+                .PUT,
+                "/webpush/subscriptions/\(created[0].id)/token",
+                token: "backend",
+                body: #"{"token":"\#(newToken)"}"#
+            )
+            #expect(renamed.status == 204, "\(renamed.text)")
+            for (token, id) in [(newToken, created[0].id), (RelayServer.deviceToken, created[1].id)] {
+                let list = try await server.send(
+                    .POST,
+                    "/webpush/subscriptions/list",
+                    token: "backend",
+                    body: #"{"app":"fern","token":"\#(token)"}"#
+                )
+                let found = (list.json["subscriptions"] as? [[String: any Sendable]])?.compactMap {
+                    $0["id"] as? String
+                }
+                #expect(found == [id], "\(list.text)")
+            }
+            #expect(try await Self.push(server, created[0].path, Sender()).status == 201)
+            #expect(server.queue.state.withLock { $0.pushes.last?.token.hexadecimal } == newToken)
+            for status in [204, 404] {
+                let deleted = try await server.send(
+                    .DELETE,
+                    "/webpush/subscriptions/\(created[0].id)",
+                    token: "backend"
+                )
+                #expect(deleted.status == status)
+            }
+            #expect(try await Self.push(server, created[0].path, Sender()).status == 404)
+            #expect(try await Self.push(server, created[1].path, Sender()).status == 201)
+        }
+    }
+
+    @Test("The subscriptions of an invalid device token end, unless the device has registered again")
+    func deadTokens() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let keys = try #require(DeviceTokenKeys(Array(repeating: 7, count: 32)))
+            let keeper = SubscriptionKeeper(
+                store: SubscriptionStore(queue: server.queue),
+                keys: keys,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            )
+            let old = try await Self.subscribe(server)
+            let sender = Sender()
+            let received = try await Self.push(server, old.path, sender, headers: ["ttl": "3600"])
+            #expect(received.status == 201)
+            let push = try #require(server.queue.state.withLock { $0.pushes.first })
+            let since = server.clock.now.advanced(by: .seconds(30))
+            server.clock.advance(by: .seconds(60))
+            let new = try await Self.subscribe(server)
+            let rejection = Rejection(status: 410, reason: .unregistered, timestamp: since.millisecondsSince1970)
+            try await server.queue.settle(push.id, .rejected(.rejected(rejection, attempts: 1)))
+            try await keeper.tend()
+            #expect(try await Self.push(server, old.path, sender).status == 404)
+            #expect(try await Self.push(server, new.path, sender).status == 201)
+            // From the stored position on, nothing is done twice.
+            try await keeper.tend()
+            #expect(try await server.queue.values(withPrefix: "web-push/endpoint/").count == 1)
+        }
+    }
+
+    @Test("Registering needs the role, an app of the caller, and a valid device")
+    func registration() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let token = RelayServer.deviceToken
+            let cases: [(String, String, Int)] = [
+                ("shop-token", #"{"app":"fern","token":"\#(token)"}"#, 403),
+                ("backend", #"{"app":"moss","token":"\#(token)"}"#, 403),
+                ("ops-token", #"{"app":"none","token":"\#(token)"}"#, 400),
+                ("backend", #"{"app":"fern","token":"xyz"}"#, 400),
+                ("backend", #"{"app":"fern","token":"\#(token)","environment":"x"}"#, 400),
+                ("backend", #"{"app":"fern","token":"\#(token)","vapid":"AAAA"}"#, 400),
+                ("backend", #"{"app":"fern","token":"\#(token)","fallbackKey":""}"#, 400), ("backend", "{", 400),
+                ("ops-token", #"{"app":"moss","token":"\#(token)"}"#, 201),
+            ]
+            for (caller, body, status) in cases {
+                let received = try await server.send(.POST, "/webpush/subscriptions", token: caller, body: body)
+                #expect(received.status == status, "\(received.text)")
+            }
+        }
+    }
+
+    @Test(
+        "Neither the database nor the log has an endpoint or a device token, and the discovery is that of UnifiedPush"
+    )
+    func secrets() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let subscription = try await Self.subscribe(server)
+            let values = try await server.queue.values(withPrefix: "web-push/")
+            #expect(values.count == 3)
+            let secret = String(subscription.path.split(separator: "/").last ?? "")
+            let token = try DeviceToken(RelayServer.deviceToken)
+            for (key, value) in values {
+                let text = key + String(decoding: value, as: UTF8.self)
+                #expect(!text.contains(secret) && !text.contains(RelayServer.deviceToken))
+                #expect(!text.contains(Base64Text.encode(TokenBytes.bytes(of: token))))
+            }
+            let discovery = try await server.send(.GET, subscription.path, token: nil)
+            #expect(discovery.text == #"{"unifiedpush":{"version":1}}"#)
+        }
+    }
+
+    @Test("Without settings for it, there is no gateway")
+    func off() async throws {
+        try await RelayServer.run { server in
+            let received = try await server.send(.GET, "/webpush/push/x", token: nil)
+            #expect(received.status == 404)
+            #expect(!server.api.routes.contains { $0.path.hasPrefix("/webpush") })
+        }
+    }
+}
