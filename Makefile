@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-h2spec test-examples test-relay test-fleet relay-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-h2spec test-examples test-relay test-webpush test-fleet relay-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples Relay/Package.swift Relay/Sources Relay/Tests
 
@@ -94,6 +94,10 @@ test-examples: $(TOOL) ## Run Docs/Examples/OtherLanguages: curl, Python, Node, 
 test-relay: toolchain ## Test the relay: its queue, its API, its page in Chromium, and kills (RELAY_KILLS=50, SEED=n)
 	@.ci/install-packages relay
 	.ci/test-relay
+
+test-webpush: toolchain $(TOOL) ## Let pywebpush and a sender like Mastodon's push through the relay, and decrypt their messages
+	@.ci/install-packages relay
+	.ci/test-webpush
 
 test-fleet: toolchain ## Test relays that share a queue in PostgreSQL: the queue, and fleets whose relays, database and networks fail (FLEET_KILLS=4)
 	@.ci/install-packages relay
