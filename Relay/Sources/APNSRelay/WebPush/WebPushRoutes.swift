@@ -44,6 +44,7 @@ struct WebPushRoutes: Sendable {
 
     /// What servers of UnifiedPush ask before they use an endpoint.
     private func discover(_ request: APIRequest) throws(APIError) -> Response {
+        guard EndpointSecret(request.pathPart("secret")) != nil else { throw Self.unknown }
         struct Discovery: Encodable {
             struct Version: Encodable { var version = 1 }
             var unifiedpush = Version()
