@@ -398,12 +398,12 @@ struct TracingTests {
         let texts = logged + spans.map(\.allText)
         for text in texts {
             #expect(!text.contains(digits) && !text.contains(jwt))
-            // No form of the token shows its middle.
-            #expect(!text.contains("5a5a"))
+            // No form of the token shows its middle. Random ids can have fewer of these digits.
+            #expect(!text.contains("5a5a5a5a"))
         }
         let shown = texts.count { $0.contains("c0ff…beef") }
         #expect(shown == (setting == .shortened ? 4 : 0), "not two spans and two lines show the token")
-        if setting == .never { #expect(!texts.contains { $0.contains("c0ff") }) }
+        if setting == .never { #expect(!texts.contains { $0.contains("c0ff…") || $0.contains("c0ff5a5a") }) }
     }
 
     @Test func shortDeviceTokensAreNotShownWhole() throws {
