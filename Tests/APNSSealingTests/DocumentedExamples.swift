@@ -152,7 +152,8 @@
         var seen = SeenWebPushes()
 
         static func load() throws -> Subscriptions {
-            try JSONDecoder().decode(Subscriptions.self, from: SharedKeychain.data())
+            let data = try SharedKeychain.data()
+            return data.isEmpty ? Subscriptions() : try JSONDecoder().decode(Subscriptions.self, from: data)
         }
 
         func save() throws {
@@ -163,7 +164,7 @@
     /// Returns what the server needs besides the endpoint.
     func subscribe(_ subscription: String) throws -> (p256dh: String, auth: String) {
         let keys = WebPushKeys()
-        var subscriptions = (try? Subscriptions.load()) ?? Subscriptions()
+        var subscriptions = try Subscriptions.load()
         subscriptions.keys[subscription] = Data(keys.rawRepresentation)
         try subscriptions.save()
         return (keys.p256dh, keys.auth)

@@ -6,7 +6,7 @@ import Crypto
     import Foundation
 #endif
 
-/// The keys that encrypt device tokens at rest, so that a copy of the database is no list of devices.
+/// The keys that encrypt the device tokens of subscriptions at rest.
 ///
 /// The first key encrypts. The others only decrypt, while one key replaces the other: put the new key first, and remove the
 /// old one when nothing is encrypted with it any more.

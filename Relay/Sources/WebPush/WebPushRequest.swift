@@ -21,7 +21,7 @@ public struct WebPushRequest: Sendable, Hashable {
     public let urgency: Urgency
     /// A newer message with the same topic replaces an older one: up to 32 characters of base64url.
     public let topic: String?
-    /// The message; nil for a request without a body, which only wakes the app.
+    /// The message; nil for a request without a body, for which the device shows the fallback text.
     public let content: WebPushContent?
 
     /// Reads a request.

@@ -211,7 +211,8 @@ struct WebPushRoutes: Sendable {
 
     // MARK: Messages
 
-    /// Cancels a message that was not sent yet. Whoever has posted it may do that (RFC 8030, section 8.3).
+    /// Cancels a message that was not sent yet. Whoever knows the endpoint and the message's id may do that
+    /// (RFC 8030, section 8.3).
     private func cancel(_ request: APIRequest) async throws -> Response {
         let (subscription, _) = try await self.subscription(request)
         guard let id = APNSID(request.pathPart("id")) else { throw Self.unknownMessage }
