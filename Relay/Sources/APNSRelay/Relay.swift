@@ -5,7 +5,6 @@ package import PostgresPushQueue
 package import PushQueue
 import ServiceLifecycle
 import UnixSignals
-import WebPush
 
 /// A relay: takes pushes over HTTP, keeps them in a queue and sends them to APNs.
 package struct Relay: Sendable {
@@ -204,7 +203,7 @@ package struct Relay: Sendable {
         // Last of all, so that probes are answered during the shutdown.
         if let probes = try http.makeProbes() { parts.append(probes) }
         parts += [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
-        if let webPush = self.settings.webPush, let keys = DeviceTokenKeys(webPush.key, old: webPush.oldKeys) {
+        if let keys = self.settings.webPush?.deviceTokenKeys {
             parts.append(
                 SubscriptionKeeper(store: SubscriptionStore(queue: self.queue), keys: keys, logger: self.logger)
             )

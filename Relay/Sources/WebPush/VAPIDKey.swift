@@ -12,7 +12,4 @@ public struct VAPIDKey: Sendable, Hashable {
         else { return nil }
         self.bytes = bytes
     }
-
-    /// The key as unpadded base64url.
-    public var text: String { Base64Text.encode(self.bytes) }
 }

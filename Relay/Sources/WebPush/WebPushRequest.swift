@@ -109,7 +109,8 @@ public struct WebPushRequest: Sendable, Hashable {
 }
 
 extension HTTPField.Name {
-    static let timeToLive = HTTPField.Name("TTL") ?? .date
+    /// The time to live of a message in seconds: RFC 8030, section 5.2.
+    public static let timeToLive = HTTPField.Name("TTL") ?? .date
     static let urgency = HTTPField.Name("Urgency") ?? .date
     static let topic = HTTPField.Name("Topic") ?? .date
     static let encryption = HTTPField.Name("Encryption") ?? .date

@@ -122,6 +122,15 @@ struct APIError: Error, Hashable {
         return APIError(.forbidden, .forbidden, "The caller \(caller.name) needs the role \(names) for this.")
     }
 
+    /// The error for a caller or a sender that must wait.
+    ///
+    /// - Parameter reason: a sentence.
+    static func rateLimited(_ wait: Duration, _ reason: String) -> APIError {
+        let seconds = max(1, Int((wait / .seconds(1)).rounded(.up)))
+        let message = "\(reason) Nothing was stored; try again in \(seconds) s."
+        return APIError(.tooManyRequests, .rateLimited, message, retryAfter: seconds)
+    }
+
     static func notFound(_ message: String) -> APIError { APIError(.notFound, .notFound, message) }
 
     /// The response. The middleware adds the headers that every response has.

@@ -3,7 +3,6 @@ import HummingbirdCore
 import Logging
 import NIOCore
 import NIOSSL
-import PushQueue
 import Synchronization
 
 /// TLS for the API's listener. New files apply to new connections.

@@ -27,7 +27,7 @@ struct RelayAPI: Sendable {
     let budget: BufferBudget
 
     /// - Parameters:
-    ///   - live: the apps and the callers. Its other settings count when the server is made.
+    ///   - live: the apps and the callers. The other settings are read once, here.
     ///   - tls: the certificates of the listener; nil for no TLS.
     ///   - queue: the queue that stores the pushes.
     ///   - clock: the time of day and the time for leases.

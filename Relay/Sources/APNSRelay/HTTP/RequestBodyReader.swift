@@ -46,6 +46,18 @@ struct RequestBodyReader: Sendable {
         return body
     }
 
+    /// Reads a whole body, which stays reserved until `use` returns.
+    ///
+    /// - Throws: the errors of the method above, and those of `use`.
+    func withBody<Value>(of request: APIRequest, _ use: (ByteBuffer) async throws -> Value) async throws -> Value {
+        var reserved = 0
+        defer {
+            self.budget.release(reserved)
+            request.context.bodyBytes.value = reserved
+        }
+        return try await use(try await self.read(request.request, request.context.channel, reserved: &reserved))
+    }
+
     /// Tells the caller to send the body, if it waits for that.
     static func continueIfExpected(_ request: Request, _ channel: any Channel) {
         guard request.headers[.expect]?.lowercased() == "100-continue" else { return }

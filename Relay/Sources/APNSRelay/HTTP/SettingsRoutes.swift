@@ -69,21 +69,17 @@ struct SettingsRoutes: Sendable {
 
     /// The settings in the body.
     private func settings(_ request: APIRequest) async throws -> FleetSettings {
-        var reserved = 0
-        defer {
-            self.budget.release(reserved)
-            request.context.bodyBytes.value = reserved
-        }
         let reader = RequestBodyReader(limit: Self.maxBodyBytes, budget: self.budget)
-        let body = try await reader.read(request.request, request.context.channel, reserved: &reserved)
-        do throws(FleetSettings.Fault) {
-            let settings = try FleetSettings(json: Array(body.readableBytesView))
-            if let unknown = settings.pausedApps.subtracting(self.live.apps.keys).min() {
-                throw FleetSettings.Fault(member: "pausedApps", message: "there is no app \(printable(unknown))")
+        return try await reader.withBody(of: request) { body in
+            do throws(FleetSettings.Fault) {
+                let settings = try FleetSettings(json: Array(body.readableBytesView))
+                if let unknown = settings.pausedApps.subtracting(self.live.apps.keys).min() {
+                    throw FleetSettings.Fault(member: "pausedApps", message: "there is no app \(printable(unknown))")
+                }
+                return settings
+            } catch {
+                throw APIError(error)
             }
-            return settings
-        } catch {
-            throw APIError(error)
         }
     }
 

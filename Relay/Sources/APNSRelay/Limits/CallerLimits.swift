@@ -89,14 +89,7 @@ final class CallerLimits: Sendable {
             }
         }
         guard let wait else { return }
-        let seconds = Int((wait / .seconds(1)).rounded(.up))
-        throw APIError(
-            .tooManyRequests,
-            .rateLimited,
-            "The caller \(caller.name) submits more than \(rate) pushes per second. "
-                + "Nothing was stored; try again in \(seconds) s.",
-            retryAfter: max(1, seconds)
-        )
+        throw .rateLimited(wait, "The caller \(caller.name) submits more than \(rate) pushes per second.")
     }
 
     /// Gives pushes back that were taken out of the bucket and then not stored.

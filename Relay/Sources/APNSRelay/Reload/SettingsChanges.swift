@@ -18,6 +18,14 @@ struct SettingsChanges: Sendable, Hashable, Encodable {
             self.changed = new.filter { old[$0.key] != nil && old[$0.key] != $0.value }.keys.sorted()
         }
 
+        /// - Parameter name: the name of a value.
+        init<Value: Equatable>(_ old: [Value], _ new: [Value], by name: (Value) -> String) {
+            func named(_ values: [Value]) -> [String: Value] {
+                Dictionary(values.map { (name($0), $0) }) { first, _ in first }
+            }
+            self.init(named(old), named(new))
+        }
+
         var isEmpty: Bool { self == Names() }
 
         fileprivate var text: String {

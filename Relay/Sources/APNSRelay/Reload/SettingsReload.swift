@@ -106,23 +106,18 @@ actor SettingsReload {
     private func apply() async throws(SettingsReloadError) -> SettingsChanges {
         let (old, read, parts, logger) = (self.loaded, self.read, self.parts, self.logger)
         // Everything that can fail is tried first.
-        let checked = await DispatchQueue.global().perform { () -> Result<Checked, SettingsReloadError> in
+        let result = await DispatchQueue.global().perform { () -> Result<Checked, SettingsReloadError> in
             Result { () throws(SettingsReloadError) in try Checked(read, old, parts, logger) }
         }
-        let (new, tls) = (try checked.get().loaded, try checked.get().tls)
+        let checked = try result.get()
+        let (new, tls) = (checked.loaded, checked.tls)
         let intake = new.settings.sqlIntake
         let isPublished = intake != old.settings.sqlIntake
         if isPublished { try await self.publish(intake) }
         var changes = SettingsChanges()
-        changes.callers = .init(
-            Dictionary(old.settings.callers.map { ($0.name, $0) }) { first, _ in first },
-            Dictionary(new.settings.callers.map { ($0.name, $0) }) { first, _ in first }
-        )
-        changes.webhooks = .init(
-            Dictionary(old.settings.webhooks.map { ($0.name, $0) }) { first, _ in first },
-            Dictionary(new.settings.webhooks.map { ($0.name, $0) }) { first, _ in first }
-        )
-        changes.apps = SettingsChanges.Names(old.appValues, new.appValues)
+        changes.callers = .init(old.settings.callers, new.settings.callers) { $0.name }
+        changes.webhooks = .init(old.settings.webhooks, new.settings.webhooks) { $0.name }
+        changes.apps = checked.apps
         do throws(SettingsReloadError) {
             try self.replaceApps(changes.apps, of: old.settings, with: new.settings)
         } catch {
@@ -186,6 +181,8 @@ extension LoadedSettings {
 private struct Checked {
     let loaded: LoadedSettings
     let tls: TLSFiles?
+    /// The differences of the apps.
+    let apps: SettingsChanges.Names
 
     /// Blocks.
     init(
@@ -206,7 +203,8 @@ private struct Checked {
             throw SettingsReloadError(["http: \(error.message)"])
         }
         // Apps that stay as they are keep their credentials, whatever has happened to the files.
-        let names = SettingsChanges.Names(old.appValues, self.loaded.appValues)
+        self.apps = SettingsChanges.Names(old.appValues, self.loaded.appValues)
+        let names = self.apps
         var changed = self.loaded.settings
         changed.apps.removeAll { !names.added.contains($0.name) && !names.changed.contains($0.name) }
         do throws(APNSConfigurationError) {

@@ -4,7 +4,7 @@ import PushQueue
 import WebPush
 
 extension RelaySettings {
-    /// Reads all settings. `Relay/README.md` lists the keys.
+    /// Reads all settings. `Relay/README.md`, `Relay/Fleet.md` and `Relay/WebPush.md` list the keys.
     ///
     /// This blocks, because it reads the files of keys, certificates and tokens. An unknown key is an error.
     ///
@@ -259,15 +259,14 @@ extension WebPushSettings {
     fileprivate init?(_ draft: RelaySettingsTable.WebPush, _ reader: inout SettingsReader) {
         guard draft != RelaySettingsTable.WebPush() else { return nil }
         self = draft.settings
-        self.origins = draft.origins
-        if draft.origins.isEmpty {
+        if self.origins.isEmpty {
             reader.complain(
                 "webPush.origins",
                 .missing,
                 "it is missing: set the origin of the endpoints, such as https://push.example.com"
             )
         }
-        for origin in draft.origins where !Self.isOrigin(origin) {
+        for origin in self.origins where !Self.isOrigin(origin) {
             reader.complain(
                 "webPush.origins",
                 .malformed,

@@ -4,7 +4,7 @@ import PushQueue
 
 /// The table of all settings of the relay. Keys that are not in the table are errors.
 ///
-/// `Relay/README.md` describes the settings; a test compares the page with the table.
+/// `Relay/README.md`, `Relay/Fleet.md` and `Relay/WebPush.md` describe the settings; a test compares the pages with the table.
 enum RelaySettingsTable {
     /// The permitted numbers of pushes per second, and of pushes without an outcome.
     private static let rates = 1...10_000_000
@@ -26,7 +26,6 @@ enum RelaySettingsTable {
 
     /// The settings `webPush.…`.
     struct WebPush: Sendable, Hashable {
-        var origins: [String] = []
         var key: String?
         var keyFile: String?
         var oldKey: String?
@@ -132,7 +131,7 @@ enum RelaySettingsTable {
     ]
 
     private static let webPush: [SettingRow<Draft>] = [
-        .list("webPush.origins", \.webPush.origins),
+        .list("webPush.origins", \.webPush.settings.origins),
         .text("webPush.key", \.webPush.key, isSecret: true), .file("webPush.keyFile", \.webPush.keyFile),
         .text("webPush.oldKey", \.webPush.oldKey, isSecret: true), .file("webPush.oldKeyFile", \.webPush.oldKeyFile),
         .boolean("webPush.requireVAPID", \.webPush.settings.requiresVAPID),

@@ -10,10 +10,10 @@ public enum Role: String, Sendable, Hashable, CaseIterable {
     case cancel
     /// To cancel any push.
     case cancelAll
-    /// To register, list and delete subscriptions for Web Push.
+    /// To register, list and delete subscriptions for Web Push, and to replace their device tokens.
     case subscribe
-    /// To use the overview, parked pushes and webhook requests, the clock, and the settings of the fleet. It includes all
-    /// other roles.
+    /// To use the overview, parked pushes and webhook requests, the clock, the settings of the fleet, and reloading. It
+    /// includes all other roles.
     case operate
 
     /// The roles of a caller whose settings name none.

@@ -1,3 +1,5 @@
+import WebPush
+
 /// The gateway for Web Push.
 public struct WebPushSettings: Sendable, Hashable {
     /// The origins of the endpoints as senders see them, such as `https://push.example.com`. New endpoints have the first one.
@@ -16,4 +18,10 @@ public struct WebPushSettings: Sendable, Hashable {
         self.key = key
         self.oldKeys = oldKeys
     }
+
+    /// The origin of new endpoints.
+    var origin: String { self.origins.first ?? "" }
+
+    /// Encrypts device tokens; nil unless each key has 32 bytes.
+    var deviceTokenKeys: DeviceTokenKeys? { DeviceTokenKeys(self.key, old: self.oldKeys) }
 }

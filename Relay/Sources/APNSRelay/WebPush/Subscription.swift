@@ -1,4 +1,4 @@
-import PushQueue
+import WebPush
 
 /// What a device has registered to get pushes of servers that are not its publisher's.
 struct Subscription: Sendable, Hashable, Codable {
@@ -21,4 +21,11 @@ struct Subscription: Sendable, Hashable, Codable {
     var allowsTimeSensitive: Bool
     /// When the device token was registered last, in milliseconds since 1970.
     var registeredAt: Int64
+}
+
+extension DeviceTokenKeys {
+    /// Texts that find the subscriptions of a device: one for each key.
+    func tags(_ token: [UInt8], _ app: String, _ environment: String) -> [String] {
+        self.tags(token, app: "\(app)/\(environment)")
+    }
 }

@@ -46,8 +46,7 @@ struct SubscriptionKeeper: Service {
 
     private func removeSubscriptions(of push: PushStatus) async throws(QueueError) {
         guard let since = push.outcome?.invalidation?.secondsSince1970 else { return }
-        let app = "\(push.route.app)/\(push.route.environment)"
-        let tags = self.keys.tags(TokenBytes.bytes(of: push.token), app: app)
+        let tags = self.keys.tags(TokenBytes.bytes(of: push.token), push.route.app, push.route.environment)
         for subscription in try await self.store.subscriptions(deviceTags: tags) {
             // The device has registered again since then, with the same token.
             guard Double(subscription.registeredAt) / 1_000 <= since else { continue }

@@ -86,15 +86,15 @@ struct SubscriptionRoutes: Sendable {
             app: app,
             environment: environment,
             sealedToken: self.keys.seal(token, for: id),
-            deviceTag: self.tags(token, app, environment)[0],
+            deviceTag: self.keys.tags(token, app, environment)[0],
             endpointHash: secret.hash,
             senderKey: senderKey,
             fallbackKey: fallbackKey,
             allowsTimeSensitive: new.allowsTimeSensitive ?? false,
             registeredAt: self.clock.now.millisecondsSince1970
         )
-        try await self.calling { store throws(QueueError) in try await store.store(subscription) }
-        let endpoint = "\(self.settings.origins[0])/webpush/push/\(secret.text)"
+        try await self.store.calling { store throws(QueueError) in try await store.store(subscription) }
+        let endpoint = "\(self.settings.origin)/webpush/push/\(secret.text)"
         return .json(CreatedJSON(id: id, endpoint: endpoint), status: .created)
     }
 
@@ -103,8 +103,9 @@ struct SubscriptionRoutes: Sendable {
         _ = try request.query()
         let device = try await self.body(Device.self, request)
         let (app, environment) = try self.destination(device.app, device.environment, request)
-        let tags = self.tags(try Self.token(device.token), app, environment)
-        let found = try await self.calling { store throws(QueueError) in try await store.subscriptions(deviceTags: tags)
+        let tags = self.keys.tags(try Self.token(device.token), app, environment)
+        let found = try await self.store.calling { store throws(QueueError) in
+            try await store.subscriptions(deviceTags: tags)
         }
         return .json(
             SubscriptionsJSON(
@@ -129,9 +130,9 @@ struct SubscriptionRoutes: Sendable {
         let token = try Self.token(new.token)
         var subscription = old
         subscription.sealedToken = self.keys.seal(token, for: old.id)
-        subscription.deviceTag = self.tags(token, old.app, old.environment)[0]
+        subscription.deviceTag = self.keys.tags(token, old.app, old.environment)[0]
         subscription.registeredAt = self.clock.now.millisecondsSince1970
-        try await self.calling { [subscription] store throws(QueueError) in
+        try await self.store.calling { [subscription] store throws(QueueError) in
             try await store.store(subscription, replacing: old)
         }
         return Response(status: .noContent)
@@ -140,7 +141,7 @@ struct SubscriptionRoutes: Sendable {
     private func delete(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
         let subscription = try await self.subscription(request)
-        try await self.calling { store throws(QueueError) in try await store.remove(subscription) }
+        try await self.store.calling { store throws(QueueError) in try await store.remove(subscription) }
         return Response(status: .noContent)
     }
 
@@ -149,17 +150,13 @@ struct SubscriptionRoutes: Sendable {
     /// The subscription in the path.
     private func subscription(_ request: APIRequest) async throws(APIError) -> Subscription {
         let id = request.pathPart("id")
-        let found = try await self.calling { store throws(QueueError) in try await store.subscription(id: id) }
+        let found = try await self.store.calling { store throws(QueueError) in try await store.subscription(id: id) }
         guard let found, request.caller.maySend(to: found.app) else {
             throw APIError.notFound(
                 "There is no subscription with this id. It may have ended, because its device token is invalid."
             )
         }
         return found
-    }
-
-    private func tags(_ token: [UInt8], _ app: String, _ environment: String) -> [String] {
-        self.keys.tags(token, app: "\(app)/\(environment)")
     }
 
     private func destination(
@@ -193,26 +190,16 @@ struct SubscriptionRoutes: Sendable {
         guard try request.mediaType() == "application/json" else {
             throw APIError(.unsupportedMediaType, .unsupportedMediaType, "Expected the content type application/json.")
         }
-        var reserved = 0
-        defer {
-            self.reader.budget.release(reserved)
-            request.context.bodyBytes.value = reserved
+        return try await self.reader.withBody(of: request) { body in
+            guard let value = StoredJSON.decode(type, from: Array(body.readableBytesView)) else {
+                throw APIError(
+                    .badRequest,
+                    .badJSON,
+                    "Expected a JSON object with the members that the description of the API names."
+                )
+            }
+            return value
         }
-        let body = try await self.reader.read(request.request, request.context.channel, reserved: &reserved)
-        guard let value = StoredJSON.decode(type, from: Array(body.readableBytesView)) else {
-            throw APIError(
-                .badRequest,
-                .badJSON,
-                "Expected a JSON object with the members that the description of the API names."
-            )
-        }
-        return value
-    }
-
-    private func calling<Value: Sendable>(
-        _ body: (SubscriptionStore) async throws(QueueError) -> Value
-    ) async throws(APIError) -> Value {
-        try await self.store.queue.calling { _ throws(QueueError) in try await body(self.store) }
     }
 
     private static func invalid(_ field: String, _ message: String) -> APIError {

@@ -62,6 +62,13 @@ struct SubscriptionStore: Sendable {
         return found.sorted { $0.id < $1.id }
     }
 
+    /// Calls the store, and converts its errors to errors of the API.
+    func calling<Value: Sendable>(
+        _ body: (SubscriptionStore) async throws(QueueError) -> Value
+    ) async throws(APIError) -> Value {
+        try await self.queue.calling { _ throws(QueueError) in try await body(self) }
+    }
+
     private static func deviceKey(_ subscription: Subscription) -> String {
         "\(self.devices)\(subscription.deviceTag)/\(subscription.id)"
     }

@@ -9,7 +9,7 @@ struct WebPushGateway: Sendable {
     let routes: [APIRoute]
 
     /// - Parameters:
-    ///   - live: the apps and the callers. The settings of the gateway itself count once.
+    ///   - live: the apps and the callers. The gateway's own settings are read once, here.
     ///   - queue: stores the subscriptions and the pushes.
     ///   - clock: the time of day and the time for leases.
     ///   - status: the state of the rest of the relay.
@@ -27,7 +27,7 @@ struct WebPushGateway: Sendable {
         prove: @escaping @Sendable (any Channel) -> Void
     ) {
         let settings = live.current.settings
-        guard let webPush = settings.webPush, let keys = DeviceTokenKeys(webPush.key, old: webPush.oldKeys) else {
+        guard let webPush = settings.webPush, let keys = webPush.deviceTokenKeys else {
             return nil
         }
         let store = SubscriptionStore(queue: queue)

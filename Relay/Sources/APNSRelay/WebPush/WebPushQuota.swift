@@ -1,5 +1,6 @@
 import PushQueue
 import Synchronization
+import WebPush
 
 /// Limits the pushes of each subscription, sender and device, so that whoever knows an endpoint cannot flood a device. Each
 /// relay counts by itself.
@@ -27,7 +28,7 @@ final class WebPushQuota: Sendable {
         let now = self.clock.lease
         var limits = [("s" + subscription.id, 1.0), ("d" + subscription.deviceTag, 5.0)]
         if let senderKey {
-            limits.append(("k" + senderKey.map { String($0, radix: 16) }.joined(separator: "."), 1_000))
+            limits.append(("k" + Base64Text.encode(senderKey), 1_000))
         }
         return self.buckets.withLock { buckets in
             if buckets.count > Self.capacity { buckets = [:] }

@@ -72,27 +72,21 @@ struct WebPushRoutes: Sendable {
             throw APIError(error)
         }
         if let wait = self.quota.take(subscription, senderKey: sender?.key) {
-            let seconds = max(1, Int((wait / .seconds(1)).rounded(.up)))
-            throw APIError(
-                .tooManyRequests,
-                .rateLimited,
-                "Too many messages. Nothing was stored; try again in \(seconds) s.",
-                retryAfter: seconds
-            )
+            throw APIError.rateLimited(wait, "Too many messages.")
         }
         let push = try self.newPush(message, subscription, now, request.logger)
         let id = try await self.store(push)
         var headers = HTTPFields()
-        headers[.location] = "\(self.settings.origins[0])/webpush/push/\(secret.text)/messages/\(id)"
-        if let name = HTTPField.Name("TTL") { headers[name] = String(message.timeToLive) }
+        headers[.location] = "\(self.settings.origin)/webpush/push/\(secret.text)/messages/\(id)"
+        headers[.timeToLive] = String(message.timeToLive)
         return Response(status: .created, headers: headers)
     }
 
     /// The subscription of the endpoint in the path.
     private func subscription(_ request: APIRequest) async throws -> (Subscription, EndpointSecret) {
         guard let secret = EndpointSecret(request.pathPart("secret")) else { throw Self.unknown }
-        let found = try await self.queue.calling { _ throws(QueueError) in
-            try await self.store.subscription(endpointHash: secret.hash)
+        let found = try await self.store.calling { store throws(QueueError) in
+            try await store.subscription(endpointHash: secret.hash)
         }
         guard let found else { throw Self.unknown }
         self.prove(request.context.channel)
@@ -173,8 +167,13 @@ struct WebPushRoutes: Sendable {
                     digest: Array(SHA256.hash(data: content.body))
                 )
             },
-            metadata: #"{"subscription":"\#(subscription.id)"}"#
+            metadata: Self.metadata(subscription)
         )
+    }
+
+    /// Marks the pushes of a subscription, so that only its endpoint can delete them.
+    private static func metadata(_ subscription: Subscription) -> String {
+        #"{"subscription":"\#(subscription.id)"}"#
     }
 
     private static let unavailable = APIError(
@@ -218,7 +217,7 @@ struct WebPushRoutes: Sendable {
         guard let id = APNSID(request.pathPart("id")) else { throw Self.unknownMessage }
         let status = try await self.queue.calling { queue throws(QueueError) in try await queue.status(of: id) }
         guard let status, status.route.caller == Self.caller,
-            status.metadata == #"{"subscription":"\#(subscription.id)"}"#
+            status.metadata == Self.metadata(subscription)
         else { throw Self.unknownMessage }
         switch try await self.queue.calling({ queue throws(QueueError) in try await queue.cancel(id) }) {
         case .cancelled: return Response(status: .noContent)

@@ -53,7 +53,8 @@ export class Actions {
         try {
             const value = subject();
             if (question && !(await ask(question(value)))) return;
-            this.#show((await work(value)) ?? "", "");
+            const result = await work(value);
+            this.#show(typeof result === "string" ? result : "", "");
         } catch (error) {
             if (error.name !== "AbortError") this.#show(`${text.replace("…", "")}: ${error.message}`, "bad");
         } finally {

@@ -105,7 +105,7 @@ function pace(batch, speed, now) {
 function makeButtons(name, subject, onChange) {
     const actions = new Actions();
     const at = ({ id }) => path("v1", "batches", id);
-    const change = (batch, body) => call("PATCH", at(batch), { body }).then(() => undefined).finally(onChange);
+    const change = (batch, body) => call("PATCH", at(batch), { body }).finally(onChange);
     const pause = actions.add("Pause", {
         label: `Pause ${name}`, subject, work: (batch) => change(batch, { paused: true }),
     });
@@ -128,7 +128,7 @@ function makeButtons(name, subject, onChange) {
                 "They are not sent. The batch cannot be resumed.",
             yes: "Stop batch",
         }),
-        work: (batch) => call("DELETE", at(batch)).then(() => undefined).finally(onChange),
+        work: (batch) => call("DELETE", at(batch)).finally(onChange),
     });
     const visible = new Map([
         ["receiving", [slow, stop]], ["running", [pause, slow, stop]], ["paused", [resume, slow, stop]],
