@@ -143,11 +143,19 @@ extension PostgresPushQueue: PushQueue {
     /// Does what other transactions have left to do, and counts the pushes. At most once a second.
     private func tend() async throws(QueueError) {
         guard self.tending.isDue else { return }
-        self.vacuuming.begin()
+        try await self.vacuum()
         try await self.call("SELECT apns.tend($1, $2)", .harmless, self.settling()) { _, _ in }
         let counts = try await self.counts()
         self.room.set(unsettled: counts.unsettled)
         try await self.publish(isFull: self.room.isFull, counts.sums(\.app).mapValues(\.unsettled))
+    }
+
+    private func vacuum() async throws(QueueError) {
+        guard self.vacuuming.isDue else { return }
+        let deletedRows = try await self.call(Vacuuming.tables, .reading, self.vacuuming.parameters) { rows, _ in
+            Vacuuming.deletedRows(rows)
+        }
+        if !deletedRows.isEmpty { self.vacuuming.begin(deletedRows) }
     }
 
     // MARK: Batches

@@ -7,7 +7,7 @@ import Synchronization
 /// A queue that sends 10,000 pushes a second collects 600,000 deleted rows in each table in that time. A role may vacuum
 /// only tables that it owns; other tables are left to autovacuum.
 ///
-/// It has a connection of its own, which is open only meanwhile, so that no call waits for it.
+/// `VACUUM` runs on a connection of its own, so that no call waits for it. The connection is open only while it runs.
 final class Vacuuming: Sendable {
     private struct State {
         var isRunning = false
@@ -17,8 +17,9 @@ final class Vacuuming: Sendable {
         var pauses = Backoff(.doubling(), minimum: .seconds(2), maximum: .seconds(60))
     }
 
-    /// Tables with many deleted rows, also for their size. The statistics count those of all relays.
-    private static let tables = """
+    /// Selects the tables that have many deleted rows, both absolutely and for their size. The statistics count the deleted
+    /// rows of all relays.
+    static let tables = """
         SELECT pg_catalog.quote_ident(c.relname), s.n_dead_tup FROM pg_catalog.pg_stat_user_tables s \
         JOIN pg_catalog.pg_class c ON c.oid = s.relid \
         WHERE s.schemaname = 'apns' AND s.n_dead_tup >= $1 + s.n_live_tup / 10 \
@@ -37,32 +38,41 @@ final class Vacuuming: Sendable {
         self.threshold = threshold
     }
 
-    /// Begins if it is time, and does not wait for the end.
-    func begin() {
+    /// Whether it is time to look for tables.
+    var isDue: Bool { self.state.withLock { Self.isDue($0) } }
+
+    private static func isDue(_ state: State) -> Bool {
+        !state.isRunning && !state.isStopped && ContinuousClock.now >= state.due
+    }
+
+    /// Begins to vacuum tables if it is time, and does not wait for the end.
+    ///
+    /// - Parameter tables: the number of deleted rows of each table.
+    func begin(_ tables: [String: Int]) {
         let mayBegin = self.state.withLock { state in
-            guard !state.isRunning, !state.isStopped, ContinuousClock.now >= state.due else { return false }
+            guard Self.isDue(state) else { return false }
             state.isRunning = true
             return true
         }
         guard mayBegin else { return }
-        DispatchQueue(label: "apns-relay.postgres.vacuum").async { self.run() }
+        DispatchQueue(label: "apns-relay.postgres.vacuum").async { self.run(tables) }
     }
 
     /// Begins no more tables.
     func stop() { self.state.withLock { $0.isStopped = true } }
 
     /// Vacuums the tables. Errors only delay the next time. Blocks.
-    private func run() {
+    private func run(_ tables: [String: Int]) {
         var isInVain = true
         do {
             let connection = try self.settings.connect()
-            let before = try self.deletedRows(connection)
-            for table in before.keys where !self.state.withLock({ $0.isStopped }) {
+            for table in tables.keys where !self.state.withLock({ $0.isStopped }) {
                 // It skips tables that another relay or autovacuum is vacuuming, and does not lock readers out to truncate.
                 let sql = "VACUUM (SKIP_LOCKED, TRUNCATE false) apns.\(table)"
                 _ = try connection.run(sql, until: .now.advanced(by: Self.timeout))
             }
-            isInVain = try self.deletedRows(connection).contains { table, rows in rows >= before[table] ?? .max }
+            let rows = try connection.run(Self.tables, self.parameters, until: .now.advanced(by: .seconds(10)))
+            isInVain = Self.deletedRows(rows).contains { table, rows in rows >= tables[table] ?? .max }
         } catch {}
         self.state.withLock { state in
             state.isRunning = false
@@ -70,11 +80,15 @@ final class Vacuuming: Sendable {
         }
     }
 
-    /// The estimated number of deleted rows of each table that has many.
-    private func deletedRows(_ connection: Connection) throws -> [String: Int] {
+    /// The parameters of ``tables``.
+    var parameters: Parameters {
         var parameters = Parameters()
         parameters.add(Int64(self.threshold))
-        let rows = try connection.run(Self.tables, parameters, until: .now.advanced(by: .seconds(10)))
-        return Dictionary((0..<rows.count).map { (rows[$0].text(0), rows[$0].int(1)) }) { first, _ in first }
+        return parameters
+    }
+
+    /// The estimated number of deleted rows of each table that ``tables`` selected.
+    static func deletedRows(_ rows: Rows) -> [String: Int] {
+        Dictionary((0..<rows.count).map { (rows[$0].text(0), rows[$0].int(1)) }) { first, _ in first }
     }
 }

@@ -174,25 +174,26 @@ actor Dispatcher: Service {
         await self.attempt("cancel the pushes of a batch") { () throws(QueueError) in
             while try await self.context.queue.cancelAll(route, limit: 500) == 500, !self.context.isStopping.isSet {}
         }
-        self.endParking(route)
+        self.endParking(route, isAppMissing: false)
     }
 
     private func start(_ route: Route, _ sends: inout DiscardingTaskGroup) {
         // Its pushes are being parked or cancelled. That ends soon.
         guard !self.parking.contains(route) else { return }
-        guard self.context.batches.mode(of: route) != .cancel else { return }
-        guard self.context.batches.mode(of: route) == .send, let sender = self.sender(route) else {
+        let mode = self.context.batches.mode(of: route)
+        guard mode != .cancel else { return }
+        guard mode == .send, let sender = self.sender(route) else {
             self.parking.insert(route)
-            let sender = self.sender
+            let senderOfRoute = self.sender
             let unknown = UnknownRoute(
                 route: route,
                 context: self.context,
-                isBatch: self.context.batches.mode(of: route) == .unknown,
-                isKnownAgain: { sender(route) != nil }
+                isBatchMissing: mode == .unknown,
+                isKnownAgain: { senderOfRoute(route) != nil }
             )
             sends.addTask {
                 await unknown.parkAll()
-                await self.endParking(route)
+                await self.endParking(route, isAppMissing: !unknown.isBatchMissing)
             }
             return
         }
@@ -236,21 +237,20 @@ actor Dispatcher: Service {
         }
     }
 
-    private func endParking(_ route: Route) {
+    private func endParking(_ route: Route, isAppMissing: Bool) {
         self.parking.remove(route)
         // Its last pushes may have been parked after the settings had their app again.
-        if route.batch == nil, self.sender(route) != nil { self.hasNewApps = true }
+        if isAppMissing, self.sender(route) != nil { self.hasNewApps = true }
         self.wakeup.signal()
     }
 
     private func end(_ send: RouteSend) {
         self.sending[send.route] = nil
         // Without this condition, a due push that cannot be claimed yet would restart the route in a busy loop.
-        defer { if send.hasNews { self.wakeup.signal() } }
+        if send.hasNews || send.isOutdated { self.wakeup.signal() }
         // The reason for a pause may be gone with the old settings.
         guard !send.isOutdated else {
             self.pauses[send.route] = nil
-            self.wakeup.signal()
             return
         }
         let pause = send.pause
@@ -364,13 +364,12 @@ actor Dispatcher: Service {
 struct UnknownRoute {
     let route: Route
     let context: DispatchContext
-    /// Whether the batch is missing.
-    let isBatch: Bool
+    let isBatchMissing: Bool
     /// Whether the settings have the app and the environment again.
     let isKnownAgain: @Sendable () -> Bool
 
     func parkAll() async {
-        while !self.context.isStopping.isSet, self.isBatch || !self.isKnownAgain() {
+        while !self.context.isStopping.isSet, self.isBatchMissing || !self.isKnownAgain() {
             do throws(QueueError) {
                 let claimed = try await self.context.queue.claim(
                     self.route,
@@ -397,7 +396,7 @@ struct UnknownRoute {
             code: .configuration,
             certainty: .notSent,
             apnsID: push.claim.id,
-            message: self.isBatch ? "the queue has lost the batch" : Self.message(self.route)
+            message: self.isBatchMissing ? "the queue has lost the batch" : Self.message(self.route)
         )
     }
 

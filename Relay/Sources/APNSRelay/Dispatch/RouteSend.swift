@@ -281,7 +281,7 @@ final class RouteSend: Sendable {
                 self.end(overdue: push)
             } else if self.control.isStopped {
                 self.takeBack(push)
-            } else if let topic, !push.push.hasTopic(of: topic) {
+            } else if let topic, !RelayApp.covers(push.push.topic, bundleID: topic) {
                 self.add(push.claim, .otherTopic(push, topic), .park)
             } else {
                 sendable.append(push)
@@ -330,13 +330,6 @@ struct PendingPush: Sendable {
                 message: "the bulk call ended without an outcome for this push"
             )
         )
-    }
-}
-
-extension PreparedPush {
-    /// Whether the push is for an app: its topic is the app's bundle ID, perhaps with a suffix.
-    fileprivate func hasTopic(of bundleID: String) -> Bool {
-        self.topic == bundleID || self.topic.hasPrefix("\(bundleID).")
     }
 }
 

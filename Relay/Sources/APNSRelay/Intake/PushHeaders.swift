@@ -114,7 +114,7 @@ struct PushHeaders {
     ///   - payload: the bytes of the payload.
     func push(for app: RelayApp, payload: [UInt8]) throws(ValidationError) -> PreparedPush {
         let topic = self.topic ?? app.topic + self.pushType.topicSuffix
-        guard topic == app.topic || topic.hasPrefix(app.topic + ".") else {
+        guard RelayApp.covers(topic, bundleID: app.topic) else {
             throw ValidationError(
                 code: .topicInvalid,
                 field: "apns-topic",

@@ -1,5 +1,4 @@
 import Logging
-import PostgresPushQueue
 import PushQueue
 import Synchronization
 
@@ -150,7 +149,7 @@ final class MetricsPage: Sendable {
             self.metrics.setStorage(try await readStorage())
         } catch {
             // Not an error of the storage: the queue does not need this state.
-            self.logger.debug("The state of the database cannot be read", metadata: ["error": "\(error)"])
+            self.logger.debug("The state of the storage cannot be read", metadata: ["error": "\(error)"])
         }
     }
 }

@@ -204,11 +204,14 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// Sets the parts of their capacity that callers use, and those of callers without a capacity to 0.
+    /// Sets the parts of their capacity that callers use, and removes the gauges of callers without a capacity.
     func setCallers(_ parts: [String: Double]) {
-        // Those whose settings no longer have a capacity.
-        let others = self.state.withLock { $0.callers.filter { parts[$0.key] == nil }.values }
-        for meter in others { meter.set(0) }
+        let others = self.state.withLock { state in
+            let others = state.callers.filter { parts[$0.key] == nil }
+            for caller in others.keys { state.callers[caller] = nil }
+            return others.values
+        }
+        for meter in others { meter.destroy() }
         for (caller, part) in parts {
             self.state.withLock { state in
                 let dimensions = [("caller", caller)]

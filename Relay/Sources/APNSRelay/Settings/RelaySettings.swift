@@ -71,6 +71,11 @@ public struct RelayApp: Sendable {
         self.pushesPerSecond = pushesPerSecond
     }
 
+    /// Whether a topic belongs to the app with a bundle ID: it is that bundle ID, or extends it by a dot and a suffix.
+    static func covers(_ topic: String, bundleID: String) -> Bool {
+        topic == bundleID || topic.hasPrefix("\(bundleID).")
+    }
+
     /// The environment of a push that names none: the app's only one, or `production` if the app has it; nil otherwise.
     public var defaultEnvironment: String? {
         self.environments.count == 1

@@ -4,7 +4,7 @@
 -- The functions run with the rights of their owner. Give a role USAGE on the schema and EXECUTE on the two functions, and
 -- it can store pushes and see nothing. They take no lock that a relay waits for, however long the transaction is.
 
--- What the functions need of the relays' settings. Each relay stores its own at the start.
+-- What the functions need of the relays' settings. Each relay stores its own at the start and whenever they change.
 CREATE TABLE apns.app (
   name text PRIMARY KEY,
   topic text NOT NULL,

@@ -7,7 +7,7 @@ import Testing
 
 struct BatchDispatchTests {
     /// Stores a complete batch.
-    private static func store(
+    static func store(
         _ fixture: DispatchFixture,
         devices: Int,
         payload: String = #"{"aps":{"alert":"Hi {{n}}"}}"#,

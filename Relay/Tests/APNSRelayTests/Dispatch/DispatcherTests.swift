@@ -186,10 +186,10 @@ struct DispatcherTests {
     func retries() async throws {
         let first = Mutex<Set<APNSID>>([])
         let unknown = Mutex<Set<APNSID>>([])
-        let sender = ScriptedSender { id, count in
-            let isFirst = first.withLock { $0.insert(id).inserted }
-            guard isFirst else { return ScriptedSender.accept(id) }
-            if count.isMultiple(of: 2) { return ScriptedSender.fail(.refused, .notProcessed, id) }
+        let sender = ScriptedSender { id, _ in
+            let number: Int? = first.withLock { $0.insert(id).inserted ? $0.count : nil }
+            guard let number else { return ScriptedSender.accept(id) }
+            if number.isMultiple(of: 2) { return ScriptedSender.fail(.refused, .notProcessed, id) }
             unknown.withLock { _ = $0.insert(id) }
             return ScriptedSender.fail(.connectionLost, .unknown, id)
         }

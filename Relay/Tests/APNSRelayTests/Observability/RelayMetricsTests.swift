@@ -43,6 +43,7 @@ struct RelayMetricsTests {
             [QueuedRoute(route: Self.fern, due: Self.now.advanced(by: .seconds(-90)))],
             now: Self.now
         )
+        metrics.setCallers(["shop": 0.5, "removed": 0.75])
         metrics.setCallers(["shop": 0.25])
         metrics.setRoutes([
             RouteStatus(route: Self.moss, state: .paused), RouteStatus(route: Self.fern, state: .sending),
@@ -144,6 +145,7 @@ struct RelayMetricsTests {
         }
         #expect(text.value("apns_relay_queue_capacity") == 1_000)
         #expect(text.value("apns_relay_caller_capacity_used", ["caller": "shop"]) == 0.25)
+        #expect(text.value("apns_relay_caller_capacity_used", ["caller": "removed"]) == nil)
         #expect(text.value("apns_relay_oldest_due_age_seconds", fern) == 90)
         #expect(text.value("apns_relay_route_paused", moss) == 1)
         #expect(text.value("apns_relay_route_paused", fern) == 0)
