@@ -145,7 +145,7 @@ public protocol PushQueue: Sendable {
     /// - Parameter route: the route of the batch.
     func outcomeCounts(of route: Route) async throws(QueueError) -> [Certainty: Int]
 
-    /// Forgets the route of a batch and its counts. It may have no pushes, and no outcomes that are kept.
+    /// Forgets the route of a batch and its counts. Does nothing if the route has pushes. It may have no outcomes that are kept.
     func forget(_ route: Route) async throws(QueueError)
 
     // MARK: One push

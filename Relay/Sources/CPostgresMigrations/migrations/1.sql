@@ -940,6 +940,8 @@ $$;
 
 CREATE FUNCTION apns.forget_route(p_route int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+  -- A request may have added pushes a moment ago.
+  IF (SELECT sum(t.queued + t.claimed + t.written + t.parked) > 0 FROM apns.tally t WHERE t.route = p_route) THEN RETURN; END IF;
   DELETE FROM apns.batch_outcome WHERE route = p_route;
   DELETE FROM apns.route WHERE id = p_route;
 END $$;

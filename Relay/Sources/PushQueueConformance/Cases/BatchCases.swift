@@ -80,6 +80,8 @@ enum BatchCases {
             let batch = Self.route()
             let push = try test.push(batch)
             try await test.store(push)
+            // A route that has pushes is not forgotten.
+            try await test.queue.forget(batch)
             try expectEqual(try await test.queue.cancelAll(batch, limit: 10), 1, "result of cancelAll")
             await test.advance(10)
             _ = try await test.queue.prune(Retention(outcomes: test.fixture.tick * 5), limit: 100)
