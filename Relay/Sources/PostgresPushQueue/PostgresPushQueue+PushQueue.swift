@@ -357,18 +357,24 @@ extension PostgresPushQueue: PushQueue {
         }
     }
 
-    public func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] {
+    public func values(
+        withPrefix prefix: String,
+        after key: String?,
+        limit: Int
+    ) async throws(QueueError) -> [(key: String, value: [UInt8])] {
         var parameters = Parameters()
         parameters.add(prefix)
+        // Keys are compared byte by byte, so each key with the prefix is before the prefix with the last character.
+        parameters.add("\(prefix)\u{10FFFF}")
+        // No key is empty.
+        parameters.add(key ?? "")
+        parameters.add(Int64(limit))
         return try await self.call(
-            "SELECT key, value FROM apns.value WHERE key >= $1 AND starts_with(key, $1)",
+            "SELECT key, value FROM apns.value WHERE key >= $1 AND key <= $2 AND key > $3 ORDER BY key LIMIT $4",
             .reading,
             parameters
         ) { rows, _ in
-            Dictionary(
-                (0..<rows.count).map { (rows[$0].text(0), rows[$0].bytes(1)) },
-                uniquingKeysWith: { first, _ in first }
-            )
+            (0..<rows.count).map { (rows[$0].text(0), rows[$0].bytes(1)) }
         }
     }
 

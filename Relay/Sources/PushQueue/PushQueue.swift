@@ -224,8 +224,14 @@ public protocol PushQueue: Sendable {
     /// values.
     func value(forKey key: String) async throws(QueueError) -> [UInt8]?
 
-    /// The small durable values whose keys begin with a prefix, compared byte by byte.
-    func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]]
+    /// The small durable values whose keys begin with a prefix, in the order of their keys. Keys are compared byte by byte.
+    ///
+    /// - Parameters:
+    ///   - prefix: the beginning of the keys.
+    ///   - key: the last key of the page before; nil for the first page.
+    ///   - limit: the maximum number of values to return.
+    func values(withPrefix prefix: String, after key: String?, limit: Int) async throws(QueueError)
+        -> [(key: String, value: [UInt8])]
 
     /// Stores a small durable value; nil removes it.
     func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError)
@@ -254,6 +260,12 @@ public protocol PushQueue: Sendable {
 }
 
 extension PushQueue {
+    /// All small durable values whose keys begin with a prefix. Use it where they are few.
+    public func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] {
+        let values = try await self.values(withPrefix: prefix, after: nil, limit: .max)
+        return Dictionary(values.map { ($0.key, $0.value) }) { $1 }
+    }
+
     /// Queues a parked push again.
     ///
     /// - Returns: whether it was parked.

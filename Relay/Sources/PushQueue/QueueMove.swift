@@ -165,8 +165,12 @@ public struct QueueMove: Sendable {
             try await self.movePushes(&note, &progress)
             try await self.moveKeys(&note, &progress)
             for prefix in self.prefixes {
-                for (key, value) in try await self.source.values(withPrefix: prefix) {
-                    try await self.target.setValue(value, forKey: key)
+                var last: String?
+                while true {
+                    let values = try await self.source.values(withPrefix: prefix, after: last, limit: 1_000)
+                    for (key, value) in values { try await self.target.setValue(value, forKey: key) }
+                    guard values.count == 1_000, let end = values.last?.key else { break }
+                    last = end
                 }
             }
             try await self.compare()

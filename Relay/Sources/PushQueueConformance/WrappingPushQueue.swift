@@ -137,9 +137,13 @@ extension WrappingPushQueue {
         }
     }
 
-    public func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] {
+    public func values(
+        withPrefix prefix: String,
+        after key: String?,
+        limit: Int
+    ) async throws(QueueError) -> [(key: String, value: [UInt8])] {
         try await self.call("values") { () async throws(QueueError) in
-            try await self.base.values(withPrefix: prefix)
+            try await self.base.values(withPrefix: prefix, after: key, limit: limit)
         }
     }
 

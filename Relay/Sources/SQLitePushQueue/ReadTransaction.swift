@@ -224,15 +224,18 @@ struct ReadTransaction {
         return try select.first { $0.bytes(0) }
     }
 
-    func values(withPrefix prefix: String) throws -> [String: [UInt8]] {
+    func values(withPrefix prefix: String, after key: String?, limit: Int) throws -> [(key: String, value: [UInt8])] {
         // SQLite compares text byte by byte, so the keys with the prefix are next to each other.
-        let select = try self.db.prepared("SELECT key, value FROM value WHERE key >= ? ORDER BY key")
+        let select = try self.db.prepared("SELECT key, value FROM value WHERE key >= ? AND key > ? ORDER BY key LIMIT ?")
         select.bind(1, prefix)
-        var values: [String: [UInt8]] = [:]
+        // No key is empty.
+        select.bind(2, key ?? "")
+        select.bind(3, limit)
+        var values: [(key: String, value: [UInt8])] = []
         try select.forEach { row in
             let key = row.text(0)
             guard key.utf8.starts(with: prefix.utf8) else { return false }
-            values[key] = row.bytes(1)
+            values.append((key, row.bytes(1)))
             return true
         }
         return values

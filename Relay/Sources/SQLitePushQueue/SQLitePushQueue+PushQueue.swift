@@ -195,8 +195,12 @@ extension SQLitePushQueue: PushQueue {
         try await self.read { try ReadTransaction($0).value(forKey: key) }
     }
 
-    public func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] {
-        try await self.read { try ReadTransaction($0).values(withPrefix: prefix) }
+    public func values(
+        withPrefix prefix: String,
+        after key: String?,
+        limit: Int
+    ) async throws(QueueError) -> [(key: String, value: [UInt8])] {
+        try await self.read { try ReadTransaction($0).values(withPrefix: prefix, after: key, limit: limit) }
     }
 
     public func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError) {

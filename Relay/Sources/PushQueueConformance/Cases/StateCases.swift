@@ -102,6 +102,12 @@ enum StateCases {
             try expectEqual(found["relay/b"], Array("relay/b".utf8), "value")
             try expectEqual(try await queue.values(withPrefix: "nothing"), [:], "values with an unknown prefix")
             try expectEqual(try await queue.values(withPrefix: "").count, 6, "number of all values")
+            let first = try await queue.values(withPrefix: "relay", after: nil, limit: 2)
+            try expectEqual(first.map(\.key), ["relay", "relay/"], "keys of the first page")
+            let second = try await queue.values(withPrefix: "relay", after: "relay/", limit: 9)
+            try expectEqual(second.map(\.key), ["relay/a", "relay/b", "relay0"], "keys of the second page")
+            let before = try await queue.values(withPrefix: "relay/", after: "other", limit: 1)
+            try expectEqual(before.map(\.key), ["relay/"], "keys after one before the prefix")
         },
         ConformanceCase("A value is exchanged only if it is the expected one") { test in
             let queue = test.queue

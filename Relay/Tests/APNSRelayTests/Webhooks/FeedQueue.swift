@@ -75,8 +75,13 @@ final class FeedQueue: PushQueue {
         return self.disk.content.withLock { $0.values[key] }
     }
 
-    func values(withPrefix prefix: String) async throws(QueueError) -> [String: [UInt8]] {
-        self.disk.content.withLock { content in content.values.filter { $0.key.hasPrefix(prefix) } }
+    func values(
+        withPrefix prefix: String,
+        after key: String?,
+        limit: Int
+    ) async throws(QueueError) -> [(key: String, value: [UInt8])] {
+        let values = self.disk.content.withLock { content in content.values.filter { $0.key.hasPrefix(prefix) } }
+        return Array(values.filter { $0.key > key ?? "" }.sorted { $0.key < $1.key }.prefix(limit))
     }
 
     func setValue(_ value: [UInt8]?, forKey key: String) async throws(QueueError) {
