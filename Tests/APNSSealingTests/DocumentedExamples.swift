@@ -147,26 +147,31 @@
     // MARK: Web Push
 
     /// What the app and its extension share: the keys of each subscription, and which messages came.
-    struct Subscriptions: Codable {
-        var keys: [String: Data] = [:]
-        var seen = SeenWebPushes()
-
-        static func load() throws -> Subscriptions {
-            let data = try SharedKeychain.data()
-            return data.isEmpty ? Subscriptions() : try JSONDecoder().decode(Subscriptions.self, from: data)
+    enum Subscriptions {
+        static func keys(of subscription: String) throws -> WebPushKeys? {
+            let data = try SharedKeychain.data("web-push-\(subscription)")
+            return data.isEmpty ? nil : try WebPushKeys(rawRepresentation: Array(data))
         }
 
-        func save() throws {
-            try SharedKeychain.replace(with: JSONEncoder().encode(self))
+        static func store(_ keys: WebPushKeys, of subscription: String) throws {
+            try SharedKeychain.replace("web-push-\(subscription)", with: Data(keys.rawRepresentation))
+        }
+
+        static func seen() throws -> SeenWebPushes {
+            let data = try SharedKeychain.data("web-push-seen")
+            return data.isEmpty ? SeenWebPushes() : try JSONDecoder().decode(SeenWebPushes.self, from: data)
+        }
+
+        /// Only the extension changes this item.
+        static func store(_ seen: SeenWebPushes) throws {
+            try SharedKeychain.replace("web-push-seen", with: JSONEncoder().encode(seen))
         }
     }
 
     /// Returns what the server needs besides the endpoint.
     func subscribe(_ subscription: String) throws -> (p256dh: String, auth: String) {
         let keys = WebPushKeys()
-        var subscriptions = try Subscriptions.load()
-        subscriptions.keys[subscription] = Data(keys.rawRepresentation)
-        try subscriptions.save()
+        try Subscriptions.store(keys, of: subscription)
         return (keys.p256dh, keys.auth)
     }
 
@@ -181,11 +186,10 @@
 
         private func revealed(_ content: UNNotificationContent) throws -> UNNotificationContent {
             let message = try WebPushMessage(userInfo: content.userInfo)
-            var subscriptions = try Subscriptions.load()
-            guard let stored = subscriptions.keys[message.subscription] else { return content }
-            let keys = try WebPushKeys(rawRepresentation: Array(stored))
-            let bytes = try WebPushOpener(keys: keys).open(message, unless: &subscriptions.seen)
-            try subscriptions.save()
+            guard let keys = try Subscriptions.keys(of: message.subscription) else { return content }
+            var seen = try Subscriptions.seen()
+            let bytes = try WebPushOpener(keys: keys).open(message, unless: &seen)
+            try Subscriptions.store(seen)
             guard let revealed = content.mutableCopy() as? UNMutableNotificationContent else { return content }
             let note = try JSONDecoder().decode(Note.self, from: Data(bytes))
             revealed.title = note.title
@@ -198,5 +202,14 @@
             var title: String
             var body: String
         }
+    }
+
+    /// Fetches a message that was too large for its notification.
+    ///
+    /// - Parameter secret: The `fetchSecret` of the subscription.
+    func fetch(_ kept: KeptWebPushMessage, from gateway: URL, secret: String) async throws -> WebPushMessage {
+        var request = URLRequest(url: gateway.appendingPathComponent(kept.path))
+        request.setValue("Bearer \(secret)", forHTTPHeaderField: "authorization")
+        return try WebPushMessage(fetched: Array(try await URLSession.shared.data(for: request).0))
     }
 #endif

@@ -26,7 +26,7 @@
 
         /// A device with an empty vault agrees on a key with the server.
         private func registered(now: Date = Date()) throws -> Device {
-            if SharedKeychain.item.data().isEmpty { try Vault().save() }
+            if SharedKeychain.data().isEmpty { try Vault().save() }
             let pair = SealingKeyPair()
             let (serverPublicKey, key) = try register(pair.publicKey, account: account)
             let confirmed = try adopt(serverPublicKey, pair: pair, account: account, now: now)
@@ -44,7 +44,7 @@
             }
 
             @Test func aSealedMessageArrivesAndIsShownOnce() async throws {
-                try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
+                try await SharedKeychain.$items.withValue(SharedKeychain.Items()) {
                     let device = try registered()
                     try await withSimulatedAPNS { client, simulator in
                         let outcome = try await notify(device, of: message, with: client)
@@ -71,7 +71,7 @@
             }
 
             @Test func anUnopenedMessageShowsTheFallback() async throws {
-                try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
+                try await SharedKeychain.$items.withValue(SharedKeychain.Items()) {
                     let device = try registered()
                     let stranger = Device(token: device.token, key: SealingKey())
                     try await withSimulatedAPNS { client, simulator in
@@ -83,7 +83,7 @@
             }
 
             @Test func bothKeysOpenAcrossARotation() async throws {
-                try await SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
+                try await SharedKeychain.$items.withValue(SharedKeychain.Items()) {
                     let before = try registered()
                     try await withSimulatedAPNS { client, simulator in
                         _ = try await notify(before, of: message, with: client)

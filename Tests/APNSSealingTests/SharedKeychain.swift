@@ -4,19 +4,17 @@
 
     /// Replaces the Keychain in the documented examples. Each test has its own.
     enum SharedKeychain {
-        @TaskLocal static var item = Item(Data())
+        @TaskLocal static var items = Items()
 
-        final class Item: Sendable {
-            private let bytes: Mutex<Data>
+        final class Items: Sendable {
+            private let bytes = Mutex<[String: Data]>([:])
 
-            init(_ data: Data) { bytes = Mutex(data) }
-
-            func data() -> Data { bytes.withLock { $0 } }
-            func replace(with data: Data) { bytes.withLock { $0 = data } }
+            func data(_ name: String) -> Data { bytes.withLock { $0[name] ?? Data() } }
+            func replace(_ name: String, with data: Data) { bytes.withLock { $0[name] = data } }
         }
 
-        static func data() throws -> Data { item.data() }
-        static func replace(with data: Data) throws { item.replace(with: data) }
+        static func data(_ name: String = "") throws -> Data { items.data(name) }
+        static func replace(_ name: String = "", with data: Data) throws { items.replace(name, with: data) }
     }
 
     #if !canImport(UserNotifications)

@@ -122,6 +122,22 @@
             #expect(sealingError { try self.message(other) }?.code == .unsupportedEncoding)
         }
 
+        @Test("A message that is fetched opens like one in a notification, and its path has no other parts")
+        func fetched() throws {
+            let body = try JSONEncoder().encode(["id": "s1", "body": RFC8291.body])
+            let message = try WebPushMessage(fetched: Array(body))
+            #expect(message == (try self.message(self.rfc.merging(["id": "s1"]) { $1 })))
+            for text in ["", "[]", "3", "{"] {
+                #expect(sealingError { try WebPushMessage(fetched: Array(text.utf8)) } != nil)
+            }
+            func kept(_ members: [AnyHashable: Any]) -> KeptWebPushMessage? {
+                KeptWebPushMessage(userInfo: ["webpush": members])
+            }
+            #expect(kept(["id": "s1", "fetch": "a-1"])?.path == "/webpush/subscriptions/s1/messages/a-1")
+            #expect(kept(["id": "s1", "body": RFC8291.body]) == nil && kept(["id": "s1", "fetch": 3]) == nil)
+            for id in ["", "../x", "a/b", "a?b", "a%2Fb", "ä"] { #expect(kept(["id": "s1", "fetch": id]) == nil) }
+        }
+
         @Test("Bytes that are no keys are refused")
         func badKeys() {
             #expect(sealingError { try WebPushKeys(rawRepresentation: [1]) }?.code == .keyLengthWrong)
@@ -149,14 +165,11 @@
 
         @Test("The documented extension shows a message once, and the fallback otherwise")
         func documentedExtension() throws {
-            try SharedKeychain.$item.withValue(SharedKeychain.Item(Data())) {
+            try SharedKeychain.$items.withValue(SharedKeychain.Items()) {
                 let texts = try subscribe("s1")
                 #expect(texts.p256dh.utf8.count == 87 && texts.auth.utf8.count == 22)
                 // The RFC's keys, for which there is a message.
-                var subscriptions = try Subscriptions.load()
-                let keys = try self.keys(RFC8291.privateKey, RFC8291.secret)
-                subscriptions.keys["s1"] = Data(keys.rawRepresentation)
-                try subscriptions.save()
+                try Subscriptions.store(try self.keys(RFC8291.privateKey, RFC8291.secret), of: "s1")
                 let service = WebPushService()
                 for (subscription, count) in [("s1", 1), ("s1", 1), ("unknown", 1)] {
                     let userInfo: [AnyHashable: Any] = ["webpush": ["id": subscription, "body": RFC8291.body]]
@@ -166,7 +179,7 @@
                     }
                     // Its text is not the JSON that the example expects, so the fallback is shown.
                     #expect(shown?.body == "New message")
-                    #expect(try Subscriptions.load().seen.count == count)
+                    #expect(try Subscriptions.seen().count == count)
                 }
             }
         }

@@ -113,7 +113,10 @@ package struct Relay: Sendable {
             pausedApps: PausedApps(nil),
             batches: ActiveBatches(queue: self.queue, clock: self.clock),
             appRates: AppRates(clock: self.clock),
-            guardedClock: self.clock as? GuardedClock
+            guardedClock: self.clock as? GuardedClock,
+            deviceToken: { [keys = self.settings.webPush?.deviceTokenKeys] token, route in
+                QueuedDeviceToken.open(token, of: route, keys)
+            }
         )
         let group = self.group
         let dispatcher = Dispatcher(
@@ -205,7 +208,12 @@ package struct Relay: Sendable {
         parts += [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
         if let keys = self.settings.webPush?.deviceTokenKeys {
             parts.append(
-                SubscriptionKeeper(store: SubscriptionStore(queue: self.queue), keys: keys, logger: self.logger)
+                SubscriptionKeeper(
+                    store: SubscriptionStore(queue: self.queue),
+                    keys: keys,
+                    clock: self.clock,
+                    logger: self.logger
+                )
             )
         }
         if let reload { parts.append(SettingsWatch(reload: reload)) }

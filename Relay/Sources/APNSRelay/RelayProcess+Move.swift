@@ -65,7 +65,7 @@ extension RelayProcess {
             to: to,
             places: ("\(source)", "\(target)"),
             // Not the members and duties of a fleet, nor its provider tokens.
-            valuesWithPrefixes: ["webhook", BatchStore.prefix, FleetKey.settings, "clock"]
+            valuesWithPrefixes: ["webhook", BatchStore.prefix, FleetKey.settings, "clock", SubscriptionStore.prefix]
         ) { progress in
             guard await lastReport.isDue() else { return }
             report(

@@ -8,8 +8,8 @@ import Crypto
 
 /// The keys that encrypt the device tokens of subscriptions at rest.
 ///
-/// The first key encrypts. The others only decrypt, while one key replaces the other: put the new key first, and remove the
-/// old one when nothing is encrypted with it any more.
+/// The first key encrypts. The others only decrypt, while one key replaces another: put the new key first, encrypt everything
+/// anew that ``open(_:for:)`` calls old, and then remove the old key.
 public struct DeviceTokenKeys: Sendable {
     /// Why an encrypted token cannot be read.
     public enum Failure: Error, Sendable, Hashable {
@@ -31,6 +31,9 @@ public struct DeviceTokenKeys: Sendable {
     }
 
     private let keys: [Key]
+
+    /// Whether there are keys that only decrypt.
+    public var hasOldKeys: Bool { self.keys.count > 1 }
 
     /// - Parameters:
     ///   - key: 32 random bytes, the key that encrypts.

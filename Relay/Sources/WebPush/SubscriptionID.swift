@@ -2,7 +2,10 @@ import Crypto
 
 /// Identifies a subscription for its device: 96 random bits. It is no secret, and nobody can push with it.
 public struct SubscriptionID: Sendable, Hashable, CustomStringConvertible {
-    /// 16 characters of base64url.
+    /// The length of an id in bytes and in characters.
+    public static let count = 16
+
+    /// ``count`` characters of base64url.
     public let text: String
 
     /// Makes a random id.

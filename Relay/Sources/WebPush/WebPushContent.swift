@@ -18,6 +18,11 @@ public struct WebPushContent: Sendable, Hashable {
     /// The sender's public key for this message: an uncompressed point of P-256, 65 bytes.
     public let senderKey: [UInt8]
 
+    /// Identifies the message: SHA-256 over everything that its sender has chosen, 32 bytes.
+    public var digest: [UInt8] {
+        Array(SHA256.hash(data: self.salt + self.senderKey + self.body))
+    }
+
     private static let saltCount = 16
     private static let pointCount = 65
     private static let tagCount = 16

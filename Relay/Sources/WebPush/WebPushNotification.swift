@@ -1,6 +1,12 @@
 public import APNSModel
 import Crypto
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// The notification that carries a Web Push message to the device.
 ///
 /// It is an alert with a fallback text, which the app's notification service extension replaces by the decrypted message.
@@ -24,13 +30,40 @@ public struct WebPushNotification: Sendable, Hashable {
         self.allowsTimeSensitive = allowsTimeSensitive
     }
 
-    /// The custom member of the payload.
+    /// The custom member of the payload, and what the device gets that fetches a message.
     private struct Member: Encodable, Sendable {
         var id: String
-        var body: String
+        var body: String?
         var encoding: String?
         var salt: String?
         var dh: String?
+        /// The id of a message that the device has to fetch. Then there is no body.
+        var fetch: String?
+
+        /// - Parameters:
+        ///   - id: the subscription.
+        ///   - content: the message.
+        init(_ id: String, _ content: WebPushContent) {
+            let isOld = content.encoding == .aesgcm
+            self.id = id
+            self.body = Base64Text.encode(content.body)
+            self.encoding = isOld ? "aesgcm" : nil
+            self.salt = isOld ? Base64Text.encode(content.salt) : nil
+            self.dh = isOld ? Base64Text.encode(content.senderKey) : nil
+        }
+
+        init(_ id: String, fetch: String) {
+            self.id = id
+            self.fetch = fetch
+        }
+    }
+
+    /// A message as the device reads it that fetches it: a JSON object in UTF-8.
+    ///
+    /// - Returns: nil for a request without a message.
+    public func fetchedMessage(_ request: WebPushRequest) -> [UInt8]? {
+        guard let content = request.content else { return nil }
+        return try? Array(JSONEncoder().encode(Member(self.subscription, content)))
     }
 
     /// Prepares the push.
@@ -38,10 +71,15 @@ public struct WebPushNotification: Sendable, Hashable {
     /// - Parameters:
     ///   - request: the sender's request.
     ///   - now: the time, in whole seconds since 1970.
+    ///   - fetch: the id with which the device fetches the message; nil if the notification carries it.
     /// - Throws: `WebPushError`: `tooLarge` if the message does not fit; the text names the largest size.
-    public func push(for request: WebPushRequest, now: Int64) throws(WebPushError) -> PreparedPush {
+    public func push(
+        for request: WebPushRequest,
+        now: Int64,
+        fetch: String? = nil
+    ) throws(WebPushError) -> PreparedPush {
         do throws(ValidationError) {
-            return try self.notification(request, now).prepared()
+            return try self.notification(request, now, fetch).prepared()
         } catch {
             guard error.code == .payloadTooLarge, let content = request.content, let size = error.actual,
                 let limit = error.limit
@@ -58,7 +96,7 @@ public struct WebPushNotification: Sendable, Hashable {
         }
     }
 
-    private func notification(_ request: WebPushRequest, _ now: Int64) -> PushNotification {
+    private func notification(_ request: WebPushRequest, _ now: Int64, _ fetch: String?) -> PushNotification {
         var notification = PushNotification(topic: self.topic, alert: Alert(locKey: self.fallbackKey))
             .mutableContent()
             .interruptionLevel(self.level(request.urgency))
@@ -69,20 +107,9 @@ public struct WebPushNotification: Sendable, Hashable {
         if let topic = request.topic {
             notification = notification.collapseID(self.collapseID(topic))
         }
-        if let content = request.content {
-            let isOld = content.encoding == .aesgcm
-            notification = notification.custom(
-                key: "webpush",
-                Member(
-                    id: self.subscription,
-                    body: Base64Text.encode(content.body),
-                    encoding: isOld ? "aesgcm" : nil,
-                    salt: isOld ? Base64Text.encode(content.salt) : nil,
-                    dh: isOld ? Base64Text.encode(content.senderKey) : nil
-                )
-            )
-        }
-        return notification
+        let member = fetch.map { Member(self.subscription, fetch: $0) }
+            ?? request.content.map { Member(self.subscription, $0) }
+        return member.map { notification.custom(key: "webpush", $0) } ?? notification
     }
 
     private func level(_ urgency: WebPushRequest.Urgency) -> InterruptionLevel {

@@ -80,6 +80,7 @@ class Device:
         response = requests.post(f"{relay_url}/webpush/subscriptions", json=body, timeout=30)
         assert response.status_code == 201, response.text
         self.id, self.endpoint = response.json()["id"], response.json()["endpoint"]
+        self.relay_url, self.fetch_secret = relay_url, response.json()["fetchSecret"]
 
     @property
     def info(self):
@@ -90,6 +91,15 @@ class Device:
         """Decrypts the message of a push, as the notification service extension does."""
         member = push["payload"]["webpush"]
         assert member["id"] == self.id
+        if "fetch" in member:
+            response = requests.get(
+                f"{self.relay_url}/webpush/subscriptions/{self.id}/messages/{member['fetch']}",
+                headers={"authorization": f"Bearer {self.fetch_secret}"},
+                timeout=30,
+            )
+            assert response.status_code == 200, response.text
+            member = response.json()
+            assert member["id"] == self.id
         body = decoded(member["body"])
         if member.get("encoding") == "aesgcm":
             return http_ece.decrypt(
@@ -128,13 +138,16 @@ class Senders(unittest.TestCase):
             "APNS_RELAY_WEB_PUSH_ORIGINS": cls.url,
             "APNS_RELAY_WEB_PUSH_KEY": base64.b64encode(bytes(32)).decode(),
             "APNS_RELAY_WEB_PUSH_PUSHES_PER_MINUTE": "100000",
+            "APNS_RELAY_WEB_PUSH_KEPT_MESSAGES": "10",
+            "APNS_RELAY_LOG_LEVEL": "trace",
         }
         cls.start_relay()
 
     @classmethod
     def start_relay(cls):
         relay = os.environ.get("APNS_RELAY", "Relay/.build/debug/apns-relay")
-        cls.relay = Program([relay, "serve"], Path(cls.folder.name) / "relay.log", cls.environment)
+        cls.starts = getattr(cls, "starts", 0) + 1
+        cls.relay = Program([relay, "serve"], Path(cls.folder.name) / f"relay-{cls.starts}.log", cls.environment)
         cls.relay.wait_for("is listening")
 
     @classmethod
@@ -174,6 +187,13 @@ class Senders(unittest.TestCase):
             **options,
         )
 
+    def set_paused_apps(self, apps):
+        etag = requests.get(f"{self.url}/v1/settings", timeout=30).headers["etag"]
+        response = requests.put(
+            f"{self.url}/v1/settings", json={"pausedApps": apps}, headers={"if-match": etag}, timeout=30
+        )
+        self.assertEqual(response.status_code, 200, response.text)
+
     def test_pywebpush(self):
         device = Device(self.url)
         for encoding in ("aes128gcm", "aesgcm"):
@@ -184,6 +204,42 @@ class Senders(unittest.TestCase):
             self.assertEqual(device.open(push).decode(), text)
             self.assertEqual(push["payload"]["aps"]["mutable-content"], 1)
             self.assertNotIn(text, json.dumps(push))
+
+    def test_large_message(self):
+        device = Device(self.url)
+        for encoding in ("aes128gcm", "aesgcm"):
+            text = encoding + "x" * 3900
+            response = self.send(device, text, ttl=60, content_encoding=encoding)
+            self.assertEqual(response.status_code, 201)
+            push = self.received(1 if encoding == "aes128gcm" else 2)[-1]
+            self.assertIn("fetch", push["payload"]["webpush"])
+            self.assertEqual(device.open(push).decode(), text)
+
+    def test_no_secret_is_stored_or_logged(self):
+        """Not in the database, with pushes that have an outcome, that wait, and that are kept; and not in any log."""
+        device = Device(self.url)
+        text = "a text that nobody may read"
+        self.send(device, text, ttl=60)
+        self.assertEqual(self.received()[0]["deviceToken"], TOKEN)
+        self.set_paused_apps(["fern"])
+        try:
+            self.send(device, text + " twice", ttl=60)
+            self.send(device, text + "x" * 3800, ttl=60)
+            stored = b"".join(file.read_bytes() for file in Path(self.folder.name).glob("queue.sqlite*"))
+        finally:
+            self.set_paused_apps([])
+        logged = b"".join(file.read_bytes() for file in Path(self.folder.name).glob("relay-*.log"))
+        self.assertIn(device.id.encode(), stored)
+        self.assertIn(b"is listening", logged)
+        endpoint_secret = device.endpoint.rsplit("/", 1)[1]
+        for secret in [endpoint_secret, device.fetch_secret, encoded(device.secret), TOKEN, encoded(bytes.fromhex(TOKEN))]:
+            self.assertNotIn(secret.encode(), stored + logged)
+            self.assertNotIn(secret.upper().encode(), stored + logged)
+        for secret in [endpoint_secret, device.fetch_secret]:
+            self.assertNotIn(decoded(secret), stored + logged)
+        self.assertNotIn(bytes.fromhex(TOKEN), stored + logged)
+        self.assertNotIn(base64.b64encode(bytes.fromhex(TOKEN)), stored + logged)
+        self.assertNotIn(text.encode(), stored + logged)
 
     def test_mastodon(self):
         """The header fields that Mastodon sends by default, with a token of the earlier draft that lasts 24 hours."""

@@ -49,6 +49,17 @@
             try self.init { members[$0] as? String }
         }
 
+        /// Reads a message that was too large for its notification (``KeptWebPushMessage``).
+        ///
+        /// - Parameter body: The gateway's response: the object in JSON bytes.
+        /// - Throws: `SealingError` with `notSealed`, `malformed` or `unsupportedEncoding`.
+        public init(fetched body: [UInt8]) throws(SealingError) {
+            guard let texts = (try? JSONDecoder().decode(Member.self, from: Data(body)))?.texts else {
+                throw SealingError(.notSealed)
+            }
+            try self.init { texts[$0] }
+        }
+
         /// Reads the message from a whole payload in JSON bytes.
         ///
         /// - Throws: `SealingError` with `notSealed`, `malformed` or `unsupportedEncoding`.

@@ -18,6 +18,8 @@ struct DispatchContext: Sendable {
     let appRates: AppRates
     /// The clock, if it detects implausible jumps; nil otherwise.
     var guardedClock: GuardedClock?
+    /// The device token of a push in the queue; nil if it cannot be decrypted.
+    var deviceToken: @Sendable (DeviceToken, Route) -> DeviceToken? = { token, _ in token }
     /// Set once, when the shutdown begins.
     let isStopping = StopFlag()
 

@@ -276,13 +276,17 @@ final class RouteSend: Sendable {
     private func mark(_ claimed: [ClaimedPush], _ input: AsyncStream<ClaimedPush>.Continuation) async {
         let now = self.context.clock.now
         var sendable: [ClaimedPush] = []
-        for push in claimed {
+        for var push in claimed {
+            let token = self.context.deviceToken(push.token, self.route)
+            push.token = token ?? push.token
             if push.overdueOutcome(at: now) != nil {
                 self.end(overdue: push)
             } else if self.control.isStopped {
                 self.takeBack(push)
             } else if let topic, !RelayApp.covers(push.push.topic, bundleID: topic) {
                 self.add(push.claim, .otherTopic(push, topic), .park)
+            } else if token == nil {
+                self.add(push.claim, .unreadableToken(push), .park)
             } else {
                 sendable.append(push)
             }
@@ -336,13 +340,24 @@ struct PendingPush: Sendable {
 extension PushOutcome {
     /// The outcome of a push that was queued before the app's topic was changed. Without it, the push would pause the route.
     fileprivate static func otherTopic(_ push: ClaimedPush, _ topic: String) -> PushOutcome {
+        self.notConfigured(
+            push,
+            "the push has the topic \(push.push.topic), and the app's topic in the settings is \(topic)"
+        )
+    }
+
+    fileprivate static func unreadableToken(_ push: ClaimedPush) -> PushOutcome {
+        self.notConfigured(push, "the device token cannot be decrypted: set webPush.oldKey to the key that encrypted it")
+    }
+
+    private static func notConfigured(_ push: ClaimedPush, _ message: String) -> PushOutcome {
         .failed(
             PushError(
                 code: .configuration,
                 certainty: .notSent,
                 apnsID: push.claim.id,
                 attempts: push.attempts,
-                message: "the push has the topic \(push.push.topic), and the app's topic in the settings is \(topic)"
+                message: message
             )
         )
     }

@@ -136,6 +136,7 @@ enum RelaySettingsTable {
         .text("webPush.oldKey", \.webPush.oldKey, isSecret: true), .file("webPush.oldKeyFile", \.webPush.oldKeyFile),
         .boolean("webPush.requireVAPID", \.webPush.settings.requiresVAPID),
         .integer("webPush.pushesPerMinute", \.webPush.settings.pushesPerMinute, 1...1_000_000),
+        .integer("webPush.keptMessages", \.webPush.settings.keptMessages, 0...1_000),
     ]
 
     private static let year = Duration.seconds(366 * 86_400)

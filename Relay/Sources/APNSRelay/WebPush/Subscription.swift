@@ -14,6 +14,8 @@ struct Subscription: Sendable, Hashable, Codable {
     var deviceTag: String
     /// The hash of the endpoint's secret.
     var endpointHash: String
+    /// The hash of the secret with which the device fetches messages that do not fit into a notification.
+    var fetchHash: String
     /// The public key of the only sender, 65 bytes; nil for any sender.
     var senderKey: [UInt8]?
     /// The key of the fallback text in the app's strings.

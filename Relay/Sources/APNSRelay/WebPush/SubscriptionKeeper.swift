@@ -4,21 +4,36 @@ import PushQueue
 import ServiceLifecycle
 import WebPush
 
-/// Deletes the subscriptions of device tokens that APNs has declared invalid. Their senders then get 404, and forget them.
+/// Deletes the subscriptions of device tokens that APNs has declared invalid, so that their senders get 404 and forget them.
+///
+/// It also deletes kept messages whose time is over, and encrypts device tokens anew after a change of the key.
 struct SubscriptionKeeper: Service {
     let store: SubscriptionStore
     let keys: DeviceTokenKeys
+    let clock: any QueueClock
     let logger: Logger
     /// How often the dead tokens are read.
     var interval = Duration.seconds(2)
+    /// The number of subscriptions or messages that one call of the queue reads.
+    private static let page = 200
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            var mayHaveOldTokens = self.keys.hasOldKeys
             while !Task.isCancelled {
                 do throws(QueueError) {
                     try await self.tend()
+                    while try await KeptMessages(queue: self.store.queue).removeExpired(
+                        self.clock.expiry,
+                        limit: Self.page
+                    ) {}
+                    if mayHaveOldTokens { try await self.encryptAnew() }
+                    mayHaveOldTokens = false
                 } catch {
-                    self.logger.warning("The dead tokens cannot be read; trying again", metadata: ["error": "\(error)"])
+                    self.logger.warning(
+                        "The subscriptions of Web Push cannot be tended; trying again",
+                        metadata: ["error": "\(error)"]
+                    )
                 }
                 try? await Task.sleep(for: self.interval)
             }
@@ -46,7 +61,8 @@ struct SubscriptionKeeper: Service {
 
     private func removeSubscriptions(of push: PushStatus) async throws(QueueError) {
         guard let since = push.outcome?.invalidation?.secondsSince1970 else { return }
-        let tags = self.keys.tags(TokenBytes.bytes(of: push.token), push.route.app, push.route.environment)
+        guard let token = QueuedDeviceToken.open(push.token, of: push.route, self.keys) else { return }
+        let tags = self.keys.tags(TokenBytes.bytes(of: token), push.route.app, push.route.environment)
         for subscription in try await self.store.subscriptions(deviceTags: tags) {
             // The device has registered again since then, with the same token.
             guard Double(subscription.registeredAt) / 1_000 <= since else { continue }
@@ -56,5 +72,34 @@ struct SubscriptionKeeper: Service {
                 metadata: ["id": "\(subscription.id)"]
             )
         }
+    }
+
+    /// Encrypts the device tokens with the first key that an old key has encrypted.
+    func encryptAnew() async throws(QueueError) {
+        var (changed, unreadable) = (0, 0)
+        var last: String?
+        while !Task.isCancelled {
+            let subscriptions = try await self.store.subscriptions(afterEndpoint: last, limit: Self.page)
+            for old in subscriptions {
+                guard let (token, isOld) = try? self.keys.open(old.sealedToken, for: old.id) else {
+                    unreadable += 1
+                    continue
+                }
+                guard isOld else { continue }
+                var new = old
+                new.sealedToken = self.keys.seal(token, for: old.id)
+                new.deviceTag = self.keys.tags(token, old.app, old.environment)[0]
+                if try await self.store.exchange(old, for: new) { changed += 1 }
+            }
+            guard subscriptions.count == Self.page, let end = subscriptions.last else { break }
+            last = end.endpointHash
+        }
+        self.logger.notice(
+            """
+            The device tokens are encrypted with webPush.key. Once the pushes in the queue have an outcome, \
+            webPush.oldKey is no longer needed
+            """,
+            metadata: ["encrypted": "\(changed)", "unreadable": "\(unreadable)"]
+        )
     }
 }

@@ -1,6 +1,7 @@
 import APNSModel
 import HTTPTypes
 import Hummingbird
+import NIOCore
 import PushQueue
 import WebPush
 
@@ -12,6 +13,8 @@ struct SubscriptionRoutes: Sendable {
     let keys: DeviceTokenKeys
     let clock: any QueueClock
     let reader: RequestBodyReader
+    /// Keeps the connection of a device that knows its secret, if there are too many connections.
+    let prove: @Sendable (any Channel) -> Void
 
     var routes: [APIRoute] {
         [
@@ -19,6 +22,8 @@ struct SubscriptionRoutes: Sendable {
             APIRoute(.post, "/webpush/subscriptions/list", .oneOf([.subscribe])) { try await self.list($0) },
             APIRoute(.put, "/webpush/subscriptions/{id}/token", .oneOf([.subscribe])) { try await self.update($0) },
             APIRoute(.delete, "/webpush/subscriptions/{id}", .oneOf([.subscribe])) { try await self.delete($0) },
+            APIRoute(.get, "/webpush/subscriptions/{id}/messages/{message}", .open) { try await self.fetch($0) },
+            APIRoute(.delete, "/webpush/subscriptions/{id}/messages/{message}", .open) { try await self.discard($0) },
         ]
     }
 
@@ -37,6 +42,8 @@ struct SubscriptionRoutes: Sendable {
         var id: String
         /// The secret address for the sender. It cannot be read again.
         var endpoint: String
+        /// The secret with which the device fetches messages that do not fit into a notification.
+        var fetchSecret: String
     }
 
     private struct Device: Decodable {
@@ -80,7 +87,7 @@ struct SubscriptionRoutes: Sendable {
         guard (1...100).contains(fallbackKey.utf8.count) else {
             throw Self.invalid("fallbackKey", "expected 1 to 100 bytes")
         }
-        let (secret, id) = (EndpointSecret(), SubscriptionID().text)
+        let (secret, fetchSecret, id) = (EndpointSecret(), EndpointSecret(), SubscriptionID().text)
         let subscription = Subscription(
             id: id,
             app: app,
@@ -88,6 +95,7 @@ struct SubscriptionRoutes: Sendable {
             sealedToken: self.keys.seal(token, for: id),
             deviceTag: self.keys.tags(token, app, environment)[0],
             endpointHash: secret.hash,
+            fetchHash: fetchSecret.hash,
             senderKey: senderKey,
             fallbackKey: fallbackKey,
             allowsTimeSensitive: new.allowsTimeSensitive ?? false,
@@ -95,7 +103,7 @@ struct SubscriptionRoutes: Sendable {
         )
         try await self.store.calling { store throws(QueueError) in try await store.store(subscription) }
         let endpoint = "\(self.settings.origin)/webpush/push/\(secret.text)"
-        return .json(CreatedJSON(id: id, endpoint: endpoint), status: .created)
+        return .json(CreatedJSON(id: id, endpoint: endpoint, fetchSecret: fetchSecret.text), status: .created)
     }
 
     /// A POST, so that the device token is not part of an address.
@@ -144,6 +152,47 @@ struct SubscriptionRoutes: Sendable {
         try await self.store.calling { store throws(QueueError) in try await store.remove(subscription) }
         return Response(status: .noContent)
     }
+
+    // MARK: Kept messages
+
+    /// The device reads a message that did not fit into its notification.
+    private func fetch(_ request: APIRequest) async throws -> Response {
+        let (subscription, id) = try await self.keptMessage(request)
+        let message = try await self.store.calling { store throws(QueueError) in
+            try await KeptMessages(queue: store.queue).message(id, of: subscription)
+        }
+        guard let message else { throw Self.unknownMessage }
+        return .body(ByteBuffer(bytes: message), "application/json")
+    }
+
+    private func discard(_ request: APIRequest) async throws -> Response {
+        let (subscription, id) = try await self.keptMessage(request)
+        try await self.store.calling { store throws(QueueError) in
+            try await KeptMessages(queue: store.queue).remove(id, of: subscription)
+        }
+        return Response(status: .noContent)
+    }
+
+    /// The subscription and the message in the path, if the request has the subscription's secret.
+    private func keptMessage(_ request: APIRequest) async throws -> (subscription: String, id: String) {
+        let words = (request.request.headers[.authorization] ?? "").split(separator: " ")
+        let id = request.pathPart("id")
+        let found = try await self.store.calling { store throws(QueueError) in try await store.subscription(id: id) }
+        guard words.count == 2, words[0].lowercased() == "bearer", let secret = EndpointSecret(String(words[1])),
+            let found, found.fetchHash == secret.hash
+        else {
+            throw APIError(
+                .unauthorized,
+                .unauthorized,
+                "Send the subscription's secret as a bearer token. The subscription may have ended."
+            )
+        }
+        self.prove(request.context.channel)
+        guard let message = APNSID(request.pathPart("message")) else { throw Self.unknownMessage }
+        return (found.id, "\(message)")
+    }
+
+    private static let unknownMessage = APIError.notFound("There is no such message. It may have expired.")
 
     // MARK: Parts
 

@@ -3,6 +3,8 @@ import PushQueue
 /// The subscriptions, as small values in the queue. Each is found by the hash of its endpoint's secret, by its id, and by its
 /// device.
 struct SubscriptionStore: Sendable {
+    /// The beginning of the keys of all values of the gateway.
+    static let prefix = "web-push/"
     private static let endpoints = "web-push/endpoint/"
     private static let ids = "web-push/id/"
     private static let devices = "web-push/device/"
@@ -33,6 +35,33 @@ struct SubscriptionStore: Sendable {
         try await self.queue.setValue(nil, forKey: Self.endpoints + subscription.endpointHash)
         try await self.queue.setValue(nil, forKey: Self.ids + subscription.id)
         try await self.queue.setValue(nil, forKey: Self.deviceKey(subscription))
+        try await KeptMessages(queue: self.queue).removeAll(of: subscription.id)
+    }
+
+    /// Replaces a subscription, unless it has changed or ended.
+    ///
+    /// - Returns: whether it was replaced.
+    func exchange(_ old: Subscription, for new: Subscription) async throws(QueueError) -> Bool {
+        let hash = Array(new.endpointHash.utf8)
+        try await self.queue.setValue(hash, forKey: Self.deviceKey(new))
+        let isReplaced = try await self.queue.exchangeValue(
+            StoredJSON.encode(new),
+            forKey: Self.endpoints + new.endpointHash,
+            expecting: StoredJSON.encode(old)
+        )
+        let unused = isReplaced ? old : new
+        if old.deviceTag != new.deviceTag { try await self.queue.setValue(nil, forKey: Self.deviceKey(unused)) }
+        return isReplaced
+    }
+
+    /// Subscriptions in the order of their endpoints' hashes.
+    ///
+    /// - Parameters:
+    ///   - hash: the last hash of the page before; nil for the first page.
+    ///   - limit: the maximum number of subscriptions.
+    func subscriptions(afterEndpoint hash: String?, limit: Int) async throws(QueueError) -> [Subscription] {
+        try await self.queue.values(withPrefix: Self.endpoints, after: hash.map { Self.endpoints + $0 }, limit: limit)
+            .compactMap { StoredJSON.decode(Subscription.self, from: $0.value) }
     }
 
     /// The subscription of an endpoint; nil if there is none.

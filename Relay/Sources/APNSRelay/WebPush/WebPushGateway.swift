@@ -37,7 +37,8 @@ struct WebPushGateway: Sendable {
             store: store,
             keys: keys,
             clock: clock,
-            reader: RequestBodyReader(limit: Self.maxSubscriptionBytes, budget: budget)
+            reader: RequestBodyReader(limit: Self.maxSubscriptionBytes, budget: budget),
+            prove: prove
         )
         let pushes = WebPushRoutes(
             live: live,

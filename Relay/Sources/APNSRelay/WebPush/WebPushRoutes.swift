@@ -1,5 +1,4 @@
 import APNSModel
-import Crypto
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -74,8 +73,7 @@ struct WebPushRoutes: Sendable {
         if let wait = self.quota.take(subscription, senderKey: sender?.key) {
             throw APIError.rateLimited(wait, "Too many messages.")
         }
-        let push = try self.newPush(message, subscription, now, request.logger)
-        let id = try await self.store(push)
+        let id = try await self.store(message, subscription, now, request.logger)
         var headers = HTTPFields()
         headers[.location] = "\(self.settings.origin)/webpush/push/\(secret.text)/messages/\(id)"
         headers[.timeToLive] = String(message.timeToLive)
@@ -113,19 +111,83 @@ struct WebPushRoutes: Sendable {
         return sender
     }
 
-    private func newPush(
+    /// Stores the push of a message. Returns its id, or that of the earlier request that this one repeats.
+    private func store(
         _ message: WebPushRequest,
         _ subscription: Subscription,
         _ now: QueueTime,
         _ logger: Logger
-    ) throws(APIError) -> NewPush {
+    ) async throws(APIError) -> APNSID {
         // The settings may have the app again, so this is no reason to delete the subscription.
         guard let app = self.live.apps[subscription.app] else { throw Self.unavailable }
+        let notification = WebPushNotification(
+            subscription: subscription.id,
+            topic: app.topic,
+            fallbackKey: subscription.fallbackKey,
+            allowsTimeSensitive: subscription.allowsTimeSensitive
+        )
+        let id = self.ids.next(at: now)
+        let seconds = now.millisecondsSince1970 / 1_000
+        let prepared: PreparedPush
+        var kept: [UInt8]?
+        do throws(WebPushError) {
+            prepared = try notification.push(for: message, now: seconds)
+        } catch {
+            guard error.code == .tooLarge, self.settings.keptMessages > 0,
+                let fetched = try? notification.push(for: message, now: seconds, fetch: "\(id)")
+            else {
+                throw APIError(error)
+            }
+            prepared = fetched
+            kept = notification.fetchedMessage(message)
+        }
+        let push = try self.newPush(id, prepared, message, notification, subscription, now, logger)
+        guard let kept else { return try await self.store(push) }
+        return try await self.store(push, keeping: kept, message.timeToLive, subscription, now)
+    }
+
+    /// Stores a push whose message the device has to fetch. The message comes first, so that the device finds it.
+    private func store(
+        _ push: NewPush,
+        keeping message: [UInt8],
+        _ timeToLive: Int,
+        _ subscription: Subscription,
+        _ now: QueueTime
+    ) async throws(APIError) -> APNSID {
+        let limit = self.settings.keptMessages
+        let isFull = try await self.store.calling { store throws(QueueError) in
+            let messages = KeptMessages(queue: store.queue)
+            guard try await !messages.isFull(subscription.id, limit: limit) else { return true }
+            try await messages.keep(message, id: "\(push.id)", of: subscription.id, timeToLive: timeToLive, now: now)
+            return false
+        }
+        guard !isFull else {
+            throw .rateLimited(.seconds(60), "Too many large messages wait for the device. Send a smaller one.")
+        }
+        let id = try await self.store(push)
+        if id != push.id {
+            // A repetition. The device fetches the message of the first request.
+            try await self.store.calling { store throws(QueueError) in
+                try await KeptMessages(queue: store.queue).remove("\(push.id)", of: subscription.id)
+            }
+        }
+        return id
+    }
+
+    private func newPush(
+        _ id: APNSID,
+        _ prepared: PreparedPush,
+        _ message: WebPushRequest,
+        _ notification: WebPushNotification,
+        _ subscription: Subscription,
+        _ now: QueueTime,
+        _ logger: Logger
+    ) throws(APIError) -> NewPush {
         let token: DeviceToken
         do throws(DeviceTokenKeys.Failure) {
-            let bytes = try self.keys.open(subscription.sealedToken, for: subscription.id).token
-            guard let read = bytes.withUnsafeBytes({ TokenBytes.token($0) }) else { throw .notAuthentic }
-            token = read
+            _ = try self.keys.open(subscription.sealedToken, for: subscription.id)
+            guard let sealed = QueuedDeviceToken.seal(subscription) else { throw .notAuthentic }
+            token = sealed
         } catch {
             logger.error(
                 "A device token cannot be decrypted. Is its key missing in webPush.oldKey?",
@@ -133,22 +195,10 @@ struct WebPushRoutes: Sendable {
             )
             throw Self.unavailable
         }
-        let notification = WebPushNotification(
-            subscription: subscription.id,
-            topic: app.topic,
-            fallbackKey: subscription.fallbackKey,
-            allowsTimeSensitive: subscription.allowsTimeSensitive
-        )
-        let prepared: PreparedPush
-        do throws(WebPushError) {
-            prepared = try notification.push(for: message, now: now.millisecondsSince1970 / 1_000)
-        } catch {
-            throw APIError(error)
-        }
         let isUrgent = message.urgency == .normal || message.urgency == .high
         let lifetime = max(.seconds(message.timeToLive), Self.shortestDeadline)
         return NewPush(
-            id: self.ids.next(at: now),
+            id: id,
             route: Route(
                 app: subscription.app,
                 environment: subscription.environment,
@@ -160,12 +210,10 @@ struct WebPushRoutes: Sendable {
             notBefore: now,
             deadline: now.advanced(by: min(lifetime, self.dispatch.maxDeadline)),
             supersedes: message.topic.map { SupersedeKey(notification.collapseID($0)) },
-            // A sender that repeats a request sends the same salt.
+            // A sender that repeats a request sends the same content, which begins with a random salt.
             idempotency: message.content.map { content in
-                IdempotencyKey(
-                    key: "\(subscription.id) \(Base64Text.encode(content.salt))",
-                    digest: Array(SHA256.hash(data: content.body))
-                )
+                let digest = content.digest
+                return IdempotencyKey(key: "\(subscription.id) \(Base64Text.encode(digest))", digest: digest)
             },
             metadata: Self.metadata(subscription)
         )
@@ -220,7 +268,11 @@ struct WebPushRoutes: Sendable {
             status.metadata == Self.metadata(subscription)
         else { throw Self.unknownMessage }
         switch try await self.queue.calling({ queue throws(QueueError) in try await queue.cancel(id) }) {
-        case .cancelled: return Response(status: .noContent)
+        case .cancelled:
+            try await self.store.calling { store throws(QueueError) in
+                try await KeptMessages(queue: store.queue).remove("\(id)", of: subscription.id)
+            }
+            return Response(status: .noContent)
         case .written, .settled, .notFound: throw Self.unknownMessage
         }
     }

@@ -15,9 +15,11 @@ struct ScriptedSender: PushSender {
     /// The ids in the order in which they were delivered.
     var delivered: [APNSID] { self.log.ids.withLock { $0 } }
     var payloads: [String] { self.log.payloads.withLock { $0 } }
+    var tokens: Set<DeviceToken> { self.log.tokens.withLock { $0 } }
 
     func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
         let id = options.apnsID ?? .random()
+        self.log.tokens.withLock { _ = $0.insert(token) }
         self.log.payloads.withLock { $0.append(String(decoding: push.payload, as: UTF8.self)) }
         let count = self.log.ids.withLock { ids in
             ids.append(id)
@@ -29,6 +31,7 @@ struct ScriptedSender: PushSender {
     private final class SentPushes: Sendable {
         let ids = Mutex<[APNSID]>([])
         let payloads = Mutex<[String]>([])
+        let tokens = Mutex<Set<DeviceToken>>([])
     }
 
     static func accept(_ id: APNSID) -> PushOutcome { .accepted(Receipt(apnsID: id)) }
@@ -52,12 +55,14 @@ struct DispatchFixture {
     ///   - pausedApps: the apps that an operator has paused.
     ///   - clock: the clock of the queue and of the dispatcher.
     ///   - wrap: puts something around the queue that the dispatcher uses.
+    ///   - deviceToken: decrypts the device token of a push.
     ///   - sender: the sender of a route.
     init(
         settings: DispatchSettings = DispatchSettings(),
         pausedApps: PausedApps = PausedApps([]),
         clock: any QueueClock = SystemQueueClock(),
         wrap: (any PushQueue) -> any PushQueue = { $0 },
+        deviceToken: @escaping @Sendable (DeviceToken, Route) -> DeviceToken? = { token, _ in token },
         sender: @escaping Dispatcher.SenderOfRoute
     ) async throws {
         self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("dispatch-\(UUID().uuidString)")
@@ -79,7 +84,8 @@ struct DispatchFixture {
             pausedApps: pausedApps,
             batches: ActiveBatches(queue: used, clock: clock),
             appRates: AppRates(clock: clock),
-            guardedClock: clock as? GuardedClock
+            guardedClock: clock as? GuardedClock,
+            deviceToken: deviceToken
         )
         self.dispatcher = Dispatcher(
             context: self.context,

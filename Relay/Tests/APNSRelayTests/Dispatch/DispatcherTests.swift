@@ -207,6 +207,23 @@ struct DispatcherTests {
         }
     }
 
+    @Test("Device tokens are decrypted before the attempt, and pushes whose tokens cannot be are parked", .timeLimit(.minutes(5)))
+    func encryptedTokens() async throws {
+        let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
+        let (opened, unreadable) = (try DeviceToken("cdef"), try DeviceToken("ab00"))
+        let fixture = try await DispatchFixture(deviceToken: { token, _ in token == unreadable ? nil : opened }) { _ in
+            sender
+        }
+        try await fixture.running {
+            // One of ten has the token that cannot be decrypted.
+            try await fixture.store(100)
+            try await fixture.expect { $0.parked == 10 && $0.unsettled == 10 }
+            #expect(sender.tokens == [opened] && sender.delivered.count == 90)
+            let parked = try await fixture.queue.parked(after: nil, limit: 100)
+            #expect(parked.allSatisfy { $0.outcome?.error?.code == .configuration && $0.token == unreadable })
+        }
+    }
+
     @Test("A push whose app is not in the settings is parked", .timeLimit(.minutes(5)))
     func parks() async throws {
         let fixture = try await DispatchFixture { _ in nil }

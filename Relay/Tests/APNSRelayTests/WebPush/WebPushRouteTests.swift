@@ -54,9 +54,30 @@ struct WebPushRouteTests {
         }
     }
 
+    /// The device token of a stored push.
+    private static func opened(_ push: NewPush) -> String? {
+        QueuedDeviceToken.open(push.token, of: push.route, Self.keys(7))?.hexadecimal
+    }
+
+    /// - Parameter bytes: the byte that each key repeats, the present key first.
+    private static func keys(_ bytes: UInt8...) -> DeviceTokenKeys? {
+        let keys = bytes.map { Array(repeating: $0, count: 32) }
+        return DeviceTokenKeys(keys[0], old: Array(keys.dropFirst()))
+    }
+
+    private static func keeper(_ server: RelayServer, _ keys: DeviceTokenKeys?) throws -> SubscriptionKeeper {
+        SubscriptionKeeper(
+            store: SubscriptionStore(queue: server.queue),
+            keys: try #require(keys),
+            clock: server.clock,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        )
+    }
+
     private struct Created: Decodable {
         var id: String
         var endpoint: String
+        var fetchSecret: String
 
         /// The path of the endpoint.
         var path: String { String(self.endpoint.dropFirst(WebPushRouteTests.origin.count)) }
@@ -97,7 +118,7 @@ struct WebPushRouteTests {
             let pushes = server.queue.state.withLock { $0.pushes }
             let push = try #require(pushes.first)
             #expect(pushes.count == 1)
-            #expect(push.token.hexadecimal == RelayServer.deviceToken)
+            #expect(Self.opened(push) == RelayServer.deviceToken)
             #expect(push.route == Route(app: "fern", environment: "production", lane: .bulk, caller: "web-push"))
             let payload = String(decoding: push.push.payload, as: UTF8.self)
             #expect(payload.contains("MENTION") && payload.contains(#""id":"\#(subscription.id)""#))
@@ -222,7 +243,7 @@ struct WebPushRouteTests {
                 #expect(found == [id], "\(list.text)")
             }
             #expect(try await Self.push(server, created[0].path, Sender()).status == 201)
-            #expect(server.queue.state.withLock { $0.pushes.last?.token.hexadecimal } == newToken)
+            #expect(server.queue.state.withLock { $0.pushes.last.flatMap(Self.opened) } == newToken)
             for status in [204, 404] {
                 let deleted = try await server.send(
                     .DELETE,
@@ -239,12 +260,7 @@ struct WebPushRouteTests {
     @Test("The subscriptions of an invalid device token end, unless the device has registered again")
     func deadTokens() async throws {
         try await RelayServer.run(Self.settings()) { server in
-            let keys = try #require(DeviceTokenKeys(Array(repeating: 7, count: 32)))
-            let keeper = SubscriptionKeeper(
-                store: SubscriptionStore(queue: server.queue),
-                keys: keys,
-                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            )
+            let keeper = try Self.keeper(server, Self.keys(7))
             let old = try await Self.subscribe(server)
             let sender = Sender()
             let received = try await Self.push(server, old.path, sender, headers: ["ttl": "3600"])
@@ -261,6 +277,114 @@ struct WebPushRouteTests {
             // From the stored position on, nothing is done twice.
             try await keeper.tend()
             #expect(try await server.queue.values(withPrefix: "web-push/endpoint/").count == 1)
+        }
+    }
+
+    @Test("After a change of the key, tokens are encrypted anew, and the old key is no longer needed")
+    func changedKey() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let store = SubscriptionStore(queue: server.queue)
+            for _ in 0..<3 { _ = try await Self.subscribe(server) }
+            let before = try await store.subscriptions(afterEndpoint: nil, limit: 10)
+            // One of them changes between the reading and the writing.
+            var changed = before[0]
+            changed.registeredAt += 1
+            try await store.store(changed, replacing: before[0])
+            var stale = before[0]
+            stale.deviceTag = "stale"
+            #expect(try await store.exchange(before[0], for: stale) == false)
+            #expect(try await store.subscriptions(deviceTags: ["stale"]).isEmpty)
+
+            let keeper = try Self.keeper(server, Self.keys(8, 7))
+            // The second time, there is nothing to do.
+            for _ in 0..<2 { try await keeper.encryptAnew() }
+            let after = try await store.subscriptions(afterEndpoint: nil, limit: 10)
+            let keys = try #require(Self.keys(8))
+            let token = TokenBytes.bytes(of: try DeviceToken(RelayServer.deviceToken))
+            #expect(try after.allSatisfy { try keys.open($0.sealedToken, for: $0.id).token == token })
+            #expect(after.map(\.endpointHash) == before.map(\.endpointHash))
+            #expect(after[0].registeredAt == changed.registeredAt)
+            let found = try await store.subscriptions(deviceTags: keys.tags(token, "fern", "production"))
+            #expect(found.count == 3)
+            #expect(try await server.queue.values(withPrefix: SubscriptionStore.prefix).count == 9)
+        }
+    }
+
+    @Test("A message that does not fit is kept, and only its device can fetch it")
+    func keptMessages() async throws {
+        try await RelayServer.run(Self.settings { $0.keptMessages = 2 }) { server in
+            let (subscription, other) = (try await Self.subscribe(server), try await Self.subscribe(server))
+            func large(_ byte: UInt8) -> [UInt8] {
+                Array(Self.message.prefix(86)) + Array(repeating: byte, count: 3_900)
+            }
+            func fetch(_ method: HTTPMethod, _ id: String, _ secret: String) async throws
+                -> RelayServer.ReceivedResponse
+            {
+                let path = "/webpush/subscriptions/\(subscription.id)/messages/\(id)"
+                return try await server.send(method, path, token: secret)
+            }
+            let sender = Sender()
+            let sent = try await Self.push(server, subscription.path, sender, message: large(1))
+            #expect(sent.status == 201, "\(sent.text)")
+            // A repetition keeps nothing more.
+            let again = try await Self.push(server, subscription.path, sender, message: large(1))
+            #expect(again.headers.first(name: "location") == sent.headers.first(name: "location"))
+            let push = try #require(server.queue.state.withLock { $0.pushes.first })
+            let payload = String(decoding: push.push.payload, as: UTF8.self)
+            #expect(payload.contains(#""webpush":{"id":"\#(subscription.id)","fetch":"\#(push.id)"}"#), "\(payload)")
+            let fetched = try await fetch(.GET, "\(push.id)", subscription.fetchSecret)
+            #expect(fetched.json["id"] as? String == subscription.id)
+            #expect(fetched.json["body"] as? String == Base64Text.encode(large(1)))
+            let path = subscription.path.split(separator: "/").last ?? ""
+            for secret in [other.fetchSecret, String(path), "backend", "x"] {
+                #expect(try await fetch(.GET, "\(push.id)", secret).status == 401)
+            }
+            #expect(try await fetch(.GET, "\(APNSID.random())", subscription.fetchSecret).status == 404)
+            #expect(try await fetch(.GET, "x", subscription.fetchSecret).status == 404)
+
+            #expect(try await Self.push(server, subscription.path, sender, message: large(2)).status == 201)
+            let third = try await Self.push(server, subscription.path, sender, message: large(3))
+            #expect(third.status == 429 && third.headers.first(name: "retry-after") == "60")
+            #expect(try await fetch(.DELETE, "\(push.id)", subscription.fetchSecret).status == 204)
+            #expect(try await fetch(.GET, "\(push.id)", subscription.fetchSecret).status == 404)
+            let fourth = try await Self.push(server, subscription.path, sender, message: large(3))
+            let location = try #require(fourth.headers.first(name: "location"))
+            #expect(try await server.send(.DELETE, String(location.dropFirst(Self.origin.count)), token: nil).status == 204)
+
+            let messages = KeptMessages(queue: server.queue)
+            for (seconds, count) in [(599, 1), (1, 0)] {
+                server.clock.advance(by: .seconds(seconds))
+                while try await messages.removeExpired(server.clock.now.advanced(by: .seconds(1)), limit: 1) {}
+                #expect(try await server.queue.values(withPrefix: "web-push/kept/").count == count)
+            }
+            #expect(try await server.queue.values(withPrefix: "web-push/expiry/").isEmpty)
+        }
+    }
+
+    @Test("The messages of a subscription end with it")
+    func endedWithMessages() async throws {
+        try await RelayServer.run(Self.settings { $0.keptMessages = 2 }) { server in
+            let subscription = try await Self.subscribe(server)
+            let large = Array(Self.message.prefix(86)) + Array(repeating: 1, count: 3_900)
+            #expect(try await Self.push(server, subscription.path, Sender(), message: large).status == 201)
+            let path = "/webpush/subscriptions/\(subscription.id)"
+            #expect(try await server.send(.DELETE, path, token: "backend").status == 204)
+            #expect(try await server.queue.values(withPrefix: "web-push/kept/").isEmpty)
+        }
+    }
+
+    @Test("Two endpoints of one device have nothing in common")
+    func unlinkable() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            var pieces: Set<String> = []
+            for number in 1...20 {
+                let created = try await Self.subscribe(server)
+                let secret = Array(created.path.split(separator: "/").last ?? "")
+                for start in 0...(secret.count - 6) {
+                    pieces.insert(String(secret[start..<start + 6]))
+                }
+                #expect(pieces.count == number * (secret.count - 5))
+            }
         }
     }
 
