@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-h2spec test-examples test-relay test-webpush test-fleet relay-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-h2spec test-examples test-relay test-webpush test-fleet relay-demo webpush-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples Relay/Package.swift Relay/Sources Relay/Tests
 
@@ -107,6 +107,11 @@ relay-demo: toolchain $(TOOL) ## 50,000 pushes through a relay that is killed in
 	@.ci/install-packages relay
 	swift build --package-path Relay --product apns-relay
 	@Relay/demo.sh $(PUSHES)
+
+webpush-demo: toolchain $(TOOL) ## pywebpush sends to a virtual device through a relay; the simulator's page shows the decrypted texts
+	@.ci/install-packages relay
+	swift build --package-path Relay --product apns-relay
+	Relay/demo-webpush.sh
 
 relay-demo-fleet: toolchain $(TOOL) ## 200,000 pushes through three relays while relays and the database are killed in turn (PUSHES=n)
 	@.ci/install-packages relay

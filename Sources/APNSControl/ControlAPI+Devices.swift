@@ -12,6 +12,7 @@ extension ControlAPI {
         case ("tokens", 2): return try self.link(request, id)
         case ("tokens", 3): return try self.unlink(request, id, path[2])
         case ("subscriptions", 2): return try self.subscriptions(request, id)
+        case ("web-push-keys", 2): return try self.addWebPushKeys(request, id)
         default: throw self.unknownPath(request)
         }
     }
@@ -91,6 +92,21 @@ extension ControlAPI {
         try self.update { devices, now throws(VirtualDeviceError) in
             try devices.subscribe(id, subscription, now: now)
         }
+        return try self.snapshot(id, status: .created)
+    }
+
+    private func addWebPushKeys(_ request: ControlRequest, _ id: String) throws(ControlError) -> ControlResponse {
+        try self.allow([.POST], request)
+        let object = try request.object(["subscription", "privateKey", "publicKey", "auth"])
+        let keys = try ControlError.mapping { () throws(FaultScriptError) in
+            VirtualDevice.WebPushKeys(
+                subscription: try Self.required(object, "subscription"),
+                privateKey: try Self.required(object, "privateKey"),
+                publicKey: try Self.required(object, "publicKey"),
+                auth: try Self.required(object, "auth")
+            )
+        }
+        try self.update { devices, _ throws(VirtualDeviceError) in try devices.add(id, keys) }
         return try self.snapshot(id, status: .created)
     }
 

@@ -19,6 +19,14 @@ enum DeviceJSON {
             "nowMilliseconds": .integer(snapshot.nowMilliseconds),
             "tokens": .array(snapshot.tokens.map(self.token)),
             "subscriptions": .array(snapshot.subscriptions.map(self.subscription)),
+            "webPushKeys": .array(
+                snapshot.webPushKeys.map { keys in
+                    .object([
+                        "subscription": .string(keys.subscription), "privateKey": .string(keys.privateKey),
+                        "publicKey": .string(keys.publicKey), "auth": .string(keys.auth),
+                    ])
+                }
+            ),
             "apps": .array(snapshot.apps.map(self.app)),
             "activities": .array(snapshot.activities.map(self.activity)),
             "waiting": .array(
@@ -81,7 +89,7 @@ enum DeviceJSON {
             "category": self.string(notification.category), "sound": self.string(notification.sound),
             "isCritical": .bool(notification.isCritical), "collapseID": self.string(notification.collapseID),
             "deliveredMilliseconds": .integer(notification.deliveredMilliseconds),
-            "replaced": self.integer(notification.replaced),
+            "replaced": self.integer(notification.replaced), "webPush": self.json(notification.webPush),
         ])
     }
 

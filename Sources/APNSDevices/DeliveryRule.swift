@@ -135,7 +135,7 @@ enum DeviceNote: String, CaseIterable {
         """
     case mutableContent = """
         The app's notification service extension may change a notification with mutable-content before it is shown. \
-        Here it is shown as sent.
+        Here it is shown as sent; the page decrypts a Web Push message if the device has its keys.
         """
     case backgroundBudget = """
         Not defined by Apple: how many background pushes wake an app. Apple's advice is at most two or three per hour; \

@@ -64,7 +64,7 @@ struct ActivityPush {
 }
 
 extension JSONValue {
-    fileprivate var objectBytes: [UInt8]? { if case .object = self { self.bytes } else { nil } }
+    var objectBytes: [UInt8]? { if case .object = self { self.bytes } else { nil } }
 }
 
 /// One Live Activity on a device: its content, and the states that follow from the time. Pure. Times are in seconds

@@ -98,7 +98,8 @@ extension VirtualDevice {
             isCritical: content.isCritical,
             collapseID: push.collapseID,
             deliveredMilliseconds: now,
-            replaced: replaced
+            replaced: replaced,
+            webPush: payload.flag("mutable-content") ? payload.root["webpush"]?.objectBytes : nil
         )
         self.notifications.append(ShownNotification(topic: push.topic, notification: notification))
     }

@@ -15,6 +15,8 @@ extension VirtualDevice {
         public var tokens: [Token]
         /// The channels that the device listens to.
         public var subscriptions: [Subscription]
+        /// The keys for Web Push, in the order in which they were added.
+        public var webPushKeys: [WebPushKeys]
         /// The apps that received a push, by bundle ID.
         public var apps: [App]
         /// The Live Activities, the newest first.
@@ -69,6 +71,9 @@ extension VirtualDevice {
         public var deliveredMilliseconds: Int64
         /// How many earlier notifications it replaced.
         public var replaced: Int
+        /// The member `webpush` of the payload as JSON, an encrypted Web Push message for the app's notification service extension;
+        /// nil if there is none, or if `mutable-content` is missing.
+        public var webPush: [UInt8]?
     }
 
     /// The state of a Live Activity.
@@ -212,6 +217,7 @@ extension VirtualDevice {
             nowMilliseconds: now,
             tokens: self.tokens,
             subscriptions: self.subscriptions,
+            webPushKeys: self.webPushKeys,
             apps: apps,
             activities: self.activities.elements.reversed().map { $0.snapshot(now: seconds) },
             waiting: self.waiting.map { entry in

@@ -47,6 +47,27 @@ public struct VirtualDevice: Sendable {
         }
     }
 
+    /// The keys with which an app on the device opens the Web Push messages of one subscription (RFC 8291). The device only
+    /// keeps them: whoever shows the device decrypts.
+    public struct WebPushKeys: Sendable, Hashable {
+        /// The subscription, as messages name it.
+        public var subscription: String
+        /// The private key on the curve P-256: 32 bytes as base64url.
+        public var privateKey: String
+        /// The public key: an uncompressed point, 65 bytes as base64url.
+        public var publicKey: String
+        /// The secret that the sender knows: 16 bytes as base64url.
+        public var auth: String
+
+        /// The keys of a subscription of an app on the device.
+        public init(subscription: String, privateKey: String, publicKey: String, auth: String) {
+            self.subscription = subscription
+            self.privateKey = privateKey
+            self.publicKey = publicKey
+            self.auth = auth
+        }
+    }
+
     struct AppState: Sendable {
         var badge: Int64?
         var backgroundWakes = 0
@@ -67,6 +88,7 @@ public struct VirtualDevice: Sendable {
     }
 
     static let addressLimit = 200
+    static let keyLimit = 200
     static let appLimit = 200
     static let notificationLimit = 1_000
     static let activityLimit = 100
@@ -87,6 +109,8 @@ public struct VirtualDevice: Sendable {
     public internal(set) var tokens: [Token] = []
     /// The channels in the order in which they were added.
     public internal(set) var subscriptions: [Subscription] = []
+    /// The keys for Web Push in the order in which they were added.
+    public internal(set) var webPushKeys: [WebPushKeys] = []
 
     var apps: [String: AppState] = [:]
     var notifications = BoundedList<ShownNotification>(limit: Self.notificationLimit)
@@ -183,6 +207,24 @@ public struct VirtualDevice: Sendable {
         self.discardWaiting(DeliveryFault(.unsubscribed)) {
             if case .channel(channelID, _) = $0.push.target { true } else { false }
         }
+    }
+
+    /// Adds keys for Web Push, or replaces those of the same subscription.
+    ///
+    /// - Throws: `invalid` if a text is empty or longer than 200 bytes, or `limitReached`.
+    public mutating func add(_ keys: WebPushKeys) throws(VirtualDeviceError) {
+        let texts = [keys.subscription, keys.privateKey, keys.publicKey, keys.auth]
+        guard texts.allSatisfy({ (1...Self.keyLimit).contains($0.utf8.count) }) else {
+            throw VirtualDeviceError(.invalid, "The keys need a subscription, privateKey, publicKey and auth in base64url.")
+        }
+        if let index = self.webPushKeys.firstIndex(where: { $0.subscription == keys.subscription }) {
+            self.webPushKeys[index] = keys
+            return
+        }
+        guard self.webPushKeys.count < Self.addressLimit else {
+            throw VirtualDeviceError(.limitReached, "A device has the keys of at most \(Self.addressLimit) subscriptions.")
+        }
+        self.webPushKeys.append(keys)
     }
 
     func token(_ digits: String) -> Token? { self.tokens.first { $0.token == digits } }

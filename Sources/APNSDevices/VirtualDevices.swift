@@ -150,6 +150,15 @@ public struct VirtualDevices: Sendable {
         self.removeSubscriber(id, channelID)
     }
 
+    /// Adds keys for Web Push to a device; see `VirtualDevice.add(_:)`.
+    ///
+    /// - Throws: `deviceUnknown`, `invalid` or `limitReached`.
+    public mutating func add(_ id: String, _ keys: VirtualDevice.WebPushKeys) throws(VirtualDeviceError) {
+        var device = try self.device(id)
+        try device.add(keys)
+        self.devices[id] = device
+    }
+
     private func device(_ id: String) throws(VirtualDeviceError) -> VirtualDevice {
         guard let device = self.devices[id] else {
             throw VirtualDeviceError(.deviceUnknown, "There is no device \(id.prefix(100)).")

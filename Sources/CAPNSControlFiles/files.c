@@ -70,6 +70,9 @@ static const unsigned char phone_js[] = {
 static const unsigned char store_js[] = {
 #embed "page/store.js"
 };
+static const unsigned char webpush_js[] = {
+#embed "page/webpush.js"
+};
 static const unsigned char openapi_json[] = {
 #embed "openapi.json"
 };
@@ -101,6 +104,7 @@ static const struct apns_control_file page[] = {
     FILE("/main.js", SCRIPT, main_js),
     FILE("/phone.js", SCRIPT, phone_js),
     FILE("/store.js", SCRIPT, store_js),
+    FILE("/webpush.js", SCRIPT, webpush_js),
 };
 
 static const struct apns_control_file openapi = FILE("/openapi.json", "application/json", openapi_json);

@@ -273,6 +273,21 @@ struct ControlAPITests {
 
     // MARK: Devices
 
+    @Test("A device gets keys for Web Push, and shows them")
+    func webPushKeys() async throws {
+        try await ControlClient.with { control in
+            let body = #"{"name":"Anna","tokens":[{"token":"\#(token(1))","topic":"com.example.app"}]}"#
+            #expect(try await control.call(.POST, "/v1/devices", body).status == 201)
+            let keys = #"{"subscription":"s1","privateKey":"k","publicKey":"p","auth":"a"}"#
+            let added = try await control.call(.POST, "/v1/devices/d1/web-push-keys", keys)
+            #expect(added.status == 201 && added["webPushKeys", "0", "auth"] == .string("a"), "\(added.text)")
+            for (path, body, status) in [("d2", keys, 404), ("d1", #"{"subscription":"s1"}"#, 400)] {
+                let refused = try await control.call(.POST, "/v1/devices/\(path)/web-push-keys", body)
+                #expect(refused.status == status, "\(refused.text)")
+            }
+        }
+    }
+
     @Test("A device is created, goes offline and online, and shows what it holds")
     func devices() async throws {
         try await ControlClient.with { control in
@@ -514,7 +529,7 @@ struct ControlAPITests {
         try await ControlClient.with { control in
             let document = try await control.get("/openapi.json")
             let paths = try #require(document["paths"]?.members)
-            #expect(paths.count == 20)
+            #expect(paths.count == 21)
             for (template, operations) in paths {
                 let path = template.replacing("{order}", with: "1").replacing("{token}", with: "0a")
                     .replacing("{id}", with: "1").replacing("{name}", with: "slow")

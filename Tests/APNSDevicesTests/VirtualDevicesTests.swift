@@ -174,4 +174,40 @@ struct VirtualDevicesTests {
         update.pushType = .liveactivity
         #expect(VirtualDevices.replay([update], token: "aa", now: 0).activities.count == 1)
     }
+
+    @Test("A device keeps keys for Web Push, one set for each subscription, and at most 200")
+    func webPushKeys() throws {
+        var devices = VirtualDevices()
+        let id = try devices.create(name: "Anna", tokens: [Self.token("aa")], now: 0)
+        func keys(_ subscription: String, _ auth: String = "s") -> VirtualDevice.WebPushKeys {
+            VirtualDevice.WebPushKeys(subscription: subscription, privateKey: "k", publicKey: "p", auth: auth)
+        }
+        #expect(Self.code { () throws(VirtualDeviceError) in try devices.add("d9", keys("s1")) } == .deviceUnknown)
+        #expect(Self.code { () throws(VirtualDeviceError) in try devices.add(id, keys("")) } == .invalid)
+        let long = String(repeating: "x", count: 201)
+        #expect(Self.code { () throws(VirtualDeviceError) in try devices.add(id, keys("s1", long)) } == .invalid)
+        try devices.add(id, keys("s1"))
+        try devices.add(id, keys("s1", "t"))
+        #expect(devices[id]?.webPushKeys == [keys("s1", "t")])
+        for number in 2...200 { try devices.add(id, keys("s\(number)")) }
+        #expect(Self.code { () throws(VirtualDeviceError) in try devices.add(id, keys("s201")) } == .limitReached)
+        #expect(devices[id]?.snapshot(now: 0).webPushKeys.count == 200)
+    }
+
+    @Test("A notification has the encrypted message if an extension may change it")
+    func webPushMessage() throws {
+        var devices = VirtualDevices()
+        let id = try devices.create(name: "Anna", tokens: [Self.token("aa")], now: 0)
+        let payloads = [
+            #"{"aps":{"alert":"a","mutable-content":1},"webpush":{"id":"s1","body":"x"}}"#,
+            #"{"aps":{"alert":"a"},"webpush":{"id":"s1","body":"x"}}"#,
+            #"{"aps":{"alert":"a","mutable-content":1},"webpush":"x"}"#,
+        ]
+        for (order, payload) in payloads.enumerated() {
+            devices.receive(Self.push(.token("aa"), order: order, payload))
+        }
+        let notifications = devices[id]?.snapshot(now: 0).apps.first?.notifications.reversed().map(\.webPush)
+        #expect(notifications?.first == Array(#"{"id":"s1","body":"x"}"#.utf8))
+        #expect(notifications?.dropFirst() == [nil, nil])
+    }
 }

@@ -31,7 +31,7 @@
                     examples += 1
                 }
             }
-            #expect(examples == 10)
+            #expect(examples == 11)
         }
     }
 #endif

@@ -7,6 +7,9 @@
     import APNSSealing
     import Foundation
 
+    #if canImport(FoundationNetworking)
+        import FoundationNetworking
+    #endif
     #if canImport(UserNotifications)
         import UserNotifications
     #endif

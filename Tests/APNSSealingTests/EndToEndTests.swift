@@ -26,7 +26,7 @@
 
         /// A device with an empty vault agrees on a key with the server.
         private func registered(now: Date = Date()) throws -> Device {
-            if SharedKeychain.data().isEmpty { try Vault().save() }
+            if try SharedKeychain.data().isEmpty { try Vault().save() }
             let pair = SealingKeyPair()
             let (serverPublicKey, key) = try register(pair.publicKey, account: account)
             let confirmed = try adopt(serverPublicKey, pair: pair, account: account, now: now)

@@ -28,6 +28,28 @@ TOKEN = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad"
 OTHER = "9c1e0b7725f04d1f8b6a2b0e5d7c3f1200aa11bb22cc33dd44ee55ff66007788"
 START = "5a" * 32
 ACTIVITY = "80c1d2e3f4a5b6c7" * 4
+# RFC 8291, section 5, and draft-ietf-webpush-encryption-04, section 5.
+WEB_PUSH_KEYS = [
+    {"subscription": "rfc", "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+        "privateKey": "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94",
+        "publicKey": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"},
+    {"subscription": "draft", "auth": "R29vIGdvbyBnJyBqb29iIQ",
+        "privateKey": "9FWl15_QUQAWDaD3k3l50ZBZQJ4au27F1V4F0uLSD_M",
+        "publicKey": "BCEkBjzL8Z3C-oi2Q7oE5t2Np-p7osjGLg93qUP0wvqRT21EEWyf0cQDQcakQMqz4hQKYOQ3il2nNZct4HgAUQU"},
+]
+RFC_BODY = (
+    "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK"
+    "6PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN"
+)
+WEB_PUSH_MESSAGES = [
+    {"id": "rfc", "body": RFC_BODY},
+    {"id": "draft", "encoding": "aesgcm", "body": "6nqAQUME8hNqw5J3kl8cpVVJylXKYqZOeseZG8UueKpA",
+        "salt": "lngarbyKfMoi9Z75xYXmkg",
+        "dh": "BNoRDbb84JGm8g5Z5CFxurSqsXWJ11ItfXEWYVLE85Y7CYkDjXsIEc4aqxYaQ1G8BqkXCJ6DPpDrWtdWj_mugHU"},
+    # For another device, and for a subscription whose keys are missing.
+    {"id": "draft", "body": RFC_BODY},
+    {"id": "other", "body": RFC_BODY},
+]
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -383,6 +405,21 @@ class PageTests(unittest.TestCase):
         browser.wait("a device", lambda: browser.find("#device-online").is_displayed())
         device = self.simulator.call("GET", "/v1/devices")["devices"][0]
         self.assertEqual([entry["token"] for entry in device["tokens"]], [TOKEN])
+
+    def test_web_push(self):
+        """The messages of RFC 8291 and of the earlier draft are decrypted; one for another subscription is not."""
+        browser = self.browser
+        device = self.device((TOKEN, "app"))
+        for keys in WEB_PUSH_KEYS:
+            self.simulator.call("POST", f"/v1/devices/{device}/web-push-keys", keys)
+        for message in WEB_PUSH_MESSAGES:
+            self.push(payload={"aps": {"alert": {"loc-key": "NEW_MESSAGE"}, "mutable-content": 1}, "webpush": message})
+        browser.tab("device")
+        browser.wait("the messages", lambda: len(browser.all(".preview [data-order]")) == len(WEB_PUSH_MESSAGES))
+        self.assertEqual(browser.texts(".preview [data-order] h4"), [
+            "NEW_MESSAGE", "NEW_MESSAGE", "I am the walrus", "When I grow up, I want to be a watermelon"])
+        self.assertEqual(browser.texts(".preview [data-field=webpush]"), [
+            "Web Push, cannot be decrypted", "Web Push, decrypted", "Web Push, decrypted"])
 
     def test_offline_device(self):
         browser = self.browser

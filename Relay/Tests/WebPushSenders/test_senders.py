@@ -6,155 +6,33 @@ The programs are named by the variables APNS_TOOL and APNS_RELAY.
 import base64
 import json
 import os
-import re
-import signal
-import socket
-import subprocess
-import tempfile
 import time
 import unittest
-from pathlib import Path
 
 import http_ece
 import requests
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from gateway import TOKEN, Device, Gateway, decoded, encoded, point
 from py_vapid import Vapid01, Vapid02
 from pywebpush import webpush
 
-TOPIC = "com.grasscove.Fern"
-TOKEN = "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"
 KILLS = 3
 MESSAGES = 300
-
-
-def encoded(data):
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def decoded(text):
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def point(private_key):
-    return private_key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-class Program:
-    """A running program, and what it has printed."""
-
-    def __init__(self, command, log, environment=None):
-        self.log = log
-        output = log.open("w")
-        self.process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **(environment or {})})
-        output.close()
-
-    def wait_for(self, pattern):
-        for _ in range(300):
-            found = re.search(pattern, self.log.read_text())
-            if found:
-                return found
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.1)
-        raise AssertionError(f"{pattern} is missing: {self.log.read_text()}")
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-
-class Device:
-    """A subscription, as the app on a device has made it."""
-
-    def __init__(self, relay_url, **members):
-        self.key = ec.generate_private_key(ec.SECP256R1())
-        self.secret = os.urandom(16)
-        body = {"app": "fern", "token": TOKEN, **members}
-        response = requests.post(f"{relay_url}/webpush/subscriptions", json=body, timeout=30)
-        assert response.status_code == 201, response.text
-        self.id, self.endpoint = response.json()["id"], response.json()["endpoint"]
-        self.relay_url, self.fetch_secret = relay_url, response.json()["fetchSecret"]
-
-    @property
-    def info(self):
-        """What the app gives to the server that will push."""
-        return {"endpoint": self.endpoint, "keys": {"p256dh": encoded(point(self.key)), "auth": encoded(self.secret)}}
-
-    def open(self, push):
-        """Decrypts the message of a push, as the notification service extension does."""
-        member = push["payload"]["webpush"]
-        assert member["id"] == self.id
-        if "fetch" in member:
-            response = requests.get(
-                f"{self.relay_url}/webpush/subscriptions/{self.id}/messages/{member['fetch']}",
-                headers={"authorization": f"Bearer {self.fetch_secret}"},
-                timeout=30,
-            )
-            assert response.status_code == 200, response.text
-            member = response.json()
-            assert member["id"] == self.id
-        body = decoded(member["body"])
-        if member.get("encoding") == "aesgcm":
-            return http_ece.decrypt(
-                body,
-                private_key=self.key,
-                auth_secret=self.secret,
-                version="aesgcm",
-                salt=decoded(member["salt"]),
-                dh=decoded(member["dh"]),
-            )
-        return http_ece.decrypt(body, private_key=self.key, auth_secret=self.secret, version="aes128gcm")
 
 
 class Senders(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        folder = Path(cls.folder.name)
-        tool = os.environ.get("APNS_TOOL", ".build/debug/apns")
-        cls.simulator = Program(
-            [tool, "simulator", "--port", "0", "--control", "0", "--without-token", "--write-credentials", folder / "sim"],
-            folder / "simulator.log",
+        cls.gateway = Gateway(
+            APNS_RELAY_WEB_PUSH_PUSHES_PER_MINUTE="100000",
+            APNS_RELAY_WEB_PUSH_KEPT_MESSAGES="10",
+            APNS_RELAY_LOG_LEVEL="trace",
         )
-        port = cls.simulator.wait_for(r"APNs at https://localhost:(\d+)")[1]
-        cls.control = cls.simulator.wait_for(r"(http://localhost:\d+)/")[1]
-        relay_port = free_port()
-        cls.url = f"http://127.0.0.1:{relay_port}"
-        cls.environment = {
-            "APNS_RELAY_APPS": "fern",
-            "APNS_RELAY_APP_FERN_TOPIC": TOPIC,
-            "APNS_RELAY_APP_FERN_ENVIRONMENTS": "production",
-            "APNS_RELAY_SERVER_PRODUCTION": f"localhost:{port}",
-            "APNS_RELAY_CLIENT_CA_FILE": str(folder / "sim" / "ca.pem"),
-            "APNS_RELAY_STORAGE_FILE": str(folder / "queue.sqlite"),
-            "APNS_RELAY_HTTP_PORT": str(relay_port),
-            "APNS_RELAY_WEB_PUSH_ORIGINS": cls.url,
-            "APNS_RELAY_WEB_PUSH_KEY": base64.b64encode(bytes(32)).decode(),
-            "APNS_RELAY_WEB_PUSH_PUSHES_PER_MINUTE": "100000",
-            "APNS_RELAY_WEB_PUSH_KEPT_MESSAGES": "10",
-            "APNS_RELAY_LOG_LEVEL": "trace",
-        }
-        cls.start_relay()
-
-    @classmethod
-    def start_relay(cls):
-        relay = os.environ.get("APNS_RELAY", "Relay/.build/debug/apns-relay")
-        cls.starts = getattr(cls, "starts", 0) + 1
-        cls.relay = Program([relay, "serve"], Path(cls.folder.name) / f"relay-{cls.starts}.log", cls.environment)
-        cls.relay.wait_for("is listening")
+        cls.url, cls.control = cls.gateway.url, cls.gateway.control
 
     @classmethod
     def tearDownClass(cls):
-        cls.relay.kill()
-        cls.simulator.kill()
-        cls.folder.cleanup()
+        cls.gateway.close()
 
     def setUp(self):
         self.vapid = Vapid02()
@@ -225,10 +103,10 @@ class Senders(unittest.TestCase):
         try:
             self.send(device, text + " twice", ttl=60)
             self.send(device, text + "x" * 3800, ttl=60)
-            stored = b"".join(file.read_bytes() for file in Path(self.folder.name).glob("queue.sqlite*"))
+            stored = b"".join(file.read_bytes() for file in self.gateway.folder.glob("queue.sqlite*"))
         finally:
             self.set_paused_apps([])
-        logged = b"".join(file.read_bytes() for file in Path(self.folder.name).glob("relay-*.log"))
+        logged = b"".join(file.read_bytes() for file in self.gateway.folder.glob("relay-*.log"))
         self.assertIn(device.id.encode(), stored)
         self.assertIn(b"is listening", logged)
         endpoint_secret = device.endpoint.rsplit("/", 1)[1]
@@ -279,8 +157,8 @@ class Senders(unittest.TestCase):
         accepted = []
         for number in range(MESSAGES):
             if number and number % (MESSAGES // (KILLS + 1)) == 0:
-                self.relay.kill()
-                self.start_relay()
+                self.gateway.relay.kill()
+                self.gateway.start_relay()
             response = self.send(device, f"message {number}", ttl=600)
             if response.status_code == 201:
                 accepted.append((number, response.headers["location"].rsplit("/", 1)[1]))

@@ -5,6 +5,7 @@ import { sourceLink } from "./format.js";
 import { button, el, exact } from "./kit/dom.js";
 import { shortToken } from "./kit/format.js";
 import { phoneNodes } from "./phone.js";
+import { reveal } from "./webpush.js";
 
 const KINDS = [["app", "App"], ["activity", "Live Activity"], ["push-to-start", "Push to start"]];
 const STORAGE = {
@@ -171,7 +172,8 @@ export class DevicePanel {
         this.#isLoading = true;
         this.#isDirty = false;
         try {
-            const snapshot = await get(id ? path("v1", "devices", id) : path("v1", "tokens", token, "device"));
+            const snapshot = await reveal(
+                await get(id ? path("v1", "devices", id) : path("v1", "tokens", token, "device")));
             if (generation === this.#generation) this.#show(snapshot);
         } catch (error) {
             if (generation !== this.#generation) return;
@@ -299,7 +301,7 @@ export class DevicePanel {
         const { id } = this.#target;
         const isOnline = this.#online.getAttribute("aria-checked") !== "true";
         return this.#perform(async () => {
-            this.#show(await call("PATCH", path("v1", "devices", id), { isOnline }));
+            this.#show(await reveal(await call("PATCH", path("v1", "devices", id), { isOnline })));
         });
     }
 

@@ -76,6 +76,10 @@ function notificationCard(item, { onOpenPush }) {
         tags.push(el("span", { class: "tag plain", "data-field": "replaced", text: `replaced ${item.replaced}`,
             title: `It replaced ${count(item.replaced, "earlier notification")} with the same collapse id.` }));
     }
+    if (item.webPushState) {
+        const tone = item.webPushState === "decrypted" ? "good" : "warn";
+        tags.push(el("span", { class: `tag ${tone}`, "data-field": "webpush" }, `Web Push, ${item.webPushState}`));
+    }
     if (item.category) tags.push(el("span", { class: "tag plain" }, "category ", exact(item.category)));
     if (!item.sound) tags.push(el("span", { class: "tag plain", text: "no sound" }));
     return el("article", { class: "notification", "data-order": item.order },
