@@ -19,9 +19,12 @@ struct FleetRun: AsyncParsableCommand {
             """
     )
 
+    /// The program of a relay that was built beside this one.
+    static let relayBesideThis = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+        .appending(path: "apns-relay").path
+
     @Option(help: "The relay's program.")
-    var relay = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "apns-relay")
-        .path
+    var relay = Self.relayBesideThis
 
     @Option(help: "Numbers of relays, separated by commas.")
     var relays = "1,2,4"
@@ -85,7 +88,7 @@ struct FleetRun: AsyncParsableCommand {
         ]
         let before = ProcessFigures.cpuSeconds(of: server)
         var processes: [Process] = []
-        for _ in 0..<count { processes.append(try self.start(environment)) }
+        for _ in 0..<count { processes.append(try Self.start(self.relay, environment)) }
         defer { for process in processes { process.terminate() } }
         while try await queue.counts().unsettled > 0 { try await Task.sleep(for: .milliseconds(20)) }
         let cpu = processes.map { ProcessFigures.cpuSeconds(of: $0.processIdentifier) }.reduce(0, +)
@@ -96,9 +99,9 @@ struct FleetRun: AsyncParsableCommand {
         return (rate, cpu * micros, (after - before) * micros)
     }
 
-    private func start(_ environment: [String: String]) throws -> Process {
+    static func start(_ relay: String, _ environment: [String: String]) throws -> Process {
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: self.relay)
+        process.executableURL = URL(fileURLWithPath: relay)
         process.arguments = ["serve"]
         process.environment = Dictionary(uniqueKeysWithValues: environment.map { ("APNS_RELAY_\($0)", $1) })
         process.standardError = FileHandle.nullDevice

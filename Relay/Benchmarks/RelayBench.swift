@@ -17,7 +17,7 @@ struct RelayBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "relay-bench",
         abstract: "Measures the relay. Relay/bench.sh runs it beside the library's harness.",
-        subcommands: [Drain.self, Intake.self, Memory.self, Queue.self, FleetRun.self, BatchRun.self]
+        subcommands: [Drain.self, Intake.self, Memory.self, Queue.self, FleetRun.self, BatchRun.self, WebPushRun.self]
     )
 }
 
@@ -308,8 +308,11 @@ enum ProcessFigures {
     }
 
     /// Linux only; 0 elsewhere.
-    static var residentMiB: Int {
-        guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8) else { return 0 }
+    static var residentMiB: Int { self.residentMiB(of: getpid()) }
+
+    /// Linux only; 0 elsewhere.
+    static func residentMiB(of process: Int32) -> Int {
+        guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else { return 0 }
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
         return (line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0) / 1_024
     }
