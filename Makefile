@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz sbom network-lab test-page test-openapi test-h2spec test-examples test-relay test-webpush test-fleet relay-demo webpush-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz fuzz-web-push sbom network-lab test-page test-openapi test-h2spec test-examples test-relay test-webpush test-fleet relay-demo webpush-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples Relay/Package.swift Relay/Sources Relay/Tests
 
@@ -72,6 +72,10 @@ soak: toolchain ## Mixed load with faults for HOURS=2; fails if memory, descript
 fuzz: toolchain ## Let libFuzzer choose the inputs of the fuzz targets, each for SECONDS=60 (TARGETS="settings …"; UPDATE=1 keeps new inputs)
 	@.ci/install-packages test
 	.ci/fuzz $(or $(SECONDS),60) $(TARGETS)
+
+fuzz-web-push: toolchain ## Let libFuzzer choose requests for Web Push, for SECONDS=60
+	@.ci/install-packages relay
+	.ci/fuzz-web-push $(or $(SECONDS),60)
 
 network-lab: toolchain ## Test the client over bad networks, in network namespaces of Linux; needs root (NETWORK_LAB=short, ONLY=text)
 	@.ci/network-lab

@@ -190,6 +190,18 @@ let package = Package(
             path: "Benchmarks",
             swiftSettings: settings
         ),
+        // For .ci/fuzz-web-push, which links it with libFuzzer.
+        .executableTarget(
+            name: "web-push-fuzz",
+            dependencies: [
+                "WebPush",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ],
+            path: "Tests/WebPushFuzz",
+            exclude: ["corpus"],
+            swiftSettings: settings
+        ),
         // For the tests: a relay that kills or stops itself at a named point.
         .executableTarget(
             name: "KillableRelay",

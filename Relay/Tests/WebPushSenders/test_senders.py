@@ -6,8 +6,10 @@ The programs are named by the variables APNS_TOOL and APNS_RELAY.
 import base64
 import json
 import os
+import subprocess
 import time
 import unittest
+from pathlib import Path
 
 import http_ece
 import requests
@@ -118,6 +120,15 @@ class Senders(unittest.TestCase):
         self.assertNotIn(bytes.fromhex(TOKEN), stored + logged)
         self.assertNotIn(base64.b64encode(bytes.fromhex(TOKEN)), stored + logged)
         self.assertNotIn(text.encode(), stored + logged)
+
+    def test_node(self):
+        device = Device(self.url)
+        text = "written from the RFC, Grüße"
+        request = json.dumps({"subscription": device.info, "text": text, "ttl": 60})
+        sender = Path(__file__).with_name("sender.mjs")
+        sent = subprocess.run(["node", sender], input=request, capture_output=True, text=True, timeout=60)
+        self.assertRegex(sent.stdout, r"^201 http\S+/messages/\S+$", sent.stderr)
+        self.assertEqual(device.open(self.received()[0]).decode(), text)
 
     def test_mastodon(self):
         """The header fields that Mastodon sends by default, with a token of the earlier draft that lasts 24 hours."""
