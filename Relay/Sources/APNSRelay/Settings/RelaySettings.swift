@@ -54,6 +54,8 @@ public struct RelayApp: Sendable {
     public var capacity: Int?
     /// The maximum number of pushes per second that all relays together send; nil for no limit.
     public var pushesPerSecond: Int?
+    /// What precedes the bundle ID in the app ID, almost always the team ID; nil if it is not known. App Attest needs it.
+    public var appIDPrefix: String?
 
     public init(
         name: String,
@@ -61,7 +63,8 @@ public struct RelayApp: Sendable {
         authentication: APNSAuthentication,
         environments: [String: APNSEnvironment] = ["production": .production, "development": .development],
         capacity: Int? = nil,
-        pushesPerSecond: Int? = nil
+        pushesPerSecond: Int? = nil,
+        appIDPrefix: String? = nil
     ) {
         self.name = name
         self.topic = topic
@@ -69,6 +72,7 @@ public struct RelayApp: Sendable {
         self.environments = environments
         self.capacity = capacity
         self.pushesPerSecond = pushesPerSecond
+        self.appIDPrefix = appIDPrefix
     }
 
     /// Whether a topic belongs to the app with a bundle ID: it is that bundle ID, or extends it by a dot and a suffix.

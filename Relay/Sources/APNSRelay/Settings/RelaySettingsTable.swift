@@ -30,7 +30,13 @@ enum RelaySettingsTable {
         var keyFile: String?
         var oldKey: String?
         var oldKeyFile: String?
+        var registration = Registration.token
+        var appAttestRootFile: String?
         var settings = WebPushSettings(origins: [], key: [])
+
+        enum Registration: Sendable, Hashable {
+            case token, appAttest, open
+        }
     }
 
     /// The settings `app.NAME.…`, except for those of the credential.
@@ -39,9 +45,10 @@ enum RelaySettingsTable {
         var environments: [String]?
         var capacity: Int?
         var pushesPerSecond: Int?
+        var appIDPrefix: String?
 
         static let rows: [SettingRow<Self>] = [
-            .text("topic", \.topic), .list("environments", \.environments),
+            .text("topic", \.topic), .list("environments", \.environments), .text("appIDPrefix", \.appIDPrefix),
             .integer("capacity", \.capacity, RelaySettingsTable.capacities),
             .integer("pushesPerSecond", \.pushesPerSecond, RelaySettingsTable.rates),
         ]
@@ -137,6 +144,12 @@ enum RelaySettingsTable {
         .boolean("webPush.requireVAPID", \.webPush.settings.requiresVAPID),
         .integer("webPush.pushesPerMinute", \.webPush.settings.pushesPerMinute, 1...1_000_000),
         .integer("webPush.keptMessages", \.webPush.settings.keptMessages, 0...1_000),
+        .choice(
+            "webPush.registration",
+            \.webPush.registration,
+            ["token": .token, "appAttest": .appAttest, "open": .open]
+        ),
+        .file("webPush.appAttestRootFile", \.webPush.appAttestRootFile),
     ]
 
     private static let year = Duration.seconds(366 * 86_400)
