@@ -32,7 +32,8 @@ public struct RelayDoctor: Sendable {
 
     /// Runs all tests. This takes at most about 20 seconds.
     public func findings() async -> [Finding] {
-        self.listening(now: SystemQueueClock().now) + self.registration(now: SystemQueueClock().now) + self.webhooks()
+        self.listening(now: SystemQueueClock().now) + self.registration(now: SystemQueueClock().now) + self.matrix()
+            + self.webhooks()
             + (await self.apps())
     }
 
@@ -117,6 +118,14 @@ public struct RelayDoctor: Sendable {
                     "devices register themselves with App Attest, as \(attested.id)"
                 )
             }
+        }
+    }
+
+    /// The apps to which Matrix homeservers push.
+    func matrix() -> [Finding] {
+        self.settings.apps.filter { !$0.matrixAppIDs.isEmpty }.map { app in
+            let ids = app.matrixAppIDs.sorted { $0.key < $1.key }.map { "\($0.key) (\($0.value))" }
+            return Finding("matrix, app \(app.name)", isOK: true, "homeservers push to \(ids.joined(separator: ", "))")
         }
     }
 

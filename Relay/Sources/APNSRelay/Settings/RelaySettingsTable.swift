@@ -46,9 +46,12 @@ enum RelaySettingsTable {
         var capacity: Int?
         var pushesPerSecond: Int?
         var appIDPrefix: String?
+        var matrixAppIDs: [String]?
+        var matrixDevelopmentAppIDs: [String]?
 
         static let rows: [SettingRow<Self>] = [
             .text("topic", \.topic), .list("environments", \.environments), .text("appIDPrefix", \.appIDPrefix),
+            .list("matrix.appIDs", \.matrixAppIDs), .list("matrix.developmentAppIDs", \.matrixDevelopmentAppIDs),
             .integer("capacity", \.capacity, RelaySettingsTable.capacities),
             .integer("pushesPerSecond", \.pushesPerSecond, RelaySettingsTable.rates),
         ]
@@ -95,7 +98,7 @@ enum RelaySettingsTable {
     }
 
     /// The settings whose keys contain no name of an app, a caller or a webhook.
-    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, group, webPush].flatMap { $0 }
+    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, group, gateways].flatMap { $0 }
 
     /// The keys of all settings.
     ///
@@ -137,7 +140,7 @@ enum RelaySettingsTable {
         .integer("http.maxConnectionsPerAddress", \.settings.http.maxConnectionsPerAddress, 1...100_000),
     ]
 
-    private static let webPush: [SettingRow<Draft>] = [
+    private static let gateways: [SettingRow<Draft>] = [
         .list("webPush.origins", \.webPush.settings.origins),
         .text("webPush.key", \.webPush.key, isSecret: true), .file("webPush.keyFile", \.webPush.keyFile),
         .text("webPush.oldKey", \.webPush.oldKey, isSecret: true), .file("webPush.oldKeyFile", \.webPush.oldKeyFile),
@@ -150,6 +153,8 @@ enum RelaySettingsTable {
             ["token": .token, "appAttest": .appAttest, "open": .open]
         ),
         .file("webPush.appAttestRootFile", \.webPush.appAttestRootFile),
+        .integer("matrix.pushesPerMinute", \.settings.matrix.pushesPerMinute, 1...1_000_000),
+        .integer("matrix.sourcePushesPerMinute", \.settings.matrix.sourcePushesPerMinute, 1...1_000_000_000),
     ]
 
     private static let year = Duration.seconds(366 * 86_400)

@@ -13,7 +13,6 @@ public struct WebPushSettings: Sendable, Hashable {
     public var requiresVAPID = true
     /// The maximum number of pushes to one subscription in a minute. Default 60.
     public var pushesPerMinute = 60
-
     /// The maximum number of messages that are kept for each subscription because they do not fit into a notification. The device
     /// fetches them. Default 0: such messages are refused.
     public var keptMessages = 0
