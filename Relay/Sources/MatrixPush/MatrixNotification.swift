@@ -95,7 +95,10 @@ public struct MatrixNotification: Sendable, Hashable {
                 priority: isBackground || !self.isUrgent ? .conserve : .immediate
             )
         } catch {
-            throw MatrixPushError(.payloadTooLarge, "The payload cannot be sent as a notification: \(error)")
+            throw MatrixPushError(
+                .payloadTooLarge,
+                "The payload is too large for a notification, also without its texts. Make default_payload smaller."
+            )
         }
     }
 }

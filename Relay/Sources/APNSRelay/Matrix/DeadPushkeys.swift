@@ -5,8 +5,8 @@ import WebPush
 
 /// The device tokens that APNs has declared invalid, as small values in the queue, so that homeservers forget them.
 ///
-/// Only a hash of each token is stored. A token is remembered for 30 days. If a homeserver still has it after that, APNs refuses
-/// one more push to it, and it is remembered again.
+/// Only a hash of each token is stored. A token is remembered for 30 days, or until a homeserver that does not say when it got the
+/// token was told. If a homeserver still has it after that, APNs refuses one more push to it, and it is remembered again.
 struct DeadPushkeys: Sendable {
     static let prefix = "matrix/dead/"
     /// How long a token is remembered, in milliseconds.
@@ -42,11 +42,10 @@ struct DeadPushkeys: Sendable {
         try await self.queue.setValue(StoredJSON.encode(entry), forKey: Self.key(token, app, environment))
     }
 
-    /// Whether a token is certainly invalid.
+    /// Whether to tell a homeserver that a token is invalid.
     ///
-    /// - Parameter pushkeyTime: when the homeserver got the token, in seconds since 1970. A token that it got later than it
-    ///   became invalid was registered again, and is forgotten here.
-    func contains(
+    /// - Parameter pushkeyTime: when the homeserver got the token, in seconds since 1970; nil if it does not say.
+    func reject(
         _ token: DeviceToken,
         _ app: String,
         _ environment: String,
@@ -55,9 +54,11 @@ struct DeadPushkeys: Sendable {
         let key = Self.key(token, app, environment)
         guard let entry = try await self.queue.value(forKey: key).flatMap({ StoredJSON.decode(Entry.self, from: $0) })
         else { return false }
-        guard let pushkeyTime, pushkeyTime > entry.since / 1_000 else { return true }
+        if let pushkeyTime, pushkeyTime <= entry.since / 1_000 { return true }
+        // With a later time, the app has registered the token again. Without a time, nobody would notice that, so the token is
+        // rejected only once.
         try await self.queue.setValue(nil, forKey: key)
-        return false
+        return pushkeyTime == nil
     }
 
     /// Forgets the tokens that were stored too long ago.

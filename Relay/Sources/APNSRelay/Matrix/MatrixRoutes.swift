@@ -29,7 +29,7 @@ struct MatrixRoutes: Sendable {
     let clock: any QueueClock
     let reader: RequestBodyReader
     let ids = PushIDGenerator()
-    let unknown = UnknownAppIDs()
+    let faults = MatrixFaults()
 
     var routes: [APIRoute] {
         [
@@ -115,7 +115,7 @@ struct MatrixRoutes: Sendable {
         // The settings may have the app later, or again, so this is no reason to reject the pushkey: the homeserver would forget
         // it, and the device would get nothing any more until its user signs in anew. The same holds for the other faults.
         guard let (app, environment) = self.live.current.matrixApp(device.appID) else {
-            self.unknown.log(device.appID, logger)
+            self.faults.log("no setting app.NAME.matrix.appIDs names this app", of: device, logger)
             return .nothing
         }
         let token: DeviceToken
@@ -124,10 +124,7 @@ struct MatrixRoutes: Sendable {
             token = try device.token()
             prepared = try notification.push(for: device, topic: app.topic)
         } catch {
-            logger.notice(
-                "A notification of Matrix cannot be sent",
-                metadata: ["app_id": "\(printable(device.appID))", "error": "\(error.message)"]
-            )
+            self.faults.log(error.message, of: device, logger)
             return .nothing
         }
         guard let prepared else { return .nothing }
@@ -137,7 +134,7 @@ struct MatrixRoutes: Sendable {
         ]
         if let wait = self.quota.take(rates) { return .wait(wait) }
         let isDead = try await self.queue.calling { queue throws(QueueError) in
-            try await DeadPushkeys(queue: queue).contains(token, app.name, environment, pushkeyTime: device.pushkeyTime)
+            try await DeadPushkeys(queue: queue).reject(token, app.name, environment, pushkeyTime: device.pushkeyTime)
         }
         if isDead { return .dead }
         let now = self.clock.now
@@ -194,20 +191,17 @@ struct MatrixRoutes: Sendable {
     }
 }
 
-/// Logs each app id that no app has once, so that an operator finds a wrong setting, and nobody can fill the log.
-final class UnknownAppIDs: Sendable {
+/// Logs each kind of notification that cannot be sent once, so that an operator finds a wrong setting, and nobody can fill the log.
+final class MatrixFaults: Sendable {
     private static let limit = 100
 
     private let seen = Mutex<Set<String>>([])
 
-    func log(_ id: String, _ logger: Logger) {
-        let text = printable(id)
-        let isNew = self.seen.withLock { $0.count < Self.limit && $0.insert(text).inserted }
+    func log(_ reason: String, of device: MatrixDevice, _ logger: Logger) {
+        let app = printable(device.appID)
+        let isNew = self.seen.withLock { $0.count < Self.limit && $0.insert("\(app) \(reason)").inserted }
         guard isNew else { return }
-        logger.warning(
-            "A homeserver pushes to an app that no setting app.NAME.matrix.appIDs names",
-            metadata: ["app_id": "\(text)"]
-        )
+        logger.warning("A notification of Matrix cannot be sent", metadata: ["app_id": "\(app)", "reason": "\(reason)"])
     }
 }
 
