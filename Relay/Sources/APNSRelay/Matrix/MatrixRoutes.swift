@@ -201,7 +201,10 @@ final class MatrixFaults: Sendable {
         let app = printable(device.appID)
         let isNew = self.seen.withLock { $0.count < Self.limit && $0.insert("\(app) \(reason)").inserted }
         guard isNew else { return }
-        logger.warning("A notification of Matrix cannot be sent", metadata: ["app_id": "\(app)", "reason": "\(reason)"])
+        logger.warning(
+            "A notification of Matrix cannot be sent",
+            metadata: ["app_id": "\(app)", "reason": "\(reason)"]
+        )
     }
 }
 

@@ -168,6 +168,13 @@ struct MatrixRouteTests {
                 try await server.queue.settle(push.id, .rejected(.rejected(rejection, attempts: 1)))
             }
             try await keeper.tend()
+            // The database has no token.
+            let values = try await server.queue.values(withPrefix: "matrix/")
+            #expect(values.count == 2)
+            for (key, value) in values {
+                let text = key + String(decoding: value, as: UTF8.self)
+                #expect(!text.contains(String(repeating: "01", count: 32)) && !text.contains(Self.pushkey(1)))
+            }
             let seconds = since.millisecondsSince1970 / 1_000
             func rejected(_ devices: [String], event: String) async throws -> [String]? {
                 let received = try await Self.notify(server, Self.request(devices, event: event))
@@ -186,12 +193,6 @@ struct MatrixRouteTests {
             // From the stored position on, nothing is remembered twice.
             try await keeper.tend()
             #expect(try await rejected([old], event: "$6") == [])
-            // The database has no token.
-            let values = try await server.queue.values(withPrefix: "matrix/")
-            for (key, value) in values {
-                let text = key + String(decoding: value, as: UTF8.self)
-                #expect(!text.contains(String(repeating: "01", count: 32)) && !text.contains(Self.pushkey(1)))
-            }
         }
     }
 
