@@ -162,7 +162,8 @@ count_of() { # <outcome>
     curl -s -m 5 "$url/announcements/$announcement" | { grep -oE "\"$1\":[0-9]+" || true; } | cut -d : -f 2
 }
 both_go_on() {
-    [ "$(grep -c '^200 ' "$work/results")" -ge $((devices / 30)) ] && [ "$(count_of accepted)" -ge $((devices / 20)) ]
+    # curl writes its list of results late.
+    [ "$(find "$work/out" -size +0 | wc -l)" -ge $((devices / 30)) ] && [ "$(count_of accepted)" -ge $((devices / 20)) ]
 }
 wait_for "progress of messages and announcement" 120 both_go_on
 
