@@ -141,8 +141,6 @@ stored=$(curl --silent --parallel --parallel-max "$parallel" --config "$work/reg
 
 # --- An announcement to all devices, and a message to each user meanwhile.
 
-expect POST announcements 202 "\"pending\":$((devices + 1))" '{"title":"Full moon tonight"}'
-announcement=$(grep -o '"id":[0-9]*' "$work/body" | cut -d : -f 2)
 mkdir "$work/out"
 for ((number = 1; number <= devices; number++)); do
     cat << CURL
@@ -155,6 +153,8 @@ max-time = 40
 next
 CURL
 done | sed '$d' > "$work/load"
+expect POST announcements 202 "\"pending\":$((devices + 1))" '{"title":"Full moon tonight"}'
+announcement=$(grep -o '"id":[0-9]*' "$work/body" | cut -d : -f 2)
 curl --silent --parallel --parallel-max "$parallel" --config "$work/load" > "$work/results" 2> /dev/null &
 load_pid=$!
 
