@@ -126,9 +126,9 @@ relay-bench: toolchain ## Measure the relay beside the harness: drain, intake ov
 	@.ci/install-packages relay
 	Relay/bench.sh
 
-example: $(TOOL) ## Build Docs/Examples/NotificationService and try it: load, SIGTERM in the middle, nothing lost
-	@.ci/install-packages test
-	swift build --package-path Docs/Examples/NotificationService
+example: $(TOOL) ## Build, test and try Docs/Examples/NotificationService: load, an announcement, SIGTERM in the middle, nothing lost
+	@.ci/install-packages test example
+	swift test --package-path Docs/Examples/NotificationService
 	Docs/Examples/NotificationService/try.sh
 
 check-alerts: ## Test the alert rules of Docs/Monitoring with Prometheus' promtool, which is fetched where it is missing
@@ -151,7 +151,7 @@ sbom: toolchain ## Write a bill of materials in CycloneDX form to .build/sbom.cd
 	@.ci/install-packages build
 	.ci/sbom --check
 
-check-readme: toolchain ## Run what the README shows, in a new package; some minutes the first time
+check-readme: toolchain ## Run what the README and two pages show, in new packages; some minutes the first time
 	@.ci/install-packages build
 	.ci/readme
 

@@ -1,6 +1,8 @@
 import APNSPool
 import APNSSimulator
+import APNSTesting
 import Foundation
+import Testing
 
 // The compiled examples of the pages in `Docs`, word for word except for the indentation. `GuideTests` compares them.
 // swift-format-ignore-file
@@ -149,4 +151,44 @@ func makeChannels(_ simulator: Simulator) {
     simulator.addChannel("dHN0LXNyY2gtY2hubA==", to: "com.grasscove.Fern", storage: .mostRecentMessage)
     print(simulator.channels(of: "com.grasscove.Fern"))  // in the order in which they were made
     simulator.setBroadcastEnabled(false, for: "com.grasscove.Fern")  // and deletes its channels
+}
+
+// MARK: Lambda.md
+
+func configurationForLambda() throws -> APNSClientConfiguration {
+    var configuration = try APNSClientConfiguration(settings: [.environment()])
+    configuration.pool.size = 1
+    configuration.pool.maxOverflow = 0  // more events at once run in other copies of the function
+    configuration.timeouts.deadline = .seconds(5)  // less than the function's timeout
+    return configuration
+}
+
+struct Shipment: Codable, Sendable {
+    var deviceToken: String
+    var order: Int
+    var pushID: APNSID
+}
+
+/// Throws if the push did not arrive and may be sent again, so that the event's queue delivers the event again.
+func notify(_ shipment: Shipment, with sender: some PushSender) async throws(PushError) {
+    let notification = PushNotification(
+        topic: "com.grasscove.Fern",
+        alert: Alert(title: "On its way", body: "Order \(shipment.order) has left the shop.")
+    )
+    let options = DeliveryOptions(apnsID: shipment.pushID)
+    let outcome = await sender.deliver(notification, to: shipment.deviceToken, options: options)
+    if let error = outcome.error, error.canResend { throw error }
+}
+
+@Test func anEventIsRepeatedOnlyIfItsPushMayBeSentAgain() async throws {
+    let shipment = Shipment(deviceToken: "00fa11ce", order: 17, pushID: .random())
+    let busy = RecordingPushSender { _, _ in
+        .failed(PushError(code: .queueFull, certainty: .notSent, message: "the queue is full"))
+    }
+    await #expect(throws: PushError.self) { try await notify(shipment, with: busy) }
+    let silent = RecordingPushSender { _, _ in
+        .failed(PushError(code: .connectionLost, certainty: .unknown, message: "no response"))
+    }
+    try await notify(shipment, with: silent)
+    #expect(silent.pushes.map(\.options.apnsID) == [shipment.pushID])
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Tries the service against a simulated APNs: single requests, then load, SIGTERM in the middle of it, and the count of
-# what became of each request. Fails (status 1) if a request that the server took has no outcome, if the simulator took a
-# push whose outcome no caller received, or if anything takes too long.
+# Tries the service against a simulated APNs: single requests, then messages and an announcement to all devices, SIGTERM in
+# the middle of both, and a second start that sends the rest. Fails (status 1) if a request that the server took has no
+# outcome, if a recipient got the announcement not at all or twice, if the simulator took a push whose outcome no caller
+# received, if a dead device token stays in the store or a living one leaves it, or if anything takes too long.
 #
 #   APNS=<the tool apns> SERVICE=<the built service> Docs/Examples/NotificationService/try.sh
 #
-# REQUESTS=n (default 6000) of them, PARALLEL=n (default 64) at once.
+# DEVICES=n (default 3000, at least 2000), PARALLEL=n requests (default 32) at once.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -17,8 +18,8 @@ fi
 
 apns=${APNS:-$root/.build/debug/apns}
 service=${SERVICE:-$here/.build/debug/NotificationService}
-requests=${REQUESTS:-6000}
-parallel=${PARALLEL:-64}
+devices=${DEVICES:-3000}
+parallel=${PARALLEL:-32}
 work=$(mktemp -d)
 simulator_pid=
 service_pid=
@@ -52,139 +53,142 @@ wait_for() {
 }
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+token() { printf '%064x' "$1"; }
+
+# Every hundredth device is dead since after its registration, and the one before it since long before.
+is_dead() { [ $(($1 % 100)) -eq 0 ]; }
+is_back() { [ $(($1 % 100)) -eq 99 ]; }
+tokens_where() {
+    local number
+    for ((number = 1; number <= devices; number++)); do
+        if "$1" "$number"; then printf '"%s"\n' "$(token "$number")"; fi
+    done | paste -s -d ,
+}
 
 # --- A simulator that is slow like APNs, and now and then refuses a push or closes a connection.
 
-cat > "$work/faults.json" << 'JSON'
+cat > "$work/faults.json" << JSON
 {"seed": 11, "faults": [
-  {"when": {"always": true, "deviceTokens": ["00ff00ff"]}, "effect": {"kind": "respond", "reason": "BadDeviceToken"}},
   {"when": {"always": true}, "effect": {"kind": "delay", "medianMilliseconds": 60, "spread": 0.6}},
-  {"when": {"every": 40, "always": true}, "effect": {"kind": "respond", "reason": "ServiceUnavailable"}},
-  {"when": {"every": 97, "always": true},
+  {"when": {"always": true, "deviceTokens": [$(tokens_where is_dead)]},
+   "effect": {"kind": "respond", "reason": "Unregistered", "timestamp": 4000000000000}},
+  {"when": {"always": true, "deviceTokens": [$(tokens_where is_back)]},
    "effect": {"kind": "respond", "reason": "Unregistered", "timestamp": 1700000000123}},
+  {"when": {"every": 400, "always": true}, "effect": {"kind": "respond", "reason": "ServiceUnavailable"}},
   {"when": {"skip": 500}, "effect": {"kind": "goaway"}},
-  {"when": {"skip": 1500}, "effect": {"kind": "goaway"}}
+  {"when": {"skip": 900}, "effect": {"kind": "goaway"}}
 ]}
 JSON
 "$apns" simulator --port 0 --faults "$work/faults.json" --write-credentials "$work/credentials" \
-    > "$work/simulator.log" 2>&1 &
+    --ledger "$work/ledger" > "$work/simulator.log" 2>&1 &
 simulator_pid=$!
 wait_for "simulator" 20 test -s "$work/credentials/apns.env"
 
-# --- The service.
+# --- The service. With few streams, the announcement takes seconds.
 
-port=$(free_port)
-url=http://127.0.0.1:$port
-(
-    set -a
-    # shellcheck disable=SC1091
-    . "$work/credentials/apns.env"
-    set +a
-    PORT=$port DRAIN_DELAY=2 exec "$service"
-) > "$work/service.log" 2>&1 &
-service_pid=$!
-wait_for "/ready" 20 curl -sf -m 2 "$url/ready"
+start_service() {
+    port=$(free_port)
+    url=http://127.0.0.1:$port
+    (
+        set -a
+        # shellcheck disable=SC1091
+        . "$work/credentials/apns.env"
+        set +a
+        PORT=$port DATABASE=$work/devices.sqlite APNS_POOL_MAX_CONCURRENT_STREAMS=10 exec "$service"
+    ) >> "$work/service.log" 2>&1 &
+    service_pid=$!
+    wait_for "/ready" 20 curl -sf -m 2 "$url/ready"
+}
 
-# --- Requests one by one. expect <status> <text in the body> <body>
+stop_service() {
+    local began=$SECONDS status=0
+    kill -TERM "$service_pid"
+    wait "$service_pid" || status=$?
+    service_pid=
+    took=$((SECONDS - began))
+    [ $status -eq 0 ] || fail "the service ended with status $status"
+    [ $took -le 28 ] || fail "the service took $took s to end"
+}
 
-device=740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad
+start_service
+
+# --- Requests one by one. expect <method> <path> <status> <text in the body> [<body>]
 
 expect() {
     local status
-    status=$(curl -s -m 20 -o "$work/body" -w '%{http_code}' -d "$3" "$url/notifications")
-    if [ "$status" != "$1" ] || ! grep -q "$2" "$work/body"; then
-        fail "$3: $status $(cat "$work/body"), not $1 with $2"
+    status=$(curl -s -m 20 -X "$1" -o "$work/body" -w '%{http_code}' ${5:+-H content-type:application/json -d "$5"} "$url/$2")
+    if [ "$status" != "$3" ] || { [ -n "$4" ] && ! grep -q "$4" "$work/body"; }; then
+        fail "$1 $2 ${5:-}: $status $(cat "$work/body"), not $3 with $4"
     fi
 }
 
-expect 200 '"outcome":"accepted"' "{\"deviceToken\":\"$device\",\"topic\":\"com.example.app\",\"title\":\"Hello\"}"
-expect 200 '"apnsID":"00000000-0000-4000-9000-000000000001"' \
-    "{\"deviceToken\":\"$device\",\"topic\":\"com.example.app\",\"pushType\":\"background\",
-      \"payload\":{\"aps\":{\"content-available\":1}},\"priority\":5,\"deadlineSeconds\":10,
-      \"id\":\"00000000-0000-4000-9000-000000000001\"}"
-expect 400 '"code":"validation"' '{"deviceToken":"no token","topic":"com.example.app","title":"Hello"}'
-expect 400 'error' '{"deviceToken":'
-expect 422 '"reason":"BadDeviceToken"' '{"deviceToken":"00ff00ff","topic":"com.example.app","title":"Hello"}'
-curl -sf -m 5 "$url/health/apns" | grep -q '"health":"serving"' || fail "/health/apns is not serving"
-# What the alert rules ask for must be there under the very name. (This client has a key and no certificate.) The client
-# exports every five seconds.
-has_metrics() {
-    local name
-    curl -sf -m 5 "$url/metrics" > "$work/metrics" || return 1
-    grep -q '^apns_health{.*state="serving"} 1$' "$work/metrics" || return 1
-    for name in $(grep -oE 'apns_[a-z_]+' "$root/Docs/Monitoring/alerts.yml" | sort -u); do
-        [ "$name" = apns_certificate_days_left ] && continue
-        grep -qE "^$name[{ ]" "$work/metrics" || return 1
-    done
-}
-wait_for "metrics that alerts.yml asks for in /metrics" 15 has_metrics
-single=2  # accepted above
+ada=$(printf 'ad%062x' 1)
+expect PUT "users/ada/devices/no-token" 400 'hexadecimal'
+expect PUT "users/ada/devices/$ada" 204 ''
+expect POST users/ada/messages 200 '"outcome":"accepted"' '{"title":"Hello"}'
+expect POST users/ada/messages 400 'title' '{}'
+expect POST users/nobody/messages 404 '"outcomes":\[\]' '{"title":"Hello"}'
+expect GET live 200 ''
 
-# --- Load.
+# --- Devices: one for each user, whose name is its number.
+
+for ((number = 1; number <= devices; number++)); do
+    printf 'url = "%s/users/%s/devices/%s"\nrequest = PUT\nwrite-out = "%%{http_code}\\n"\nnext\n' \
+        "$url" "$number" "$(token "$number")"
+done | sed '$d' > "$work/registrations"
+stored=$(curl --silent --parallel --parallel-max "$parallel" --config "$work/registrations" 2> /dev/null | grep -c '^204$' || true)
+[ "$stored" = "$devices" ] || fail "$stored of $devices registrations were stored"
+
+# --- An announcement to all devices, and a message to each user meanwhile.
 
 mkdir "$work/out"
-for ((number = 1; number <= requests; number++)); do
-    id=$(printf '%08x-0000-4000-8000-%012x' "$number" "$number")
-    token=$(printf '%064x' "$number")
+for ((number = 1; number <= devices; number++)); do
     cat << CURL
-url = "$url/notifications"
-data = "{\"deviceToken\":\"$token\",\"topic\":\"com.example.app\",\"title\":\"Hello\",\"id\":\"$id\"}"
-output = "$work/out/$id"
-write-out = "%{http_code} $id\n"
+url = "$url/users/$number/messages"
+header = "content-type: application/json"
+data = "{\"title\":\"Hello\"}"
+output = "$work/out/$number"
+write-out = "%{http_code} $number\n"
 max-time = 40
 next
 CURL
 done | sed '$d' > "$work/load"
+expect POST announcements 202 "\"pending\":$((devices + 1))" '{"title":"Full moon tonight"}'
+announcement=$(grep -o '"id":[0-9]*' "$work/body" | cut -d : -f 2)
 curl --silent --parallel --parallel-max "$parallel" --config "$work/load" > "$work/results" 2> /dev/null &
 load_pid=$!
 
-answered() { [ "$(grep -c '^200 ' "$work/results")" -ge $((requests / 6)) ]; }
-wait_for "load" 120 answered
+count_of() { # <outcome>
+    curl -s -m 5 "$url/announcements/$announcement" | { grep -oE "\"$1\":[0-9]+" || true; } | cut -d : -f 2
+}
+both_go_on() {
+    # curl writes its list of results late.
+    [ "$(find "$work/out" -size +0 | wc -l)" -ge $((devices / 30)) ] && [ "$(count_of accepted)" -ge $((devices / 20)) ]
+}
+wait_for "progress of messages and announcement" 120 both_go_on
 
-# --- SIGTERM in the middle of it.
+# --- SIGTERM in the middle of both.
 
-kill -TERM "$service_pid"
-began=$SECONDS
-not_ready() { [ "$(curl -s -m 2 -o /dev/null -w '%{http_code}' "$url/ready")" = 503 ]; }
-wait_for "503 from /ready during the drain" 2 not_ready
-status=0
-wait "$service_pid" || status=$?
-service_pid=
-took=$((SECONDS - began))
-[ $status -eq 0 ] || fail "the service ended with status $status"
-[ $took -le 28 ] || fail "the service took $took s to end"
+stop_service
+first_took=$took
 wait_for "end of the load" 60 bash -c "! kill -0 $load_pid 2> /dev/null"
+refused=$(grep -c '^000 ' "$work/results" || true)
+[ "$refused" -gt 0 ] || fail "the messages were over before SIGTERM: nothing was tried"
 
+# --- The second start sends the rest of the announcement.
+
+start_service
+left=$(count_of pending)
+[ "${left:-0}" -gt 0 ] || fail "the announcement was over before SIGTERM: nothing was tried"
+is_finished() { [ -z "$(count_of pending)" ] && [ -n "$(count_of accepted)" ]; }
+wait_for "end of the announcement" 120 is_finished
+curl -s -m 5 "$url/announcements/$announcement" > "$work/counts"
+stop_service
 kill -INT "$simulator_pid"
 wait "$simulator_pid" || fail "the simulator ended with status $?"
 simulator_pid=
 
-# --- The comparison with the simulator's record.
+# --- The comparison with the simulator's ledger and with the store.
 
-answers=$(grep -vc '^000 ' "$work/results" || true)
-refused=$(grep -c '^000 ' "$work/results" || true)
-accepted=$(grep -c '^200 ' "$work/results" || true)
-[ $((answers + refused)) -eq "$requests" ] || fail "$answers responses and $refused refused are not $requests requests"
-[ "$refused" -gt 0 ] || fail "the load was over before SIGTERM: nothing was tried"
-
-# Each response is an outcome, and the outcome of its own request.
-while read -r code id; do
-    [ "$code" = 000 ] && continue
-    grep -q '"outcome":"' "$work/out/$id" || fail "$id: $code without an outcome"
-    grep -qi "\"apnsID\":\"$id\"" "$work/out/$id" || fail "$id: the outcome of another push: $(cat "$work/out/$id")"
-    case "$code:$(grep -o '"outcome":"[a-z-]*"' "$work/out/$id" | head -n 1)" in
-        '200:"outcome":"accepted"' | '410:"outcome":"rejected"' | '503:"outcome":"rejected"') ;;
-        *) fail "$id: $code $(cat "$work/out/$id")" ;;
-    esac
-done < "$work/results"
-
-# "… pushes received, … of them accepted, …"
-counted=$(sed -n 's/.* pushes received, \([0-9]*\) of them accepted.*/\1/p' "$work/simulator.log")
-[ "$counted" = $((accepted + single)) ] \
-    || fail "the simulator accepted $counted pushes, but $((accepted + single)) callers were told so"
-
-echo "requests    $requests, SIGTERM after $((requests / 6)) accepted"
-echo "answered    $answers: $(grep -v '^000 ' "$work/results" | cut -d ' ' -f 1 | sort | uniq -c | xargs)"
-echo "not taken   $refused (connection refused)"
-echo "simulator   $counted accepted, $accepted + $single callers told so"
-echo "drained in  $took s"
+python3 "$here/compare.py" "$work" "$devices" "$ada"
+echo "SIGTERM     ended the service in $first_took s, with $left recipients and $refused messages left"

@@ -1,114 +1,71 @@
 import APNSPool
 import Hummingbird
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
+/// The body of a message or an announcement.
+struct Message: Decodable {
+    var title: String
+}
+
+/// The response to an announcement.
+struct Announcement: ResponseEncodable {
+    var id: Int64
+    var recipients: [String: Int]
+}
+
+/// The outcomes of a message's pushes, one for each device, in their coded form.
+struct MessageOutcomes: ResponseEncodable {
+    var outcomes: [PushOutcome]
+
+    /// The status for callers that do not read the outcomes.
+    var status: HTTPResponse.Status {
+        if self.outcomes.contains(where: { $0.certainty == .accepted }) { return .ok }
+        if self.outcomes.contains(where: { $0.canResend }) { return .serviceUnavailable }
+        // A push whose outcome is unknown may have arrived. The caller decides whether it may arrive twice.
+        if self.outcomes.contains(where: { $0.certainty == .unknown }) { return .gatewayTimeout }
+        return self.outcomes.allSatisfy { $0.invalidation != nil } ? .notFound : .badGateway
+    }
+}
 
 func makeRouter(
-    client: APNSClient,
-    readiness: Readiness,
-    metrics: PrometheusText,
-    settings: Settings
+    sender: any PushSender,
+    store: DeviceStore,
+    isReady: @escaping @Sendable () async -> Bool
 ) -> Router<BasicRequestContext> {
     let router = Router()
-    router.post("notifications") { request, context in
-        let body: NotificationRequest
-        do {
-            body = try await request.decode(as: NotificationRequest.self, context: context)
-        } catch let error as HTTPError {
-            throw error
-        } catch {
-            return try json(["error": "\(error)"], status: .badRequest)
+
+    router.put("users/:user/devices/:token") { _, context in
+        let text = try context.parameters.require("token")
+        guard let token = try? DeviceToken(text) else {
+            throw HTTPError(.badRequest, message: "a device token consists of hexadecimal digits")
         }
-        // The client's own deadline for those that name none.
-        let deadline = min(body.deadline ?? settings.maximumDeadline, settings.maximumDeadline)
-        // A caller that hangs up does not cancel its push: it may be on its way already.
-        let outcome = await client.deliver(
-            body.notification,
-            to: body.deviceToken,
-            options: DeliveryOptions(deadline: deadline, apnsID: body.id)
-        )
-        return try json(outcome, status: status(of: outcome), retryAfter: outcome.retryAfter)
+        try await store.register(token, of: try context.parameters.require("user"))
+        return HTTPResponse.Status.noContent
     }
-    // For a liveness probe, too: a restart mends nothing that the client does not mend by itself.
+
+    router.post("users/:user/messages") { request, context in
+        let message = try await request.decode(as: Message.self, context: context)
+        let notification = PushNotification(topic: topic, alert: Alert(title: message.title))
+        var result = MessageOutcomes(outcomes: [])
+        for token in try await store.tokens(of: try context.parameters.require("user")) {
+            let outcome = await sender.deliver(notification, to: token, options: DeliveryOptions(deadline: .seconds(5)))
+            try await store.removeIfDead(token, after: outcome)
+            result.outcomes.append(outcome)
+        }
+        return EditedResponse(status: result.status, response: result)
+    }
+
+    router.post("announcements") { request, context in
+        let id = try await store.announce(try await request.decode(as: Message.self, context: context).title)
+        let announcement = Announcement(id: id, recipients: try await store.counts(of: id))
+        return EditedResponse(status: .accepted, response: announcement)
+    }
+
+    router.get("announcements/:id") { _, context in
+        let id = try context.parameters.require("id", as: Int64.self)
+        return Announcement(id: id, recipients: try await store.counts(of: id))
+    }
+
     router.get("live") { _, _ in HTTPResponse.Status.ok }
-    router.get("ready") { _, _ in readiness.isReady ? HTTPResponse.Status.ok : .serviceUnavailable }
-    // For dashboards and people. 200 whatever it says, so that nobody takes it for a probe.
-    router.get("health/apns") { _, _ in
-        try json(APNSHealthReport(health: await client.health, status: await client.status), status: .ok)
-    }
-    router.get("metrics") { _, _ in
-        Response(
-            status: .ok,
-            headers: [.contentType: PrometheusText.contentType],
-            body: .init(byteBuffer: ByteBuffer(string: metrics.text()))
-        )
-    }
+    router.get("ready") { _, _ in await isReady() ? HTTPResponse.Status.ok : .serviceUnavailable }
     return router
-}
-
-/// The outcome for those who look at nothing but the status. The body says more: the outcome's coded form.
-func status(of outcome: PushOutcome) -> HTTPResponse.Status {
-    guard let error = outcome.error else { return .ok }
-    // Too much for this one device.
-    if error.reason == .tooManyRequests { return .tooManyRequests }
-    switch (error.advice, error.certainty) {
-    // It may have arrived: the caller decides whether it may arrive twice.
-    case (_, .unknown): return .gatewayTimeout
-    case (.removeToken, _): return .gone
-    case (.checkEnvironment, .rejected), (.fixRequest, .rejected): return .unprocessableContent
-    case (.fixRequest, _): return .badRequest
-    // Ours to mend, not the caller's.
-    case (.fixCredential, _), (.checkEnvironment, _): return .badGateway
-    case (.wait, _), (.resend, _): return error.code == .deadlineExceeded ? .gatewayTimeout : .serviceUnavailable
-    // Too late: it expired.
-    default: return .gatewayTimeout
-    }
-}
-
-/// The body of `GET /health/apns`.
-struct APNSHealthReport: Encodable {
-    var health: String
-    var cause: String?
-    var message: String?
-    var pushesInFlight: Int
-    var queued: Int
-    var streamsInUse: Int
-    var streams: Int
-    var resends: Int
-    var restarts: Int
-    var invalidTokenShare: Double?
-
-    init(health: APNSHealth, status: APNSClientStatus) {
-        self.health = health.name
-        self.cause = health.cause?.code.rawValue
-        self.message = health.cause?.message
-        self.pushesInFlight = status.pushesInFlight
-        self.queued = status.pool.queueDepth
-        self.streamsInUse = status.pool.leased
-        self.streams = status.pool.capacity
-        self.resends = status.resends
-        self.restarts = status.restarts
-        self.invalidTokenShare = status.invalidTokenShare
-    }
-}
-
-private func json(
-    _ value: some Encodable,
-    status: HTTPResponse.Status,
-    retryAfter: Duration? = nil
-) throws -> Response {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    var headers: HTTPFields = [.contentType: "application/json"]
-    // Whole seconds, rounded up; no sense in it where the same push would fail again.
-    if let retryAfter, retryAfter > .zero, [.serviceUnavailable, .badGateway, .tooManyRequests].contains(status) {
-        let (seconds, attoseconds) = retryAfter.components
-        headers[.retryAfter] = "\(attoseconds > 0 ? seconds + 1 : seconds)"
-    }
-    let bytes = try encoder.encode(value)
-    return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: bytes)))
 }
