@@ -5,6 +5,11 @@ import APNSBasics
 /// A token is opaque. Its length is not fixed (32 bytes are common, Live Activity tokens are longer), so the checks
 /// cover only the characters that a request path allows. Upper case becomes lower case. Coded as the string of its
 /// digits.
+///
+/// ```swift
+/// let token = try DeviceToken("00FA11CE")  // throws a ValidationError for text that is not hexadecimal
+/// print(token.hexadecimal)  // 00fa11ce
+/// ```
 public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible, CustomDebugStringConvertible {
     /// The most digits accepted. APNs accepts header lists of at most 8,000 bytes, and the token is part of the path.
     public static let maximumDigits = 1_000

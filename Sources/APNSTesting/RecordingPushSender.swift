@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// ```swift
 /// let sender = RecordingPushSender()
-/// try await welcome(user, with: sender)            // takes `some PushSender`
-/// #expect(sender.pushes.map(\.token) == [user.deviceToken])
+/// try await welcome(user, with: sender)  // takes `some PushSender`
+/// #expect(sender.pushes.map(\.token) == [user.token])
 /// ```
 ///
 /// It also runs bulk calls, with their control, rate and pause, and records their pushes in the order of the rows. The

@@ -25,6 +25,49 @@ struct DocumentationTests {
         for block in blocks { #expect(source.contains(DocumentedCode.withoutImports(block)), "\(block)") }
     }
 
+    @Test("The examples in doc comments are compiled, and every type of everyday use has one")
+    func examplesOfDocComments() throws {
+        func trimmed(_ text: String) -> [String] {
+            text.components(separatedBy: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+        let file = DocumentedCode.root.appendingPathComponent("Tests/APNSPoolTests/DocumentedCommentExamples.swift")
+        let compiled = trimmed(try String(contentsOf: file, encoding: .utf8))
+        let blocks = try ["APNSModel", "APNSPool", "APNSSimulator", "APNSTesting", "SupervisedPool"].flatMap {
+            try DocumentedCode.commentBlocks(in: "Sources/\($0)")
+        }
+        for block in blocks {
+            let wanted = trimmed(block.text)
+            #expect(compiled.indices.contains { compiled[$0...].starts(with: wanted) }, "\(block)")
+        }
+        let names = Set(blocks.compactMap { $0.page.components(separatedBy: "/").last?.dropLast(".swift".count) })
+        let everyday: Set<Substring> = [
+            "APNSAuthentication", "APNSChannels", "APNSClient", "APNSClientConfiguration", "APNSClientGroup", "Alert",
+            "BulkControl", "BulkOptions", "Certainty", "DeviceToken", "LiveActivityContent", "PreparedPush",
+            "PushError", "PushNotification", "PushOutcome", "PushSender", "PushSender+Bulk", "RecordingPushSender",
+            "Rejection", "Simulator", "withSimulatedAPNS",
+        ]
+        #expect(everyday.subtracting(names).isEmpty)
+    }
+
+    @Test("The examples in doc comments do what the comments say")
+    func examplesOfDocCommentsRun() async throws {
+        try deviceTokenExample()
+        let alerts = alertExamples().map { PushNotification(topic: "com.grasscove.Fern", alert: $0) }
+        for notification in alerts + [notificationExample()] + liveActivityExamples() {
+            #expect(try notification.prepared().payload.count > 2)
+        }
+        let gone = PushOutcome.failed(.rejected(Rejection(status: 410, reason: .unregistered), attempts: 1))
+        let lost = PushOutcome.failed(PushError(code: .connectionLost, certainty: .unknown, message: "lost"))
+        let accepted = PushOutcome.accepted(Receipt(apnsID: .random()))
+        #expect(certaintyExample([gone, lost, accepted]) == [lost, accepted])
+        try await withSimulatedAPNS { client, simulator in
+            let devices = try (0..<3).map(Self.device)
+            await sendExamples(client, Self.push, to: "00fa11ce")
+            try await bulkExamples(client, Self.push, to: devices)
+            #expect(simulator.record.pushes.map(\.status) == Array(repeating: 200, count: 18))
+        }
+    }
+
     private static func device(_ number: Int) throws -> Device {
         Device(token: try DeviceToken("00fa11\(10 + number)"), registeredAt: .distantPast, unread: number)
     }

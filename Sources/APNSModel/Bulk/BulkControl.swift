@@ -2,6 +2,15 @@ import Synchronization
 
 /// Controls a running bulk call: changes its rate, pauses it, stops it and reports its progress. Thread-safe.
 ///
+/// ```swift
+/// let control = BulkControl()
+/// async let summary = client.sendAll(notification, to: deviceTokens, options: BulkOptions(control: control))
+/// control.rate = .perSecond(500)
+/// print(control.progress.outcomes.total, "pushes have ended")
+/// control.stop()
+/// print(await summary.accepted, "were accepted")
+/// ```
+///
 /// Use one control per run. If several runs share a control, pausing and stopping apply to all of them, each run gets
 /// the full rate, and the progress is that of the run that started last.
 public final class BulkControl: Sendable {

@@ -1,4 +1,9 @@
 /// The settings of a bulk call.
+///
+/// ```swift
+/// let options = BulkOptions(maxInFlight: 500, deadline: .seconds(60), rate: .perSecond(1_000))
+/// let summary = await client.sendAll(notification, to: deviceTokens, options: options)
+/// ```
 public struct BulkOptions: Sendable {
     /// The most pushes in flight at a time. Default 1,000; values outside 1 to 100,000 are clamped.
     public var maxInFlight: Int {

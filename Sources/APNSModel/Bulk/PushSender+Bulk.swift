@@ -2,9 +2,11 @@
 extension PushSender {
     /// Sends one push to the device token of each row.
     ///
-    ///     for await delivery in client.deliveries(of: push, to: users, token: \.deviceToken) {
-    ///         // delivery.element is the user, delivery.outcome what became of the push
-    ///     }
+    /// ```swift
+    /// for await delivery in client.deliveries(of: notification, to: devices, token: \.token) {
+    ///     print(delivery.element.token, delivery.outcome.certainty)
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - push: a notification, which is encoded once, when you call this function, or a prepared push. If it cannot
@@ -29,7 +31,11 @@ extension PushSender {
 
     /// Sends one push to each device token, or to each row that provides its device token.
     ///
-    ///     for await delivery in client.deliveries(of: push, to: deviceTokens) { … }
+    /// ```swift
+    /// for await delivery in client.deliveries(of: notification, to: deviceTokens) {
+    ///     print(delivery.element, delivery.outcome.certainty)
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - push: a notification, which is encoded once, when you call this function, or a prepared push. If it cannot
@@ -50,9 +56,12 @@ extension PushSender {
 
     /// Sends each row's own push to its own device token.
     ///
-    ///     let deliveries = client.deliveries(orders) { order in
-    ///         (try notification(for: order), order.deviceToken)
-    ///     }
+    /// ```swift
+    /// let push = try PushNotification(topic: "com.grasscove.Fern", alert: "Hey There").prepared()
+    /// for await delivery in client.deliveries(devices, push: { (try push.badge($0.unread), $0.token) }) {
+    ///     print(delivery.element.token, delivery.outcome.certainty)
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - rows: the input, pulled only as fast as pushes finish. It may be lazy or infinite.

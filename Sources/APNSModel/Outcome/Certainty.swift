@@ -3,6 +3,10 @@
 /// Ordered by strength: `accepted` > `unknown` > `rejected` > `notProcessed` > `notSent`. The outcome of several
 /// attempts has the strongest certainty among them, because a later attempt cannot undo one that may have reached a
 /// device.
+///
+/// ```swift
+/// let mayHaveArrived = outcomes.filter { $0.certainty >= .unknown }
+/// ```
 public enum Certainty: String, Sendable, Hashable, Codable, CaseIterable, Comparable {
     /// APNs responded with 200: it accepted the push. The push is not yet delivered.
     case accepted

@@ -2,6 +2,15 @@
 ///
 /// To react to an error, read `canResend`, `retryAfter` and `invalidation`.
 ///
+/// ```swift
+/// do {
+///     print(try await client.send(notification, to: deviceToken).apnsID)
+/// } catch {
+///     if error.invalidation != nil { print("the device token is dead") }
+///     if error.canResend { print("send it again in", error.retryAfter ?? .seconds(60)) }
+/// }
+/// ```
+///
 /// Coded form, stable; keys that are nil are left out: `{"code", "certainty", "attempts", "message", "apnsID",
 /// "retryAfterSeconds", "rejection": {…}, "validation": {…}}`.
 public struct PushError: Error, Sendable, Hashable {

@@ -50,6 +50,15 @@ public struct Advice: RawRepresentable, Sendable, Hashable, Codable, CustomStrin
 ///
 /// The error of a case has that case's certainty. ``failed(_:)`` creates the case that matches an error.
 ///
+/// ```swift
+/// switch await client.deliver(notification, to: deviceToken) {
+/// case .accepted(let receipt): print("accepted", receipt.apnsID)
+/// case .rejected(let error): print("rejected", error.reason?.rawValue ?? "")
+/// case .notProcessed(let error), .notSent(let error): print("not arrived, may be sent again:", error.canResend)
+/// case .unknown: print("may have arrived")
+/// }
+/// ```
+///
 /// Coded form, stable: `{"outcome": certainty, "receipt": {…}}` if accepted, else `{"outcome": certainty,
 /// "error": {…}}`.
 public enum PushOutcome: Sendable, Hashable {

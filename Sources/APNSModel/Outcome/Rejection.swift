@@ -6,6 +6,12 @@
 
 /// APNs' response to a push that it rejected, or a 5xx response of a server before APNs.
 ///
+/// ```swift
+/// if let rejection = outcome.error?.rejection {
+///     print(rejection.status, rejection.meaning)  // 410 the device token is no longer active for the topic
+/// }
+/// ```
+///
 /// Coded form, stable; keys that are nil or empty are left out: `{"status", "reason", "timestamp", "rawBodyBase64",
 /// "apnsID", "apnsUniqueID"}`, the timestamp in milliseconds since 1970.
 public struct Rejection: Sendable, Hashable {
@@ -131,6 +137,12 @@ extension Rejection: Codable {
 }
 
 /// APNs' statement, with status 410, that a device token is no longer valid.
+///
+/// ```swift
+/// if let end = outcome.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {
+///     print("forget", device.token)
+/// }
+/// ```
 public struct TokenInvalidation: Sendable, Hashable {
     /// When APNs learned that the token is invalid, in milliseconds since 1970; nil if the response has no time.
     public var millisecondsSince1970: Int64?

@@ -1,5 +1,10 @@
 /// The visible text of a notification: the dictionary `aps.alert`. Nil fields are left out.
 ///
+/// ```swift
+/// let alert = Alert(title: "Hey There", body: "Did you see it?")
+/// let localised = Alert(titleLocKey: "MOON", locKey: "SEEN_BY_%@", locArgs: ["Ada"])
+/// ```
+///
 /// The keys ending in `LocKey` name entries of the app's `Localizable.strings`; the `Args` replace their format
 /// specifiers in order. `locKey` is the key of the body. Source: Apple, "Generating a remote notification", table 2.
 ///

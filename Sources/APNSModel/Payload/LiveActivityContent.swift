@@ -97,13 +97,15 @@ extension PushNotification {
     /// what `Encodable` writes here. The device silently drops a push that it cannot decode, although APNs responds
     /// with 200.
     ///
-    ///     let push = PushNotification.liveActivityStart(
-    ///         topic: "com.grasscove.Fern",
-    ///         attributesType: "DeliveryAttributes",
-    ///         attributes: DeliveryAttributes(order: 7),
-    ///         contentState: DeliveryState(stop: "Elm Street"),
-    ///         alert: Alert(title: "On its way", body: "Your order has left the shop.")
-    ///     ).inputPushToken()
+    /// ```swift
+    /// let start = PushNotification.liveActivityStart(
+    ///     topic: "com.grasscove.Fern",
+    ///     attributesType: "RideAttributes",
+    ///     attributes: RideAttributes(order: 7),
+    ///     contentState: RideState(stop: "Elm Street"),
+    ///     alert: Alert(title: "On its way", body: "Your order has left the shop.")
+    /// ).inputPushToken()
+    /// ```
     ///
     /// - Parameters:
     ///   - topic: the app's bundle ID; the suffix is added.
@@ -126,9 +128,12 @@ extension PushNotification {
 
     /// Changes the content of a Live Activity. Silent unless you add an `alert`.
     ///
-    ///     PushNotification.liveActivityUpdate(topic: "com.grasscove.Fern", contentState: DeliveryState(stop: "Oak Street"))
-    ///         .staleDate(.now.addingTimeInterval(900))
-    ///         .priority(.conserve)
+    /// ```swift
+    /// let state = RideState(stop: "Oak Street")
+    /// let update = PushNotification.liveActivityUpdate(topic: "com.grasscove.Fern", contentState: state)
+    ///     .staleDate(.now.addingTimeInterval(900))
+    ///     .priority(.conserve)
+    /// ```
     ///
     /// Pushes with priority 10 count against the device's hourly budget; those with priority 5 do not.
     public static func liveActivityUpdate(topic: String, contentState: some Encodable & Sendable) -> PushNotification {
@@ -137,6 +142,12 @@ extension PushNotification {
 
     /// Ends a Live Activity and sets its final content. `dismissalDate` sets how long it stays visible; by default the
     /// system decides, at most four hours.
+    ///
+    /// ```swift
+    /// let state = RideState(stop: "Arrived")
+    /// let end = PushNotification.liveActivityEnd(topic: "com.grasscove.Fern", contentState: state)
+    ///     .dismissalDate(.now.addingTimeInterval(600))
+    /// ```
     public static func liveActivityEnd(topic: String, contentState: some Encodable & Sendable) -> PushNotification {
         self.liveActivity(topic: topic, event: .end).contentState(contentState)
     }

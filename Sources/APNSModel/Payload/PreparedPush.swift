@@ -7,6 +7,13 @@
 /// A notification that is ready to be sent to any number of devices: the exact bytes of its payload, and checked
 /// headers.
 ///
+/// ```swift
+/// let push = try PushNotification(topic: "com.grasscove.Fern", alert: "Hey There").prepared()
+/// for device in devices {
+///     _ = await client.deliver(try push.badge(device.unread), to: device.token)
+/// }
+/// ```
+///
 /// Coded form, stable, read by all later versions; keys that are nil are left out:
 ///
 ///     {"topic": string with suffix, "pushType": string, "priority": number, "collapseID": string,

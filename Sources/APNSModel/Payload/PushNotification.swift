@@ -8,10 +8,12 @@
 ///
 /// Build it without `try`, with an initialiser and modifiers that each return a changed copy:
 ///
-///     let notification = PushNotification(topic: "com.grasscove.Fern", alert: Alert(title: "Hey There"))
-///         .badge(1)
-///         .sound("cow.wav")
-///         .custom(Acme(acme2: ["bang", "whiz"]))
+/// ```swift
+/// let notification = PushNotification(topic: "com.grasscove.Fern", alert: Alert(title: "Hey There"))
+///     .badge(1)
+///     .sound("cow.wav")
+///     .custom(key: "acme2", ["bang", "whiz"])
+/// ```
 ///
 /// `prepared()` checks everything; a client also calls it before it sends. To send one notification to many devices,
 /// prepare it once.

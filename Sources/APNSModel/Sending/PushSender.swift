@@ -1,4 +1,9 @@
 /// Options for one push: its deadline, its id, its lane, and the pushes that it replaces.
+///
+/// ```swift
+/// let options = DeliveryOptions(deadline: .seconds(5), apnsID: .random())
+/// let outcome = await client.deliver(notification, to: deviceToken, options: options)
+/// ```
 public struct DeliveryOptions: Sendable, Hashable {
     /// The longest time from the call to the outcome; nil for the client's default.
     public var deadline: Duration?
@@ -80,7 +85,9 @@ extension PushSender {
 
     /// Delivers one push and returns its outcome.
     ///
-    ///     let outcome = await client.deliver(notification, to: user.deviceToken)
+    /// ```swift
+    /// let outcome = await client.deliver(notification, to: deviceToken)
+    /// ```
     ///
     /// - Parameters:
     ///   - push: a notification, which is encoded now, or a prepared push. One that cannot be prepared ends as

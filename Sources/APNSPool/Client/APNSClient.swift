@@ -16,6 +16,15 @@ import Synchronization
 /// - `withAPNSClient { client in … }`, which runs it around a body;
 /// - `start()` … `shutdown(within:)`, for frameworks that own the process.
 ///
+/// ```swift
+/// let client = try APNSClient(configuration: APNSClientConfiguration(settings: [.environment()]))
+/// try await client.start()
+/// let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
+/// let outcome = await client.deliver(notification, to: deviceToken)
+/// if let error = outcome.error { print(error) }
+/// await client.shutdown()
+/// ```
+///
 /// Every push ends in exactly one outcome, no later than its deadline. `deliver` returns the outcome and never throws.
 /// `send` returns the receipt of an accepted push and throws a `PushError` otherwise.
 public final class APNSClient: PushSender, Service {
@@ -236,6 +245,12 @@ public final class APNSClient: PushSender, Service {
 }
 
 /// Runs a client while `body` executes, then shuts it down, draining for at most `timeouts.drain`.
+///
+/// ```swift
+/// let accepted = try await withAPNSClient(configuration: configuration) { client in
+///     await client.sendAll(notification, to: deviceTokens).accepted
+/// }
+/// ```
 ///
 /// - Throws: `APNSConfigurationError`, or any error thrown by `body`.
 public func withAPNSClient<Result: Sendable>(

@@ -5,6 +5,16 @@ package import SupervisedPool
 public import Tracing
 
 /// All settings of a client. Every setting except the authentication has a sensible default.
+///
+/// ```swift
+/// var configuration = APNSClientConfiguration(
+///     authentication: .token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5"),
+///     environment: .development
+/// )
+/// configuration.timeouts.deadline = .seconds(10)
+/// configuration.pool.maxOverflow = 1
+/// let client = try APNSClient(configuration: configuration)
+/// ```
 public struct APNSClientConfiguration: Sendable {
     /// The number of connections, when they open and close, and how pushes queue for them.
     public struct Pool: Sendable {

@@ -6,6 +6,11 @@ import HTTP2Wire
 /// The value only names the source of the key. Nothing is read or checked until you create a client with it. Mistakes
 /// are then reported as an ``APNSConfigurationError`` that names the setting and the remedy.
 ///
+/// ```swift
+/// let fromFile = APNSAuthentication.token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
+/// let fromText = APNSAuthentication.token(privateKeyPEM: key, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+/// ```
+///
 /// The rules come from Apple's "Establishing a token-based connection to APNs" (an EC key on the curve P-256 in a
 /// PKCS#8 file, `.p8`; a key id and a team id of 10 characters) and "Establishing a certificate-based connection to
 /// APNs".

@@ -4,9 +4,7 @@ extension APNSClient {
     /// The client's current health. Reading it sends nothing and waits for no connection.
     ///
     /// ```swift
-    /// router.get("ready") { _ in
-    ///     await client.health.isReady ? Response(status: .ok) : Response(status: .serviceUnavailable)
-    /// }
+    /// let statusOfReadiness = await client.health.isReady ? 200 : 503
     /// ```
     public var health: APNSHealth {
         get async { await self.runtime.health() }

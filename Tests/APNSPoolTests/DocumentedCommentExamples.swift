@@ -1,0 +1,324 @@
+// The compiled examples of the doc comments: each Swift block, word for word except for the indentation.
+// swift-format-ignore-file
+
+@_spi(Relay) import APNSModel
+import APNSPool
+import APNSSimulator
+import APNSTesting
+import Foundation
+import Logging
+import SupervisedPool
+import Testing
+
+#if Configuration
+    import Configuration
+#endif
+
+// The parts that the examples leave out.
+
+private struct SharedStore: Sendable {
+    func read() async throws -> SharedProviderToken? { nil }
+    func write(_ token: SharedProviderToken) async throws {}
+    func withLock<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value { try await body() }
+}
+
+private struct Vault: Sendable {
+    func sign(_ bytes: [UInt8], key: String, algorithm: String) async throws -> [UInt8] { bytes }
+}
+
+private struct Application {
+    func notifyEverybody(with client: APNSClient) async {}
+}
+
+private let store = SharedStore()
+private let vault = Vault()
+private let app = Application()
+
+private func welcome(_ user: Device, with sender: some PushSender) async throws {
+    try await sender.send(PushNotification(topic: "com.grasscove.Fern", alert: "Welcome"), to: user.token)
+}
+
+// MARK: APNSModel
+
+func alertExamples() -> [Alert] {
+    let alert = Alert(title: "Hey There", body: "Did you see it?")
+    let localised = Alert(titleLocKey: "MOON", locKey: "SEEN_BY_%@", locArgs: ["Ada"])
+    return [alert, localised]
+}
+
+func deviceTokenExample() throws {
+    let token = try DeviceToken("00FA11CE")  // throws a ValidationError for text that is not hexadecimal
+    print(token.hexadecimal)  // 00fa11ce
+    #expect(token.hexadecimal == "00fa11ce")
+}
+
+func notificationExample() -> PushNotification {
+    let notification = PushNotification(topic: "com.grasscove.Fern", alert: Alert(title: "Hey There"))
+        .badge(1)
+        .sound("cow.wav")
+        .custom(key: "acme2", ["bang", "whiz"])
+    return notification
+}
+
+func liveActivityExamples() -> [PushNotification] {
+    let start = PushNotification.liveActivityStart(
+        topic: "com.grasscove.Fern",
+        attributesType: "RideAttributes",
+        attributes: RideAttributes(order: 7),
+        contentState: RideState(stop: "Elm Street"),
+        alert: Alert(title: "On its way", body: "Your order has left the shop.")
+    ).inputPushToken()
+    func moved() -> PushNotification {
+        let state = RideState(stop: "Oak Street")
+        let update = PushNotification.liveActivityUpdate(topic: "com.grasscove.Fern", contentState: state)
+            .staleDate(.now.addingTimeInterval(900))
+            .priority(.conserve)
+        return update
+    }
+    let state = RideState(stop: "Arrived")
+    let end = PushNotification.liveActivityEnd(topic: "com.grasscove.Fern", contentState: state)
+        .dismissalDate(.now.addingTimeInterval(600))
+    return [start, moved(), end]
+}
+
+func certaintyExample(_ outcomes: [PushOutcome]) -> [PushOutcome] {
+    let mayHaveArrived = outcomes.filter { $0.certainty >= .unknown }
+    return mayHaveArrived
+}
+
+func rejectionExamples(_ outcome: PushOutcome, of device: Device) {
+    if let rejection = outcome.error?.rejection {
+        print(rejection.status, rejection.meaning)  // 410 the device token is no longer active for the topic
+    }
+    if let end = outcome.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {
+        print("forget", device.token)
+    }
+}
+
+/// Sends three pushes.
+func sendExamples(_ client: some PushSender, _ notification: PushNotification, to deviceToken: String) async {
+    switch await client.deliver(notification, to: deviceToken) {
+    case .accepted(let receipt): print("accepted", receipt.apnsID)
+    case .rejected(let error): print("rejected", error.reason?.rawValue ?? "")
+    case .notProcessed(let error), .notSent(let error): print("not arrived, may be sent again:", error.canResend)
+    case .unknown: print("may have arrived")
+    }
+    do {
+        print(try await client.send(notification, to: deviceToken).apnsID)
+    } catch {
+        if error.invalidation != nil { print("the device token is dead") }
+        if error.canResend { print("send it again in", error.retryAfter ?? .seconds(60)) }
+    }
+    let options = DeliveryOptions(deadline: .seconds(5), apnsID: .random())
+    let outcome = await client.deliver(notification, to: deviceToken, options: options)
+    if outcome.error != nil {
+        let outcome = await client.deliver(notification, to: deviceToken)
+        print(outcome)
+    }
+}
+
+func supersedingExample(_ client: some PushSender, _ update: PushNotification, to activityToken: DeviceToken) async {
+    let options = DeliveryOptions(supersedes: "match-42")
+    let outcome = await client.deliver(update, to: activityToken, options: options)
+    print(outcome)
+}
+
+/// Sends a push to each device in five ways.
+func bulkExamples(_ client: APNSClient, _ notification: PushNotification, to devices: [Device]) async throws {
+    let deviceTokens = devices.map(\.token)
+    for await delivery in client.deliveries(of: notification, to: devices, token: \.token) {
+        print(delivery.element.token, delivery.outcome.certainty)
+    }
+    for await delivery in client.deliveries(of: notification, to: deviceTokens) {
+        print(delivery.element, delivery.outcome.certainty)
+    }
+    func badges() async throws {
+        let push = try PushNotification(topic: "com.grasscove.Fern", alert: "Hey There").prepared()
+        for await delivery in client.deliveries(devices, push: { (try push.badge($0.unread), $0.token) }) {
+            print(delivery.element.token, delivery.outcome.certainty)
+        }
+    }
+    try await badges()
+    let push = try PushNotification(topic: "com.grasscove.Fern", alert: "Hey There").prepared()
+    for device in devices {
+        _ = await client.deliver(try push.badge(device.unread), to: device.token)
+    }
+    let options = BulkOptions(maxInFlight: 500, deadline: .seconds(60), rate: .perSecond(1_000))
+    let summary = await client.sendAll(notification, to: deviceTokens, options: options)
+    print(summary)
+}
+
+func controlExample(_ client: APNSClient, _ notification: PushNotification, to deviceTokens: [DeviceToken]) async {
+    let control = BulkControl()
+    async let summary = client.sendAll(notification, to: deviceTokens, options: BulkOptions(control: control))
+    control.rate = .perSecond(500)
+    print(control.progress.outcomes.total, "pushes have ended")
+    control.stop()
+    print(await summary.accepted, "were accepted")
+}
+
+func scannerExample(_ buffer: UnsafeBufferPointer<UInt8>, send: (Slice<UnsafeBufferPointer<UInt8>>) -> Void) throws {
+    var scanner = JSONScanner(buffer)
+    var members: [JSONScanner.Member] = []
+    try scanner.object(into: &members)
+    for member in members where scanner.text(member.key) == "payload" { send(buffer[member.value.range]) }
+}
+
+// MARK: APNSPool
+
+func clientExample(to deviceToken: String) async throws {
+    let client = try APNSClient(configuration: APNSClientConfiguration(settings: [.environment()]))
+    try await client.start()
+    let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
+    let outcome = await client.deliver(notification, to: deviceToken)
+    if let error = outcome.error { print(error) }
+    await client.shutdown()
+}
+
+func closureExample(
+    _ configuration: APNSClientConfiguration,
+    _ notification: PushNotification,
+    to deviceTokens: [DeviceToken]
+) async throws -> Int {
+    let accepted = try await withAPNSClient(configuration: configuration) { client in
+        await client.sendAll(notification, to: deviceTokens).accepted
+    }
+    return accepted
+}
+
+func configurationExample() throws -> APNSClient {
+    var configuration = APNSClientConfiguration(
+        authentication: .token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5"),
+        environment: .development
+    )
+    configuration.timeouts.deadline = .seconds(10)
+    configuration.pool.maxOverflow = 1
+    let client = try APNSClient(configuration: configuration)
+    return client
+}
+
+func settingsExamples(logger: Logger, password: String) throws -> [APNSClientConfiguration] {
+    func fromSources() throws -> APNSClientConfiguration {
+        let configuration = try APNSClientConfiguration(settings: [.environment(), .jsonFile("/etc/fern/push.json")])
+        return configuration
+    }
+    var configuration = APNSClientConfiguration(authentication: .withoutToken, logger: logger)
+    configuration.pool.size = 2  // unless the environment says something else
+    try configuration.apply(settings: [.environment()])
+    configuration.proxy = .init(host: "proxy.example.com", port: 3128, username: "fern", password: password)
+    return [try fromSources(), configuration]
+}
+
+#if Configuration
+    func readerExample() throws -> APNSClientConfiguration {
+        let reader = ConfigReader(provider: EnvironmentVariablesProvider())
+        let configuration = try APNSClientConfiguration(reader)
+        return configuration
+    }
+#endif
+
+func authenticationExamples(key: String) -> [APNSAuthentication] {
+    let fromFile = APNSAuthentication.token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
+    let fromText = APNSAuthentication.token(privateKeyPEM: key, keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+    var authentication = APNSAuthentication.token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
+    authentication.tokenSource = SharedFileTokenSource(path: "/run/myservice/apns-token")
+    return [fromFile, fromText, authentication]
+}
+
+// In a namespace, because a test declares types of the same names.
+enum CredentialExamples {
+    struct StoreTokenSource: ProviderTokenSource {
+        func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken {
+            if let token = try await store.read(), request.accepts(token) { return token }
+            return try await store.withLock {
+                // Another process may have been faster.
+                if let token = try await store.read(), request.accepts(token) { return token }
+                let token = try await request.sign()
+                try await store.write(token)
+                return token
+            }
+        }
+    }
+
+    struct VaultSigner: APNSTokenSigner {
+        func signature(for bytes: [UInt8]) async throws -> [UInt8] {
+            try await vault.sign(bytes, key: "apns", algorithm: "ES256")
+        }
+    }
+}
+
+func runningClientExamples(_ client: APNSClient, logger: Logger) async throws {
+    let statusOfReadiness = await client.health.isReady ? 200 : 503
+    print(statusOfReadiness)
+    print(await client.status)
+    let check = await client.check(topic: "com.example.app")
+    if !check.isOK { print(check) }
+    try client.update { settings in
+        settings.pool.size = 8
+        settings.timeouts.deadline = .seconds(10)
+    }
+    try await client.replaceAuthentication(.token(keyFile: "AuthKey_7YC9ZLQ8YX.p8", teamID: "ABBM6U9RM5"))
+    for await health in client.healthChanges { logger.notice("push: \(health)") }
+}
+
+func groupExample(_ fernKey: APNSAuthentication, _ notification: PushNotification, to token: DeviceToken) async throws {
+    let group = try APNSClientGroup(configuration: .init(maxConnections: 50))
+    try group.add(APNSApp(name: "fern", topic: "com.grasscove.Fern", authentication: fernKey))
+    // in a task, or in a ServiceGroup:
+    try await group.run()
+    // from anywhere:
+    let outcome = await group.sender(for: "fern", in: .production).deliver(notification, to: token)
+    print(outcome)
+    try group.update { $0.timeouts.deadline = .seconds(10) }
+}
+
+func channelExample(_ client: APNSClient) async throws {
+    let channel = try await client.channels.create(for: "com.example.app", storage: .mostRecentMessage)
+    let all = try await client.channels.list(for: "com.example.app").ids
+    try await client.channels.delete(channel.id, for: "com.example.app")
+    print(all)
+}
+
+func broadcastExample(_ client: APNSClient, json: [UInt8]) async throws {
+    let score = PushNotification(topic: "com.example.app", pushType: .liveactivity, rawPayload: json)
+    let outcome = await client.broadcast(score, to: try ChannelID("dHN0LXNyY2gtY2hubA=="))
+    print(outcome)
+}
+
+// MARK: APNSSimulator and APNSTesting
+
+func simulatorExamples(token: String) async throws {
+    let simulator = try await Simulator.start()
+    // … a client with host "localhost", port `simulator.port`, trust root `simulator.certificateAuthorityPEM`
+    simulator.inject(.serviceUnavailable(count: 5))
+    await simulator.stop()
+    await simulator.apply(.silence)
+    await simulator.apply(.settings(maxConcurrentStreams: 2), to: .number(1))
+    func received() -> [PushRecord] {
+        let pushes = simulator.received(PushFilter(topic: "com.example.app", outcome: .accepted))
+        return pushes
+    }
+    let pushes = try await simulator.waitFor(3, PushFilter(deviceToken: token))
+    #expect(pushes == received())
+}
+
+func recorderExample(_ user: Device) async throws {
+    let sender = RecordingPushSender()
+    try await welcome(user, with: sender)  // takes `some PushSender`
+    #expect(sender.pushes.map(\.token) == [user.token])
+}
+
+func simulatedExample(dead: String) async throws {
+    try await withSimulatedAPNS { client, simulator in
+        simulator.setToken(dead, .unregistered(sinceMilliseconds: 1_700_000_000_000))
+        await app.notifyEverybody(with: client)
+        #expect(simulator.record.requestsProcessed == 2)
+    }
+}
+
+// MARK: SupervisedPool
+
+func backoffExample(_ isDone: Bool, _ clock: ContinuousClock) async throws {
+    var backoff = Backoff(.doubling(), minimum: .seconds(5), maximum: .seconds(60))
+    while !isDone { try await clock.sleep(for: backoff.next()) }
+}
