@@ -16,8 +16,8 @@ enum MatrixJSON: Sendable, Hashable {
     case array([MatrixJSON])
     case object([String: MatrixJSON])
 
-    /// The most arrays and objects inside each other.
-    private static let limits = JSONScanner.Limits(depth: 32)
+    /// The most arrays and objects inside each other. The content of an event comes from other users.
+    private static let limits = JSONScanner.Limits(depth: 256)
 
     /// - Returns: nil unless the bytes are one JSON value.
     init?(_ bytes: [UInt8]) {

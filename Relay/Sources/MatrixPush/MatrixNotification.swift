@@ -33,7 +33,7 @@ public struct MatrixNotification: Sendable, Hashable {
         guard devices.count <= Self.maxDevices else {
             throw MatrixPushError(.malformed, "Expected at most \(Self.maxDevices) devices.")
         }
-        self.content = try Content(notification)
+        self.content = Content(notification)
         var read: [MatrixDevice] = []
         for device in devices { read.append(try MatrixDevice(device)) }
         self.devices = read
@@ -57,21 +57,22 @@ public struct MatrixNotification: Sendable, Hashable {
         var unread: Int64?
         var missedCalls: Int64?
 
-        init(_ json: MatrixJSON) throws(MatrixPushError) {
-            self.eventID = try json.optional("event_id", \.text)
-            self.roomID = try json.optional("room_id", \.text)
-            self.type = try json.optional("type", \.text)
-            self.sender = try json.optional("sender", \.text)
-            self.senderDisplayName = try json.optional("sender_display_name", \.text)
-            self.roomName = try json.optional("room_name", \.text)
-            self.roomAlias = try json.optional("room_alias", \.text)
-            self.isForTarget = try json.optional("user_is_target", \.bool) ?? false
-            self.membership = try json.optional("membership", \.text)
-            self.priority = try json.optional("prio", \.text)
-            self.event = try json.optional("content", \.object)
-            let counts = try json.optional("counts", \.object)
-            self.unread = try counts?.optional("unread", \.integer)
-            self.missedCalls = try counts?.optional("missed_calls", \.integer)
+        /// A member of another type counts as missing: it comes from other users, and an error would stop all pushes.
+        init(_ json: MatrixJSON) {
+            self.eventID = try? json.optional("event_id", \.text)
+            self.roomID = try? json.optional("room_id", \.text)
+            self.type = try? json.optional("type", \.text)
+            self.sender = try? json.optional("sender", \.text)
+            self.senderDisplayName = try? json.optional("sender_display_name", \.text)
+            self.roomName = try? json.optional("room_name", \.text)
+            self.roomAlias = try? json.optional("room_alias", \.text)
+            self.isForTarget = (try? json.optional("user_is_target", \.bool)) ?? false
+            self.membership = try? json.optional("membership", \.text)
+            self.priority = try? json.optional("prio", \.text)
+            self.event = try? json.optional("content", \.object)
+            let counts = try? json.optional("counts", \.object)
+            self.unread = try? counts?.optional("unread", \.integer)
+            self.missedCalls = try? counts?.optional("missed_calls", \.integer)
         }
     }
 

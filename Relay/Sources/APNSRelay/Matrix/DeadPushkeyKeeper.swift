@@ -48,7 +48,7 @@ struct DeadPushkeyKeeper: Service {
         let dead = DeadPushkeys(queue: self.queue)
         try await InvalidTokenReader(queue: self.queue, cursorKey: Self.cursorKey).read { push throws(QueueError) in
             let route = push.route
-            guard let since = push.outcome?.invalidation?.secondsSince1970,
+            guard let since = push.outcome?.invalidation?.millisecondsSince1970,
                 self.live.apps[route.app]?.matrixAppIDs.isEmpty == false,
                 let token = QueuedDeviceToken.open(push.token, of: route, self.keys)
             else { return }
@@ -56,7 +56,7 @@ struct DeadPushkeyKeeper: Service {
                 token,
                 route.app,
                 route.environment,
-                since: Int64(since * 1_000),
+                since: since,
                 now: self.clock.now
             )
         }

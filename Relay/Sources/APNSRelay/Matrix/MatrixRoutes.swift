@@ -130,7 +130,7 @@ struct MatrixRoutes: Sendable {
         guard let prepared else { return .nothing }
         let name = "\(app.name)/\(environment)/\(token.hexadecimal)"
         let rates = [
-            ("d\(name)", self.settings.pushesPerMinute), ("s\(source)", self.settings.sourcePushesPerMinute),
+            ("s\(source)", self.settings.sourcePushesPerMinute), ("d\(name)", self.settings.pushesPerMinute),
         ]
         if let wait = self.quota.take(rates) { return .wait(wait) }
         let isDead = try await self.queue.calling { queue throws(QueueError) in

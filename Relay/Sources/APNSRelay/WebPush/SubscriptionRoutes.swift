@@ -137,16 +137,25 @@ struct SubscriptionRoutes: Sendable {
     private func update(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
         let (new, registrant) = try await self.body(NewToken.self, request)
-        let old = try await self.subscription(request, registrant)
         let token = try Self.token(new.token)
-        var subscription = old
-        subscription.sealedToken = self.keys.seal(token, for: old.id)
-        subscription.deviceTag = self.keys.tags(token, old.app, old.environment)[0]
-        subscription.registeredAt = self.clock.now.millisecondsSince1970
-        try await self.store.calling { [subscription] store throws(QueueError) in
-            try await store.store(subscription, replacing: old)
+        // Another request or the keeper may change the subscription at the same time.
+        for _ in 0..<5 {
+            let old = try await self.subscription(request, registrant)
+            var changed = old
+            changed.sealedToken = self.keys.seal(token, for: old.id)
+            changed.deviceTag = self.keys.tags(token, old.app, old.environment)[0]
+            changed.registeredAt = self.clock.now.millisecondsSince1970
+            let isStored = try await self.store.calling { [changed] store throws(QueueError) in
+                try await store.exchange(old, for: changed)
+            }
+            if isStored { return Response(status: .noContent) }
         }
-        return Response(status: .noContent)
+        throw APIError(
+            .serviceUnavailable,
+            .unavailable,
+            "The subscription is being changed by others. Nothing was changed; try again later.",
+            retryAfter: 1
+        )
     }
 
     private func delete(_ request: APIRequest) async throws -> Response {

@@ -34,7 +34,7 @@ final class WebPushQuota: Sendable {
         return self.take(limits)
     }
 
-    /// Takes one push from each of several buckets.
+    /// Takes one push from each of several buckets, or from none.
     ///
     /// - Parameter limits: the names of the buckets, and how many pushes a minute each admits.
     /// - Returns: nil if the push is admitted; otherwise how long to wait.
@@ -42,13 +42,14 @@ final class WebPushQuota: Sendable {
         let now = self.clock.lease
         return self.buckets.withLock { buckets in
             if buckets.count > Self.capacity { buckets = [:] }
+            var taken: [String: TokenBucket] = [:]
             for (name, pushesPerMinute) in limits {
                 let rate = Double(pushesPerMinute) / 60
                 var bucket = buckets[name] ?? TokenBucket(rate: rate, burst: .seconds(60), now: now)
-                let wait = bucket.take(1, now: now)
-                buckets[name] = bucket
-                if let wait { return wait }
+                if let wait = bucket.take(1, now: now) { return wait }
+                taken[name] = bucket
             }
+            buckets.merge(taken) { $1 }
             return nil
         }
     }
