@@ -103,6 +103,17 @@ struct RelaySettingsTests {
         #expect(settings.storage.connections == 3 && !settings.storage.migrates)
     }
 
+    @Test("A relay may have no app if its settings say so; without the setting, it is an error")
+    func withoutApps() throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("settings-\(UUID().uuidString).json")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data(#"{"apps": []}"#.utf8).write(to: file)
+        #expect(try RelaySettings([.jsonFile(file.path)]).apps.isEmpty)
+        try Data("{}".utf8).write(to: file)
+        #expect(self.faults([try .jsonFile(file.path)]).map(\.key) == ["apps"])
+        #expect(self.faults(["apps": ""]).map(\.key) == ["apps"])
+    }
+
     @Test("The settings of a database are read, and a malformed one is named")
     func postgres() throws {
         let values = [
