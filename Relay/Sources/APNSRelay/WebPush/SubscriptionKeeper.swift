@@ -44,19 +44,8 @@ struct SubscriptionKeeper: Service {
 
     /// Reads the dead tokens from the stored position on. Several relays may do this at the same time.
     func tend() async throws(QueueError) {
-        let queue = self.store.queue
-        let stored = try await queue.value(forKey: SubscriptionStore.cursorKey)
-        var cursor = stored.flatMap { FeedCursor(String(decoding: $0, as: UTF8.self)) }
-        while !Task.isCancelled {
-            let before = cursor
-            let page = try await queue.outcomes(after: cursor, apps: nil, kind: .invalidTokens, limit: 500)
-            for entry in page.entries { try await self.removeSubscriptions(of: entry.push) }
-            cursor = page.cursor ?? cursor
-            if cursor != before, let cursor {
-                try await queue.setValue(Array(cursor.text.utf8), forKey: SubscriptionStore.cursorKey)
-            }
-            if page.isEnd { return }
-        }
+        let reader = InvalidTokenReader(queue: self.store.queue, cursorKey: SubscriptionStore.cursorKey)
+        try await reader.read { push throws(QueueError) in try await self.removeSubscriptions(of: push) }
     }
 
     private func removeSubscriptions(of push: PushStatus) async throws(QueueError) {
