@@ -163,7 +163,7 @@ release: toolchain ## Check the commit, and write VERSION=x.y.z to .build-releas
 	@.ci/install-packages package
 	.ci/release $(VERSION)
 
-release-twice: toolchain ## Write VERSION=x.y.z in two clones, and compare the sums
+release-twice: toolchain ## Write VERSION=x.y.z here and in a clone, and compare the sums
 	@.ci/install-packages package
 	.ci/release-twice $(VERSION)
 
