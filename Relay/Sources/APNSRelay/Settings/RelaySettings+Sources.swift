@@ -38,8 +38,9 @@ extension RelaySettings {
 
     /// Checks that the settings fit together.
     private func check(_ draft: RelaySettingsTable.Draft, _ reader: inout SettingsReader) {
-        if draft.appNames.isEmpty {
-            reader.complain("apps", .missing, "it is missing: name at least one app, for example fern")
+        // An empty list is a decision, such as that of the package before anyone has configured it.
+        if draft.appNames.isEmpty, !reader.isFound("apps") {
+            reader.complain("apps", .missing, "it is missing: name your apps, for example fern")
         }
         if draft.callerNames.isEmpty, !OriginGuard.isLoopbackAddress(self.http.host) {
             reader.complain(
