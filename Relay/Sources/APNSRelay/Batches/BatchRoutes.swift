@@ -93,9 +93,13 @@ struct BatchRoutes: Sendable {
             throw APIError(.badRequest, .invalidPush, "tokens: this member is missing", field: "tokens")
         }
         var upload = try await self.begin(submission, request, isPartial: isPartial)
-        return try await self.uploading(&upload, request) { upload in
+        do {
             for (index, device) in devices.enumerated() { try await upload.add(device[...], at: index + 1) }
+            try await upload.finish()
+        } catch {
+            throw await self.failed(upload, error)
         }
+        return try await self.submitted(upload)
     }
 
     private func submitLines(_ request: APIRequest, isPartial: Bool) async throws -> Response {
@@ -114,9 +118,13 @@ struct BatchRoutes: Sendable {
             )
         }
         var upload = try await self.begin(submission, request, isPartial: isPartial)
-        return try await self.uploading(&upload, request) { upload in
+        do {
             while let line = try await lines.next() { try await upload.add(line.text, at: line.number) }
+            try await upload.finish()
+        } catch {
+            throw await self.failed(upload, error)
         }
+        return try await self.submitted(upload)
     }
 
     private func submission(_ text: ArraySlice<UInt8>, _ request: APIRequest) throws(APIError) -> BatchIntake.Submission
@@ -172,25 +180,7 @@ struct BatchRoutes: Sendable {
         }
     }
 
-    private func uploading(
-        _ upload: inout BatchUpload,
-        _ request: APIRequest,
-        _ read: (inout BatchUpload) async throws -> Void
-    ) async throws -> Response {
-        do {
-            do {
-                try await read(&upload)
-                try await upload.finish()
-            } catch RequestFault.tooSlow {
-                throw APIError(.requestTimeout, .timeout, "The body did not arrive in time. Submit the batch again.")
-            } catch RequestFault.shuttingDown {
-                throw APIError.shuttingDown
-            }
-        } catch {
-            // A batch without a key cannot be continued.
-            if upload.batch.idempotencyKey == nil { await self.giveUp(upload, error) }
-            throw error
-        }
+    private func submitted(_ upload: BatchUpload) async throws -> Response {
         let route = upload.batch.route
         self.status.count(queued: [route: upload.stored], duplicates: [:])
         self.status.signal([route])
@@ -202,6 +192,21 @@ struct BatchRoutes: Sendable {
             ),
             status: .accepted
         )
+    }
+
+    /// Ends an upload that has failed.
+    ///
+    /// - Returns: the error for the response.
+    private func failed(_ upload: BatchUpload, _ error: any Error) async -> any Error {
+        var error = error
+        if case RequestFault.tooSlow = error {
+            error = APIError(.requestTimeout, .timeout, "The body did not arrive in time. Submit the batch again.")
+        } else if case RequestFault.shuttingDown = error {
+            error = APIError.shuttingDown
+        }
+        // A batch without a key cannot be continued.
+        if upload.batch.idempotencyKey == nil { await self.giveUp(upload, error) }
+        return error
     }
 
     private func giveUp(_ upload: BatchUpload, _ error: any Error) async {
