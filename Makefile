@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz fuzz-web-push sbom network-lab test-page test-openapi test-h2spec test-examples test-relay test-webpush test-fleet relay-demo webpush-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz fuzz-web-push sbom package test-package release release-twice network-lab test-page test-openapi test-h2spec test-examples test-relay test-webpush test-fleet relay-demo webpush-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples Relay/Package.swift Relay/Sources Relay/Tests
 
@@ -151,6 +151,22 @@ sbom: toolchain ## Write a bill of materials in CycloneDX form to .build/sbom.cd
 	@.ci/install-packages build
 	.ci/sbom --check
 
+package: toolchain ## Build Debian packages and a tarball of apns and apns-relay in .build-package/out; about 10 minutes the first time
+	@.ci/install-packages package
+	.ci/package
+
+test-package: package ## Install, upgrade, remove and purge the packages in a fresh Debian (debootstrap); needs root
+	PACKAGE_VERSION=9.9.9 .ci/package .build-package/upgrade > .build-package/upgrade.log
+	.ci/test-package .build-package/out .build-package/upgrade
+
+release: toolchain ## Check the commit, and write VERSION=x.y.z to .build-release; does not tag (SKIP_RUN=1 for a trial, RELEASE_URL=…)
+	@.ci/install-packages package
+	.ci/release $(VERSION)
+
+release-twice: toolchain ## Write VERSION=x.y.z here and in a clone, and compare the sums
+	@.ci/install-packages package
+	.ci/release-twice $(VERSION)
+
 check-readme: toolchain ## Run what the README and two pages show, in new packages; some minutes the first time
 	@.ci/install-packages build
 	.ci/readme
@@ -185,7 +201,7 @@ bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; abou
 	Benchmarks/report.sh
 
 clean: ## Remove what was built
-	rm -rf .build Relay/.build .build-sbom .build-page .build-openapi .build-examples .build-sealing .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
+	rm -rf .build Relay/.build .build-package .build-bootstrap .build-release .build-sbom .build-page .build-openapi .build-examples .build-sealing .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
 
 toolchain:
 	@.ci/check-swift

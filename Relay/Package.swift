@@ -21,11 +21,17 @@ let package = Package(
         .library(name: "PushQueueConformance", targets: ["PushQueueConformance"]),
         // For gateways of your own: requests for Web Push, their senders, and notifications that carry them.
         .library(name: "WebPush", targets: ["WebPush"]),
+        // For servers of your own: evidence that a request comes from an unmodified copy of an app.
+        .library(name: "AppAttest", targets: ["AppAttest"]),
+        // For gateways of your own: requests of Matrix homeservers, and the notifications for them.
+        .library(name: "MatrixPush", targets: ["MatrixPush"]),
     ],
     dependencies: [
         // By name and path: a bare path takes the folder's name, which differs from clone to clone.
         .package(name: "swift-apns-pool", path: ".."),
         .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-asn1.git", from: "1.7.0"),
+        .package(url: "https://github.com/apple/swift-certificates.git", from: "1.21.0"),
         .package(url: "https://github.com/apple/swift-crypto.git", "4.5.0"..<"6.0.0"),
         .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
@@ -81,6 +87,25 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // Matrix' Push Gateway API without storage and without a server, for this relay and for others.
+        .target(
+            name: "MatrixPush",
+            dependencies: [.product(name: "APNSModel", package: "swift-apns-pool")],
+            swiftSettings: settings
+        ),
+        // Apple's root certificate for App Attest, as bytes.
+        .target(name: "CAppAttestRoot", exclude: ["apple-app-attestation-root-ca.pem"]),
+        // App Attest without storage and without a server, for this relay and for others.
+        .target(
+            name: "AppAttest",
+            dependencies: [
+                "CAppAttestRoot",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "X509", package: "swift-certificates"),
+            ],
+            swiftSettings: settings
+        ),
         // The tests that every engine must pass, as a library, so that an engine elsewhere can run them.
         .target(
             name: "PushQueueConformance",
@@ -92,7 +117,9 @@ let package = Package(
         .target(
             name: "APNSRelay",
             dependencies: [
+                "AppAttest",
                 "CAPNSRelayFiles",
+                "MatrixPush",
                 "PostgresPushQueue",
                 "PushQueue",
                 "SQLitePushQueue",
@@ -134,6 +161,32 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "MatrixPushTests",
+            dependencies: ["MatrixPush", .product(name: "APNSModel", package: "swift-apns-pool")],
+            swiftSettings: settings
+        ),
+        // For tests: devices with keys of App Attest, and an authority that attests them.
+        .target(
+            name: "AppAttestTestDevice",
+            dependencies: [
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "X509", package: "swift-certificates"),
+            ],
+            path: "Tests/AppAttestTestDevice",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "AppAttestTests",
+            dependencies: [
+                "AppAttest",
+                "AppAttestTestDevice",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            exclude: ["validation-guide.txt"],
             swiftSettings: settings
         ),
         .testTarget(
@@ -243,6 +296,8 @@ let package = Package(
             name: "APNSRelayTests",
             dependencies: [
                 "APNSRelay",
+                "AppAttest",
+                "AppAttestTestDevice",
                 "KillableRelay",
                 "PostgresPushQueue",
                 "PostgresTestServer",

@@ -1,4 +1,5 @@
 import APNSPool
+import AppAttest
 import Dispatch
 import Logging
 import PostgresPushQueue
@@ -31,7 +32,9 @@ public struct RelayDoctor: Sendable {
 
     /// Runs all tests. This takes at most about 20 seconds.
     public func findings() async -> [Finding] {
-        self.listening(now: SystemQueueClock().now) + self.webhooks() + (await self.apps())
+        self.listening(now: SystemQueueClock().now) + self.registration(now: SystemQueueClock().now) + self.matrix()
+            + self.webhooks()
+            + (await self.apps())
     }
 
     /// Inspects the database of the settings; empty if there is none. Changes nothing in it.
@@ -78,6 +81,52 @@ public struct RelayDoctor: Sendable {
         }
         let remedy = days < 14 ? "; replace it" : ""
         return [Finding("http", isOK: true, "\(listens); the certificate expires in \(Int(days)) days\(remedy)")]
+    }
+
+    /// Who registers subscriptions for Web Push; empty if there is no gateway.
+    ///
+    /// - Parameter now: the time to compare with the expiry of the root certificate.
+    func registration(now: QueueTime) -> [Finding] {
+        guard let webPush = self.settings.webPush else { return [] }
+        switch webPush.registration {
+        case .token:
+            let callers = self.settings.callers.filter { $0.has(.subscribe) }.map(\.name)
+            guard !callers.isEmpty || self.settings.callers.isEmpty else {
+                return [
+                    Finding("web push", isOK: false, "nobody can register devices; give a caller the role subscribe")
+                ]
+            }
+            let names = callers.isEmpty ? "everybody on this machine" : callers.joined(separator: ", ")
+            return [Finding("web push", isOK: true, "devices are registered by \(names)")]
+        case .open:
+            return [
+                Finding("web push", isOK: true, "everybody on this machine registers devices, without verification")
+            ]
+        case .appAttest(let verifier):
+            guard verifier.rootExpiry > now.seconds else {
+                let message = "the root certificate for App Attest has expired; set webPush.appAttestRootFile"
+                return [Finding("web push", isOK: false, message)]
+            }
+            return self.settings.apps.map { app in
+                guard let attested = app.attestedApp("production") else {
+                    let message = "no device can register: set app.\(app.name).appIDPrefix"
+                    return Finding("web push, app \(app.name)", isOK: false, message)
+                }
+                return Finding(
+                    "web push, app \(app.name)",
+                    isOK: true,
+                    "devices register themselves with App Attest, as \(attested.id)"
+                )
+            }
+        }
+    }
+
+    /// The apps to which Matrix homeservers push.
+    func matrix() -> [Finding] {
+        self.settings.apps.filter { !$0.matrixAppIDs.isEmpty }.map { app in
+            let ids = app.matrixAppIDs.sorted { $0.key < $1.key }.map { "\($0.key) (\($0.value))" }
+            return Finding("matrix, app \(app.name)", isOK: true, "homeservers push to \(ids.joined(separator: ", "))")
+        }
     }
 
     private func webhooks() -> [Finding] {

@@ -27,7 +27,8 @@ struct Doctor: AsyncParsableCommand {
             throw ExitCode.failure
         }
         let apps = settings.apps.map(\.name).joined(separator: ", ")
-        print(RelayDoctor.Finding("settings", isOK: true, "apps: \(apps); callers: \(settings.callers.count)"))
+        let listed = apps.isEmpty ? "none, so the relay accepts no push; name your apps in 'apps'" : apps
+        print(RelayDoctor.Finding("settings", isOK: true, "apps: \(listed); callers: \(settings.callers.count)"))
         let storage =
             settings.storage.postgres == nil
             ? [await self.file(settings)] : await RelayDoctor(settings).database()

@@ -11,6 +11,7 @@ struct RelayCommand: AsyncParsableCommand {
             the process is killed. Settings come from environment variables (APNS_RELAY_…) and from a JSON file. \
             Relay/README.md lists them.
             """,
+        version: Relay.version,
         subcommands: [Serve.self, Submit.self, Doctor.self, Migrate.self, Move.self],
         defaultSubcommand: Serve.self
     )

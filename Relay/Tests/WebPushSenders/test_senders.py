@@ -108,6 +108,8 @@ class Senders(unittest.TestCase):
             stored = b"".join(file.read_bytes() for file in self.gateway.folder.glob("queue.sqlite*"))
         finally:
             self.set_paused_apps([])
+        # Otherwise the next test would receive them.
+        self.received(3)
         logged = b"".join(file.read_bytes() for file in self.gateway.folder.glob("relay-*.log"))
         self.assertIn(device.id.encode(), stored)
         self.assertIn(b"is listening", logged)

@@ -21,6 +21,7 @@ private struct TokenBench: Sendable {
         TokenActor(signer: try signer.signer(), cache: cache, clock: clock)
     }
 
+    /// Runs an actor, which makes its first signature at once: prepare the signer before this call.
     func whileRunning(_ body: @Sendable (ProviderTokenCache) async throws -> Void) async throws {
         let actor = try makeActor()
         let context = ChildContext(id: "token")
@@ -45,8 +46,8 @@ struct TokenActorTests {
 
     @Test("1,000 concurrent callers cause one signature")
     func singleFlight() async throws {
+        bench.signer.close()
         try await bench.whileRunning { cache in
-            bench.signer.close()
             let tokens = try await withThrowingTaskGroup(of: ProviderToken.self) { group in
                 for _ in 0..<1_000 {
                     group.addTask { @concurrent in try #require(await cache.token()) }
@@ -79,8 +80,8 @@ struct TokenActorTests {
 
     @Test("Cancelling the first caller resumes it at once and fails no other caller")
     func cancelledFirst() async throws {
+        bench.signer.close()
         try await bench.whileRunning { cache in
-            bench.signer.close()
             let first = Task { try await cache.token() }
             await bench.signer.arrival()
             let second = Task { try await cache.token() }
@@ -95,8 +96,8 @@ struct TokenActorTests {
 
     @Test("If all waiting callers are cancelled, the token counts as unused")
     func allCallersCancelled() async throws {
+        bench.signer.close()
         try await bench.whileRunning { cache in
-            bench.signer.close()
             let only = Task { try await cache.token() }
             await bench.signer.arrival()
             only.cancel()
@@ -131,9 +132,9 @@ struct TokenActorTests {
 
     @Test("A caller that waits while the actor restarts gets its token from the next actor")
     func restartDuringACall() async throws {
+        bench.signer.close()
         let actor = try bench.makeActor()
         let life = Task { try await actor.run(ChildContext(id: "token")) }
-        bench.signer.close()
         let callers = (0..<50).map { _ in Task { [cache = bench.cache] in try await cache.token() } }
         await bench.signer.arrival()
         life.cancel()
@@ -183,21 +184,23 @@ struct TokenActorTests {
 
     @Test("A failed signature does not end the actor, and the old token is used for 58 minutes")
     func failures() async throws {
+        bench.signer.setFailing(true)
         try await bench.whileRunning { cache in
-            bench.signer.setFailing(true)
             await #expect(throws: TokenError.self) { try await cache.token() }
             bench.signer.setFailing(false)
             let token = try #require(await cache.token())
             #expect(bench.cache.status.lastFailure == nil)
+            // The first failed one may have been made before the request.
+            let count = bench.signer.count
 
             bench.signer.setFailing(true)
             bench.clock.advance(minutes: 50)
             try await #expect(cache.token() === token)
-            #expect(bench.signer.count == 3)
+            #expect(bench.signer.count == count + 1)
             #expect(bench.cache.status.lastFailure != nil)
             // The signer is not called for each push.
             try await #expect(cache.token() === token)
-            #expect(bench.signer.count == 3)
+            #expect(bench.signer.count == count + 1)
             bench.clock.advance(minutes: 8)
             await #expect(throws: TokenError.self) { try await cache.token() }
             bench.signer.setFailing(false)

@@ -21,13 +21,14 @@ struct SupervisorTests {
                 journal.write("asked \(name)")
                 if obeys { end.yield(false) }
             }
-            if let failsWhen {
-                let generation = context.generation
+            let failing = failsWhen.map { failures in
                 Task {
-                    await failsWhen.wait(count: generation)
+                    await failures.wait(count: context.generation)
                     end.yield(true)
                 }
             }
+            // Otherwise the last child's task would wait for ever.
+            defer { failing?.cancel() }
             journal.write("start \(name)\(context.generation)")
             context.started()
             var mustFail = false

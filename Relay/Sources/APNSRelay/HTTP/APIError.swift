@@ -23,6 +23,8 @@ struct APIError: Error, Hashable {
     var retryAfter: Int?
     /// The outcomes that a reader of a feed has missed.
     var gap: FeedGap?
+    /// How a request that is not authorized can identify itself.
+    var scheme = "Bearer"
 
     init(
         _ status: HTTPResponse.Status,
@@ -133,11 +135,16 @@ struct APIError: Error, Hashable {
 
     static func notFound(_ message: String) -> APIError { APIError(.notFound, .notFound, message) }
 
+    /// The error for a member of a request.
+    static func invalid(_ field: String, _ message: String) -> APIError {
+        APIError(.badRequest, .badRequest, "\(field): \(message)", field: field)
+    }
+
     /// The response. The middleware adds the headers that every response has.
     var response: Response {
         var headers = HTTPFields()
         if let retryAfter { headers[.retryAfter] = String(retryAfter) }
-        if self.status == .unauthorized { headers[.wwwAuthenticate] = "Bearer" }
+        if self.status == .unauthorized { headers[.wwwAuthenticate] = self.scheme }
         return .json(
             ErrorJSON(
                 error: .init(

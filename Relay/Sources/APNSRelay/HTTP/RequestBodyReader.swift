@@ -58,6 +58,27 @@ struct RequestBodyReader: Sendable {
         return try await use(try await self.read(request.request, request.context.channel, reserved: &reserved))
     }
 
+    /// Reads and decodes a body that is a JSON object.
+    func json<Value: Decodable & Sendable>(
+        _ type: Value.Type,
+        of request: APIRequest
+    ) async throws -> (value: Value, bytes: [UInt8]) {
+        guard try request.mediaType() == "application/json" else {
+            throw APIError(.unsupportedMediaType, .unsupportedMediaType, "Expected the content type application/json.")
+        }
+        return try await self.withBody(of: request) { body in
+            let bytes = Array(body.readableBytesView)
+            guard let value = StoredJSON.decode(type, from: bytes) else {
+                throw APIError(
+                    .badRequest,
+                    .badJSON,
+                    "Expected a JSON object with the members that the description of the API names."
+                )
+            }
+            return (value, bytes)
+        }
+    }
+
     /// Tells the caller to send the body, if it waits for that.
     static func continueIfExpected(_ request: Request, _ channel: any Channel) {
         guard request.headers[.expect]?.lowercased() == "100-continue" else { return }

@@ -26,6 +26,21 @@ final class LiveSettings: Sendable {
     /// The apps by name.
     var apps: [String: RelayApp] { self.current.apps }
 
+    /// The app and the environment that a request names.
+    ///
+    /// - Parameter environment: nil for the app's default.
+    func destination(
+        _ name: String,
+        _ environment: String?
+    ) throws(APIError) -> (app: RelayApp, environment: String) {
+        guard let app = self.apps[name] else { throw .invalid("app", "there is no app \(printable(name))") }
+        guard let environment = environment ?? app.defaultEnvironment, app.environments[environment] != nil else {
+            let names = app.environments.keys.sorted().joined(separator: ", ")
+            throw .invalid("environment", "expected one of \(names)")
+        }
+        return (app, environment)
+    }
+
     func set(_ settings: RelaySettings) {
         let new = Snapshot(settings)
         self.snapshot.withLock { $0 = new }

@@ -1,4 +1,5 @@
 @_spi(Relay) public import APNSPool
+import AppAttest
 import PostgresPushQueue
 import PushQueue
 import WebPush
@@ -37,8 +38,9 @@ extension RelaySettings {
 
     /// Checks that the settings fit together.
     private func check(_ draft: RelaySettingsTable.Draft, _ reader: inout SettingsReader) {
-        if draft.appNames.isEmpty {
-            reader.complain("apps", .missing, "it is missing: name at least one app, for example fern")
+        // An empty list is a decision, such as that of the package before anyone has configured it.
+        if draft.appNames.isEmpty, !reader.isFound("apps") {
+            reader.complain("apps", .missing, "it is missing: name your apps, for example fern")
         }
         if draft.callerNames.isEmpty, !OriginGuard.isLoopbackAddress(self.http.host) {
             reader.complain(
@@ -80,6 +82,27 @@ extension RelaySettings {
                 .conflict,
                 "it is larger than \(reader.writtenName("storage.capacity")), \(self.storage.capacity) pushes"
             )
+        }
+        var ofMatrix: Set<String> = []
+        for app in self.apps {
+            for id in app.matrixAppIDs.keys where !ofMatrix.insert(id).inserted {
+                reader.complain("app.\(app.name).matrix.appIDs", .conflict, "'\(id)' is that of another app, too")
+            }
+        }
+        switch self.webPush?.registration {
+        case .open where !OriginGuard.isLoopbackAddress(self.http.host):
+            reader.complain(
+                "webPush.registration",
+                .conflict,
+                "without verification, \(reader.writtenName("http.host")) must be a loopback address, not \(self.http.host)"
+            )
+        case .appAttest where !self.apps.isEmpty && self.apps.allSatisfy({ $0.appIDPrefix == nil }):
+            reader.complain(
+                "webPush.registration",
+                .conflict,
+                "App Attest needs the app ID prefix of an app: set \(reader.writtenName("app.\(self.apps[0].name).appIDPrefix"))"
+            )
+        case .open, .appAttest, .token, nil: break
         }
         if self.dispatch.defaultDeadline > self.dispatch.maxDeadline {
             reader.complain(
@@ -177,6 +200,11 @@ extension RelayApp {
         } catch {
             reader.add(error.faults)
         }
+        if let id = app.appIDPrefix,
+            id.utf8.count != 10 || !id.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) })
+        {
+            reader.complain("\(prefix).appIDPrefix", .malformed, "expected the 10 characters before the bundle ID")
+        }
         guard let topic = app.topic else {
             reader.complain("\(prefix).topic", .missing, "it is missing: set the app's bundle ID")
             return nil
@@ -187,8 +215,21 @@ extension RelayApp {
             authentication: client.authentication,
             environments: environments,
             capacity: app.capacity,
-            pushesPerSecond: app.pushesPerSecond
+            pushesPerSecond: app.pushesPerSecond,
+            appIDPrefix: app.appIDPrefix ?? reader.value("\(prefix).teamID", .string)?.text
         )
+        for (ids, key, environment) in [
+            (app.matrixAppIDs, "appIDs", "production"),
+            (app.matrixDevelopmentAppIDs, "developmentAppIDs", "development"),
+        ] {
+            guard let ids else { continue }
+            if environments[environment] == nil {
+                reader.complain("\(prefix).matrix.\(key)", .conflict, "the app has no environment \(environment)")
+            }
+            for id in ids where self.matrixAppIDs.updateValue(environment, forKey: id) != nil {
+                reader.complain("\(prefix).matrix.\(key)", .conflict, "'\(id)' is listed twice")
+            }
+        }
     }
 }
 
@@ -283,6 +324,17 @@ extension WebPushSettings {
         }
         let current = key(draft.key, draft.keyFile, "webPush.key", isRequired: true)
         let old = key(draft.oldKey, draft.oldKeyFile, "webPush.oldKey", isRequired: false)
+        let root = reader.secret(nil, orIn: draft.appAttestRootFile, "webPush.appAttestRoot", isRequired: false)
+        switch draft.registration {
+        case .token: break
+        case .open: self.registration = .open
+        case .appAttest:
+            do throws(AppAttestError) {
+                self.registration = .appAttest(try AppAttestVerifier(root: root))
+            } catch {
+                reader.complain("webPush.appAttestRootFile", .malformed, error.message)
+            }
+        }
         guard let current else { return nil }
         self.key = current
         self.oldKeys = [old].compactMap { $0 }

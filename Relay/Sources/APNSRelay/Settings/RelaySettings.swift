@@ -14,6 +14,8 @@ public struct RelaySettings: Sendable {
     public var fleet: FleetLimits
     /// The gateway for Web Push; nil if there is none.
     public var webPush: WebPushSettings?
+    /// The push gateway for Matrix, which exists if an app has a Matrix app id.
+    public var matrix = MatrixSettings()
     public var log: LogSettings
     /// The settings that the clients of all apps share, such as the pool and the timeouts.
     public var group: APNSClientGroup.Configuration
@@ -54,6 +56,10 @@ public struct RelayApp: Sendable {
     public var capacity: Int?
     /// The maximum number of pushes per second that all relays together send; nil for no limit.
     public var pushesPerSecond: Int?
+    /// What precedes the bundle ID in the app ID, almost always the team ID; nil if it is not known. App Attest needs it.
+    public var appIDPrefix: String?
+    /// The names of the app in the requests of Matrix homeservers (`app_id`), each with the environment that it stands for.
+    public var matrixAppIDs: [String: String] = [:]
 
     public init(
         name: String,
@@ -61,7 +67,8 @@ public struct RelayApp: Sendable {
         authentication: APNSAuthentication,
         environments: [String: APNSEnvironment] = ["production": .production, "development": .development],
         capacity: Int? = nil,
-        pushesPerSecond: Int? = nil
+        pushesPerSecond: Int? = nil,
+        appIDPrefix: String? = nil
     ) {
         self.name = name
         self.topic = topic
@@ -69,6 +76,7 @@ public struct RelayApp: Sendable {
         self.environments = environments
         self.capacity = capacity
         self.pushesPerSecond = pushesPerSecond
+        self.appIDPrefix = appIDPrefix
     }
 
     /// Whether a topic belongs to the app with a bundle ID: it is that bundle ID, or extends it by a dot and a suffix.

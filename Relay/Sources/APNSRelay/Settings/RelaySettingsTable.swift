@@ -30,7 +30,13 @@ enum RelaySettingsTable {
         var keyFile: String?
         var oldKey: String?
         var oldKeyFile: String?
+        var registration = Registration.token
+        var appAttestRootFile: String?
         var settings = WebPushSettings(origins: [], key: [])
+
+        enum Registration: Sendable, Hashable {
+            case token, appAttest, open
+        }
     }
 
     /// The settings `app.NAME.…`, except for those of the credential.
@@ -39,9 +45,13 @@ enum RelaySettingsTable {
         var environments: [String]?
         var capacity: Int?
         var pushesPerSecond: Int?
+        var appIDPrefix: String?
+        var matrixAppIDs: [String]?
+        var matrixDevelopmentAppIDs: [String]?
 
         static let rows: [SettingRow<Self>] = [
-            .text("topic", \.topic), .list("environments", \.environments),
+            .text("topic", \.topic), .list("environments", \.environments), .text("appIDPrefix", \.appIDPrefix),
+            .list("matrix.appIDs", \.matrixAppIDs), .list("matrix.developmentAppIDs", \.matrixDevelopmentAppIDs),
             .integer("capacity", \.capacity, RelaySettingsTable.capacities),
             .integer("pushesPerSecond", \.pushesPerSecond, RelaySettingsTable.rates),
         ]
@@ -88,7 +98,7 @@ enum RelaySettingsTable {
     }
 
     /// The settings whose keys contain no name of an app, a caller or a webhook.
-    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, group, webPush].flatMap { $0 }
+    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, group, gateways].flatMap { $0 }
 
     /// The keys of all settings.
     ///
@@ -130,13 +140,21 @@ enum RelaySettingsTable {
         .integer("http.maxConnectionsPerAddress", \.settings.http.maxConnectionsPerAddress, 1...100_000),
     ]
 
-    private static let webPush: [SettingRow<Draft>] = [
+    private static let gateways: [SettingRow<Draft>] = [
         .list("webPush.origins", \.webPush.settings.origins),
         .text("webPush.key", \.webPush.key, isSecret: true), .file("webPush.keyFile", \.webPush.keyFile),
         .text("webPush.oldKey", \.webPush.oldKey, isSecret: true), .file("webPush.oldKeyFile", \.webPush.oldKeyFile),
         .boolean("webPush.requireVAPID", \.webPush.settings.requiresVAPID),
         .integer("webPush.pushesPerMinute", \.webPush.settings.pushesPerMinute, 1...1_000_000),
         .integer("webPush.keptMessages", \.webPush.settings.keptMessages, 0...1_000),
+        .choice(
+            "webPush.registration",
+            \.webPush.registration,
+            ["token": .token, "appAttest": .appAttest, "open": .open]
+        ),
+        .file("webPush.appAttestRootFile", \.webPush.appAttestRootFile),
+        .integer("matrix.pushesPerMinute", \.settings.matrix.pushesPerMinute, 1...1_000_000),
+        .integer("matrix.sourcePushesPerMinute", \.settings.matrix.sourcePushesPerMinute, 1...1_000_000_000),
     ]
 
     private static let year = Duration.seconds(366 * 86_400)

@@ -1,3 +1,4 @@
+public import AppAttest
 import WebPush
 
 /// The gateway for Web Push.
@@ -12,10 +13,21 @@ public struct WebPushSettings: Sendable, Hashable {
     public var requiresVAPID = true
     /// The maximum number of pushes to one subscription in a minute. Default 60.
     public var pushesPerMinute = 60
-
     /// The maximum number of messages that are kept for each subscription because they do not fit into a notification. The device
     /// fetches them. Default 0: such messages are refused.
     public var keptMessages = 0
+    /// Who may register subscriptions. Default: callers with the role `subscribe`.
+    public var registration = Registration.token
+
+    /// Who may register subscriptions.
+    public enum Registration: Sendable, Hashable {
+        /// Callers with the role `subscribe`.
+        case token
+        /// Devices with a key that App Attest has attested.
+        case appAttest(AppAttestVerifier)
+        /// Everybody; on loopback addresses only.
+        case open
+    }
 
     public init(origins: [String], key: [UInt8], oldKeys: [[UInt8]] = []) {
         self.origins = origins

@@ -76,7 +76,7 @@ struct KeptMessages: Sendable {
         return due.count == limit
     }
 
-    private static func key(_ id: String, of subscription: String) -> String { "\(self.messages)\(subscription)/\(id)" }
+    static func key(_ id: String, of subscription: String) -> String { "\(self.messages)\(subscription)/\(id)" }
 
     /// Seconds since 1970 as texts that have the order of the numbers.
     private static func digits(_ seconds: Int64) -> String {

@@ -23,6 +23,8 @@ struct Subscription: Sendable, Hashable, Codable {
     var allowsTimeSensitive: Bool
     /// When the device token was registered last, in milliseconds since 1970.
     var registeredAt: Int64
+    /// The id of the attested key that has registered it, in base64url; nil if a caller has.
+    var owner: String?
 }
 
 extension DeviceTokenKeys {

@@ -44,19 +44,8 @@ struct SubscriptionKeeper: Service {
 
     /// Reads the dead tokens from the stored position on. Several relays may do this at the same time.
     func tend() async throws(QueueError) {
-        let queue = self.store.queue
-        let stored = try await queue.value(forKey: SubscriptionStore.cursorKey)
-        var cursor = stored.flatMap { FeedCursor(String(decoding: $0, as: UTF8.self)) }
-        while !Task.isCancelled {
-            let before = cursor
-            let page = try await queue.outcomes(after: cursor, apps: nil, kind: .invalidTokens, limit: 500)
-            for entry in page.entries { try await self.removeSubscriptions(of: entry.push) }
-            cursor = page.cursor ?? cursor
-            if cursor != before, let cursor {
-                try await queue.setValue(Array(cursor.text.utf8), forKey: SubscriptionStore.cursorKey)
-            }
-            if page.isEnd { return }
-        }
+        let reader = InvalidTokenReader(queue: self.store.queue, cursorKey: SubscriptionStore.cursorKey)
+        try await reader.read { push throws(QueueError) in try await self.removeSubscriptions(of: push) }
     }
 
     private func removeSubscriptions(of push: PushStatus) async throws(QueueError) {
@@ -66,7 +55,7 @@ struct SubscriptionKeeper: Service {
         for subscription in try await self.store.subscriptions(deviceTags: tags) {
             // The device has registered again since then, with the same token.
             guard Double(subscription.registeredAt) / 1_000 <= since else { continue }
-            try await self.store.remove(subscription)
+            guard try await self.store.removeUnchanged(subscription) else { continue }
             self.logger.info(
                 "A subscription has ended, because its device token is invalid",
                 metadata: ["id": "\(subscription.id)"]
@@ -74,11 +63,12 @@ struct SubscriptionKeeper: Service {
         }
     }
 
-    /// Encrypts the device tokens with the first key that an old key has encrypted.
+    /// Encrypts device tokens again with the current key if an old key has encrypted them.
     func encryptAnew() async throws(QueueError) {
         var (changed, unreadable) = (0, 0)
         var last: String?
-        while !Task.isCancelled {
+        while true {
+            if Task.isCancelled { return }
             let subscriptions = try await self.store.subscriptions(afterEndpoint: last, limit: Self.page)
             for old in subscriptions {
                 guard let (token, isOld) = try? self.keys.open(old.sealedToken, for: old.id) else {
@@ -89,17 +79,15 @@ struct SubscriptionKeeper: Service {
                 var new = old
                 new.sealedToken = self.keys.seal(token, for: old.id)
                 new.deviceTag = self.keys.tags(token, old.app, old.environment)[0]
+                // A subscription that changes meanwhile gets the current key from whoever changes it.
                 if try await self.store.exchange(old, for: new) { changed += 1 }
             }
             guard subscriptions.count == Self.page, let end = subscriptions.last else { break }
             last = end.endpointHash
         }
         self.logger.notice(
-            """
-            The device tokens are encrypted with webPush.key. Once the pushes in the queue have an outcome, \
-            webPush.oldKey is no longer needed
-            """,
-            metadata: ["encrypted": "\(changed)", "unreadable": "\(unreadable)"]
+            "The device tokens of all subscriptions are encrypted with webPush.key, except unreadable ones",
+            metadata: ["changed": "\(changed)", "unreadable": "\(unreadable)"]
         )
     }
 }

@@ -5,23 +5,25 @@ import NIOCore
 import PushQueue
 import WebPush
 
-/// The endpoints with which an app's backend registers its devices for Web Push.
+/// The endpoints with which an app's backend, or each device itself, registers devices for Web Push.
 struct SubscriptionRoutes: Sendable {
     let live: LiveSettings
     let settings: WebPushSettings
     let store: SubscriptionStore
     let keys: DeviceTokenKeys
+    let verifier: any RegistrationVerifier
     let clock: any QueueClock
     let reader: RequestBodyReader
     /// Keeps the connection of a device that knows its secret, if there are too many connections.
     let prove: @Sendable (any Channel) -> Void
 
     var routes: [APIRoute] {
-        [
-            APIRoute(.post, "/webpush/subscriptions", .oneOf([.subscribe])) { try await self.create($0) },
-            APIRoute(.post, "/webpush/subscriptions/list", .oneOf([.subscribe])) { try await self.list($0) },
-            APIRoute(.put, "/webpush/subscriptions/{id}/token", .oneOf([.subscribe])) { try await self.update($0) },
-            APIRoute(.delete, "/webpush/subscriptions/{id}", .oneOf([.subscribe])) { try await self.delete($0) },
+        let access = self.verifier.access
+        return [
+            APIRoute(.post, "/webpush/subscriptions", access) { try await self.create($0) },
+            APIRoute(.post, "/webpush/subscriptions/list", access) { try await self.list($0) },
+            APIRoute(.put, "/webpush/subscriptions/{id}/token", access) { try await self.update($0) },
+            APIRoute(.delete, "/webpush/subscriptions/{id}", access) { try await self.delete($0) },
             APIRoute(.get, "/webpush/subscriptions/{id}/messages/{message}", .open) { try await self.fetch($0) },
             APIRoute(.delete, "/webpush/subscriptions/{id}/messages/{message}", .open) { try await self.discard($0) },
         ]
@@ -73,19 +75,19 @@ struct SubscriptionRoutes: Sendable {
 
     private func create(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        let new = try await self.body(NewSubscription.self, request)
-        let (app, environment) = try self.destination(new.app, new.environment, request)
+        let (new, registrant) = try await self.body(NewSubscription.self, request)
+        let (app, environment) = try self.destination(new.app, new.environment, registrant)
         let token = try Self.token(new.token)
         var senderKey: [UInt8]?
         if let vapid = new.vapid {
             guard let key = VAPIDKey(vapid) else {
-                throw Self.invalid("vapid", "expected a public key of P-256 as base64url")
+                throw APIError.invalid("vapid", "expected a public key of P-256 as base64url")
             }
             senderKey = key.bytes
         }
         let fallbackKey = new.fallbackKey ?? "NEW_MESSAGE"
         guard (1...100).contains(fallbackKey.utf8.count) else {
-            throw Self.invalid("fallbackKey", "expected 1 to 100 bytes")
+            throw APIError.invalid("fallbackKey", "expected 1 to 100 bytes")
         }
         let (secret, fetchSecret, id) = (EndpointSecret(), EndpointSecret(), SubscriptionID().text)
         let subscription = Subscription(
@@ -99,7 +101,8 @@ struct SubscriptionRoutes: Sendable {
             senderKey: senderKey,
             fallbackKey: fallbackKey,
             allowsTimeSensitive: new.allowsTimeSensitive ?? false,
-            registeredAt: self.clock.now.millisecondsSince1970
+            registeredAt: self.clock.now.millisecondsSince1970,
+            owner: registrant.owner
         )
         try await self.store.calling { store throws(QueueError) in try await store.store(subscription) }
         let endpoint = "\(self.settings.origin)/webpush/push/\(secret.text)"
@@ -109,15 +112,15 @@ struct SubscriptionRoutes: Sendable {
     /// A POST, so that the device token is not part of an address.
     private func list(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        let device = try await self.body(Device.self, request)
-        let (app, environment) = try self.destination(device.app, device.environment, request)
+        let (device, registrant) = try await self.body(Device.self, request)
+        let (app, environment) = try self.destination(device.app, device.environment, registrant)
         let tags = self.keys.tags(try Self.token(device.token), app, environment)
         let found = try await self.store.calling { store throws(QueueError) in
             try await store.subscriptions(deviceTags: tags)
         }
         return .json(
             SubscriptionsJSON(
-                subscriptions: found.map { subscription in
+                subscriptions: found.filter(registrant.mayChange).map { subscription in
                     SubscriptionJSON(
                         id: subscription.id,
                         app: subscription.app,
@@ -133,22 +136,32 @@ struct SubscriptionRoutes: Sendable {
     /// The device has another token. Endpoints stay as they are.
     private func update(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        let new = try await self.body(NewToken.self, request)
-        let old = try await self.subscription(request)
+        let (new, registrant) = try await self.body(NewToken.self, request)
         let token = try Self.token(new.token)
-        var subscription = old
-        subscription.sealedToken = self.keys.seal(token, for: old.id)
-        subscription.deviceTag = self.keys.tags(token, old.app, old.environment)[0]
-        subscription.registeredAt = self.clock.now.millisecondsSince1970
-        try await self.store.calling { [subscription] store throws(QueueError) in
-            try await store.store(subscription, replacing: old)
+        // Another request or the keeper may change the subscription at the same time.
+        for _ in 0..<5 {
+            let old = try await self.subscription(request, registrant)
+            var changed = old
+            changed.sealedToken = self.keys.seal(token, for: old.id)
+            changed.deviceTag = self.keys.tags(token, old.app, old.environment)[0]
+            changed.registeredAt = self.clock.now.millisecondsSince1970
+            let isStored = try await self.store.calling { [changed] store throws(QueueError) in
+                try await store.exchange(old, for: changed)
+            }
+            if isStored { return Response(status: .noContent) }
         }
-        return Response(status: .noContent)
+        throw APIError(
+            .serviceUnavailable,
+            .unavailable,
+            "The subscription is being changed by others. Nothing was changed; try again later.",
+            retryAfter: 1
+        )
     }
 
     private func delete(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        let subscription = try await self.subscription(request)
+        let registrant = try await self.verifier.verify(request.request.headers, request, body: [])
+        let subscription = try await self.subscription(request, registrant)
         try await self.store.calling { store throws(QueueError) in try await store.remove(subscription) }
         return Response(status: .noContent)
     }
@@ -197,10 +210,13 @@ struct SubscriptionRoutes: Sendable {
     // MARK: Parts
 
     /// The subscription in the path.
-    private func subscription(_ request: APIRequest) async throws(APIError) -> Subscription {
+    private func subscription(
+        _ request: APIRequest,
+        _ registrant: Registrant
+    ) async throws(APIError) -> Subscription {
         let id = request.pathPart("id")
         let found = try await self.store.calling { store throws(QueueError) in try await store.subscription(id: id) }
-        guard let found, request.caller.maySend(to: found.app) else {
+        guard let found, registrant.mayChange(found) else {
             throw APIError.notFound(
                 "There is no subscription with this id. It may have ended, because its device token is invalid."
             )
@@ -211,47 +227,32 @@ struct SubscriptionRoutes: Sendable {
     private func destination(
         _ name: String,
         _ environment: String?,
-        _ request: APIRequest
+        _ registrant: Registrant
     ) throws(APIError) -> (app: String, environment: String) {
-        guard request.caller.maySend(to: name) else {
-            throw APIError(
-                .forbidden,
-                .forbidden,
-                "The caller \(request.caller.name) may not use the app \(printable(name))."
-            )
+        // This comes first, so that nobody finds out which other apps exist.
+        guard registrant.mayUse(name) else {
+            throw APIError(.forbidden, .forbidden, "\(registrant.name) may not use the app \(printable(name)).")
         }
-        guard let app = self.live.apps[name] else { throw Self.invalid("app", "there is no app \(printable(name))") }
-        guard let environment = environment ?? app.defaultEnvironment, app.environments[environment] != nil else {
-            let names = app.environments.keys.sorted().joined(separator: ", ")
-            throw Self.invalid("environment", "expected one of \(names)")
+        let (app, environment) = try self.live.destination(name, environment)
+        guard registrant.mayUse(name, in: environment) else {
+            throw APIError(.forbidden, .forbidden, "\(registrant.name) is not attested for \(environment).")
         }
-        return (name, environment)
+        return (app.name, environment)
     }
 
     private static func token(_ text: String) throws(APIError) -> [UInt8] {
         guard let token = try? DeviceToken(text) else {
-            throw Self.invalid("token", "expected a device token in hexadecimal digits")
+            throw APIError.invalid("token", "expected a device token in hexadecimal digits")
         }
         return TokenBytes.bytes(of: token)
     }
 
-    private func body<Value: Decodable>(_ type: Value.Type, _ request: APIRequest) async throws -> Value {
-        guard try request.mediaType() == "application/json" else {
-            throw APIError(.unsupportedMediaType, .unsupportedMediaType, "Expected the content type application/json.")
-        }
-        return try await self.reader.withBody(of: request) { body in
-            guard let value = StoredJSON.decode(type, from: Array(body.readableBytesView)) else {
-                throw APIError(
-                    .badRequest,
-                    .badJSON,
-                    "Expected a JSON object with the members that the description of the API names."
-                )
-            }
-            return value
-        }
-    }
-
-    private static func invalid(_ field: String, _ message: String) -> APIError {
-        APIError(.badRequest, .badRequest, "\(field): \(message)", field: field)
+    /// The body of a request, and whose request it is.
+    private func body<Value: Decodable & Sendable>(
+        _ type: Value.Type,
+        _ request: APIRequest
+    ) async throws -> (Value, Registrant) {
+        let body = try await self.reader.json(type, of: request)
+        return (body.value, try await self.verifier.verify(request.request.headers, request, body: body.bytes))
     }
 }

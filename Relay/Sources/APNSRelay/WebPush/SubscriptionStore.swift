@@ -13,10 +13,8 @@ struct SubscriptionStore: Sendable {
 
     let queue: any PushQueue
 
-    /// Stores a new or a changed subscription.
-    ///
-    /// - Parameter old: the subscription before the change; nil for a new one.
-    func store(_ subscription: Subscription, replacing old: Subscription? = nil) async throws(QueueError) {
+    /// Stores a new subscription.
+    func store(_ subscription: Subscription) async throws(QueueError) {
         let hash = Array(subscription.endpointHash.utf8)
         // The endpoint comes last: whoever finds it, finds everything. Another order could leave an endpoint that nobody can
         // delete.
@@ -26,13 +24,24 @@ struct SubscriptionStore: Sendable {
             StoredJSON.encode(subscription),
             forKey: Self.endpoints + subscription.endpointHash
         )
-        if let old, old.deviceTag != subscription.deviceTag {
-            try await self.queue.setValue(nil, forKey: Self.deviceKey(old))
-        }
     }
 
+    /// Removes a subscription.
     func remove(_ subscription: Subscription) async throws(QueueError) {
         try await self.queue.setValue(nil, forKey: Self.endpoints + subscription.endpointHash)
+        try await self.removeRest(subscription)
+    }
+
+    /// Removes a subscription, unless it has changed.
+    ///
+    /// - Returns: whether it was removed.
+    func removeUnchanged(_ subscription: Subscription) async throws(QueueError) -> Bool {
+        guard try await self.replace(subscription, by: nil) else { return false }
+        try await self.removeRest(subscription)
+        return true
+    }
+
+    private func removeRest(_ subscription: Subscription) async throws(QueueError) {
         try await self.queue.setValue(nil, forKey: Self.ids + subscription.id)
         try await self.queue.setValue(nil, forKey: Self.deviceKey(subscription))
         try await KeptMessages(queue: self.queue).removeAll(of: subscription.id)
@@ -42,16 +51,23 @@ struct SubscriptionStore: Sendable {
     ///
     /// - Returns: whether it was replaced.
     func exchange(_ old: Subscription, for new: Subscription) async throws(QueueError) -> Bool {
-        let hash = Array(new.endpointHash.utf8)
-        try await self.queue.setValue(hash, forKey: Self.deviceKey(new))
-        let isReplaced = try await self.queue.exchangeValue(
-            StoredJSON.encode(new),
-            forKey: Self.endpoints + new.endpointHash,
-            expecting: StoredJSON.encode(old)
-        )
-        let unused = isReplaced ? old : new
-        if old.deviceTag != new.deviceTag { try await self.queue.setValue(nil, forKey: Self.deviceKey(unused)) }
+        try await self.queue.setValue(Array(new.endpointHash.utf8), forKey: Self.deviceKey(new))
+        let isReplaced = try await self.replace(old, by: new)
+        // Another process may have stored the same tag. A key of the device that stays is harmless, one that is missing is not.
+        let present = try await self.subscription(endpointHash: new.endpointHash)
+        for unused in [old, new] where unused.deviceTag != present?.deviceTag {
+            try await self.queue.setValue(nil, forKey: Self.deviceKey(unused))
+        }
         return isReplaced
+    }
+
+    private func replace(_ old: Subscription, by new: Subscription?) async throws(QueueError) -> Bool {
+        let key = Self.endpoints + old.endpointHash
+        // As stored: a later version may have stored members that this one does not know.
+        guard let stored = try await self.queue.value(forKey: key),
+            StoredJSON.decode(Subscription.self, from: stored) == old
+        else { return false }
+        return try await self.queue.exchangeValue(new.map { StoredJSON.encode($0) }, forKey: key, expecting: stored)
     }
 
     /// Subscriptions in the order of their endpoints' hashes.
@@ -85,7 +101,12 @@ struct SubscriptionStore: Sendable {
         for tag in tags {
             for hash in try await self.queue.values(withPrefix: Self.devices + tag + "/").values {
                 let hash = String(decoding: hash, as: UTF8.self)
-                if let subscription = try await self.subscription(endpointHash: hash) { found.append(subscription) }
+                // A process that was killed may have left a key of an earlier device token.
+                if let subscription = try await self.subscription(endpointHash: hash),
+                    tags.contains(subscription.deviceTag)
+                {
+                    found.append(subscription)
+                }
             }
         }
         return found.sorted { $0.id < $1.id }

@@ -1,3 +1,4 @@
+import AppAttest
 import NIOCore
 import PushQueue
 import WebPush
@@ -31,15 +32,35 @@ struct WebPushGateway: Sendable {
             return nil
         }
         let store = SubscriptionStore(queue: queue)
+        let reader = RequestBodyReader(limit: Self.maxSubscriptionBytes, budget: budget)
+        var verifier: any RegistrationVerifier = CallerRegistration()
+        var appAttest: AppAttestRegistration?
+        switch webPush.registration {
+        case .token: break
+        case .open: verifier = OpenRegistration()
+        case .appAttest(let attestation):
+            let registration = AppAttestRegistration(
+                live: live,
+                verifier: attestation,
+                challenges: AppAttestChallenges(key: webPush.key, old: webPush.oldKeys),
+                queue: queue,
+                clock: clock,
+                prove: prove
+            )
+            verifier = registration
+            appAttest = registration
+        }
         let subscriptions = SubscriptionRoutes(
             live: live,
             settings: webPush,
             store: store,
             keys: keys,
+            verifier: verifier,
             clock: clock,
-            reader: RequestBodyReader(limit: Self.maxSubscriptionBytes, budget: budget),
+            reader: reader,
             prove: prove
         )
+        let attestations = AppAttestRoutes(live: live, registration: appAttest, reader: reader)
         let pushes = WebPushRoutes(
             live: live,
             settings: webPush,
@@ -54,6 +75,6 @@ struct WebPushGateway: Sendable {
             reader: RequestBodyReader(limit: WebPushRequest.maxBodyBytes, budget: budget),
             prove: prove
         )
-        self.routes = subscriptions.routes + pushes.routes
+        self.routes = subscriptions.routes + attestations.routes + pushes.routes
     }
 }

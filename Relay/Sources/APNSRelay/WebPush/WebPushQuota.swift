@@ -25,20 +25,31 @@ final class WebPushQuota: Sendable {
     ///     thousand times as high.
     /// - Returns: nil if the push is admitted; otherwise how long to wait.
     func take(_ subscription: Subscription, senderKey: [UInt8]?) -> Duration? {
-        let now = self.clock.lease
-        var limits = [("s" + subscription.id, 1.0), ("d" + subscription.deviceTag, 5.0)]
+        var limits = [
+            ("s" + subscription.id, self.pushesPerMinute), ("d" + subscription.deviceTag, self.pushesPerMinute * 5),
+        ]
         if let senderKey {
-            limits.append(("k" + Base64Text.encode(senderKey), 1_000))
+            limits.append(("k" + Base64Text.encode(senderKey), self.pushesPerMinute * 1_000))
         }
+        return self.take(limits)
+    }
+
+    /// Takes one push from each of several buckets, or from none.
+    ///
+    /// - Parameter limits: the names of the buckets, and how many pushes a minute each admits.
+    /// - Returns: nil if the push is admitted; otherwise how long to wait.
+    func take(_ limits: [(name: String, pushesPerMinute: Int)]) -> Duration? {
+        let now = self.clock.lease
         return self.buckets.withLock { buckets in
             if buckets.count > Self.capacity { buckets = [:] }
-            for (name, factor) in limits {
-                let rate = Double(self.pushesPerMinute) / 60 * factor
+            var taken: [String: TokenBucket] = [:]
+            for (name, pushesPerMinute) in limits {
+                let rate = Double(pushesPerMinute) / 60
                 var bucket = buckets[name] ?? TokenBucket(rate: rate, burst: .seconds(60), now: now)
-                let wait = bucket.take(1, now: now)
-                buckets[name] = bucket
-                if let wait { return wait }
+                if let wait = bucket.take(1, now: now) { return wait }
+                taken[name] = bucket
             }
+            buckets.merge(taken) { $1 }
             return nil
         }
     }

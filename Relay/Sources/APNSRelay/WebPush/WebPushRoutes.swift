@@ -9,7 +9,7 @@ import WebPush
 
 /// The push resources: a sender posts encrypted messages for one device (RFC 8030), without a token of this relay.
 ///
-/// Senders delete a subscription after a 4xx, except 408 and 429. So everything that may pass is a 503.
+/// Senders delete a subscription after a 4xx, except 408 and 429. So every temporary error has status 408, 429 or 503.
 struct WebPushRoutes: Sendable {
     /// Stands for the senders in routes. It cannot be the name of a caller in the settings.
     static let caller = "web-push"
@@ -164,14 +164,17 @@ struct WebPushRoutes: Sendable {
         guard !isFull else {
             throw .rateLimited(.seconds(60), "Too many large messages wait for the device. Send a smaller one.")
         }
-        let id = try await self.store(push)
-        if id != push.id {
-            // A repetition. The device fetches the message of the first request.
-            try await self.store.calling { store throws(QueueError) in
-                try await KeptMessages(queue: store.queue).remove("\(push.id)", of: subscription.id)
-            }
+        let stored: Result<APNSID, APIError>
+        do throws(APIError) {
+            stored = .success(try await self.store(push))
+        } catch {
+            stored = .failure(error)
         }
-        return id
+        if (try? stored.get()) != push.id {
+            // The push was not stored, or is a repetition, whose notification names the message of the first request.
+            try? await self.queue.setValue(nil, forKey: KeptMessages.key("\(push.id)", of: subscription.id))
+        }
+        return try stored.get()
     }
 
     private func newPush(

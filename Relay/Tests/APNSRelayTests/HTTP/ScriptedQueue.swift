@@ -10,6 +10,8 @@ final class ScriptedQueue: WrappingPushQueue {
         var pushes: [NewPush] = []
         /// What every call throws.
         var error: QueueError?
+        /// What `enqueue` throws.
+        var enqueueError: QueueError?
         /// How often the feed was read.
         var outcomesRead = 0
         /// What `enqueue` calls before it stores.
@@ -73,6 +75,7 @@ final class ScriptedQueue: WrappingPushQueue {
     func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
         await self.state.withLock { $0.beforeEnqueue }?()
         try self.check()
+        if let error = self.state.withLock({ $0.enqueueError }) { throw error }
         let results = try await self.base.enqueue(pushes, isPartial: isPartial)
         let isConflict = results.contains { if case .conflict = $0 { true } else { false } }
         if isPartial || !isConflict {

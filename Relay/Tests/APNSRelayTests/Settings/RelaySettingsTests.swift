@@ -103,6 +103,14 @@ struct RelaySettingsTests {
         #expect(settings.storage.connections == 3 && !settings.storage.migrates)
     }
 
+    @Test("A relay may have no app if its settings say so, as those of the package; a missing list is an error")
+    func withoutApps() throws {
+        let settings = try RelaySettings([.jsonFile(Repository.path("Relay/Deploy/apns-relay.json"))])
+        #expect(settings.apps.isEmpty && settings.http.host == "127.0.0.1")
+        #expect(self.faults([:]).map(\.key) == ["apps"])
+        #expect(self.faults(["apps": ""]).map(\.key) == ["apps"])
+    }
+
     @Test("The settings of a database are read, and a malformed one is named")
     func postgres() throws {
         let values = [

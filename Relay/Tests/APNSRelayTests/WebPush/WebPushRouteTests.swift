@@ -289,11 +289,20 @@ struct WebPushRouteTests {
             // One of them changes between the reading and the writing.
             var changed = before[0]
             changed.registeredAt += 1
-            try await store.store(changed, replacing: before[0])
+            #expect(try await store.exchange(before[0], for: changed))
             var stale = before[0]
             stale.deviceTag = "stale"
             #expect(try await store.exchange(before[0], for: stale) == false)
             #expect(try await store.subscriptions(deviceTags: ["stale"]).isEmpty)
+            #expect(try await store.removeUnchanged(before[0]) == false)
+            // Whoever loses against one that stores the same tag leaves its key.
+            stale.deviceTag = changed.deviceTag
+            #expect(try await store.exchange(before[0], for: stale) == false)
+            #expect(try await store.subscriptions(deviceTags: [changed.deviceTag]).count == 3)
+            // A key that a killed process has left finds nothing.
+            try await server.queue.setValue(Array(changed.endpointHash.utf8), forKey: "web-push/device/left/x")
+            #expect(try await store.subscriptions(deviceTags: ["left"]).isEmpty)
+            try await server.queue.setValue(nil, forKey: "web-push/device/left/x")
 
             let keeper = try Self.keeper(server, Self.keys(8, 7))
             // The second time, there is nothing to do.
@@ -350,6 +359,12 @@ struct WebPushRouteTests {
             let fourth = try await Self.push(server, subscription.path, sender, message: large(3))
             let location = try #require(fourth.headers.first(name: "location"))
             #expect(try await server.send(.DELETE, String(location.dropFirst(Self.origin.count)), token: nil).status == 204)
+
+            // A message whose push is not stored takes no place.
+            server.queue.state.withLock { $0.enqueueError = QueueError(code: .full, message: "full") }
+            #expect(try await Self.push(server, other.path, sender, message: large(4)).status != 201)
+            server.queue.state.withLock { $0.enqueueError = nil }
+            #expect(try await server.queue.values(withPrefix: "web-push/kept/\(other.id)/").isEmpty)
 
             let messages = KeptMessages(queue: server.queue)
             for (seconds, count) in [(599, 1), (1, 0)] {

@@ -1,0 +1,208 @@
+import AppAttest
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import PushQueue
+import ServiceLifecycle
+import WebPush
+
+/// Devices register themselves with keys that App Attest has attested. An attested key owns the subscriptions that it
+/// registers.
+struct AppAttestRegistration: RegistrationVerifier {
+    /// How often a key is read again because another request has changed it at the same time.
+    private static let attempts = 5
+
+    let live: LiveSettings
+    let verifier: AppAttestVerifier
+    let challenges: AppAttestChallenges
+    let queue: any PushQueue
+    let clock: any QueueClock
+    /// Keeps the connection of a device whose key is attested, if there are too many connections.
+    let prove: @Sendable (any Channel) -> Void
+
+    var access: APIRoute.Access { .open }
+
+    private var now: Int64 { self.clock.now.millisecondsSince1970 / 1_000 }
+
+    func challenge() -> (bytes: [UInt8], expiry: Int64)? {
+        let now = self.now
+        return (self.challenges.issue(now: now), now + AppAttestChallenges.lifetime)
+    }
+
+    // MARK: Keys
+
+    /// An attested key as it is stored.
+    private struct StoredKey: Codable, Sendable {
+        var app: String
+        var environment: String
+        var key: AttestedKey
+    }
+
+    private static func place(_ id: String) -> String { "web-push/attested-key/\(id)" }
+
+    /// Verifies the attestation of a new key, and stores the key.
+    ///
+    /// - Parameters:
+    ///   - attestation: the attestation object.
+    ///   - id: the key's id.
+    ///   - challenge: the text of the challenge.
+    ///   - path: the path of the request, which the device has signed.
+    ///   - app: the app's name in the settings.
+    ///   - environment: an environment of the app.
+    /// - Throws: `APIError`; `conflict` if the key is stored already.
+    func store(
+        _ attestation: [UInt8],
+        of id: [UInt8],
+        challenge: String,
+        path: String,
+        app: RelayApp,
+        environment: String
+    ) async throws(APIError) {
+        guard let attested = app.attestedApp(environment) else { throw Self.notAttested(app.name) }
+        let key: AttestedKey
+        do throws(AppAttestError) {
+            _ = try self.challenges.challenge(Base64Text.decode(challenge) ?? [], now: self.now)
+            let request = AppAttestRequest(method: "POST", path: path, challenge: challenge)
+            key = try await self.verifier.key(
+                id,
+                attestedBy: attestation,
+                clientDataHash: request.clientDataHash,
+                app: attested,
+                now: self.now
+            )
+        } catch {
+            throw APIError(error)
+        }
+        let stored = StoredJSON.encode(StoredKey(app: app.name, environment: environment, key: key))
+        let place = Self.place(Base64Text.encode(id))
+        let isNew = try await self.queue.calling { queue throws(QueueError) in
+            try await queue.exchangeValue(stored, forKey: place, expecting: nil)
+        }
+        guard isNew else {
+            throw APIError(.conflict, .conflict, "This key is attested already. Use it, or attest a new one.")
+        }
+    }
+
+    private static func notAttested(_ app: String) -> APIError {
+        APIError(
+            .forbidden,
+            .forbidden,
+            "The relay has no app ID prefix for the app \(printable(app)); its operator sets app.\(printable(app)).appIDPrefix."
+        )
+    }
+
+    // MARK: Requests
+
+    func verify(_ evidence: HTTPFields, _ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
+        if Task.isShuttingDownGracefully { throw .shuttingDown }
+        let assertion = try AssertionHeader(evidence)
+        let signed = AppAttestRequest(
+            method: request.request.method.rawValue,
+            path: request.request.uri.path,
+            challenge: assertion.challenge,
+            body: body
+        )
+        let place = Self.place(assertion.key)
+        for _ in 0..<Self.attempts {
+            let bytes = try await self.queue.calling { queue throws(QueueError) in try await queue.value(forKey: place)
+            }
+            guard let bytes, var stored = StoredJSON.decode(StoredKey.self, from: bytes) else {
+                throw AssertionHeader.error("The key is not attested here. Attest a new one.")
+            }
+            guard let app = self.live.apps[stored.app]?.attestedApp(stored.environment) else {
+                throw Self.notAttested(stored.app)
+            }
+            do throws(AppAttestError) {
+                let challenge = try self.challenges.challenge(
+                    Base64Text.decode(assertion.challenge) ?? [],
+                    now: self.now
+                )
+                let counter = try self.verifier.counter(
+                    of: assertion.object,
+                    by: stored.key,
+                    clientDataHash: signed.clientDataHash,
+                    app: app
+                )
+                try stored.key.use(counter: counter, challenge: challenge, now: self.now)
+            } catch {
+                throw APIError(error)
+            }
+            let changed = StoredJSON.encode(stored)
+            let isStored = try await self.queue.calling { queue throws(QueueError) in
+                try await queue.exchangeValue(changed, forKey: place, expecting: bytes)
+            }
+            guard isStored else { continue }
+            self.prove(request.context.channel)
+            return .device(key: assertion.key, app: stored.app, environment: stored.environment)
+        }
+        throw APIError(
+            .serviceUnavailable,
+            .unavailable,
+            "Too many requests of this key at the same time. Nothing was changed; try again.",
+            retryAfter: 1
+        )
+    }
+}
+
+/// The header field `authorization: AppAttest key=…, challenge=…, assertion=…`.
+private struct AssertionHeader {
+    private static let scheme = "AppAttest"
+
+    /// The key's id in base64url.
+    var key: String
+    /// The text of the challenge.
+    var challenge: String
+    /// The assertion object.
+    var object: [UInt8]
+
+    init(_ headers: HTTPFields) throws(APIError) {
+        let values = headers[values: .authorization]
+        let words = values.first?.split(separator: " ", maxSplits: 1) ?? []
+        guard values.count == 1, words.count == 2, words[0].lowercased() == Self.scheme.lowercased() else {
+            throw Self.malformed
+        }
+        var parts: [String: String] = [:]
+        for part in words[1].split(separator: ",") {
+            let pair = part.drop { $0 == " " || $0 == "\t" }.split(separator: "=", maxSplits: 1)
+            guard pair.count == 2, parts[String(pair[0])] == nil else { throw Self.malformed }
+            parts[String(pair[0])] = pair[1].filter { $0 != "\"" && $0 != " " && $0 != "\t" }
+        }
+        guard let key = parts["key"].flatMap(Base64Text.decode), key.count == AttestedKey.idCount,
+            let challenge = parts["challenge"], let object = parts["assertion"].flatMap(Base64Text.decode)
+        else { throw Self.malformed }
+        self.key = Base64Text.encode(key)
+        self.challenge = challenge
+        self.object = object
+    }
+
+    static func error(_ message: String) -> APIError {
+        var error = APIError(.unauthorized, .unauthorized, message)
+        error.scheme = Self.scheme
+        return error
+    }
+
+    private static let malformed = Self.error(
+        "The request needs the header authorization: AppAttest key=…, challenge=…, assertion=…, each in base64url."
+    )
+}
+
+extension RelayApp {
+    /// The app as App Attest knows it; nil if its app ID prefix is not known.
+    func attestedApp(_ environment: String) -> AppAttestApp? {
+        self.appIDPrefix.map {
+            AppAttestApp(id: "\($0).\(self.topic)", allowsDevelopment: environment == "development")
+        }
+    }
+}
+
+extension APIError {
+    /// The error for refused evidence.
+    init(_ error: AppAttestError) {
+        switch error.code {
+        case .unknownChallenge, .expiredChallenge, .repeatedChallenge: self = AssertionHeader.error(error.message)
+        case .tooManyRequests:
+            self = .rateLimited(.seconds(AppAttestChallenges.lifetime), error.message)
+        default: self.init(.forbidden, .forbidden, error.message)
+        }
+    }
+}

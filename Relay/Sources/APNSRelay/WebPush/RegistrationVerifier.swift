@@ -1,0 +1,80 @@
+import HTTPTypes
+
+/// Decides who may register, list, change and delete subscriptions.
+protocol RegistrationVerifier: Sendable {
+    /// Whether the endpoints need a caller's token.
+    var access: APIRoute.Access { get }
+
+    /// A new challenge and when it expires, in seconds since 1970; nil if requests need none.
+    func challenge() -> (bytes: [UInt8], expiry: Int64)?
+
+    /// Verifies the evidence that came with a request.
+    ///
+    /// - Parameters:
+    ///   - evidence: the header fields of the request.
+    ///   - request: the request.
+    ///   - body: its body; empty if it has none.
+    /// - Returns: whose request it is.
+    func verify(_ evidence: HTTPFields, _ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant
+}
+
+/// Who registers subscriptions.
+enum Registrant: Sendable, Hashable {
+    /// The backend of an app, for all subscriptions of its apps.
+    case caller(Caller)
+    /// A device with an attested key, for its own subscriptions.
+    case device(key: String, app: String, environment: String)
+
+    /// The attested key to which a new subscription belongs; nil if it belongs to no device.
+    var owner: String? {
+        guard case .device(let key, _, _) = self else { return nil }
+        return key
+    }
+
+    func mayUse(_ app: String) -> Bool {
+        switch self {
+        case .caller(let caller): caller.maySend(to: app)
+        case .device(_, let own, _): app == own
+        }
+    }
+
+    func mayUse(_ app: String, in environment: String) -> Bool {
+        guard case .device(_, _, let own) = self else { return self.mayUse(app) }
+        return self.mayUse(app) && environment == own
+    }
+
+    /// Whether it may list, change and delete a subscription.
+    func mayChange(_ subscription: Subscription) -> Bool {
+        self.mayUse(subscription.app) && (self.owner == nil || self.owner == subscription.owner)
+    }
+
+    /// A name for messages.
+    var name: String {
+        switch self {
+        case .caller(let caller): "The caller \(caller.name)"
+        case .device: "This key"
+        }
+    }
+}
+
+/// Callers with the role `subscribe` register devices.
+struct CallerRegistration: RegistrationVerifier {
+    var access: APIRoute.Access { .oneOf([.subscribe]) }
+
+    func challenge() -> (bytes: [UInt8], expiry: Int64)? { nil }
+
+    func verify(_ evidence: HTTPFields, _ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
+        .caller(request.caller)
+    }
+}
+
+/// Everybody who can reach the relay registers devices. For tests, on loopback addresses only.
+struct OpenRegistration: RegistrationVerifier {
+    var access: APIRoute.Access { .open }
+
+    func challenge() -> (bytes: [UInt8], expiry: Int64)? { nil }
+
+    func verify(_ evidence: HTTPFields, _ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
+        .caller(CallerAuthentication.anybody)
+    }
+}
