@@ -215,14 +215,20 @@ public struct VirtualDevice: Sendable {
     public mutating func add(_ keys: WebPushKeys) throws(VirtualDeviceError) {
         let texts = [keys.subscription, keys.privateKey, keys.publicKey, keys.auth]
         guard texts.allSatisfy({ (1...Self.keyLimit).contains($0.utf8.count) }) else {
-            throw VirtualDeviceError(.invalid, "The keys need a subscription, privateKey, publicKey and auth in base64url.")
+            throw VirtualDeviceError(
+                .invalid,
+                "The keys need a subscription, privateKey, publicKey and auth in base64url."
+            )
         }
         if let index = self.webPushKeys.firstIndex(where: { $0.subscription == keys.subscription }) {
             self.webPushKeys[index] = keys
             return
         }
         guard self.webPushKeys.count < Self.addressLimit else {
-            throw VirtualDeviceError(.limitReached, "A device has the keys of at most \(Self.addressLimit) subscriptions.")
+            throw VirtualDeviceError(
+                .limitReached,
+                "A device has the keys of at most \(Self.addressLimit) subscriptions."
+            )
         }
         self.webPushKeys.append(keys)
     }

@@ -107,7 +107,8 @@ public struct WebPushNotification: Sendable, Hashable {
         if let topic = request.topic {
             notification = notification.collapseID(self.collapseID(topic))
         }
-        let member = fetch.map { Member(self.subscription, fetch: $0) }
+        let member =
+            fetch.map { Member(self.subscription, fetch: $0) }
             ?? request.content.map { Member(self.subscription, $0) }
         return member.map { notification.custom(key: "webpush", $0) } ?? notification
     }

@@ -76,11 +76,12 @@ func check(_ bytes: [UInt8]) {
     _ = try? verifier.sender(input.fields, now: 1_795_440_000)
 }
 
-typealias Driver = @convention(c) (
-    UnsafeMutablePointer<Int32>,
-    UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
-    @convention(c) (UnsafePointer<UInt8>?, Int) -> Int32
-) -> Int32
+typealias Driver =
+    @convention(c) (
+        UnsafeMutablePointer<Int32>,
+        UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+        @convention(c) (UnsafePointer<UInt8>?, Int) -> Int32
+    ) -> Int32
 
 guard let symbol = dlsym(nil, "LLVMFuzzerRunDriver") else {
     print("This program is built without libFuzzer. Use .ci/fuzz-web-push.")

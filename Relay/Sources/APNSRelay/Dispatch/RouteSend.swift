@@ -347,7 +347,10 @@ extension PushOutcome {
     }
 
     fileprivate static func unreadableToken(_ push: ClaimedPush) -> PushOutcome {
-        self.notConfigured(push, "the device token cannot be decrypted: set webPush.oldKey to the key that encrypted it")
+        self.notConfigured(
+            push,
+            "the device token cannot be decrypted: set webPush.oldKey to the key that encrypted it"
+        )
     }
 
     private static func notConfigured(_ push: ClaimedPush, _ message: String) -> PushOutcome {

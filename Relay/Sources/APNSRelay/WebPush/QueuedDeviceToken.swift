@@ -17,7 +17,9 @@ enum QueuedDeviceToken {
         guard route.caller == WebPushRoutes.caller else { return token }
         let bytes = TokenBytes.bytes(of: token)
         let id = String(decoding: bytes.prefix(SubscriptionID.count), as: UTF8.self)
-        guard let opened = try? keys?.open(Array(bytes.dropFirst(SubscriptionID.count)), for: id).token else { return nil }
+        guard let opened = try? keys?.open(Array(bytes.dropFirst(SubscriptionID.count)), for: id).token else {
+            return nil
+        }
         return opened.withUnsafeBytes { TokenBytes.token($0) }
     }
 }

@@ -207,7 +207,10 @@ struct DispatcherTests {
         }
     }
 
-    @Test("Device tokens are decrypted before the attempt, and pushes whose tokens cannot be are parked", .timeLimit(.minutes(5)))
+    @Test(
+        "Device tokens are decrypted before the attempt, and pushes whose tokens cannot be are parked",
+        .timeLimit(.minutes(5))
+    )
     func encryptedTokens() async throws {
         let sender = ScriptedSender { id, _ in ScriptedSender.accept(id) }
         let (opened, unreadable) = (try DeviceToken("cdef"), try DeviceToken("ab00"))

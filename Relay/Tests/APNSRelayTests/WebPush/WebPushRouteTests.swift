@@ -358,7 +358,9 @@ struct WebPushRouteTests {
             #expect(try await fetch(.GET, "\(push.id)", subscription.fetchSecret).status == 404)
             let fourth = try await Self.push(server, subscription.path, sender, message: large(3))
             let location = try #require(fourth.headers.first(name: "location"))
-            #expect(try await server.send(.DELETE, String(location.dropFirst(Self.origin.count)), token: nil).status == 204)
+            #expect(
+                try await server.send(.DELETE, String(location.dropFirst(Self.origin.count)), token: nil).status == 204
+            )
 
             // A message whose push is not stored takes no place.
             server.queue.state.withLock { $0.enqueueError = QueueError(code: .full, message: "full") }
