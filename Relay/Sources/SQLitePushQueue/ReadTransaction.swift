@@ -227,9 +227,7 @@ struct ReadTransaction {
     func values(withPrefix prefix: String, after key: String?, limit: Int) throws -> [(key: String, value: [UInt8])] {
         // SQLite compares text byte by byte, so the keys with the prefix are next to each other.
         let select = try self.db.prepared(
-
             "SELECT key, value FROM value WHERE key >= ? AND key > ? ORDER BY key LIMIT ?"
-
         )
         select.bind(1, prefix)
         // No key is empty.
