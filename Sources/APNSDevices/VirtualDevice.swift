@@ -211,13 +211,13 @@ public struct VirtualDevice: Sendable {
 
     /// Adds keys for Web Push, or replaces those of the same subscription.
     ///
-    /// - Throws: `invalid` if a text is empty or longer than 200 bytes, or `limitReached`.
+    /// - Throws: `invalid` if a text is not base64url of 1 to 200 characters, or `limitReached`.
     public mutating func add(_ keys: WebPushKeys) throws(VirtualDeviceError) {
         let texts = [keys.subscription, keys.privateKey, keys.publicKey, keys.auth]
-        guard texts.allSatisfy({ (1...Self.keyLimit).contains($0.utf8.count) }) else {
+        guard texts.allSatisfy(Self.isBase64URL) else {
             throw VirtualDeviceError(
                 .invalid,
-                "The keys need a subscription, privateKey, publicKey and auth in base64url."
+                "subscription, privateKey, publicKey and auth must be base64url, 1 to \(Self.keyLimit) characters each."
             )
         }
         if let index = self.webPushKeys.firstIndex(where: { $0.subscription == keys.subscription }) {
@@ -231,6 +231,17 @@ public struct VirtualDevice: Sendable {
             )
         }
         self.webPushKeys.append(keys)
+    }
+
+    private static func isBase64URL(_ text: String) -> Bool {
+        (1...self.keyLimit).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"): true
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"): true
+                default: false
+                }
+            }
     }
 
     func token(_ digits: String) -> Token? { self.tokens.first { $0.token == digits } }
