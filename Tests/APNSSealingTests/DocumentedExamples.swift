@@ -207,12 +207,27 @@
         }
     }
 
-    /// Fetches a message that was too large for its notification.
-    ///
-    /// - Parameter secret: The `fetchSecret` of the subscription.
-    func fetch(_ kept: KeptWebPushMessage, from gateway: URL, secret: String) async throws -> WebPushMessage {
-        var request = URLRequest(url: gateway.appendingPathComponent(kept.path))
-        request.setValue("Bearer \(secret)", forHTTPHeaderField: "authorization")
-        return try WebPushMessage(fetched: Array(try await URLSession.shared.data(for: request).0))
+    /// A gateway that keeps messages which are too large for a notification.
+    struct MessageKeeper {
+        var gateway: URL
+        /// The `fetchSecret` of the subscription.
+        var secret: String
+
+        func fetch(_ kept: KeptWebPushMessage) async throws -> WebPushMessage {
+            let (body, _) = try await URLSession.shared.data(for: self.request("GET", kept))
+            return try WebPushMessage(fetched: Array(body))
+        }
+
+        /// Makes room for the next message.
+        func discard(_ kept: KeptWebPushMessage) async throws {
+            _ = try await URLSession.shared.data(for: self.request("DELETE", kept))
+        }
+
+        private func request(_ method: String, _ kept: KeptWebPushMessage) -> URLRequest {
+            var request = URLRequest(url: self.gateway.appendingPathComponent(kept.path))
+            request.httpMethod = method
+            request.setValue("Bearer \(self.secret)", forHTTPHeaderField: "authorization")
+            return request
+        }
     }
 #endif

@@ -29,6 +29,8 @@ function parts(message) {
         return { salt: bytes(message.salt), sender: bytes(message.dh), ciphertext: body };
     }
     const end = 21 + body[20];
+    const recordSize = new DataView(body.buffer).getUint32(16);
+    if (body.length - end > recordSize) throw new Error("a message has one record (RFC 8291, section 4)");
     return { salt: body.subarray(0, 16), sender: body.subarray(21, end), ciphertext: body.subarray(end) };
 }
 
@@ -56,8 +58,21 @@ async function open(message, keys) {
     const iv = await derive(secret, salt, info("Content-Encoding: nonce", context), 12);
     const key = await crypto.subtle.importKey("raw", raw, "AES-GCM", false, ["decrypt"]);
     const plain = new Uint8Array(await crypto.subtle.decrypt({ name: "AES-GCM", iv }, key, ciphertext));
-    if (isOld) return plain.subarray(2 + (plain[0] << 8) + plain[1]);
-    return plain.subarray(0, plain.findLastIndex((byte) => byte !== 0));
+    return isOld ? withoutOldPadding(plain) : withoutPadding(plain);
+}
+
+/** A message without its delimiter and the zeros that follow (RFC 8188, section 2). */
+function withoutPadding(plain) {
+    const end = plain.findLastIndex((byte) => byte !== 0);
+    if (plain[end] !== 2) throw new Error("the last record ends with 2");
+    return plain.subarray(0, end);
+}
+
+/** A message without its padding, which comes first and begins with its length. */
+function withoutOldPadding(plain) {
+    const start = 2 + (plain[0] << 8) + plain[1];
+    if (start > plain.length || plain.subarray(2, start).some((byte) => byte !== 0)) throw new Error("no padding");
+    return plain.subarray(start);
 }
 
 /** What the extension shows: the title and the body of a JSON object, or the text. */

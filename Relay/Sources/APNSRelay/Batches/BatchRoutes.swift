@@ -18,6 +18,7 @@ struct BatchRoutes: Sendable {
     let status: any RelayStatus
     let reader: RequestBodyReader
     let limits: CallerLimits
+    let intake: PushIntake
     private let ids = PushIDGenerator()
 
     private var store: BatchStore { BatchStore(queue: self.queue) }
@@ -29,7 +30,8 @@ struct BatchRoutes: Sendable {
         clock: any QueueClock,
         status: any RelayStatus,
         reader: RequestBodyReader,
-        limits: CallerLimits
+        limits: CallerLimits,
+        intake: PushIntake
     ) {
         self.live = live
         self.dispatch = dispatch
@@ -38,6 +40,7 @@ struct BatchRoutes: Sendable {
         self.status = status
         self.reader = reader
         self.limits = limits
+        self.intake = intake
     }
 
     var routes: [APIRoute] {
@@ -170,6 +173,7 @@ struct BatchRoutes: Sendable {
                 batch: batch,
                 state: state,
                 store: store,
+                intake: self.intake,
                 limits: self.limits,
                 clock: self.clock,
                 caller: request.caller,
@@ -181,9 +185,7 @@ struct BatchRoutes: Sendable {
     }
 
     private func submitted(_ upload: BatchUpload) async throws -> Response {
-        let route = upload.batch.route
-        self.status.count(queued: [route: upload.stored], duplicates: [:])
-        self.status.signal([route])
+        self.status.signal([upload.batch.route])
         return .json(
             SubmittedJSON(
                 batch: try await self.json(upload.batch),

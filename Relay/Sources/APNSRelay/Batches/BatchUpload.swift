@@ -15,12 +15,13 @@ struct BatchUpload {
 
     let batch: Batch
     let store: BatchStore
+    let intake: PushIntake
     let limits: CallerLimits
     let clock: any QueueClock
     let caller: Caller
     /// Whether to continue after invalid lines.
     let isPartial: Bool
-    private let intake: BatchIntake
+    private let parser: BatchIntake
     /// The lines that earlier requests have stored.
     private var known: Int
     /// The bytes of the next part.
@@ -37,6 +38,7 @@ struct BatchUpload {
         batch: Batch,
         state: BatchState,
         store: BatchStore,
+        intake: PushIntake,
         limits: CallerLimits,
         clock: any QueueClock,
         caller: Caller,
@@ -44,11 +46,12 @@ struct BatchUpload {
     ) throws(PushFault) {
         self.batch = batch
         self.store = store
+        self.intake = intake
         self.limits = limits
         self.clock = clock
         self.caller = caller
         self.isPartial = isPartial
-        self.intake = try BatchIntake(batch)
+        self.parser = try BatchIntake(batch)
         self.known = state.lines
     }
 
@@ -60,10 +63,10 @@ struct BatchUpload {
     mutating func add(_ text: ArraySlice<UInt8>, at position: Int) async throws {
         self.line += 1
         guard self.line > self.known else { return }
-        let (intake, line) = (self.intake, self.line)
+        let (parser, line) = (self.parser, self.line)
         do throws(PushFault) {
             let push = try text.withUnsafeBufferPointer { (bytes) throws(PushFault) in
-                try intake.push(bytes, number: line)
+                try parser.push(bytes, number: line)
             }
             self.pushes.append(push)
             self.bytes += text.count
@@ -123,12 +126,13 @@ struct BatchUpload {
     ///
     /// - Returns: the number of stored pushes.
     private func store(_ pushes: [NewPush]) async throws(APIError) -> Int {
-        let wanted = CapacityLimits.Use(pushes)
         // Pushes that are not stored do not count towards the rate.
         var count = 0
         defer { self.limits.giveBack(pushes.count - count, self.caller) }
         do {
-            try await self.limits.capacity.reserve(wanted)
+            let results = try await self.intake.store(pushes, isPartial: true)
+            count = results.count { $0 == .queued }
+            return count
         } catch {
             var error = error
             if error.code == .quotaExceeded {
@@ -138,15 +142,6 @@ struct BatchUpload {
             }
             throw error
         }
-        var used = CapacityLimits.Use()
-        defer { self.limits.capacity.end(wanted, stored: used) }
-        let results = try await self.store.calling { store throws(QueueError) in
-            try await store.queue.enqueue(pushes, isPartial: true)
-        }
-        let stored = zip(pushes, results).filter { $0.1 == .queued }.map(\.0)
-        used = CapacityLimits.Use(stored)
-        count = stored.count
-        return count
     }
 
     /// Waits until the caller may submit more.

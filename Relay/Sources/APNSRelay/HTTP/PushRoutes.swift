@@ -1,7 +1,6 @@
 import APNSModel
 import HTTPTypes
 import Hummingbird
-import Logging
 import NIOCore
 import PushQueue
 
@@ -10,8 +9,8 @@ struct PushRoutes: Sendable {
     let live: LiveSettings
     let dispatch: DispatchSettings
     let queue: any PushQueue
+    let intake: PushIntake
     let clock: any QueueClock
-    let status: any RelayStatus
     let reader: RequestBodyReader
     let limits: CallerLimits
     let ids = PushIDGenerator()
@@ -51,23 +50,10 @@ struct PushRoutes: Sendable {
 
         var response = EnqueueResponse(faults: submitted.faults)
         if !submitted.pushes.isEmpty {
-            let wanted = CapacityLimits.Use(submitted.pushes)
-            try await self.limits.capacity.reserve(wanted)
-            var used = CapacityLimits.Use()
-            defer { self.limits.capacity.end(wanted, stored: used) }
-            let results: [EnqueueResult]
-            do {
-                results = try await self.queue.enqueue(submitted.pushes, isPartial: isPartial)
-            } catch {
-                request.logger.warning("Pushes were not stored", metadata: ["error": "\(error.message)"])
-                self.status.countStorageError(error)
-                throw APIError(error)
-            }
+            let results = try await self.intake.store(submitted.pushes, isPartial: isPartial)
             response.add(results, of: submitted)
             if !isPartial, let fault = response.faults.first { throw APIError(fault) }
             stored = results.count { $0 == .queued }
-            used = CapacityLimits.Use(zip(submitted.pushes, results).lazy.filter { $0.1 == .queued }.map(\.0))
-            self.report(results, of: submitted.pushes)
         }
         return response.response
     }
@@ -119,21 +105,6 @@ struct PushRoutes: Sendable {
                 "Expected the content type application/json (one push) or application/x-ndjson (one push a line)."
             )
         }
-    }
-
-    /// Passes the stored pushes on to the rest of the relay.
-    private func report(_ results: [EnqueueResult], of pushes: [NewPush]) {
-        var queued: [Route: Int] = [:]
-        var duplicates: [Route: Int] = [:]
-        for (push, result) in zip(pushes, results) {
-            switch result {
-            case .queued: queued[push.route, default: 0] += 1
-            case .duplicate: duplicates[push.route, default: 0] += 1
-            case .conflict: break
-            }
-        }
-        self.status.count(queued: queued, duplicates: duplicates)
-        if !queued.isEmpty { self.status.signal(Set(queued.keys)) }
     }
 
     // MARK: One push

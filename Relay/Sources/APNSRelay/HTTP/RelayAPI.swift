@@ -65,12 +65,13 @@ struct RelayAPI: Sendable {
         self.budget = BufferBudget(limit: settings.http.maxBufferedBytes)
         let reader = RequestBodyReader(limit: settings.http.maxBodyBytes, budget: self.budget)
         let limits = limits ?? CallerLimits(settings, queue: queue, clock: clock)
+        let intake = PushIntake(queue: queue, limits: limits, status: status, logger: logger)
         let pushes = PushRoutes(
             live: live,
             dispatch: settings.dispatch,
             queue: queue,
+            intake: intake,
             clock: clock,
-            status: status,
             reader: reader,
             limits: limits
         )
@@ -81,7 +82,8 @@ struct RelayAPI: Sendable {
             clock: clock,
             status: status,
             reader: reader,
-            limits: limits
+            limits: limits,
+            intake: intake
         )
         let operators = OperatorRoutes(
             queue: queue,
@@ -101,8 +103,7 @@ struct RelayAPI: Sendable {
             live: live,
             queue: queue,
             clock: clock,
-            status: status,
-            limits: limits,
+            intake: intake,
             budget: self.budget,
             prove: { connections.prove($0) }
         )
@@ -111,9 +112,8 @@ struct RelayAPI: Sendable {
             dispatch: settings.dispatch,
             settings: settings.matrix,
             queue: queue,
-            quota: WebPushQuota(pushesPerMinute: settings.matrix.pushesPerMinute, clock: clock),
-            limits: limits,
-            status: status,
+            quota: PushQuota(clock: clock),
+            intake: intake,
             clock: clock,
             reader: RequestBodyReader(limit: MatrixRoutes.maxBodyBytes, budget: self.budget)
         )

@@ -1,11 +1,11 @@
 import APNSModel
 import Logging
 import PushQueue
-import ServiceLifecycle
 import WebPush
 
 /// Remembers the device tokens that APNs has declared invalid, of the apps that Matrix clients use.
-struct DeadPushkeyKeeper: Service {
+struct DeadPushkeyKeeper: Keeper {
+    static let subject = "The dead pushkeys of Matrix"
     private static let cursorKey = "matrix/cursor"
     /// How often tokens that were remembered for too long are looked for.
     private static let pruning = Duration.seconds(3_600)
@@ -16,34 +16,24 @@ struct DeadPushkeyKeeper: Service {
     let keys: DeviceTokenKeys?
     let clock: any QueueClock
     let logger: Logger
-    /// How often the dead tokens are read.
-    var interval = Duration.seconds(2)
+    let interval = Duration.seconds(2)
+    private var nextPruning = ContinuousClock.now
 
-    func run() async throws {
-        await cancelWhenGracefulShutdown {
-            var nextPruning = ContinuousClock.now
-            while !Task.isCancelled {
-                do throws(QueueError) {
-                    try await self.tend()
-                    if self.live.current.hasMatrix, ContinuousClock.now >= nextPruning {
-                        try await DeadPushkeys(queue: self.queue).prune(now: self.clock.expiry)
-                        nextPruning = .now + Self.pruning
-                    }
-                } catch {
-                    self.logger.warning(
-                        "The dead pushkeys of Matrix cannot be read; trying again",
-                        metadata: ["error": "\(error)"]
-                    )
-                }
-                try? await Task.sleep(for: self.interval)
-            }
-        }
-        // A service that ends before its turn counts as failed in a service group.
-        try? await gracefulShutdown()
+    init(
+        live: LiveSettings,
+        queue: any PushQueue,
+        keys: DeviceTokenKeys?,
+        clock: any QueueClock,
+        logger: Logger
+    ) {
+        self.live = live
+        self.queue = queue
+        self.keys = keys
+        self.clock = clock
+        self.logger = logger
     }
 
-    /// Reads the dead tokens from the stored position on. Several relays may do this at the same time.
-    func tend() async throws(QueueError) {
+    mutating func tend() async throws(QueueError) {
         guard self.live.current.hasMatrix else { return }
         let dead = DeadPushkeys(queue: self.queue)
         try await InvalidTokenReader(queue: self.queue, cursorKey: Self.cursorKey).read { push throws(QueueError) in
@@ -52,13 +42,13 @@ struct DeadPushkeyKeeper: Service {
                 self.live.apps[route.app]?.matrixAppIDs.isEmpty == false,
                 let token = QueuedDeviceToken.open(push.token, of: route, self.keys)
             else { return }
-            try await dead.add(
-                token,
-                route.app,
-                route.environment,
-                since: since,
-                now: self.clock.now
-            )
+            let now = self.clock.now
+            let entry = DeadPushkeys.Entry(since: since, refused: push.settledAt ?? now, stored: now)
+            try await dead.add(entry, for: DeadPushkeys.key(token, route.app, route.environment))
+        }
+        if ContinuousClock.now >= self.nextPruning {
+            try await dead.prune(now: self.clock.expiry)
+            self.nextPruning = .now + Self.pruning
         }
     }
 }

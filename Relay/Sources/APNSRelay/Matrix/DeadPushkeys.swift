@@ -5,60 +5,86 @@ import WebPush
 
 /// The device tokens that APNs has declared invalid, as small values in the queue, so that homeservers forget them.
 ///
-/// Only a hash of each token is stored. A token is remembered for 30 days, or until a homeserver that does not say when it got the
-/// token was told. If a homeserver still has it after that, APNs refuses one more push to it, and it is remembered again.
+/// Only a hash of each token is stored, for 30 days. A homeserver that does not say when it got a token is told once that the
+/// token is invalid, because it could not say that the app has registered the token again. If it keeps the token, APNs refuses
+/// one more push to it, and the homeserver is told again.
 struct DeadPushkeys: Sendable {
     static let prefix = "matrix/dead/"
     /// How long a token is remembered, in milliseconds.
     private static let lifetime: Int64 = 30 * 86_400_000
     /// The number of tokens that one call of the queue reads.
     private static let page = 500
+    /// How often a value is read again because another relay has changed it at the same time.
+    private static let attempts = 5
 
     let queue: any PushQueue
 
-    private struct Entry: Codable {
-        /// When the token became invalid, in milliseconds since 1970.
-        var since: Int64
-        /// When that was stored.
-        var stored: Int64
+    /// An invalid token. All times are in milliseconds since 1970.
+    struct Entry: Codable, Sendable {
+        /// When the token became invalid.
+        private var since: Int64
+        /// When APNs refused a push to it last.
+        private var refused: Int64
+        fileprivate var stored: Int64
+        /// When homeservers stopped being told, because one was told that does not say when it got the token, or because the app
+        /// has registered the token again.
+        private var ended: Int64?
+
+        init(since: Int64, refused: QueueTime, stored: QueueTime) {
+            self.since = since
+            self.refused = refused.millisecondsSince1970
+            self.stored = stored.millisecondsSince1970
+        }
+
+        /// Whether to tell a homeserver that the token is invalid.
+        ///
+        /// - Parameter pushkeyTime: when the homeserver got the token, in seconds since 1970; nil if it does not say.
+        func isInvalid(pushkeyTime: Int64?) -> Bool {
+            self.ended == nil && pushkeyTime.map { $0 <= self.since / 1_000 } ?? true
+        }
+
+        /// Whether homeservers stop being told after one with this time was answered.
+        func ends(pushkeyTime: Int64?) -> Bool {
+            self.ended == nil && pushkeyTime.map { $0 > self.since / 1_000 } ?? true
+        }
+
+        func ended(at now: QueueTime) -> Entry {
+            var entry = self
+            entry.ended = now.millisecondsSince1970
+            return entry
+        }
+
+        /// Whether an entry for the same token says nothing new: another relay may have read the same refusal.
+        func covers(_ other: Entry) -> Bool { other.refused <= self.ended ?? self.refused }
     }
 
-    private static func key(_ token: DeviceToken, _ app: String, _ environment: String) -> String {
+    static func key(_ token: DeviceToken, _ app: String, _ environment: String) -> String {
         let text = Array("\(app)/\(environment)\u{0}".utf8) + TokenBytes.bytes(of: token)
         return self.prefix + Base64Text.encode(SHA256.hash(data: text))
     }
 
-    /// Remembers a token.
-    ///
-    /// - Parameter since: when it became invalid, in milliseconds since 1970.
-    func add(
-        _ token: DeviceToken,
-        _ app: String,
-        _ environment: String,
-        since: Int64,
-        now: QueueTime
-    ) async throws(QueueError) {
-        let entry = Entry(since: since, stored: now.millisecondsSince1970)
-        try await self.queue.setValue(StoredJSON.encode(entry), forKey: Self.key(token, app, environment))
+    /// The entry of a token; nil if it is not known as invalid.
+    func entry(_ key: String) async throws(QueueError) -> Entry? {
+        try await self.queue.value(forKey: key).flatMap { StoredJSON.decode(Entry.self, from: $0) }
     }
 
-    /// Whether to tell a homeserver that a token is invalid.
-    ///
-    /// - Parameter pushkeyTime: when the homeserver got the token, in seconds since 1970; nil if it does not say.
-    func reject(
-        _ token: DeviceToken,
-        _ app: String,
-        _ environment: String,
-        pushkeyTime: Int64?
-    ) async throws(QueueError) -> Bool {
-        let key = Self.key(token, app, environment)
-        guard let entry = try await self.queue.value(forKey: key).flatMap({ StoredJSON.decode(Entry.self, from: $0) })
-        else { return false }
-        if let pushkeyTime, pushkeyTime <= entry.since / 1_000 { return true }
-        // With a later time, the app has registered the token again. Without a time, nobody would notice that, so the token is
-        // rejected only once.
-        try await self.queue.setValue(nil, forKey: key)
-        return pushkeyTime == nil
+    /// Remembers a token.
+    func add(_ entry: Entry, for key: String) async throws(QueueError) {
+        try await self.change(key) { $0?.covers(entry) == true ? nil : entry }
+    }
+
+    /// Stops telling homeservers that a token is invalid.
+    func end(_ key: String, now: QueueTime) async throws(QueueError) {
+        try await self.change(key) { $0?.ended(at: now) }
+    }
+
+    /// - Parameter change: the new entry for the present one; nil to leave it as it is.
+    private func change(_ key: String, _ change: (Entry?) -> Entry?) async throws(QueueError) {
+        for _ in 0..<Self.attempts {
+            let old = try await self.queue.value(forKey: key)
+            guard let new = change(old.flatMap { StoredJSON.decode(Entry.self, from: $0) }) else { return }
+            if try await self.queue.exchangeValue(StoredJSON.encode(new), forKey: key, expecting: old) { return }
+        }
     }
 
     /// Forgets the tokens that were stored too long ago.

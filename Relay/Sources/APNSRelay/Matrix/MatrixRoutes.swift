@@ -23,9 +23,8 @@ struct MatrixRoutes: Sendable {
     let dispatch: DispatchSettings
     let settings: MatrixSettings
     let queue: any PushQueue
-    let quota: WebPushQuota
-    let limits: CallerLimits
-    let status: any RelayStatus
+    let quota: PushQuota
+    let intake: PushIntake
     let clock: any QueueClock
     let reader: RequestBodyReader
     let ids = PushIDGenerator()
@@ -75,22 +74,29 @@ struct MatrixRoutes: Sendable {
         let source = Base64Text.encode(OpenConnections.key(request.context.channel.remoteAddress))
         var rejected: [String] = []
         var pushes: [NewPush] = []
+        var answered: [String] = []
         var wait: Duration?
         for device in notification.devices {
-            switch try await self.decision(device, of: notification, from: source, request.logger) {
+            switch try await self.decision(device, of: notification, from: source, &answered, request.logger) {
             case .push(let push): pushes.append(push)
             case .dead: rejected.append(device.pushkey)
             case .wait(let time): wait = max(wait ?? .zero, time)
             case .nothing: break
             }
         }
-        try await self.store(pushes)
+        _ = try await self.intake.store(pushes, isPartial: true)
         if let wait {
             var error = APIError.rateLimited(wait, "")
             error.message =
                 "Too many notifications for a device or from this address. Those for other devices are stored; "
                 + "a repetition stores nothing twice."
             throw error
+        }
+        // Not before the pushes are stored: after an error, the homeserver must be told when it repeats the request.
+        for key in answered {
+            try await self.queue.calling { queue throws(QueueError) in
+                try await DeadPushkeys(queue: queue).end(key, now: self.clock.now)
+            }
         }
         return .json(RejectedJSON(rejected: rejected))
     }
@@ -106,10 +112,12 @@ struct MatrixRoutes: Sendable {
         case nothing
     }
 
+    /// - Parameter answered: gets the key of a token about which no homeserver must be told after this request.
     private func decision(
         _ device: MatrixDevice,
         of notification: MatrixNotification,
         from source: String,
+        _ answered: inout [String],
         _ logger: Logger
     ) async throws(APIError) -> Decision {
         // The settings may have the app later, or again, so this is no reason to reject the pushkey: the homeserver would forget
@@ -133,10 +141,12 @@ struct MatrixRoutes: Sendable {
             ("s\(source)", self.settings.sourcePushesPerMinute), ("d\(name)", self.settings.pushesPerMinute),
         ]
         if let wait = self.quota.take(rates) { return .wait(wait) }
-        let isDead = try await self.queue.calling { queue throws(QueueError) in
-            try await DeadPushkeys(queue: queue).reject(token, app.name, environment, pushkeyTime: device.pushkeyTime)
+        let key = DeadPushkeys.key(token, app.name, environment)
+        let entry = try await self.queue.calling { queue throws(QueueError) in
+            try await DeadPushkeys(queue: queue).entry(key)
         }
-        if isDead { return .dead }
+        if let entry, entry.ends(pushkeyTime: device.pushkeyTime) { answered.append(key) }
+        if let entry, entry.isInvalid(pushkeyTime: device.pushkeyTime) { return .dead }
         let now = self.clock.now
         return .push(
             NewPush(
@@ -161,45 +171,22 @@ struct MatrixRoutes: Sendable {
             )
         )
     }
-
-    /// Stores all pushes of a request, or none.
-    private func store(_ pushes: [NewPush]) async throws(APIError) {
-        guard !pushes.isEmpty else { return }
-        let wanted = CapacityLimits.Use(pushes)
-        try await self.limits.capacity.reserve(wanted)
-        var used = CapacityLimits.Use()
-        defer { self.limits.capacity.end(wanted, stored: used) }
-        let results: [EnqueueResult]
-        do throws(QueueError) {
-            results = try await self.queue.enqueue(pushes, isPartial: false)
-        } catch {
-            self.status.countStorageError(error)
-            throw APIError(error)
-        }
-        let stored = zip(pushes, results).filter { $0.1 == .queued }.map(\.0)
-        used = CapacityLimits.Use(stored)
-        var (queued, duplicates): ([Route: Int], [Route: Int]) = ([:], [:])
-        for (push, result) in zip(pushes, results) {
-            if result == .queued {
-                queued[push.route, default: 0] += 1
-            } else {
-                duplicates[push.route, default: 0] += 1
-            }
-        }
-        self.status.count(queued: queued, duplicates: duplicates)
-        self.status.signal(Set(queued.keys))
-    }
 }
 
-/// Logs each kind of notification that cannot be sent once, so that an operator finds a wrong setting, and nobody can fill the log.
+/// Logs each kind of notification that cannot be sent once an hour, and at most a hundred kinds, so that an operator finds a
+/// wrong setting, and nobody can fill the log.
 final class MatrixFaults: Sendable {
     private static let limit = 100
+    private static let period = Duration.seconds(3_600)
 
-    private let seen = Mutex<Set<String>>([])
+    private let seen = Mutex<(kinds: Set<String>, end: ContinuousClock.Instant)>(([], .now))
 
     func log(_ reason: String, of device: MatrixDevice, _ logger: Logger) {
         let app = printable(device.appID)
-        let isNew = self.seen.withLock { $0.count < Self.limit && $0.insert("\(app) \(reason)").inserted }
+        let isNew = self.seen.withLock { seen in
+            if seen.end < .now { seen = ([], .now + Self.period) }
+            return seen.kinds.count < Self.limit && seen.kinds.insert("\(app) \(reason)").inserted
+        }
         guard isNew else { return }
         logger.warning(
             "A notification of Matrix cannot be sent",

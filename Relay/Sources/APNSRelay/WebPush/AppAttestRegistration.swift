@@ -24,7 +24,8 @@ struct AppAttestRegistration: RegistrationVerifier {
 
     private var now: Int64 { self.clock.now.millisecondsSince1970 / 1_000 }
 
-    func challenge() -> (bytes: [UInt8], expiry: Int64)? {
+    /// A new challenge, and when it expires, in seconds since 1970.
+    func challenge() -> (bytes: [UInt8], expiry: Int64) {
         let now = self.now
         return (self.challenges.issue(now: now), now + AppAttestChallenges.lifetime)
     }
@@ -93,9 +94,9 @@ struct AppAttestRegistration: RegistrationVerifier {
 
     // MARK: Requests
 
-    func verify(_ evidence: HTTPFields, _ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
+    func verify(_ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
         if Task.isShuttingDownGracefully { throw .shuttingDown }
-        let assertion = try AssertionHeader(evidence)
+        let assertion = try AssertionHeader(request.request.headers)
         let signed = AppAttestRequest(
             method: request.request.method.rawValue,
             path: request.request.uri.path,

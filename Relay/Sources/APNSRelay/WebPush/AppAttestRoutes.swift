@@ -42,9 +42,7 @@ struct AppAttestRoutes: Sendable {
 
     private func challenge(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        guard let challenge = try self.required().challenge() else {
-            throw APIError.notFound("No challenge is needed.")
-        }
+        let challenge = try self.required().challenge()
         return .json(ChallengeJSON(challenge: Base64Text.encode(challenge.bytes), expires: challenge.expiry))
     }
 

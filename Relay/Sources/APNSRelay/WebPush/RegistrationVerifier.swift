@@ -1,21 +1,13 @@
-import HTTPTypes
-
 /// Decides who may register, list, change and delete subscriptions.
 protocol RegistrationVerifier: Sendable {
     /// Whether the endpoints need a caller's token.
     var access: APIRoute.Access { get }
 
-    /// A new challenge and when it expires, in seconds since 1970; nil if requests need none.
-    func challenge() -> (bytes: [UInt8], expiry: Int64)?
-
-    /// Verifies the evidence that came with a request.
+    /// Finds out whose request it is.
     ///
-    /// - Parameters:
-    ///   - evidence: the header fields of the request.
-    ///   - request: the request.
-    ///   - body: its body; empty if it has none.
-    /// - Returns: whose request it is.
-    func verify(_ evidence: HTTPFields, _ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant
+    /// - Parameter body: the body of the request; empty if it has none.
+    /// - Throws: `APIError`; `unauthorized` or `forbidden` if the request does not prove it.
+    func verify(_ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant
 }
 
 /// Who registers subscriptions.
@@ -61,9 +53,7 @@ enum Registrant: Sendable, Hashable {
 struct CallerRegistration: RegistrationVerifier {
     var access: APIRoute.Access { .oneOf([.subscribe]) }
 
-    func challenge() -> (bytes: [UInt8], expiry: Int64)? { nil }
-
-    func verify(_ evidence: HTTPFields, _ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
+    func verify(_ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
         .caller(request.caller)
     }
 }
@@ -72,9 +62,7 @@ struct CallerRegistration: RegistrationVerifier {
 struct OpenRegistration: RegistrationVerifier {
     var access: APIRoute.Access { .open }
 
-    func challenge() -> (bytes: [UInt8], expiry: Int64)? { nil }
-
-    func verify(_ evidence: HTTPFields, _ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
+    func verify(_ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
         .caller(CallerAuthentication.anybody)
     }
 }

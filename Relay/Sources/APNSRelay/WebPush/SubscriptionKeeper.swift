@@ -1,49 +1,41 @@
 import APNSModel
 import Logging
 import PushQueue
-import ServiceLifecycle
 import WebPush
 
 /// Deletes the subscriptions of device tokens that APNs has declared invalid, so that their senders get 404 and forget them.
 ///
 /// It also deletes kept messages whose time is over, and encrypts device tokens anew after a change of the key.
-struct SubscriptionKeeper: Service {
+struct SubscriptionKeeper: Keeper {
+    static let subject = "The subscriptions of Web Push"
+    /// The number of subscriptions or messages that one call of the queue reads.
+    private static let page = 200
+
     let store: SubscriptionStore
     let keys: DeviceTokenKeys
     let clock: any QueueClock
     let logger: Logger
-    /// How often the dead tokens are read.
-    var interval = Duration.seconds(2)
-    /// The number of subscriptions or messages that one call of the queue reads.
-    private static let page = 200
+    let interval = Duration.seconds(2)
+    private var mayHaveOldTokens: Bool
 
-    func run() async throws {
-        await cancelWhenGracefulShutdown {
-            var mayHaveOldTokens = self.keys.hasOldKeys
-            while !Task.isCancelled {
-                do throws(QueueError) {
-                    try await self.tend()
-                    while try await KeptMessages(queue: self.store.queue).removeExpired(
-                        self.clock.expiry,
-                        limit: Self.page
-                    ) {}
-                    if mayHaveOldTokens { try await self.encryptAnew() }
-                    mayHaveOldTokens = false
-                } catch {
-                    self.logger.warning(
-                        "The subscriptions of Web Push cannot be tended; trying again",
-                        metadata: ["error": "\(error)"]
-                    )
-                }
-                try? await Task.sleep(for: self.interval)
-            }
-        }
-        // A service that ends before its turn counts as failed in a service group.
-        try? await gracefulShutdown()
+    init(store: SubscriptionStore, keys: DeviceTokenKeys, clock: any QueueClock, logger: Logger) {
+        self.store = store
+        self.keys = keys
+        self.clock = clock
+        self.logger = logger
+        self.mayHaveOldTokens = keys.hasOldKeys
     }
 
-    /// Reads the dead tokens from the stored position on. Several relays may do this at the same time.
-    func tend() async throws(QueueError) {
+    mutating func tend() async throws(QueueError) {
+        try await self.removeInvalid()
+        let messages = KeptMessages(queue: self.store.queue)
+        while try await messages.removeExpired(self.clock.expiry, limit: Self.page) {}
+        if self.mayHaveOldTokens { try await self.encryptAnew() }
+        self.mayHaveOldTokens = false
+    }
+
+    /// Removes the subscriptions of the device tokens that became invalid since the stored position.
+    func removeInvalid() async throws(QueueError) {
         let reader = InvalidTokenReader(queue: self.store.queue, cursorKey: SubscriptionStore.cursorKey)
         try await reader.read { push throws(QueueError) in try await self.removeSubscriptions(of: push) }
     }

@@ -104,7 +104,16 @@ struct SubscriptionRoutes: Sendable {
             registeredAt: self.clock.now.millisecondsSince1970,
             owner: registrant.owner
         )
-        try await self.store.calling { store throws(QueueError) in try await store.store(subscription) }
+        let isStored = try await self.store.calling { store throws(QueueError) in
+            try await store.store(subscription)
+        }
+        guard isStored else {
+            throw APIError(
+                .conflict,
+                .conflict,
+                "The device has \(SubscriptionStore.limitOfDevice) subscriptions, the most that a device may have. Delete one first."
+            )
+        }
         let endpoint = "\(self.settings.origin)/webpush/push/\(secret.text)"
         return .json(CreatedJSON(id: id, endpoint: endpoint, fetchSecret: fetchSecret.text), status: .created)
     }
@@ -160,7 +169,7 @@ struct SubscriptionRoutes: Sendable {
 
     private func delete(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        let registrant = try await self.verifier.verify(request.request.headers, request, body: [])
+        let registrant = try await self.verifier.verify(request, body: [])
         let subscription = try await self.subscription(request, registrant)
         try await self.store.calling { store throws(QueueError) in try await store.remove(subscription) }
         return Response(status: .noContent)
@@ -253,6 +262,6 @@ struct SubscriptionRoutes: Sendable {
         _ request: APIRequest
     ) async throws -> (Value, Registrant) {
         let body = try await self.reader.json(type, of: request)
-        return (body.value, try await self.verifier.verify(request.request.headers, request, body: body.bytes))
+        return (body.value, try await self.verifier.verify(request, body: body.bytes))
     }
 }

@@ -11,10 +11,19 @@ struct SubscriptionStore: Sendable {
     /// How far the dead tokens have been read.
     static let cursorKey = "web-push/cursor"
 
+    /// The number of subscriptions that one device may have: one for each server, and each account.
+    static let limitOfDevice = 500
+
     let queue: any PushQueue
 
     /// Stores a new subscription.
-    func store(_ subscription: Subscription) async throws(QueueError) {
+    ///
+    /// - Returns: false if its device has as many subscriptions as a device may have. Requests at the same time may exceed the
+    ///   limit by their number.
+    func store(_ subscription: Subscription) async throws(QueueError) -> Bool {
+        let device = Self.devices + subscription.deviceTag + "/"
+        let present = try await self.queue.values(withPrefix: device, after: nil, limit: Self.limitOfDevice)
+        guard present.count < Self.limitOfDevice else { return false }
         let hash = Array(subscription.endpointHash.utf8)
         // The endpoint comes last: whoever finds it, finds everything. Another order could leave an endpoint that nobody can
         // delete.
@@ -24,6 +33,7 @@ struct SubscriptionStore: Sendable {
             StoredJSON.encode(subscription),
             forKey: Self.endpoints + subscription.endpointHash
         )
+        return true
     }
 
     /// Removes a subscription.

@@ -11,10 +11,9 @@ struct WebPushGateway: Sendable {
 
     /// - Parameters:
     ///   - live: the apps and the callers. The gateway's own settings are read once, here.
-    ///   - queue: stores the subscriptions and the pushes.
+    ///   - queue: stores the subscriptions.
     ///   - clock: the time of day and the time for leases.
-    ///   - status: the state of the rest of the relay.
-    ///   - limits: the capacities of apps.
+    ///   - intake: stores the pushes.
     ///   - budget: the limit on the size of all bodies that are being read.
     ///   - prove: keeps the connection of a sender whose subscription exists, if there are too many connections.
     /// - Returns: nil if the settings have no gateway.
@@ -22,8 +21,7 @@ struct WebPushGateway: Sendable {
         live: LiveSettings,
         queue: any PushQueue,
         clock: any QueueClock,
-        status: any RelayStatus,
-        limits: CallerLimits,
+        intake: PushIntake,
         budget: BufferBudget,
         prove: @escaping @Sendable (any Channel) -> Void
     ) {
@@ -68,9 +66,8 @@ struct WebPushGateway: Sendable {
             store: store,
             keys: keys,
             verifier: VAPIDVerifier(origins: Set(webPush.origins)),
-            quota: WebPushQuota(pushesPerMinute: webPush.pushesPerMinute, clock: clock),
-            limits: limits,
-            status: status,
+            quota: PushQuota(clock: clock),
+            intake: intake,
             clock: clock,
             reader: RequestBodyReader(limit: WebPushRequest.maxBodyBytes, budget: budget),
             prove: prove

@@ -22,9 +22,8 @@ struct WebPushRoutes: Sendable {
     let store: SubscriptionStore
     let keys: DeviceTokenKeys
     let verifier: VAPIDVerifier
-    let quota: WebPushQuota
-    let limits: CallerLimits
-    let status: any RelayStatus
+    let quota: PushQuota
+    let intake: PushIntake
     let clock: any QueueClock
     let reader: RequestBodyReader
     /// Keeps the connection of a sender whose subscription exists, if there are too many connections.
@@ -70,7 +69,7 @@ struct WebPushRoutes: Sendable {
         } catch {
             throw APIError(error)
         }
-        if let wait = self.quota.take(subscription, senderKey: sender?.key) {
+        if let wait = self.quota.take(self.limits(of: subscription, sender)) {
             throw APIError.rateLimited(wait, "Too many messages.")
         }
         let id = try await self.store(message, subscription, now, request.logger)
@@ -78,6 +77,15 @@ struct WebPushRoutes: Sendable {
         headers[.location] = "\(self.settings.origin)/webpush/push/\(secret.text)/messages/\(id)"
         headers[.timeToLive] = String(message.timeToLive)
         return Response(status: .created, headers: headers)
+    }
+
+    /// The pushes a minute that a subscription, its device and the sender may have. A sender may push to many subscriptions.
+    private func limits(of subscription: Subscription, _ sender: VAPIDSender?) -> [(name: String, pushesPerMinute: Int)]
+    {
+        let rate = self.settings.pushesPerMinute
+        var limits = [("s" + subscription.id, rate), ("d" + subscription.deviceTag, rate * 5)]
+        if let sender { limits.append(("k" + Base64Text.encode(sender.key), rate * 1_000)) }
+        return limits
     }
 
     /// The subscription of the endpoint in the path.
@@ -154,6 +162,13 @@ struct WebPushRoutes: Sendable {
         _ subscription: Subscription,
         _ now: QueueTime
     ) async throws(APIError) -> APNSID {
+        if let key = push.idempotency?.key {
+            // A repetition needs no place.
+            let known = try await self.queue.calling { queue throws(QueueError) in
+                try await queue.id(ofKey: key, caller: Self.caller)
+            }
+            if let known { return known }
+        }
         let limit = self.settings.keptMessages
         let isFull = try await self.store.calling { store throws(QueueError) in
             let messages = KeptMessages(queue: store.queue)
@@ -236,26 +251,9 @@ struct WebPushRoutes: Sendable {
 
     /// Stores a push. Returns its id, or that of the earlier request that this one repeats.
     private func store(_ push: NewPush) async throws(APIError) -> APNSID {
-        let wanted = CapacityLimits.Use([push])
-        try await self.limits.capacity.reserve(wanted)
-        var used = CapacityLimits.Use()
-        defer { self.limits.capacity.end(wanted, stored: used) }
-        let results: [EnqueueResult]
-        do throws(QueueError) {
-            results = try await self.queue.enqueue([push], isPartial: false)
-        } catch {
-            self.status.countStorageError(error)
-            throw APIError(error)
-        }
-        switch results.first {
-        case .duplicate(let id), .conflict(let id):
-            self.status.count(queued: [:], duplicates: [push.route: 1])
-            return id
-        case .queued, nil:
-            used = wanted
-            self.status.count(queued: [push.route: 1], duplicates: [:])
-            self.status.signal([push.route])
-            return push.id
+        switch try await self.intake.store([push], isPartial: true).first {
+        case .duplicate(let id), .conflict(let id): return id
+        case .queued, nil: return push.id
         }
     }
 

@@ -149,7 +149,7 @@ struct MatrixRouteTests {
     func deadTokens() async throws {
         try await RelayServer.run(Self.settings()) { server in
             let live = LiveSettings(Self.settings())
-            let keeper = DeadPushkeyKeeper(
+            var keeper = DeadPushkeyKeeper(
                 live: live,
                 queue: server.queue,
                 keys: nil,
@@ -202,19 +202,48 @@ struct MatrixRouteTests {
             let dead = DeadPushkeys(queue: server.queue)
             let tokens = try (0..<3).map { try DeviceToken(String(repeating: "0\($0)", count: 32)) }
             let start = server.clock.now
-            for (index, token) in tokens.enumerated() {
+            func key(_ index: Int) -> String { DeadPushkeys.key(tokens[index], "fern", "production") }
+            for index in tokens.indices {
                 let now = start.advanced(by: .seconds(index * 86_400))
-                try await dead.add(token, "fern", "production", since: 1, now: now)
+                try await dead.add(DeadPushkeys.Entry(since: 1, refused: now, stored: now), for: key(index))
             }
             try await dead.prune(now: start.advanced(by: .seconds(30 * 86_400)))
             #expect(try await server.queue.values(withPrefix: DeadPushkeys.prefix).count == 3)
             try await dead.prune(now: start.advanced(by: .seconds(31 * 86_400)))
             #expect(try await server.queue.values(withPrefix: DeadPushkeys.prefix).count == 2)
-            #expect(try await !dead.reject(tokens[0], "fern", "production", pushkeyTime: 0))
-            #expect(try await dead.reject(tokens[1], "fern", "production", pushkeyTime: 0))
-            // A homeserver that does not say when it got the token is told once.
-            #expect(try await dead.reject(tokens[2], "fern", "production", pushkeyTime: nil))
-            #expect(try await !dead.reject(tokens[2], "fern", "production", pushkeyTime: nil))
+            #expect(try await dead.entry(key(0)) == nil)
+            #expect(try await dead.entry(key(1))?.isInvalid(pushkeyTime: 0) == true)
+        }
+    }
+
+    @Test("A homeserver that does not say when it got a token is told once, and again after another refusal")
+    func toldOnce() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let dead = DeadPushkeys(queue: server.queue)
+            let key = DeadPushkeys.key(try DeviceToken(String(repeating: "01", count: 32)), "fern", "production")
+            let first = server.clock.now
+            func refused(at time: QueueTime) async throws {
+                let entry = DeadPushkeys.Entry(since: 1_000, refused: time, stored: server.clock.now)
+                try await dead.add(entry, for: key)
+            }
+            func rejected(_ event: String) async throws -> [String]? {
+                let received = try await Self.notify(server, Self.request([Self.device(1)], event: event))
+                return received.json["rejected"] as? [String]
+            }
+            try await refused(at: first)
+            server.clock.advance(by: .seconds(5))
+            // Nothing is stored, so the homeserver repeats the request, and has not been told yet.
+            server.queue.state.withLock { $0.enqueueError = QueueError(code: .full, message: "full") }
+            let devices = [Self.device(1), Self.device(2)]
+            #expect(try await Self.notify(server, Self.request(devices, event: "$1")).status != 200)
+            server.queue.state.withLock { $0.enqueueError = nil }
+            #expect(try await rejected("$1") == [Self.pushkey(1)])
+            #expect(try await rejected("$2") == [])
+            // Another relay has read the same refusal later.
+            try await refused(at: first)
+            #expect(try await rejected("$3") == [])
+            try await refused(at: server.clock.now.advanced(by: .seconds(1)))
+            #expect(try await rejected("$4") == [Self.pushkey(1)])
         }
     }
 

@@ -260,7 +260,7 @@ struct WebPushRouteTests {
     @Test("The subscriptions of an invalid device token end, unless the device has registered again")
     func deadTokens() async throws {
         try await RelayServer.run(Self.settings()) { server in
-            let keeper = try Self.keeper(server, Self.keys(7))
+            var keeper = try Self.keeper(server, Self.keys(7))
             let old = try await Self.subscribe(server)
             let sender = Sender()
             let received = try await Self.push(server, old.path, sender, headers: ["ttl": "3600"])
@@ -354,6 +354,8 @@ struct WebPushRouteTests {
             #expect(try await Self.push(server, subscription.path, sender, message: large(2)).status == 201)
             let third = try await Self.push(server, subscription.path, sender, message: large(3))
             #expect(third.status == 429 && third.headers.first(name: "retry-after") == "60")
+            // A repetition needs no place.
+            #expect(try await Self.push(server, subscription.path, sender, message: large(1)).status == 201)
             #expect(try await fetch(.DELETE, "\(push.id)", subscription.fetchSecret).status == 204)
             #expect(try await fetch(.GET, "\(push.id)", subscription.fetchSecret).status == 404)
             let fourth = try await Self.push(server, subscription.path, sender, message: large(3))
@@ -402,6 +404,20 @@ struct WebPushRouteTests {
                 }
                 #expect(pieces.count == number * (secret.count - 5))
             }
+        }
+    }
+
+    @Test("A device has a limited number of subscriptions")
+    func manySubscriptions() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            var last: Created?
+            for _ in 0..<SubscriptionStore.limitOfDevice { last = try await Self.subscribe(server) }
+            let body = #"{"app":"fern","token":"\#(RelayServer.deviceToken)"}"#
+            let refused = try await server.send(.POST, "/webpush/subscriptions", token: "backend", body: body)
+            #expect(refused.status == 409, "\(refused.text)")
+            let path = "/webpush/subscriptions/\(try #require(last).id)"
+            #expect(try await server.send(.DELETE, path, token: "backend").status == 204)
+            _ = try await Self.subscribe(server)
         }
     }
 
