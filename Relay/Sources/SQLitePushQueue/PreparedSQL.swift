@@ -155,6 +155,16 @@ struct PreparedSQL {
     private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 }
 
+/// A constant SQL text, for statements that run for each push. A transaction finds its prepared statement by the identity of
+/// the text, because a hash of the text takes as long as a small statement.
+final class SQLText: Sendable {
+    let text: String
+
+    init(_ text: String) {
+        self.text = text
+    }
+}
+
 extension Database {
     /// This connection's prepared statement for the SQL. Do not use it again while its rows are being read.
     func prepared(_ sql: String) throws -> PreparedSQL {

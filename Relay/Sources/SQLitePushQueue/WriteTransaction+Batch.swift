@@ -21,13 +21,13 @@ extension WriteTransaction {
         for position in positions {
             guard let push = try self.push(at: position) else { continue }
             cancelled += 1
-            try self.settle(push, at: try self.place(of: push), with: .cancelled(push.id, attempts: push.attempts))
+            try self.settle(push, with: .cancelled(push.id, attempts: push.attempts))
         }
         return cancelled
     }
 
     /// Counts an outcome if the route is the one of a batch.
-    func count(_ outcome: PushOutcome, of route: Int64, pushes: Int = 1) throws {
+    func count(_ certainty: Certainty, of route: Int64, pushes: Int = 1) throws {
         guard try self.state.names.route(route, in: self.db).batch != nil else { return }
         let sql = try self.db.prepared(
             """
@@ -36,7 +36,7 @@ extension WriteTransaction {
             """
         )
         sql.bind(1, route)
-        sql.bind(2, OutcomeColumns.code(of: outcome.certainty))
+        sql.bind(2, OutcomeColumns.code(of: certainty))
         sql.bind(3, pushes)
         try sql.run()
     }

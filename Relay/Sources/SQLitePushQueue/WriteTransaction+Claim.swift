@@ -35,7 +35,7 @@ extension WriteTransaction {
 
     /// Selects the first due pushes of a route. Skips pushes that are overdue by `now` but not by `expiryNow`.
     private func selectDue(_ route: Int64, limit: Int) throws -> PreparedSQL {
-        let select = try self.db.prepared(Self.dueSQL)
+        let select = try self.prepared(Self.selectDue)
         select.bind(1, route)
         select.bind(2, self.now.millisecondsSince1970)
         select.bind(3, self.now.millisecondsSince1970)
@@ -52,34 +52,40 @@ extension WriteTransaction {
         epoch: Int64,
         lease: Duration
     ) throws {
+        let end = self.leaseNow.advanced(by: lease).millisecondsSince1970
         if self.expiryNow == self.now {
-            // This deletes exactly the claimed pushes, because they are the first of the route.
-            let delete = try self.db.prepared("DELETE FROM queue WHERE route = ? AND (due, position) <= (?, ?)")
-            delete.bind(1, route)
-            delete.bind(2, last.due)
-            delete.bind(3, last.position)
-            try delete.run()
+            // These are exactly the claimed pushes, because they are the first of the route.
+            let first = "FROM queue WHERE route = ?1 AND (due, position) <= (?2, ?3)"
+            let insert = try self.db.prepared(
+                "INSERT INTO flight (position, route, state, epoch, lease) SELECT position, route, ?4, ?5, ?6 \(first)"
+            )
+            insert.bind(4, Self.claimedState)
+            insert.bind(5, epoch)
+            insert.bind(6, end)
+            for sql in [insert, try self.db.prepared("DELETE \(first)")] {
+                sql.bind(1, route)
+                sql.bind(2, last.due)
+                sql.bind(3, last.position)
+                try sql.run()
+            }
         } else {
             let delete = try self.db.prepared(
                 "DELETE FROM queue WHERE route = ?2 AND due = (SELECT due FROM push WHERE position = ?1) AND position = ?1"
+            )
+            let insert = try self.db.prepared(
+                "INSERT INTO flight (position, route, state, epoch, lease) VALUES (?, ?, ?, ?, ?)"
             )
             for position in positions {
                 delete.bind(1, position)
                 delete.bind(2, route)
                 try delete.run()
+                insert.bind(1, position)
+                insert.bind(2, route)
+                insert.bind(3, Self.claimedState)
+                insert.bind(4, epoch)
+                insert.bind(5, end)
+                try insert.run()
             }
-        }
-        let insert = try self.db.prepared(
-            "INSERT INTO flight (position, route, state, epoch, lease) VALUES (?, ?, ?, ?, ?)"
-        )
-        let end = self.leaseNow.advanced(by: lease).millisecondsSince1970
-        for position in positions {
-            insert.bind(1, position)
-            insert.bind(2, route)
-            insert.bind(3, Self.claimedState)
-            insert.bind(4, epoch)
-            insert.bind(5, end)
-            try insert.run()
         }
         self.state.totals.add(-positions.count, to: .queued, of: route)
         self.state.totals.add(positions.count, to: .claimed, of: route)
@@ -103,7 +109,7 @@ extension WriteTransaction {
             if isOverdue {
                 try self.settleOverdue(push)
             } else {
-                try self.settle(push, at: .queued, with: .unreadable(push.id, attempts: push.attempts))
+                try self.settle(push, with: .unreadable(push.id, attempts: push.attempts))
             }
         }
     }
@@ -142,16 +148,18 @@ extension WriteTransaction {
                 attempts: push.attempts
             )
         }
-        if let outcome { try self.settle(push, at: .queued, with: outcome) }
+        if let outcome { try self.settle(push, with: outcome) }
     }
 
     // CROSS JOIN fixes the order of the tables: SQLite must scan `queue` first.
-    private static let dueSQL = """
+    private static let selectDue = SQLText(
+        """
         SELECT queue.due, queue.position, \(claimColumns)
         FROM queue CROSS JOIN push ON push.position = queue.position
         WHERE queue.route = ? AND queue.due <= ? AND (push.expires > ? OR push.expires <= ?)
         ORDER BY queue.due, queue.position LIMIT ?
         """
+    )
 
     private static let claimColumns = """
         id, expires, token, topic, type, priority, expiration, collapse, payload, queued_at, deadline, attempts, \

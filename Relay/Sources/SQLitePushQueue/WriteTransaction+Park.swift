@@ -4,16 +4,15 @@ import PushQueue
 extension WriteTransaction {
     func park(_ settlements: [Settlement]) throws {
         for settlement in settlements {
-            guard let (claimed, place) = try self.claimed(settlement.claim) else { continue }
-            var push = claimed
+            guard var push = try self.claimed(settlement.claim) else { continue }
             let tried = try self.addAttempt(settlement.outcome, of: push)
             push.hasAttempt = true
-            let attempts = push.attempts + (place.isWritten ? 1 : 0)
+            let attempts = push.attempts + (push.place.isWritten ? 1 : 0)
             if try self.isSuperseded(push) {
-                try self.settle(push, at: place, with: .superseded(push.id, attempts: attempts))
+                try self.settle(push, with: .superseded(push.id, attempts: attempts))
                 continue
             }
-            try self.remove(push, from: place)
+            try self.remove(push)
             let update = try self.db.prepared("UPDATE push SET attempts = ?, tried = ? WHERE position = ?")
             update.bind(1, attempts)
             update.bind(2, tried)
@@ -45,7 +44,7 @@ extension WriteTransaction {
                 Self.expiration(row.optionalInt64(1))
             )
         }
-        try self.remove(push, from: .parked)
+        try self.remove(push)
         let update = try self.db.prepared("UPDATE push SET expires = ?, due = ?, attempts = 0 WHERE position = ?")
         update.bind(1, expires ?? .max)
         // A due time from an implausible clock would still lie in the future after the clock is corrected.
@@ -67,6 +66,6 @@ extension WriteTransaction {
     /// Settles a parked push with the outcome of its attempts.
     func drop(_ push: Push) throws {
         let outcome = try self.attempt(of: push) ?? .cancelled(push.id, attempts: push.attempts)
-        try self.settle(push, at: .parked, with: outcome)
+        try self.settle(push, with: outcome)
     }
 }

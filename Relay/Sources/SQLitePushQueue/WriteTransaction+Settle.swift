@@ -3,38 +3,80 @@ import PushQueue
 
 extension WriteTransaction {
     func markWritten(_ claims: [Claim], lease: Duration) throws -> [Bool] {
+        let end = self.leaseNow.advanced(by: lease).millisecondsSince1970
+        if try self.markAll(claims, end) { return claims.map { _ in true } }
         let update = try self.db.prepared(
             "UPDATE flight SET state = ?, lease = ? WHERE position = ? AND epoch = ? AND state = ? AND lease > ?"
         )
         let route = try self.db.prepared("SELECT route FROM flight WHERE position = ?")
         return try claims.map { claim in
             update.bind(1, Self.writtenState)
-            update.bind(2, self.leaseNow.advanced(by: lease).millisecondsSince1970)
+            update.bind(2, end)
             update.bind(3, claim.position)
             update.bind(4, claim.epoch)
             update.bind(5, Self.claimedState)
             update.bind(6, self.leaseNow.millisecondsSince1970)
             guard try update.runAndCheckChange() else { return false }
             route.bind(1, claim.position)
-            if let route = try route.first({ $0.int64(0) }) {
-                self.state.totals.add(-1, to: .claimed, of: route)
-                self.state.totals.add(1, to: .written, of: route)
-            }
+            if let route = try route.first({ $0.int64(0) }) { self.didMark(1, of: route) }
             return true
         }
     }
 
+    /// Marks all claims of one call of `claim` with one statement, which costs much less than one for each.
+    ///
+    /// - Returns: false if not exactly these claims can be marked so. Then nothing has changed.
+    private func markAll(_ claims: [Claim], _ end: Int64) throws -> Bool {
+        guard let epoch = claims.first?.epoch, claims.allSatisfy({ $0.epoch == epoch }) else { return false }
+        let positions = claims.map(\.position).sorted()
+        let range = "WHERE position BETWEEN ?1 AND ?2 AND epoch = ?3 AND state = ?4 AND lease > ?5"
+        let select = try self.db.prepared("SELECT position, route FROM flight \(range) ORDER BY position")
+        let update = try self.db.prepared("UPDATE flight SET state = ?6, lease = ?7 \(range)")
+        for sql in [select, update] {
+            sql.bind(1, positions[0])
+            sql.bind(2, positions[positions.count - 1])
+            sql.bind(3, epoch)
+            sql.bind(4, Self.claimedState)
+            sql.bind(5, self.leaseNow.millisecondsSince1970)
+        }
+        var (found, route): ([Int64], Int64) = ([], 0)
+        try select.forEach { row in
+            found.append(row.int64(0))
+            // All claims of an epoch are of one route.
+            route = row.int64(1)
+            return true
+        }
+        guard found == positions else { return false }
+        update.bind(6, Self.writtenState)
+        update.bind(7, end)
+        try update.run()
+        self.didMark(positions.count, of: route)
+        return true
+    }
+
+    private func didMark(_ count: Int, of route: Int64) {
+        self.state.totals.add(-count, to: .claimed, of: route)
+        self.state.totals.add(count, to: .written, of: route)
+    }
+
     func settle(_ settlements: [Settlement]) throws -> [SettleResult] {
-        try settlements.map { settlement in
+        // A batch has one row for all outcomes of a kind.
+        var counts: [Int64: [Certainty: Int]] = [:]
+        let results: [SettleResult] = try settlements.map { settlement in
             let claim = settlement.claim
             guard let push = try self.push(at: claim.position), push.id == claim.id else {
                 return try self.outcome(of: claim).map { .alreadySettled($0) } ?? .stale
             }
-            let place = try self.place(of: push)
-            guard place.epoch == claim.epoch || settlement.outcome.certainty == .accepted else { return .stale }
-            try self.settle(push, at: place, with: settlement.outcome)
+            let outcome = settlement.outcome
+            guard push.place.epoch == claim.epoch || outcome.certainty == .accepted else { return .stale }
+            let certainty = try self.store(outcome, of: push)
+            counts[push.route, default: [:]][certainty, default: 0] += 1
             return .settled
         }
+        for (route, outcomes) in counts {
+            for (certainty, pushes) in outcomes { try self.count(certainty, of: route, pushes: pushes) }
+        }
+        return results
     }
 
     private func outcome(of claim: Claim) throws -> PushOutcome? {
@@ -50,9 +92,8 @@ extension WriteTransaction {
 
     func cancel(_ id: APNSID) throws -> CancelResult {
         if let push = try self.push(of: id) {
-            let place = try self.place(of: push)
-            guard !place.isWritten else { return .written }
-            try self.settle(push, at: place, with: .cancelled(id, attempts: push.attempts))
+            guard !push.place.isWritten else { return .written }
+            try self.settle(push, with: .cancelled(id, attempts: push.attempts))
             return .cancelled
         }
         let sql = try self.db.prepared("SELECT position FROM ident WHERE id = ?")
@@ -65,10 +106,9 @@ extension WriteTransaction {
 
     func release(_ releases: [Release]) throws {
         for release in releases {
-            guard let (push, place) = try self.claimed(release.claim) else { continue }
+            guard let push = try self.claimed(release.claim) else { continue }
             try self.requeue(
                 push,
-                from: place,
                 due: release.notBefore,
                 outcome: release.outcome,
                 countsAttempt: release.countsAttempt
@@ -93,18 +133,17 @@ extension WriteTransaction {
         var expired = ExpiredLeases()
         for position in positions {
             guard let push = try self.push(at: position) else { continue }
-            let place = try self.place(of: push)
             let due = QueueTime(millisecondsSince1970: push.due)
-            if !place.isWritten {
-                try self.requeue(push, from: place, due: due, outcome: nil)
+            if !push.place.isWritten {
+                try self.requeue(push, due: due, outcome: nil)
                 expired.queued += 1
                 continue
             }
             let outcome = PushOutcome.lost(push.id, attempts: push.attempts + 1)
-            if push.resends, try self.requeue(push, from: place, due: due, outcome: outcome) {
+            if push.resends, try self.requeue(push, due: due, outcome: outcome) {
                 expired.resent += 1
             } else {
-                if !push.resends { try self.settle(push, at: place, with: outcome) }
+                if !push.resends { try self.settle(push, with: outcome) }
                 expired.unknown += 1
             }
         }
@@ -117,7 +156,6 @@ extension WriteTransaction {
     @discardableResult
     private func requeue(
         _ push: Push,
-        from place: Place,
         due: QueueTime,
         outcome: PushOutcome?,
         countsAttempt: Bool = true
@@ -126,15 +164,15 @@ extension WriteTransaction {
         let tried = try self.addAttempt(outcome, of: push)
         push.hasAttempt = tried != 0
         if try self.isSuperseded(push) {
-            let attempts = push.attempts + (place.isWritten ? 1 : 0)
-            try self.settle(push, at: place, with: .superseded(push.id, attempts: attempts))
+            let attempts = push.attempts + (push.place.isWritten ? 1 : 0)
+            try self.settle(push, with: .superseded(push.id, attempts: attempts))
             return false
         }
-        try self.remove(push, from: place)
+        try self.remove(push)
         let due = min(due.millisecondsSince1970, Schema.held - 1)
         let update = try self.db.prepared("UPDATE push SET due = ?, attempts = ?, tried = ? WHERE position = ?")
         update.bind(1, due)
-        update.bind(2, push.attempts + (place.isWritten && countsAttempt ? 1 : 0))
+        update.bind(2, push.attempts + (push.place.isWritten && countsAttempt ? 1 : 0))
         update.bind(3, tried)
         update.bind(4, push.position)
         try update.run()
@@ -143,10 +181,11 @@ extension WriteTransaction {
         return true
     }
 
-    /// The push of a claim and its place; nil if the claim has ended.
-    func claimed(_ claim: Claim) throws -> (Push, Place)? {
-        guard let push = try self.push(at: claim.position), push.id == claim.id else { return nil }
-        let place = try self.place(of: push)
-        return place.epoch == claim.epoch ? (push, place) : nil
+    /// The push of a claim; nil if the claim has ended.
+    func claimed(_ claim: Claim) throws -> Push? {
+        guard let push = try self.push(at: claim.position), push.id == claim.id, push.place.epoch == claim.epoch else {
+            return nil
+        }
+        return push
     }
 }

@@ -34,7 +34,7 @@ extension WriteTransaction {
     private func replacesAnother(_ push: NewPush) throws -> Bool {
         guard let key = push.supersedes else { return false }
         let subject = Subject(key: key.rawValue, token: TokenBytes.bytes(of: push.token))
-        return try self.pushes(with: subject, of: push.route).contains { try !self.place(of: $0).isWritten }
+        return try self.pushes(with: subject, of: push.route).contains { !$0.place.isWritten }
     }
 
     /// Completes the call whose pushes are staged.

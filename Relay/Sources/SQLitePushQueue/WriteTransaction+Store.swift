@@ -45,7 +45,7 @@ extension WriteTransaction {
         insert.bind(12, push.metadata)
         OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 13)
         try insert.run()
-        try self.count(outcome, of: route)
+        try self.count(outcome.certainty, of: route)
     }
 
     func store(_ unsettled: UnsettledPush) throws {

@@ -13,11 +13,10 @@ extension WriteTransaction {
     func supersede(_ key: String, _ token: [UInt8], _ route: Route) throws -> Bool {
         var isHeld = false
         for push in try self.pushes(with: Subject(key: key, token: token), of: route) {
-            let place = try self.place(of: push)
-            if place.isWritten {
+            if push.place.isWritten {
                 isHeld = true
             } else {
-                try self.settle(push, at: place, with: .superseded(push.id, attempts: push.attempts))
+                try self.settle(push, with: .superseded(push.id, attempts: push.attempts))
             }
         }
         return isHeld
@@ -31,7 +30,7 @@ extension WriteTransaction {
     /// Queues the push that was held because of this one, unless another push with the same key is claimed or written.
     func queueHeld(after push: Push) throws {
         let rivals = try self.rivals(of: push)
-        for rival in rivals where try self.place(of: rival).epoch != nil { return }
+        if rivals.contains(where: { $0.place.epoch != nil }) { return }
         for rival in rivals where try self.removeQueued(rival, due: Schema.held) {
             try self.addQueued(position: rival.position, route: rival.route, due: rival.due)
         }

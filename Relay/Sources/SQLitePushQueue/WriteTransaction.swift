@@ -14,6 +14,7 @@ final class WriteTransaction {
     /// The time that decides which pushes are overdue and which rows are pruned. It is never later than `now`.
     let expiryNow: QueueTime
     var state: WriterState
+    private var statements: [ObjectIdentifier: PreparedSQL] = [:]
 
     init(
         _ db: Database,
@@ -31,6 +32,14 @@ final class WriteTransaction {
         self.state = state
     }
 
+    /// The prepared statement of a text. Do not use it again while its rows are being read.
+    func prepared(_ sql: SQLText) throws -> PreparedSQL {
+        if let statement = self.statements[ObjectIdentifier(sql)] { return statement }
+        let statement = try self.db.prepared(sql.text)
+        self.statements[ObjectIdentifier(sql)] = statement
+        return statement
+    }
+
     /// A row of `push`, without the columns that only a sender needs.
     struct Push {
         var position: Int64
@@ -41,8 +50,10 @@ final class WriteTransaction {
         var attempts: Int
         var hasAttempt: Bool
         var resends: Bool
-        var isParked: Bool
         var supersedes: Subject?
+        var place: Place
+
+        var isParked: Bool { self.place == .parked }
     }
 
     /// The scope of a supersede key, besides the app and the environment.
@@ -78,12 +89,7 @@ final class WriteTransaction {
 
     /// A push, even if it is still hidden because its large call is not complete.
     func hiddenPush(at position: Int64) throws -> Push? {
-        let sql = try self.db.prepared(
-            """
-            SELECT id, route, due, attempts, tried, resends, expires IS NULL, supersedes,
-            CASE WHEN supersedes IS NULL THEN NULL ELSE token END FROM push WHERE position = ?
-            """
-        )
+        let sql = try self.prepared(Self.selectPush)
         sql.bind(1, position)
         return try sql.first { row in
             guard let id = row.id(0) else {
@@ -97,9 +103,26 @@ final class WriteTransaction {
                 attempts: row.count(3),
                 hasAttempt: row.int64(4) != 0,
                 resends: row.int64(5) != 0,
-                isParked: row.int64(6) != 0,
-                supersedes: row.optionalText(7).map { Subject(key: $0, token: row.bytes(8)) }
+                supersedes: row.optionalText(7).map { Subject(key: $0, token: row.bytes(8)) },
+                place: Self.place(row)
             )
+        }
+    }
+
+    private static let selectPush = SQLText(
+        """
+        SELECT id, push.route, due, attempts, tried, resends, expires IS NULL, supersedes,
+        CASE WHEN supersedes IS NULL THEN NULL ELSE token END, state, epoch
+        FROM push LEFT JOIN flight ON flight.position = push.position WHERE push.position = ?
+        """
+    )
+
+    private static func place(_ row: PreparedSQL) -> Place {
+        if row.int64(6) != 0 { return .parked }
+        switch row.optionalInt64(9) {
+        case nil: return .queued
+        case Self.writtenState: return .written(epoch: row.int64(10))
+        default: return .claimed(epoch: row.int64(10))
         }
     }
 
@@ -109,58 +132,39 @@ final class WriteTransaction {
         return try sql.first({ $0.int64(0) }).flatMap { try self.push(at: $0) }
     }
 
-    func place(of push: Push) throws -> Place {
-        if push.isParked { return .parked }
-        let sql = try self.db.prepared("SELECT state, epoch FROM flight WHERE position = ?")
-        sql.bind(1, push.position)
-        let place = try sql.first { row -> Place in
-            row.int64(0) == Self.writtenState ? .written(epoch: row.int64(1)) : .claimed(epoch: row.int64(1))
-        }
-        return place ?? .queued
+    /// Stores the outcome of a push and deletes the push.
+    func settle(_ push: Push, with outcome: PushOutcome) throws {
+        try self.count(try self.store(outcome, of: push), of: push.route)
     }
 
-    /// Stores the outcome of a push and deletes the push.
+    /// Does what ``settle(_:with:)`` does, without counting the outcome for its batch.
     ///
-    /// - Returns: the stored outcome, which is merged with the outcome of earlier attempts.
-    @discardableResult
-    func settle(_ push: Push, at place: Place, with outcome: PushOutcome) throws -> PushOutcome {
+    /// - Returns: the certainty of the stored outcome, which is merged with the outcome of earlier attempts.
+    func store(_ outcome: PushOutcome, of push: Push) throws -> Certainty {
         let outcome = push.hasAttempt ? outcome.merged(with: try self.attempt(of: push)) : outcome
-        try self.remove(push, from: place)
+        try self.remove(push)
         let cursor = self.state.nextCursor
         self.state.nextCursor &+= 1
-        let insert = try self.db.prepared(
-            """
-            INSERT INTO outcome (cursor, position, id, route, queued_at, due, deadline, token, attempts, settled_at,
-            invalidates, metadata, \(OutcomeColumns.names))
-            SELECT ?, position, id, route, queued_at, due, deadline, token, ?, ?, ?, metadata, \
-            \(OutcomeColumns.placeholders) FROM push WHERE position = ?
-            """
-        )
+        let insert = try self.prepared(Self.insertOutcome)
         insert.bind(1, cursor)
-        insert.bind(2, push.attempts + (place.isWritten ? 1 : 0))
+        insert.bind(2, push.attempts + (push.place.isWritten ? 1 : 0))
         insert.bind(3, self.now.millisecondsSince1970)
         insert.bind(4, outcome.invalidation == nil ? 0 : 1)
         OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 5)
         insert.bind(18, push.position)
         try insert.run()
-        try self.count(outcome, of: push.route)
         if self.keepsPayloads {
-            let keep = try self.db.prepared(
-                """
-                INSERT INTO payload (cursor, settled_at, topic, type, payload)
-                SELECT ?, ?, topic, type, payload FROM push WHERE position = ?
-                """
-            )
+            let keep = try self.prepared(Self.insertPayload)
             keep.bind(1, cursor)
             keep.bind(2, self.now.millisecondsSince1970)
             keep.bind(3, push.position)
             try keep.run()
         }
-        let delete = try self.db.prepared("DELETE FROM push WHERE position = ?")
+        let delete = try self.prepared(Self.deletePush)
         delete.bind(1, push.position)
         try delete.run()
         // The retention of its idempotency key, if it has one, begins now.
-        let key = try self.db.prepared("UPDATE idempotency SET settled_at = ? WHERE position = ?")
+        let key = try self.prepared(Self.settleKey)
         key.bind(1, self.now.millisecondsSince1970)
         key.bind(2, push.position)
         try key.run()
@@ -170,17 +174,35 @@ final class WriteTransaction {
             try delete.run()
         }
         if push.supersedes != nil { try self.queueHeld(after: push) }
-        return outcome
+        return outcome.certainty
     }
 
+    private static let insertOutcome = SQLText(
+        """
+        INSERT INTO outcome (cursor, position, id, route, queued_at, due, deadline, token, attempts, settled_at,
+        invalidates, metadata, \(OutcomeColumns.names))
+        SELECT ?, position, id, route, queued_at, due, deadline, token, ?, ?, ?, metadata, \
+        \(OutcomeColumns.placeholders) FROM push WHERE position = ?
+        """
+    )
+    private static let insertPayload = SQLText(
+        """
+        INSERT INTO payload (cursor, settled_at, topic, type, payload)
+        SELECT ?, ?, topic, type, payload FROM push WHERE position = ?
+        """
+    )
+    private static let deletePush = SQLText("DELETE FROM push WHERE position = ?")
+    private static let settleKey = SQLText("UPDATE idempotency SET settled_at = ? WHERE position = ?")
+    private static let deleteFlight = SQLText("DELETE FROM flight WHERE position = ?")
+
     /// Removes a push from `queue`, `flight` or `parked`, and from the totals.
-    func remove(_ push: Push, from place: Place) throws {
-        switch place {
+    func remove(_ push: Push) throws {
+        switch push.place {
         case .claimed, .written:
-            let sql = try self.db.prepared("DELETE FROM flight WHERE position = ?")
+            let sql = try self.prepared(Self.deleteFlight)
             sql.bind(1, push.position)
             try sql.run()
-            self.state.totals.add(-1, to: place.isWritten ? .written : .claimed, of: push.route)
+            self.state.totals.add(-1, to: push.place.isWritten ? .written : .claimed, of: push.route)
         case .parked:
             let sql = try self.db.prepared("DELETE FROM parked WHERE position = ?")
             sql.bind(1, push.position)

@@ -142,13 +142,14 @@ final class ActiveBatches: Sendable {
         guard let entry = self.state.withLock({ $0.entries[id] }) else { return nil }
         var filled: [ClaimedPush] = []
         var damaged: [Claim] = []
-        let constant = entry.template.isConstant ? try? entry.template.payload(.none, defaults: entry.defaults) : nil
+        func prepared(_ values: PlaceholderValues) throws -> PreparedPush {
+            let payload = try entry.template.payload(values, defaults: entry.defaults)
+            return try entry.batch.push(payload, skippingValidation: true)
+        }
+        let constant = entry.template.isConstant ? try? prepared(.none) : nil
         for var push in pushes {
             do {
-                let payload =
-                    try constant
-                    ?? entry.template.payload(PlaceholderValues(push.push.payload), defaults: entry.defaults)
-                push.push = try entry.batch.push(payload, skippingValidation: true)
+                push.push = try constant ?? prepared(PlaceholderValues(push.push.payload))
                 filled.append(push)
             } catch {
                 damaged.append(push.claim)

@@ -15,13 +15,14 @@ import Synchronization
 final class Outbox: Sendable {
     /// The result of one attempt.
     struct Entry: Sendable {
-        var route: Route
+        /// The route's sender, which gets the place of the push back once the result is durable.
+        var sender: RouteSend
         var claim: Claim
         /// The outcome of the attempt; nil if the push returns to the queue without one.
         var outcome: PushOutcome?
         var decision: RetryRules.Decision
-        /// Called once the result is durable.
-        var whenStored: @Sendable () -> Void
+
+        var route: Route { self.sender.route }
     }
 
     private struct State {
@@ -153,7 +154,10 @@ final class Outbox: Sendable {
             try? await Task.sleep(for: delays.next())
             if Task.isCancelled { break }
         }
-        for entry in entries { entry.whenStored() }
+        // All places at once, so that the next claim is not for a few pushes only.
+        for entries in Dictionary(grouping: entries, by: { ObjectIdentifier($0.sender) }).values {
+            entries[0].sender.giveBack(entries.count)
+        }
     }
 
     private func release(_ entries: [Entry]) async throws(QueueError) {
@@ -169,12 +173,13 @@ final class Outbox: Sendable {
     private func settle(_ entries: [Entry]) async throws(QueueError) {
         let results = try await self.queue.settle(entries.compactMap(\.settlement))
         self.whenSettled()
+        var settled = SettledCounts()
         for (entry, result) in zip(entries, results) {
             guard let outcome = entry.outcome else { continue }
             switch result {
             // The second case: the first call reported an error, but had stored the outcome.
             case .settled, .alreadySettled(outcome):
-                self.metrics.settled(outcome, entry.route)
+                settled.add(outcome.certainty, entry.sender)
             case .alreadySettled(let first):
                 self.metrics.late(entry.route)
                 self.logger.warning(
@@ -191,6 +196,23 @@ final class Outbox: Sendable {
                     metadata: ["id": "\(entry.claim.id)", "late": "\(outcome.certainty.rawValue)"]
                 )
             }
+        }
+        for (certainty, count, route) in settled.counts { self.metrics.settled(certainty, count, route) }
+    }
+}
+
+/// Outcomes by route and certainty, so that a metric is changed once for many pushes.
+private struct SettledCounts {
+    private(set) var counts: [(certainty: Certainty, count: Int, route: Route)] = []
+    private var indices: [ObjectIdentifier: [Certainty: Int]] = [:]
+
+    mutating func add(_ certainty: Certainty, _ sender: RouteSend) {
+        let id = ObjectIdentifier(sender)
+        if let index = self.indices[id]?[certainty] {
+            self.counts[index].count += 1
+        } else {
+            self.indices[id, default: [:]][certainty] = self.counts.count
+            self.counts.append((certainty, 1, sender.route))
         }
     }
 }

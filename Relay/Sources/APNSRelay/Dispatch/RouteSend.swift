@@ -180,14 +180,11 @@ final class RouteSend: Sendable {
     }
 
     private func add(_ claim: Claim, _ outcome: PushOutcome?, _ decision: RetryRules.Decision) {
-        self.context.outbox.add(
-            Outbox.Entry(route: self.route, claim: claim, outcome: outcome, decision: decision) {
-                self.giveBack(1)
-            }
-        )
+        self.context.outbox.add(Outbox.Entry(sender: self, claim: claim, outcome: outcome, decision: decision))
     }
 
-    private func giveBack(_ places: Int) {
+    /// Gives back places in the window.
+    func giveBack(_ places: Int) {
         let isIdle = self.state.withLock { state in
             state.held -= places
             return state.held == 0
@@ -302,16 +299,12 @@ final class RouteSend: Sendable {
             return
         }
         let markedAt = self.context.clock.lease
-        var lost = 0
-        for (push, isMarked) in zip(sendable, marks) {
-            guard isMarked else {
-                lost += 1
-                continue
-            }
-            self.state.withLock { $0.pending[push.claim.id] = PendingPush(push: push, markedAt: markedAt) }
-            input.yield(push)
+        let marked = zip(sendable, marks).filter { $0.1 }.map(\.0)
+        self.state.withLock { state in
+            for push in marked { state.pending[push.claim.id] = PendingPush(push: push, markedAt: markedAt) }
         }
-        self.giveBack(lost)
+        for push in marked { input.yield(push) }
+        self.giveBack(sendable.count - marked.count)
     }
 }
 

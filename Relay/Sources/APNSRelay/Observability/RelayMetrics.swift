@@ -95,9 +95,6 @@ package final class RelayMetrics: Sendable {
         }
     }
 
-    /// Counts the outcome of a push.
-    func settled(_ outcome: PushOutcome, _ route: Route) { self.settled(outcome.certainty, 1, route) }
-
     /// Counts outcomes with this certainty.
     func settled(_ certainty: Certainty, _ count: Int, _ route: Route) {
         self.count(route) { handlers, totals in

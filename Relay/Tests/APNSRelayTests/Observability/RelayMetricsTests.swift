@@ -18,9 +18,8 @@ struct RelayMetricsTests {
     static func exercise(_ metrics: RelayMetrics) {
         metrics.queued(5, Self.fern)
         metrics.duplicates(2, Self.fern)
-        let error = PushError(code: .connectionLost, certainty: .unknown, message: "")
-        metrics.settled(.accepted(Receipt(apnsID: .random())), Self.fern)
-        metrics.settled(.unknown(error), Self.fern)
+        metrics.settled(.accepted, 1, Self.fern)
+        metrics.settled(.unknown, 1, Self.fern)
         metrics.settled(.notSent, 3, Self.fern)
         metrics.settled(.rejected, 4, Self.moss)
         metrics.settled(.notProcessed, 5, Self.moss)
