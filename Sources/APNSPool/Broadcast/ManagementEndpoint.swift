@@ -33,8 +33,6 @@ final class ManagementEndpoint: Sendable {
         self.settings = ConnectionSettings(
             connection: connection,
             streamCap: configuration.pool.maxConcurrentStreams,
-            backoffMinimum: .milliseconds(100),
-            backoffMaximum: .seconds(30),
             replacements: ReplacementBudget(burst: 1),
             retries: RetryBudget(percent: configuration.retry.budgetPercent),
             events: events

@@ -356,7 +356,7 @@ final class BulkRun: BulkEngine {
         }
         batches.finish()
         self.machine.submitted(batches.count)
-        // The connection returns these streams. The others return with the lease.
+        // The worker returns these streams. The others return with the lease.
         _ = lease.take(batches.count)
     }
 

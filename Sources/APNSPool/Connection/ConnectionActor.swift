@@ -67,7 +67,7 @@ actor ConnectionActor: PoolWorker {
         self.machine = ConnectionStateMachine(
             isBase: isBase,
             streamCap: settings.streamCap,
-            backoff: Backoff(minimum: settings.backoffMinimum, maximum: settings.backoffMaximum)
+            backoff: settings.backoff
         )
     }
 
@@ -320,7 +320,7 @@ actor ConnectionActor: PoolWorker {
             quietSince: self.connections[number].map { MonotonicInstant($0.quietSince) } ?? now,
             now: now,
             using: &self.generator,
-            mayReplace: { self.shared.replacements.take(now: now) }
+            takeReplacement: { self.shared.replacements.take(now: now) }
         )
         self.perform(evaluation.actions)
         if evaluation.provesCredential { self.shared.credentialBreaker.accepted(provesTopic: evaluation.provesTopic) }

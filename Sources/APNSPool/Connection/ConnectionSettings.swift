@@ -1,6 +1,7 @@
 import APNSModel
 import HTTP2Wire
 import NIOCore
+import SupervisedPool
 import Synchronization
 
 /// The settings and budgets that all workers of one pool share.
@@ -8,8 +9,7 @@ final class ConnectionSettings: Sendable {
     private let fixed: Connection.Configuration
     private let cap: Atomic<Int>
     private let connectNanoseconds: Atomic<Int64>
-    let backoffMinimum: Duration
-    let backoffMaximum: Duration
+    let backoff: Backoff
     let replacements: ReplacementBudget
     let retries: RetryBudget
     let credentialBreaker: CredentialBreaker
@@ -22,8 +22,7 @@ final class ConnectionSettings: Sendable {
     init(
         connection: Connection.Configuration,
         streamCap: Int,
-        backoffMinimum: Duration,
-        backoffMaximum: Duration,
+        backoff: Backoff = ConnectionStateMachine.delays,
         replacements: ReplacementBudget,
         retries: RetryBudget,
         seed: UInt64? = nil,
@@ -33,8 +32,7 @@ final class ConnectionSettings: Sendable {
         self.fixed = connection
         self.cap = Atomic(streamCap)
         self.connectNanoseconds = Atomic(connection.connectTimeout.nanoseconds)
-        self.backoffMinimum = backoffMinimum
-        self.backoffMaximum = backoffMaximum
+        self.backoff = backoff
         self.replacements = replacements
         self.retries = retries
         self.seed = seed

@@ -26,14 +26,14 @@ extension ConnectionStateMachine {
     ///
     /// - Parameters:
     ///   - quietSince: since when streams have been open without a response frame.
-    ///   - mayReplace: as in `receivedServiceUnavailable`.
+    ///   - takeReplacement: as in `suspect`.
     mutating func evaluate(
         _ results: [StreamResult],
         connection: Int,
         quietSince: MonotonicInstant,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
-        mayReplace: () -> Bool
+        takeReplacement: () -> Bool
     ) -> Evaluation {
         var evaluation = Evaluation()
         var successes = 0
@@ -52,7 +52,7 @@ extension ConnectionStateMachine {
                         connection: connection,
                         now: now,
                         using: &generator,
-                        mayReplace: mayReplace
+                        takeReplacement: takeReplacement
                     )
                 case 200, 201, 204, 400, 410:
                     successes += 1
@@ -71,7 +71,7 @@ extension ConnectionStateMachine {
                     quiet: quietSince.duration(to: now),
                     now: now,
                     using: &generator,
-                    mayReplace: mayReplace
+                    takeReplacement: takeReplacement
                 )
             }
         }
@@ -92,41 +92,41 @@ extension ConnectionStateMachine {
         connection: Int,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
-        mayReplace: () -> Bool
+        takeReplacement: () -> Bool
     ) -> [Action] {
         switch result.status {
         case 503:
-            return self.receivedServiceUnavailable(
+            return self.suspect(
                 connection: connection,
                 now: now,
                 using: &generator,
-                mayReplace: mayReplace
+                takeReplacement: takeReplacement
             )
         case 500:
             return self.receivedInternalServerError(
                 connection: connection,
                 now: now,
                 using: &generator,
-                mayReplace: mayReplace
+                takeReplacement: takeReplacement
             )
         default:
-            return self.receivedForbidden(result, connection: connection, mayReplace: mayReplace)
+            return self.receivedForbidden(result, connection: connection, takeReplacement: takeReplacement)
         }
     }
 
     private mutating func receivedForbidden(
         _ result: StreamResult,
         connection: Int,
-        mayReplace: () -> Bool
+        takeReplacement: () -> Bool
     ) -> [Action] {
         let reason = Rejection(status: 403, body: result.body).reason
         if let refusal = CredentialStateMachine.Refusal(status: 403, reason: reason) {
             let isFresh = self.isFresh(connection: connection)
             return [.refuseCredential(refusal, connection: connection, isFresh: isFresh)]
-                + self.tokenRefused(connection: connection, mayReplace: mayReplace)
+                + self.tokenRefused(connection: connection, takeReplacement: takeReplacement)
         }
         if reason == .expiredProviderToken || reason == .unrelatedKeyIDInToken {
-            return self.tokenRefused(connection: connection, mayReplace: mayReplace)
+            return self.tokenRefused(connection: connection, takeReplacement: takeReplacement)
         }
         return self.receivedOtherResponse(connection: connection)
     }

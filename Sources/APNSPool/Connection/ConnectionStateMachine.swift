@@ -67,6 +67,8 @@ struct ConnectionStateMachine {
     static let drainingLimit = 2
     /// The minimum wait before connecting again after a configuration fault.
     static let configurationHoldOff = Duration.seconds(5)
+    /// The waits before a worker connects again. Floods and configuration faults make them longer.
+    static let delays = Backoff(minimum: .milliseconds(100), maximum: .seconds(30))
     /// How long after a flood another one counts as its continuation. Longer than the longest backoff.
     static let floodMemory = Duration.seconds(300)
 
@@ -142,13 +144,13 @@ struct ConnectionStateMachine {
     /// Records a 403 about the provider token or the credential. Experience shows that such a connection refuses every
     /// later token too.
     ///
-    /// - Parameter mayReplace: whether the pool's replacement budget allows a replacement. Called only for a connection
-    ///   that was never proven to work: without this limit, a server that refuses every token would cause a storm of
-    ///   handshakes.
-    mutating func tokenRefused(connection: Int, mayReplace: () -> Bool) -> [Action] {
+    /// - Parameter takeReplacement: takes one replacement from the pool's budget; false if the budget is spent. Called
+    ///   only for a connection that was never proven to work: without this limit, a server that refuses every token would
+    ///   cause a storm of handshakes.
+    mutating func tokenRefused(connection: Int, takeReplacement: () -> Bool) -> [Action] {
         switch self.state {
         case .ready(connection), .holding(connection, _):
-            return self.isProven || mayReplace() ? self.replace(connection) : []
+            return self.isProven || takeReplacement() ? self.replace(connection) : []
         default:
             return []
         }
@@ -250,20 +252,20 @@ struct ConnectionStateMachine {
         return self.endSilence(connection)
     }
 
-    /// Records a 503, or other evidence that this connection should be replaced.
+    /// Records evidence against this connection: a 503, many 500s, or many missed deadlines.
     ///
-    /// - Parameter mayReplace: whether the pool's replacement budget allows a replacement. Called only when one is
-    ///   wanted. If it returns false, the connection stays and accepts half as many streams.
-    mutating func receivedServiceUnavailable(
+    /// - Parameter takeReplacement: takes one replacement from the pool's budget. Called only when one is wanted. If it
+    ///   returns false, the connection stays and accepts half as many streams.
+    mutating func suspect(
         connection: Int,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
-        mayReplace: () -> Bool
+        takeReplacement: () -> Bool
     ) -> [Action] {
         guard self.state == .ready(connection: connection) else { return [] }
         _ = self.stall.responded()
         if self.isProven {
-            if mayReplace() { return self.replace(connection) }
+            if takeReplacement() { return self.replace(connection) }
             self.adaptiveLimit.halve(capacity: min(self.maximum, self.adaptiveLimit.limit ?? .max), now: now)
             return [.report(.capacity(self.capacity))]
         }
@@ -278,22 +280,22 @@ struct ConnectionStateMachine {
         connection: Int,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
-        mayReplace: () -> Bool
+        takeReplacement: () -> Bool
     ) -> [Action] {
         guard self.currentConnection == connection else { return [] }
         if self.errors.receivedInternalServerError() {
-            return self.receivedServiceUnavailable(
+            return self.suspect(
                 connection: connection,
                 now: now,
                 using: &generator,
-                mayReplace: mayReplace
+                takeReplacement: takeReplacement
             )
         }
         return self.endSilence(connection)
     }
 
-    /// Records that a push got no response before its deadline. Many in a row count as one 503. If the connection has had
-    /// no success at all, it drains instead, and the worker backs off.
+    /// Records that a push got no response by its deadline or within `timeouts.response`. Many in a row count as one 503.
+    /// If the connection has had no success at all, it drains instead, and the worker backs off.
     ///
     /// - Parameter quiet: how long streams have been open without a response frame.
     mutating func deadlinePassed(
@@ -301,15 +303,15 @@ struct ConnectionStateMachine {
         quiet: Duration,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
-        mayReplace: () -> Bool
+        takeReplacement: () -> Bool
     ) -> [Action] {
         guard self.readyConnection == connection, self.errors.deadlinePassed(quiet: quiet) else { return [] }
         if !self.isProven { return self.startDraining(connection) + self.backOff(.network, now, &generator) }
-        return self.receivedServiceUnavailable(
+        return self.suspect(
             connection: connection,
             now: now,
             using: &generator,
-            mayReplace: mayReplace
+            takeReplacement: takeReplacement
         )
     }
 

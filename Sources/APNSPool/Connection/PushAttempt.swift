@@ -2,7 +2,7 @@ import HTTP2Wire
 import SupervisedPool
 
 /// One attempt of a single push, from the task that waits for its result to a connection and back. It holds one leased
-/// stream, which the connection returns to the pool before the task resumes.
+/// stream, which the worker returns to the pool before the task resumes.
 ///
 /// Unchecked: only one thread at a time accesses the variables. The task sets the continuation and puts the attempt
 /// into the connection's mailbox; after that, only the reader of the mailbox accesses them: the connection's event loop.

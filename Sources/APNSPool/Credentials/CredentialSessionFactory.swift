@@ -56,8 +56,6 @@ final class CredentialSessionFactory: Sendable {
         let settings = ConnectionSettings(
             connection: Self.connection(configuration, context),
             streamCap: configuration.pool.maxConcurrentStreams,
-            backoffMinimum: .milliseconds(100),
-            backoffMaximum: .seconds(30),
             replacements: self.replacements,
             retries: self.retries,
             seed: configuration.connectionSeed,

@@ -67,12 +67,14 @@ final class SendContext: Sendable {
             isShuttingDown: !self.lifecycle.current.takesPushes
         )
         guard case .rejected(let rejection, let retryAfter) = end, let route else { return end }
-        if route.isProbe, let end = self.credentials.evaluate(rejection, ofProbe: route.session) { return end }
+        if route.isProbe, let end = self.credentials.evaluate(rejection, ofProbe: route.credentialSession) {
+            return end
+        }
         guard let token = route.token else { return end }
         let date = rejection.status == 403 ? result.fields.first("date") : nil
         if rejection.status == 403 { self.monitor.reportRefusedToken(date: date) }
         guard TokenStateMachine.concernsToken(rejection.reason) else { return end }
-        let verdict = route.session.tokens.rejected(
+        let verdict = route.credentialSession.tokens.rejected(
             rejection.reason,
             generation: token.generation,
             serverTime: date.flatMap(HTTPDate.seconds)
@@ -88,7 +90,7 @@ final class SendContext: Sendable {
             return end
         case .tooManyUpdates(let until, let isNew):
             let time = self.clock.now.duration(to: until)
-            if isNew { self.monitor.reportTooManyTokenUpdates(time, credential: route.session.resolved.name) }
+            if isNew { self.monitor.reportTooManyTokenUpdates(time, credential: route.credentialSession.resolved.name) }
             return .rejected(rejection, retryAfter: retryAfter ?? time)
         }
     }

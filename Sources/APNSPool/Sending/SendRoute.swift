@@ -13,7 +13,7 @@ final class SendRoute: Sendable {
         case management
     }
 
-    let session: CredentialSession
+    let credentialSession: CredentialSession
     let destination: Destination
     let pool: Pool<ConnectionActor>
     let token: ProviderToken?
@@ -29,7 +29,7 @@ final class SendRoute: Sendable {
     static let probeWait = Duration.seconds(1)
 
     init(_ session: CredentialSession, _ destination: Destination, probe: RotationProbe? = nil, version: Int) {
-        self.session = session
+        self.credentialSession = session
         self.destination = destination
         self.pool = destination == .pushes ? session.pool : session.management.pool
         self.token = nil
@@ -40,7 +40,7 @@ final class SendRoute: Sendable {
 
     /// Keeps the pool even if the session has a new one by now: a lease must be returned to the pool that it came from.
     private init(_ other: SendRoute, _ token: ProviderToken, validUntil: MonotonicInstant, version: Int) {
-        self.session = other.session
+        self.credentialSession = other.credentialSession
         self.destination = other.destination
         self.pool = other.pool
         self.token = token
@@ -57,11 +57,11 @@ final class SendRoute: Sendable {
     }
 
     var settings: ConnectionSettings {
-        self.destination == .pushes ? self.session.settings : self.session.management.settings
+        self.destination == .pushes ? self.credentialSession.settings : self.credentialSession.management.settings
     }
 
     /// Whether a provider token must be signed before the route can be used.
-    var isUnsigned: Bool { self.token == nil && self.session.resolved.signer != nil }
+    var isUnsigned: Bool { self.token == nil && self.credentialSession.resolved.signer != nil }
 
     /// The `authorization` field; nil for a certificate.
     var authorization: HeaderBlock? { self.token?.authorization }
@@ -85,7 +85,7 @@ final class SendRoute: Sendable {
         switch error.code {
         case .cancelled: return AttemptEnd(error)
         case .timedOut where !self.isProbe: return AttemptEnd(error)
-        default: return self.isProbe || self.session.isRetired ? .credentialReplaced : AttemptEnd(error)
+        default: return self.isProbe || self.credentialSession.isRetired ? .credentialReplaced : AttemptEnd(error)
         }
     }
 
@@ -96,7 +96,7 @@ final class SendRoute: Sendable {
         if self.isProbe { return .credentialReplaced }
         return .notSent(
             .credential,
-            "APNs refuses the credential (\(self.session.resolved.name)) on each new connection: \(refusal)",
+            "APNs refuses the credential (\(self.credentialSession.resolved.name)) on each new connection: \(refusal)",
             retryAfter: retryAfter,
             isFinal: true
         )

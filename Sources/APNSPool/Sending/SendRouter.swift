@@ -114,8 +114,10 @@ final class SendRouter: Sendable {
     /// - Returns: the route itself if its token is unchanged; nil if a token must be signed first.
     func renewed(_ route: SendRoute, now: MonotonicInstant) -> SendRoute? {
         let version = self.version.current
-        if route.session.resolved.signer == nil || now < route.validUntil && route.version == version { return route }
-        guard let (token, validUntil) = route.session.tokens.current(now: now) else { return nil }
+        if route.credentialSession.resolved.signer == nil || now < route.validUntil && route.version == version {
+            return route
+        }
+        guard let (token, validUntil) = route.credentialSession.tokens.current(now: now) else { return nil }
         return token === route.token ? route : route.with(token, validUntil: validUntil, version: version)
     }
 
@@ -154,7 +156,7 @@ final class SendRouter: Sendable {
     /// - Throws: the reason why the attempt ends. If the token of a candidate credential is late or fails, the next
     ///   attempt uses the active credential.
     func sign(_ route: SendRoute, until deadline: MonotonicInstant) async throws(AttemptEnd) -> SendRoute {
-        let session = route.session
+        let session = route.credentialSession
         let deadline = route.waitDeadline(deadline, now: self.clock.now)
         switch await session.tokens.token(until: deadline, while: { self.obstacle(session) == nil }) {
         case .use(let token, let validUntil):

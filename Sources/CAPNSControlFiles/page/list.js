@@ -1,5 +1,5 @@
-// The virtual list: only the visible rows are in the document, however many pushes there are. The focus stays
-// on the list, and aria-activedescendant names the active row, because rows are reused while pushes arrive.
+// The list of pushes. Only the visible rows are in the document. The focus stays on the list, and
+// aria-activedescendant names the active row, because rows are reused while pushes arrive.
 
 import { clock, duration, outcome } from "./format.js";
 import { el, setText } from "./kit/dom.js";
@@ -29,7 +29,8 @@ export class PushList {
         viewport.addEventListener("scroll", () => this.#onScroll(), { passive: true });
         viewport.addEventListener("keydown", (event) => this.#key(event));
         viewport.addEventListener("focus", () => this.render());
-        // A row may show another push when the button is released: the press decides.
+        // New pushes can fill the row with another push before the button is released, so the click opens the push
+        // that was there when the button was pressed.
         viewport.addEventListener("pointerdown", (event) => {
             this.#pressed = this.#orderAt(event.target);
         });
@@ -83,7 +84,7 @@ export class PushList {
             const length = this.#rows.length;
             const index = first + ((number - first) % length + length) % length;
             const push = index < last ? this.#store.at(index) : undefined;
-            if (push) this.#show(row, push, index, count);
+            if (push) this.#fillRow(row, push, index, count);
             else if (!row.element.hidden) this.#hide(row);
         }
         const active = this.#active === undefined ? null : `push-${this.#active}`;
@@ -120,7 +121,7 @@ export class PushList {
         row.push = undefined;
     }
 
-    #show(row, push, index, count) {
+    #fillRow(row, push, index, count) {
         const element = row.element;
         if (row.index !== index || element.hidden) {
             element.style.transform = `translateY(${index * ROW}px)`;

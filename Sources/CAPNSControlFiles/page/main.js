@@ -17,7 +17,7 @@ const TABS = ["push", "device", "faults"];
 const narrow = matchMedia("(max-width: 899px)");
 
 let state;
-let loaded; // The start of the simulator whose pushes are in the store.
+let loadedStart; // The start of the simulator whose pushes are in the store.
 let isPaused = false;
 let isScheduled = false;
 let messageTimer;
@@ -185,7 +185,7 @@ const eventHandlers = {
     },
 };
 
-const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 async function loadNewest() {
     const { pushes, next } = await get(`/v1/pushes?newest=true&limit=${PAGE_SIZE}`);
@@ -205,10 +205,10 @@ function addOlder(pushes) {
 /** Loads what was kept before the page was opened, a page at a time, while new pushes already arrive. */
 async function loadOlder(next, started) {
     while (next !== undefined && !store.isFull) {
-        await pause(30);
+        await sleep(30);
         const page = await get(`/v1/pushes?newest=true&limit=${PAGE_SIZE}&before=${next}`);
         // After a reset or a restart, these pushes are history.
-        if (loaded !== started || store.total === 0) return;
+        if (loadedStart !== started || store.total === 0) return;
         addOlder(page.pushes);
         next = page.next;
     }
@@ -221,13 +221,13 @@ async function follow() {
         try {
             const next = await get("/v1/state");
             const wasReset = next.counts.received < (state?.counts.received ?? 0);
-            const isNew = loaded !== next.startedMilliseconds || wasReset;
+            const isNew = loadedStart !== next.startedMilliseconds || wasReset;
             applyState(next);
             if (isNew) {
                 clearAll();
                 const older = await loadNewest();
-                loaded = next.startedMilliseconds;
-                loadOlder(older, loaded).catch(actions.onError);
+                loadedStart = next.startedMilliseconds;
+                loadOlder(older, loadedStart).catch(actions.onError);
             }
             await readEvents(Math.max(store.newestOrder, isNew ? next.lastOrder : 0), {
                 onOpen: () => {
@@ -244,7 +244,7 @@ async function follow() {
             showMessage(error.message, "error");
             if (error instanceof APIError && error.status === 401) await tokenChanged();
         }
-        await pause(Math.min(5000, 250 * 2 ** Math.min(failures, 5)));
+        await sleep(Math.min(5000, 250 * 2 ** Math.min(failures, 5)));
     }
 }
 

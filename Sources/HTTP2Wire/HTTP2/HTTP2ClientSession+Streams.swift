@@ -138,8 +138,8 @@ extension HTTP2ClientSession {
         _ values: UnsafeBufferPointer<UInt8>,
         now: NIODeadline
     ) -> Result<Submission, WireError> {
-        // A stalled event loop or a suspended process can make a request late. It would be written for nothing, and end
-        // as unknown.
+        // A request that is written after its deadline would end as unknown instead of not sent. A stalled event loop or
+        // a suspended process can make it late.
         guard now < stream.deadline else { return .success(.refused(.deadline)) }
         // The first variable field is `:path`, which every request needs.
         let count = stream.lengths.wideSum

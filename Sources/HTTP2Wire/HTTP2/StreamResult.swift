@@ -21,7 +21,7 @@ package enum StreamCause: Sendable, Hashable {
     case connectionLost
     /// We closed the connection.
     case closedLocally
-    /// Its deadline passed.
+    /// Its deadline passed, or its response took longer than its limit (`responseLimit`).
     case deadline
     /// Its submitter cancelled it.
     case cancelled

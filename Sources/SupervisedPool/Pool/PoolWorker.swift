@@ -67,7 +67,8 @@ public struct WorkerID: Hashable, Sendable, CustomStringConvertible {
 public struct LeaseOrigin: Hashable, Sendable {
     /// The worker that owns the stream.
     public let worker: WorkerID
-    /// The number of the session, from 1.
+    /// The number of the session, from 1: the pool counts the worker's ``WorkerReport/ready(capacity:)`` reports. If the
+    /// worker numbers its connections itself, its numbers may be higher, because it also counts failed connects.
     public let session: Int
 
     /// Creates an origin.

@@ -30,8 +30,7 @@ struct ConnectionActorTests {
                 variableNames: RequestEncoder.variableNames
             ),
             streamCap: 1000,
-            backoffMinimum: .seconds(3600),
-            backoffMaximum: .seconds(7200),
+            backoff: Backoff(minimum: .seconds(3600), maximum: .seconds(7200)),
             replacements: ReplacementBudget(burst: 1),
             retries: RetryBudget(percent: 20)
         )

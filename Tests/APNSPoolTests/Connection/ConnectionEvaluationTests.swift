@@ -46,7 +46,7 @@ struct ConnectionEvaluationTests {
             quietSince: (now ?? start).advanced(by: .zero - quiet),
             now: now ?? start,
             using: &random,
-            mayReplace: { budget }
+            takeReplacement: { budget }
         )
     }
 

@@ -137,7 +137,7 @@ struct ConnectionFailureTests {
     @Test func aDegradedConnectionRegainsItsCapacity() {
         var machine = ready(limit: 4)
         var random = SeededRandom(seed: 1)
-        let bad = machine.receivedServiceUnavailable(connection: 1, now: start, using: &random) { false }
+        let bad = machine.suspect(connection: 1, now: start, using: &random) { false }
         #expect(bad == [.report(.capacity(2))])
         #expect(machine.receivedSuccess(connection: 1, count: 9) == [])
         #expect(machine.receivedSuccess(connection: 1) == [.report(.capacity(3))])
@@ -149,7 +149,7 @@ struct ConnectionFailureTests {
     @Test func aReplacementKeepsTheStreamLimitAndALossResetsIt() {
         var machine = ready()
         var random = SeededRandom(seed: 1)
-        _ = machine.receivedServiceUnavailable(connection: 1, now: start, using: &random) { false }
+        _ = machine.suspect(connection: 1, now: start, using: &random) { false }
         _ = machine.replace()
         #expect(!machine.isDegraded)
         #expect(machine.ready(connection: 2, limit: 1000) == [.report(.ready(capacity: 50))])

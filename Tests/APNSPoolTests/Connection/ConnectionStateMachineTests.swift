@@ -79,11 +79,11 @@ struct ConnectionStateMachineTests {
 
     private func receive503(_ machine: inout Machine, _ connection: Int, budget: Bool = true) -> [Machine.Action] {
         var random = SeededRandom(seed: 1)
-        return machine.receivedServiceUnavailable(
+        return machine.suspect(
             connection: connection,
             now: self.start,
             using: &random,
-            mayReplace: { budget }
+            takeReplacement: { budget }
         )
     }
 
@@ -183,7 +183,7 @@ struct ConnectionStateMachineTests {
         #expect(receive503(&machine, 1) == [])
         #expect(machine.ready(connection: 2, limit: 7) == [.report(.ready(capacity: 7))])
         #expect(receive503(&machine, 1) == [])
-        #expect(machine.tokenRefused(connection: 1, mayReplace: { true }) == [])
+        #expect(machine.tokenRefused(connection: 1, takeReplacement: { true }) == [])
         #expect(machine.readyConnection == 2)
     }
 
@@ -216,14 +216,14 @@ struct ConnectionStateMachineTests {
     @Test func aRefusedTokenReplacesTheConnectionThatRefusedIt() {
         var machine = ready()
         #expect(
-            machine.tokenRefused(connection: 1, mayReplace: { false })
+            machine.tokenRefused(connection: 1, takeReplacement: { false })
                 == [.report(.draining), .drain(connection: 1), .report(.connecting), .open(connection: 2)]
         )
         _ = machine.ready(connection: 2, limit: 1)
-        #expect(machine.tokenRefused(connection: 1, mayReplace: { true }) == [])
-        #expect(machine.tokenRefused(connection: 2, mayReplace: { false }) == [])
+        #expect(machine.tokenRefused(connection: 1, takeReplacement: { true }) == [])
+        #expect(machine.tokenRefused(connection: 2, takeReplacement: { false }) == [])
         #expect(machine.readyConnection == 2)
-        #expect(!machine.tokenRefused(connection: 2, mayReplace: { true }).isEmpty)
+        #expect(!machine.tokenRefused(connection: 2, takeReplacement: { true }).isEmpty)
     }
 
     // MARK: GOAWAY and loss
@@ -445,14 +445,14 @@ struct ConnectionStateModelTests {
                 )
             case 8:
                 world.apply(
-                    machine.receivedServiceUnavailable(
+                    machine.suspect(
                         connection: connection,
                         now: now,
                         using: &random,
-                        mayReplace: { flag }
+                        takeReplacement: { flag }
                     )
                 )
-            case 9: world.apply(machine.tokenRefused(connection: connection, mayReplace: { flag }))
+            case 9: world.apply(machine.tokenRefused(connection: connection, takeReplacement: { flag }))
             case 10:
                 world.apply(
                     machine.receivedInternalServerError(connection: connection, now: now, using: &random) { flag }

@@ -38,7 +38,13 @@ struct OverloadSimulationTests {
             self.random = SeededRandom(seed: seed)
             self.errorPercent = errorPercent
             self.workers = (0..<size).map { _ in
-                Worker(machine: ConnectionStateMachine(isBase: true, streamCap: 1000, backoff: Backoff()))
+                Worker(
+                    machine: ConnectionStateMachine(
+                        isBase: true,
+                        streamCap: 1000,
+                        backoff: ConnectionStateMachine.delays
+                    )
+                )
             }
         }
 
@@ -92,7 +98,7 @@ struct OverloadSimulationTests {
                 if Int.random(in: 0..<100, using: &self.random) < self.errorPercent {
                     let (now, replacements) = (self.now, self.replacements)
                     self.apply(
-                        self.workers[index].machine.receivedServiceUnavailable(
+                        self.workers[index].machine.suspect(
                             connection: connection,
                             now: now,
                             using: &self.random

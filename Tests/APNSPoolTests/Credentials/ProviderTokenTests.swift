@@ -68,7 +68,7 @@ struct ProviderTokenTests {
             let route = try router.next(now: clock.now)
             #expect(try router.next(now: clock.now) === route)
             #expect(router.renewed(route, now: clock.now) === route)
-            #expect(route.session.tokens.rejected(.expiredProviderToken, generation: 1) == .replaced)
+            #expect(route.credentialSession.tokens.rejected(.expiredProviderToken, generation: 1) == .replaced)
             #expect(!router.isCurrent(route))
             #expect(router.renewed(route, now: clock.now) == nil)
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)

@@ -74,10 +74,10 @@ struct MatrixRoutes: Sendable {
         let source = Base64Text.encode(OpenConnections.key(request.context.channel.remoteAddress))
         var rejected: [String] = []
         var pushes: [NewPush] = []
-        var answered: [String] = []
+        var ended: [String] = []
         var wait: Duration?
         for device in notification.devices {
-            switch try await self.decision(device, of: notification, from: source, &answered, request.logger) {
+            switch try await self.decision(device, of: notification, from: source, &ended, request.logger) {
             case .push(let push): pushes.append(push)
             case .dead: rejected.append(device.pushkey)
             case .wait(let time): wait = max(wait ?? .zero, time)
@@ -93,7 +93,7 @@ struct MatrixRoutes: Sendable {
             throw error
         }
         // Not before the pushes are stored: after an error, the homeserver must be told when it repeats the request.
-        for key in answered {
+        for key in ended {
             try await self.queue.calling { queue throws(QueueError) in
                 try await DeadPushkeys(queue: queue).end(key, now: self.clock.now)
             }
@@ -112,12 +112,12 @@ struct MatrixRoutes: Sendable {
         case nothing
     }
 
-    /// - Parameter answered: gets the key of a token about which no homeserver must be told after this request.
+    /// - Parameter ended: gets the key of a token about which no homeserver must be told after this request.
     private func decision(
         _ device: MatrixDevice,
         of notification: MatrixNotification,
         from source: String,
-        _ answered: inout [String],
+        _ ended: inout [String],
         _ logger: Logger
     ) async throws(APIError) -> Decision {
         // The settings may have the app later, or again, so this is no reason to reject the pushkey: the homeserver would forget
@@ -145,7 +145,7 @@ struct MatrixRoutes: Sendable {
         let entry = try await self.queue.calling { queue throws(QueueError) in
             try await DeadPushkeys(queue: queue).entry(key)
         }
-        if let entry, entry.ends(pushkeyTime: device.pushkeyTime) { answered.append(key) }
+        if let entry, entry.ends(pushkeyTime: device.pushkeyTime) { ended.append(key) }
         if let entry, entry.isInvalid(pushkeyTime: device.pushkeyTime) { return .dead }
         let now = self.clock.now
         return .push(
