@@ -1,17 +1,26 @@
 package import APNSPool
 import Hummingbird
 package import Logging
+import NIOCore
 package import PostgresPushQueue
 package import PushQueue
 import ServiceLifecycle
 import UnixSignals
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
 
 /// A relay: takes pushes over HTTP, keeps them in a queue and sends them to APNs.
 package struct Relay: Sendable {
     private let settings: RelaySettings
     private let reading: Reading?
     private let publish: (@Sendable (SQLIntake) async throws(QueueError) -> Void)?
-    private let tokens: SharedTokenSource?
+    private let tokens: (any ProviderTokenSource)?
     private let queue: any PushQueue
     private let clock: any QueueClock
     private let news: AsyncStream<Void>?
@@ -35,6 +44,7 @@ package struct Relay: Sendable {
     ///   - reading: the settings as they were read, and how to read them again; nil if they never change.
     ///   - queue: an open queue. ``run(onListening:)`` closes it.
     ///   - clock: the queue's clock.
+    ///   - tokens: the shared provider tokens; nil for those in the queue, if it is shared.
     ///   - news: an element for each hint that other programs have stored pushes; nil if there are none.
     ///   - waitForFailure: waits until the queue can no longer be used. The relay then ends.
     ///   - publish: tells programs that store pushes with SQL about changed apps.
@@ -48,6 +58,7 @@ package struct Relay: Sendable {
         reading: Reading? = nil,
         queue: any PushQueue,
         clock: any QueueClock = SystemQueueClock(),
+        tokens: (any ProviderTokenSource)? = nil,
         news: AsyncStream<Void>? = nil,
         waitForFailure: (@Sendable () async -> QueueError?)? = nil,
         publish: (@Sendable (SQLIntake) async throws(QueueError) -> Void)? = nil,
@@ -67,7 +78,7 @@ package struct Relay: Sendable {
         self.prometheus = prometheus
         self.metrics = metrics ?? RelayMetrics(factory: prometheus)
         self.logger = logger
-        self.tokens = queue.isShared ? SharedTokenSource(queue, clock: SystemQueueClock()) : nil
+        self.tokens = tokens ?? (queue.isShared ? SharedTokenSource(queue, clock: SystemQueueClock()) : nil)
         self.group = try settings.makeGroup(tokens: self.tokens, logger: logger)
     }
 
@@ -228,7 +239,12 @@ package struct Relay: Sendable {
         if let reload { parts.append(SettingsWatch(reload: reload)) }
         if let waitForFailure { parts.append(QueueFailureService(waitForFailure: waitForFailure)) }
         if let news { parts.append(NewsService(news: news, dispatcher: dispatcher)) }
-        parts += [ClientService(group: group), dispatcher, APIService(api: api) { dispatcher.stop() }]
+        parts += [
+            ClientService(group: group), dispatcher,
+            APIService(api: api, address: "\(self.settings.http.host):\(self.settings.http.port)") {
+                dispatcher.stop()
+            },
+        ]
         var services = ServiceGroupConfiguration(
             services: parts,
             gracefulShutdownSignals: [.sigterm, .sigint],
@@ -293,14 +309,23 @@ private struct ClientService: Service {
 /// Runs the API. It is shut down first, and stops the dispatcher at once, so that a slow caller does not delay that.
 private struct APIService: Service {
     let api: any Service
+    let address: String
     let whenShuttingDown: @Sendable () -> Void
 
     func run() async throws {
         let whenShuttingDown = self.whenShuttingDown
-        try await withGracefulShutdownHandler {
-            try await self.api.run()
-        } onGracefulShutdown: {
-            whenShuttingDown()
+        do {
+            try await withGracefulShutdownHandler {
+                try await self.api.run()
+            } onGracefulShutdown: {
+                whenShuttingDown()
+            }
+        } catch let error as IOError where error.errnoCode == EADDRINUSE {
+            throw RelayAPIError(
+                code: .addressInUse,
+                message:
+                    "http.host, http.port: \(self.address) is in use by another program, perhaps another apns-relay."
+            )
         }
     }
 }

@@ -6,6 +6,14 @@ import PostgresPushQueue
 import PushQueue
 import ServiceLifecycle
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// Tests a relay's certificates and its connection to APNs. Sends no push.
 public struct RelayDoctor: Sendable {
     /// The result of one test.
@@ -31,10 +39,30 @@ public struct RelayDoctor: Sendable {
     }
 
     /// Runs all tests. This takes at most about 20 seconds.
+    ///
+    /// It uses the provider token of the relays, because APNs could refuse the relays after another one. If there is none yet,
+    /// it signs one that the relays will use: beside the file, or in the database.
     public func findings() async -> [Finding] {
         self.listening(now: SystemQueueClock().now) + self.registration(now: SystemQueueClock().now) + self.matrix()
             + self.webhooks()
             + (await self.apps())
+    }
+
+    /// Why the storage must not be touched by this process; nil if it may be.
+    ///
+    /// The files that root creates in the folder of another user could not be used by the relay.
+    public func otherOwner() -> Finding? {
+        guard self.settings.storage.postgres == nil, geteuid() == 0 else { return nil }
+        let file = self.settings.storage.file
+        let folder = file.lastIndex(of: "/").map { String(file[...$0]) } ?? "."
+        var information = stat()
+        guard stat(folder, &information) == 0, information.st_uid != 0 else { return nil }
+        return Finding(
+            "file \(file)",
+            isOK: false,
+            "the folder belongs to the user with the id \(information.st_uid); run this command as that user, for example with "
+                + "runuser -u apns-relay --"
+        )
     }
 
     /// Inspects the database of the settings; empty if there is none. Changes nothing in it.
@@ -142,9 +170,27 @@ public struct RelayDoctor: Sendable {
 
     /// One round trip to APNs for each app and environment.
     private func apps() async -> [Finding] {
+        let logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
+        var opened: OpenedQueue?
+        if self.settings.storage.postgres != nil {
+            var storage = self.settings.storage
+            storage.migrates = false
+            do throws(QueueError) {
+                opened = try await storage.open(logger: logger)
+            } catch {
+                return [Finding("apps", isOK: false, "not tried, because the queue cannot be used: \(error.message)")]
+            }
+        }
+        let shared = opened.map { SharedTokenSource($0.queue, clock: SystemQueueClock()) }
+        let findings = await self.apps(shared ?? self.settings.storage.fileTokens(logger: logger), logger)
+        await opened?.queue.close()
+        return findings
+    }
+
+    private func apps(_ tokens: (any ProviderTokenSource)?, _ logger: Logger) async -> [Finding] {
         let group: APNSClientGroup
         do throws(APNSConfigurationError) {
-            group = try self.settings.makeGroup(logger: Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() })
+            group = try self.settings.makeGroup(tokens: tokens, logger: logger)
         } catch {
             return [Finding("apps", isOK: false, error.message)]
         }

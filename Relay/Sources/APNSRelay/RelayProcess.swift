@@ -60,6 +60,7 @@ public enum RelayProcess {
                 reading: (loaded, { () throws(RelaySettingsError) in try LoadedSettings(file: file) }),
                 queue: wrap(opened.queue),
                 clock: opened.clock,
+                tokens: settings.storage.fileTokens(logger: logger),
                 news: opened.news,
                 waitForFailure: opened.waitForFailure,
                 publish: opened.publish,

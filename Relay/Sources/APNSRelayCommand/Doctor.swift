@@ -12,7 +12,8 @@ struct Doctor: AsyncParsableCommand {
         discussion: """
             Prints a line for each check. The exit status is 1 if a check fails. It sends no push, but asks APNs about \
             a device token that cannot exist. It opens a queue in a file as `serve` does, so it does not \
-            check a file that a running relay uses. It changes nothing in a PostgreSQL database.
+            check a file that a running relay uses. It uses the relay's provider token. If there is none, it signs one \
+            and stores it for the relay; it changes nothing else.
             """
     )
 
@@ -29,6 +30,10 @@ struct Doctor: AsyncParsableCommand {
         let apps = settings.apps.map(\.name).joined(separator: ", ")
         let listed = apps.isEmpty ? "none, so the relay accepts no push; name your apps in 'apps'" : apps
         print(RelayDoctor.Finding("settings", isOK: true, "apps: \(listed); callers: \(settings.callers.count)"))
+        if let finding = RelayDoctor(settings).otherOwner() {
+            print(finding)
+            throw ExitCode.failure
+        }
         let storage =
             settings.storage.postgres == nil
             ? [await self.file(settings)] : await RelayDoctor(settings).database()
@@ -63,7 +68,10 @@ struct Doctor: AsyncParsableCommand {
                 throw error
             }
         } catch {
-            return RelayDoctor.Finding(subject, isOK: error.code == .inUse, error.message)
+            guard error.code != .inUse else {
+                return RelayDoctor.Finding(subject, isOK: true, "a running relay uses it, so it was not checked")
+            }
+            return RelayDoctor.Finding(subject, isOK: false, error.message)
         }
     }
 }

@@ -84,6 +84,9 @@ package final class RelayUnderTest: Sendable {
         guard response.status == 200 else { throw RelayTestFailure(response.text) }
     }
 
+    /// The port of the current process; nil if it does not listen.
+    package var port: Int? { self.current.withLock { $0?.port } }
+
     /// The log of the current process.
     package var output: String { self.current.withLock { $0?.output ?? "" } }
 
@@ -134,7 +137,7 @@ package final class RelayUnderTest: Sendable {
         body: String? = nil,
         type: String? = nil
     ) async throws -> Response {
-        guard let port = self.current.withLock({ $0?.port }) else {
+        guard let port = self.port else {
             throw RelayTestFailure("the relay was not started")
         }
         var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")

@@ -5,6 +5,8 @@ struct RelayAPIError: Error, Sendable, Hashable, CustomStringConvertible {
         case callersMissing
         /// Two endpoints have the same method and path.
         case pageInvalid
+        /// Another program listens at the address.
+        case addressInUse
         /// A file for TLS is missing, cannot be read, or does not have the expected contents.
         case tlsFileInvalid
     }

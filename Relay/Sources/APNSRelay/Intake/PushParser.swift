@@ -190,7 +190,11 @@ struct PushParser {
         }
         guard let app = self.apps[name] else {
             let names = self.apps.keys.filter { self.caller.maySend(to: $0) }.sorted()
-            throw .invalid("app", "unknown app; expected one of \(names.joined(separator: ", "))")
+            throw .invalid(
+                "app",
+                names.isEmpty
+                    ? "the settings list no app" : "unknown app; expected one of \(names.joined(separator: ", "))"
+            )
         }
         return app
     }

@@ -77,6 +77,12 @@ public struct LoadedSettings: Sendable {
             _ = reader.value(key, .list)
             reader.complainAboutRestart(key)
         }
+        let names = Set(self.settings.apps.map(\.name)).intersection(other.settings.apps.map(\.name))
+        // The client of a key keeps its token, and so the place where the token is shared.
+        for key in names.sorted().map({ "app.\($0).tokenFile" }) where self.values[key] != other.values[key] {
+            _ = reader.value(key, .list)
+            reader.complainAboutRestart(key)
+        }
         let (hasTLS, hadTLS) = (self.settings.http.hasTLS, other.settings.http.hasTLS)
         if hasTLS != hadTLS {
             let change = hasTLS ? "on" : "off"

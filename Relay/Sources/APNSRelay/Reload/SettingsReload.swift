@@ -14,8 +14,8 @@ actor SettingsReload {
         var live: LiveSettings
         var tls: ListenerTLS?
         var group: APNSClientGroup
-        /// Shares the provider tokens with other relays; nil if there are none.
-        var tokens: SharedTokenSource?
+        /// The shared provider tokens; nil if each app's credential has its own.
+        var tokens: (any ProviderTokenSource)?
         var webhooks: Webhooks
         /// Applies the rates and the capacities of callers and apps.
         var setLimits: @Sendable (RelaySettings) -> Void

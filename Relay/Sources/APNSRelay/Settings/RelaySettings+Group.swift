@@ -5,10 +5,12 @@ extension RelaySettings {
     /// Makes the clients of all apps.
     ///
     /// - Parameters:
-    ///   - tokens: shares the provider tokens with other relays; nil to use the token source of each app's credential.
+    ///   - tokens: the shared provider tokens; nil to use the token source of each app's credential.
     ///   - logger: the clients' logger.
     /// - Throws: `APNSConfigurationError` if the credential of an app or a limit of the group cannot be used.
-    func makeGroup(tokens: SharedTokenSource? = nil, logger: Logger) throws(APNSConfigurationError) -> APNSClientGroup {
+    func makeGroup(tokens: (any ProviderTokenSource)? = nil, logger: Logger) throws(APNSConfigurationError)
+        -> APNSClientGroup
+    {
         var configuration = self.group
         configuration.client.logger = logger
         let group = try APNSClientGroup(configuration: configuration)
@@ -17,11 +19,14 @@ extension RelaySettings {
     }
 
     /// The apps as the group of clients knows them.
-    func groupApps(tokens: SharedTokenSource?) -> [APNSApp] {
+    func groupApps(tokens: (any ProviderTokenSource)?) -> [APNSApp] {
         self.apps.map { app in
             var authentication = app.authentication
-            // Certificates have no provider token, and ignore it.
-            if let tokens { authentication.tokenSource = tokens }
+            // Certificates have no provider token, and ignore it. The tokens of a file do not replace those of the settings,
+            // which other programs may share.
+            if let tokens, authentication.tokenSource == nil || !(tokens is FileTokenSource) {
+                authentication.tokenSource = tokens
+            }
             return APNSApp(
                 name: app.name,
                 topic: app.topic,

@@ -103,6 +103,11 @@ extension StorageSettings {
         return options
     }
 
+    /// The shared provider tokens of a queue in a file; nil for a database, which stores them itself.
+    func fileTokens(logger: Logger) -> FileTokenSource? {
+        self.postgres == nil ? FileTokenSource(queue: self.file, logger: logger) : nil
+    }
+
     /// Opens the queue in the file, whether there is a database or not.
     package func openFile(
         clock: any QueueClock = SystemQueueClock(),

@@ -1,9 +1,13 @@
 import APNSModel
+import APNSPool
 import APNSSimulator
+import Crypto
 import Foundation
 import PushQueueConformance
 import RelayTestSupport
 import Testing
+
+@testable import APNSRelay
 
 /// Kills the relay with SIGKILL, starts it again with the same file, and compares its outcomes with the simulator's
 /// record.
@@ -154,6 +158,60 @@ struct KillTests {
         let report = try await self.report(load, relay, simulator)
         print("\(report)")
         #expect(report.outcomes == ["accepted": 3_000])
+        await relay.kill()
+        await simulator.stop()
+    }
+
+    @Test("A relay whose port is in use says so", .timeLimit(.minutes(2)))
+    func portInUse() async throws {
+        let simulator = try await self.simulator()
+        let relay = try self.relay(simulator)
+        try await relay.start()
+        let port = try #require(relay.port)
+        let other = try self.relay(simulator, ["HTTP_PORT": "\(port)"])
+        await #expect(throws: RelayTestFailure.self) { try await other.start() }
+        await other.waitForEnd()
+        #expect(other.output.contains("127.0.0.1:\(port) is in use by another program"), "\(other.output)")
+        await relay.kill()
+        await simulator.stop()
+    }
+
+    @Test("Doctor and a relay that was restarted use the relay's provider token", .timeLimit(.minutes(2)))
+    func providerToken() async throws {
+        var configuration = Simulator.Configuration()
+        configuration.environment = .production
+        configuration.limitsProviderTokenUpdates = true
+        let simulator = try await Simulator.start(configuration)
+        let key = P256.Signing.PrivateKey().pemRepresentation
+        let credential = [
+            "APP_FERN_PRIVATE_KEY": key, "APP_FERN_KEY_ID": "ABC123DEFG", "APP_FERN_TEAM_ID": "ABCDE12345",
+        ]
+        let relay = try self.relay(simulator, credential)
+        let settings = try RelaySettings([
+            .values([
+                "apps": "fern", "app.fern.topic": "com.grasscove.Fern", "app.fern.environments": "production",
+                "app.fern.privateKey": key, "app.fern.keyID": "ABC123DEFG", "app.fern.teamID": "ABCDE12345",
+                "server.production": "localhost:\(simulator.port)", "storage.file": relay.file,
+                "client.caFile": relay.folder.appendingPathComponent("ca.pem").path,
+            ])
+        ])
+        func check() async {
+            let app = await RelayDoctor(settings).findings().first { $0.subject.hasPrefix("app") }
+            #expect(app?.isOK == true, "\(app?.description ?? "none")")
+        }
+        // Each token of its own would be refused with 429, and the relay would wait 20 minutes.
+        let load = PushLoad()
+        await check()
+        for number in 0..<3 {
+            try await relay.start()
+            try #require(try await load.post(number..<(number + 1), to: relay) == .acknowledged)
+            try await relay.wait(for: "the push has an outcome") { $0.unsettled == 0 }
+            await check()
+            await relay.terminate()
+        }
+        try await relay.start()
+        let report = try await self.report(load, relay, simulator)
+        #expect(report.outcomes == ["accepted": 3])
         await relay.kill()
         await simulator.stop()
     }
