@@ -36,15 +36,6 @@ struct ConnectionLifeTests {
         link.finish()
     }
 
-    /// Stands still until a test sets it, and fires no timer by itself: the loop is stalled.
-    private final class StalledClock: LoopClock {
-        let time = Mutex(NIODeadline.uptimeNanoseconds(1_000_000_000))
-        func now(on loop: any EventLoop) -> NIODeadline { self.time.withLock { $0 } }
-        func schedule(at deadline: NIODeadline, on loop: any EventLoop, _ body: @escaping () -> Void) -> LoopTimer {
-            LoopTimer {}
-        }
-    }
-
     @Test("A request that waited for a full channel beyond its deadline is not written, even before its timer fires")
     func lateAfterAFullChannel() throws {
         let clock = StalledClock()

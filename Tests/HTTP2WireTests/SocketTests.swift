@@ -91,7 +91,9 @@ struct SocketTests {
         let server = try await EchoServer.start(session: { $0.maxConcurrentStreams = 10_000 })
         let relay = try await TCPRelay.start(to: server.port)
         let probe = ConnectionProbe(server: server, port: relay.port)
-        #expect(await probe.open() == .ready(maxConcurrentStreams: 10_000))
+        // After two seconds without room, requests would return to the pool.
+        let clock = StalledClock()
+        #expect(await probe.open { $0.clock = clock } == .ready(maxConcurrentStreams: 10_000))
         try await relay.stall()
         // 16 MiB that the peer does not read: far more than the sockets' buffers and the window.
         let body = String(repeating: "x", count: 4000)
