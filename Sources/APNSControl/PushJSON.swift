@@ -4,9 +4,6 @@ package import APNSSimulator
 
 /// A recorded push as JSON, for the control API and the file of `apns simulator --ledger`.
 package struct PushJSON {
-    /// The longest summary, in characters.
-    private static let summaryLimit = 100
-
     private let simulator: Simulator
     private let push: PushRecord
 
@@ -84,7 +81,7 @@ package struct PushJSON {
         members["status"] = push.status.map { .integer(Int64($0)) }
         members["reason"] = push.reason.map { .string($0.rawValue) }
         members["faults"] = push.faults.isEmpty ? nil : .array(push.faults.map { .string($0) })
-        members["summary"] = push.payload.isEmpty ? nil : .string(self.text)
+        members["summary"] = push.summary.map { .string($0) }
         return members
     }
 
@@ -92,33 +89,5 @@ package struct PushJSON {
         if self.push.payload.isEmpty { return [:] }
         if let text = String(validating: self.push.payload, as: UTF8.self) { return ["payload": .string(text)] }
         return ["payloadBase64": .string(Base64.encode(self.push.payload))]
-    }
-
-    /// A short text that identifies the push for a person: the alert's title and body, otherwise the event of the Live
-    /// Activity, otherwise what is wrong with the payload, otherwise the push type.
-    private var text: String {
-        let aps = JSONParser.leadingMembers(self.push.payload).first { $0.key == "aps" }?.value.members ?? [:]
-        var parts: [String] = []
-        switch aps["alert"] {
-        case .string(let body): parts = [body]
-        case .object(let members):
-            for key in ["title", "body", "title-loc-key", "loc-key"] {
-                guard case .string(let text)? = members.first(where: { $0.key == key })?.value else { continue }
-                parts.append(text)
-            }
-        default: break
-        }
-        if parts.isEmpty, case .string(let event)? = aps["event"] { parts = [event] }
-        if parts.isEmpty { parts = [self.problem(aps) ?? self.push.pushType?.rawValue ?? "(no alert)"] }
-        return String(parts.joined(separator: " – ").prefix(Self.summaryLimit))
-    }
-
-    /// What is wrong with a payload without a text: it is not JSON, or a push type that needs `aps` has none.
-    private func problem(_ aps: [String: JSONValue]) -> String? {
-        guard let payload = JSONValue(json: self.push.payload) else { return "(not JSON)" }
-        guard let members = payload.members else { return "(not a JSON object)" }
-        let type = self.push.pushType ?? .alert
-        guard aps.isEmpty, [.alert, .background, .liveactivity].contains(type) else { return nil }
-        return members["aps"] == nil ? "(no aps)" : "(empty aps)"
     }
 }

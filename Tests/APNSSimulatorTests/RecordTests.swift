@@ -167,6 +167,49 @@ struct RecordTests {
         )
     }
 
+    @Test("A record describes its push in one line, with its result")
+    func descriptionOfARecord() {
+        var record = Self.record(channelID: nil)
+        record.payload = Array(#"{"aps":{"alert":{"title":"Order","body":"It has\nleft"}}}"#.utf8)
+        record.pushType = .alert
+        record.status = 400
+        record.isProcessed = false
+        #expect("\(record)" == #"#7 alert com.example.app → aa "Order – It has left" collapse c: 400 BadDeviceToken"#)
+        record.collapseID = nil
+        record.payload = []
+        record.reason = nil
+        (record.status, record.isProcessed, record.fate) = (200, true, .responded)
+        #expect("\([record])" == "[#7 alert com.example.app → aa: 200]")
+        record.fate = .stalled
+        #expect("\(record)" == "#7 alert com.example.app → aa: stalled, processed")
+        (record.status, record.fate) = (500, .responded)
+        #expect("\(record)" == "#7 alert com.example.app → aa: 500, processed")
+        (record.status, record.isProcessed, record.fate, record.topic) = (nil, false, .aboveGoAway, nil)
+        #expect("\(record)" == "#7 alert → aa: above-goaway")
+        let broadcast = "\(Self.record(channelID: "b=="))"
+        #expect(broadcast == #"#7 com.example.app → channel b== "(no alert)" collapse c: 200 BadDeviceToken"#)
+    }
+
+    @Test("The description of a record with long and invalid values is one short line")
+    func descriptionOfALongRecord() {
+        var random = SplitMix64(seed: 7)
+        let long = "e" + String(repeating: "\u{301}", count: 5_000) + "\r\n\u{2028}\u{0}"
+        var record = Self.record(channelID: nil)
+        (record.deviceToken, record.topic, record.collapseID) = (long, long, long)
+        record.pushType = PushType(rawValue: long)
+        record.reason = RejectionReason(rawValue: long)
+        for round in 0..<200 {
+            if round.isMultiple(of: 2) {
+                record.payload = (0..<round).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+            } else {
+                record.payload = Array(#"{"aps":{"alert":"\#(String(long.reversed()))"#.utf8.dropLast(round)) + [0xFF]
+            }
+            let description = record.description
+            #expect(description.unicodeScalars.count < 300)
+            #expect(description.allSatisfy { !$0.isNewline })
+        }
+    }
+
     @Test("The hints for a record are about its headers, payload and reason")
     func hintsOfARecord() {
         let hints = PushHint.hints(for: Self.record(channelID: nil), now: 1_800_000_000_000).map(\.message)
