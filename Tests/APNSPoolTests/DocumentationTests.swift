@@ -13,7 +13,7 @@ struct DocumentationTests {
     private static let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
 
     @Test(arguments: [
-        ("APNSPool", "DocumentedExamples.swift", 26), ("APNSTesting", "DocumentedTestingExamples.swift", 6),
+        ("APNSPool", "DocumentedExamples.swift", 26), ("APNSTesting", "DocumentedTestingExamples.swift", 9),
     ])
     func everyExampleIsCompiled(module: String, file: String, count: Int) throws {
         let source = try String(
@@ -63,6 +63,8 @@ struct DocumentationTests {
         try await withSimulatedAPNS { client, simulator in
             let devices = try (0..<3).map(Self.device)
             await sendExamples(client, Self.push, to: "00fa11ce")
+            try deviceExample(simulator)
+            #expect(simulator.devices.map(\.isOnline) == [false])
             try await bulkExamples(client, Self.push, to: devices)
             #expect(simulator.record.pushes.map(\.status) == Array(repeating: 200, count: 18))
         }

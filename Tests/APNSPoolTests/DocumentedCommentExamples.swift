@@ -302,6 +302,14 @@ func simulatorExamples(token: String) async throws {
     #expect(pushes == received())
 }
 
+func deviceExample(_ simulator: Simulator) throws {
+    let token = VirtualDevice.Token(token: "00fa11cf", kind: .app, topic: "com.example.app")
+    let id = try simulator.addDevice("Anna", tokens: [token])
+    try simulator.updateDevices { devices, now throws(VirtualDeviceError) in
+        try devices.setOnline(id, false, now: now)
+    }
+}
+
 func recorderExample(_ user: Device) async throws {
     let sender = RecordingPushSender()
     try await welcome(user, with: sender)  // takes `some PushSender`

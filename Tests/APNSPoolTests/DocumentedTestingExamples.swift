@@ -28,7 +28,8 @@ func greet(_ user: User, with sender: some PushSender) async -> Bool {
 
 @Test func aUserWhoseDeviceIsGoneIsTold() async throws {
     let sender = RecordingPushSender { _, _ in
-        .failed(.rejected(Rejection(status: 410, reason: .unregistered), attempts: 1))
+        let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
+        return .failed(.rejected(gone, attempts: 1))
     }
     let user = User(name: "Ada", deviceToken: try DeviceToken("00fa11ce"))
     #expect(await greet(user, with: sender) == false)
@@ -67,5 +68,38 @@ func greet(_ user: User, with sender: some PushSender) async -> Bool {
         #expect(outcome.certainty == .unknown)
         #expect(!outcome.canResend)
         #expect(simulator.record.requestsProcessed == 1)
+    }
+}
+
+@Test func aGreetingSurvivesAnOutage() async throws {
+    try await withSimulatedAPNS { client, simulator in
+        simulator.inject(.serviceUnavailable(count: 2))
+        let user = User(name: "Ada", deviceToken: try DeviceToken("00fa11ce"))
+        #expect(await greet(user, with: client))
+        #expect(simulator.record.pushes.map(\.status) == [503, 503, 200])
+    }
+}
+
+@Test func aSlowResponseIsNotAwaitedBeyondTheDeadline() async throws {
+    try await withSimulatedAPNS { client, simulator in
+        simulator.inject(Fault(.delay(.seconds(10)), when: .always))
+        let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hello?")
+        let outcome = await client.deliver(push, to: "00fa11ce", options: DeliveryOptions(deadline: .seconds(2)))
+        #expect(outcome.certainty == .unknown)
+        #expect(simulator.record.pushes.map(\.isProcessed) == [true])
+    }
+}
+
+@Test func aNewScoreReplacesTheOldOne() async throws {
+    try await withSimulatedAPNS { client, simulator in
+        for score in ["1:0", "2:0"] {
+            let push = PushNotification(topic: "com.grasscove.Fern", alert: Alert(title: score)).collapseID("match-42")
+            #expect(await client.deliver(push, to: "00fa11ce").certainty == .accepted)
+        }
+        let phone = simulator.snapshot(ofToken: "00fa11ce")
+        let notification = try #require(phone.apps.first?.notifications.first)
+        #expect(notification.title == "2:0")
+        #expect(notification.collapseID == "match-42")
+        #expect(notification.replaced == 1)
     }
 }

@@ -43,10 +43,20 @@ extension Simulator {
         }
     }
 
-    /// Changes the devices: see the methods of `VirtualDevices`.
+    /// Changes the devices: see the methods of `VirtualDevices`. This takes a device offline:
+    ///
+    /// ```swift
+    /// let token = VirtualDevice.Token(token: "00fa11cf", kind: .app, topic: "com.example.app")
+    /// let id = try simulator.addDevice("Anna", tokens: [token])
+    /// try simulator.updateDevices { devices, now throws(VirtualDeviceError) in
+    ///     try devices.setOnline(id, false, now: now)
+    /// }
+    /// ```
     ///
     /// - Parameter body: gets the devices and the time in milliseconds since 1970. It runs under the simulator's lock,
     ///   so it must not call the simulator.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`.
     @discardableResult
     public func updateDevices<Value: Sendable>(
         _ body: (inout VirtualDevices, Int64) throws(VirtualDeviceError) -> Value

@@ -1,4 +1,5 @@
 import APNSPool
+import APNSSimulator
 import APNSTesting
 import Foundation
 import Testing
