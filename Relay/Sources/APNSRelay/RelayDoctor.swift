@@ -1,6 +1,6 @@
 import APNSPool
 import AppAttest
-import Dispatch
+import Foundation
 import Logging
 import PostgresPushQueue
 import PushQueue
@@ -55,12 +55,12 @@ public struct RelayDoctor: Sendable {
         guard self.settings.storage.postgres == nil, geteuid() == 0 else { return nil }
         let file = self.settings.storage.file
         let folder = file.lastIndex(of: "/").map { String(file[...$0]) } ?? "."
-        var information = stat()
-        guard stat(folder, &information) == 0, information.st_uid != 0 else { return nil }
+        let attributes = try? FileManager.default.attributesOfItem(atPath: folder)
+        guard let owner = attributes?[.ownerAccountID] as? NSNumber, owner != 0 else { return nil }
         return Finding(
             "file \(file)",
             isOK: false,
-            "the folder belongs to the user with the id \(information.st_uid); run this command as that user, for example with "
+            "the folder belongs to the user with the id \(owner); run this command as that user, for example with "
                 + "runuser -u apns-relay --"
         )
     }
