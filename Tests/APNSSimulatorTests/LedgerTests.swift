@@ -100,7 +100,9 @@ struct LedgerTests {
         try await self.with(0, keep: 2) { simulator, client in
             async let waiting = simulator.waitFor(2, PushFilter(deviceToken: "0a"), timeout: Self.patience)
             // Otherwise the first push may be dropped before.
-            while simulator.core.state.withLock({ $0.waiters.isEmpty }) { try await Task.sleep(for: .milliseconds(1)) }
+            for _ in 0..<10_000 where simulator.core.state.withLock({ $0.waiters.isEmpty }) {
+                try await Task.sleep(for: .milliseconds(1))
+            }
             for number in 0..<10 {
                 client.push(Int32(number * 2 + 1), jwt: self.jwt, token: number % 9 == 0 ? "0a" : "0b")
                 // The ledger is not cut in the middle of a batch.
