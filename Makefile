@@ -1,7 +1,7 @@
 # Each target installs the system packages that it needs and that are missing (.ci/install-packages).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz fuzz-web-push sbom package test-package release release-twice network-lab test-page test-openapi test-h2spec test-examples test-relay test-webpush test-fleet relay-demo webpush-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
+.PHONY: help demo build test test-thorough test-traits test-sealing test-tsan test-asan chaos chaos-long soak fuzz fuzz-web-push sbom package test-package release release-twice network-lab test-page test-openapi test-h2spec test-examples test-relay test-webpush test-fleet relay-programs relay-demo webpush-demo relay-demo-fleet relay-bench lint format docs coverage-table api-breakage bench bench-build bench-instructions bench-goals bench-report check-readme example check-alerts clean toolchain
 
 SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples Relay/Package.swift Relay/Sources Relay/Tests
 
@@ -99,27 +99,26 @@ test-relay: toolchain ## Test the relay: its queue, its API, its page in Chromiu
 	@.ci/install-packages relay
 	.ci/test-relay
 
-test-webpush: toolchain $(TOOL) ## Let pywebpush and a sender like Mastodon's push through the relay, and decrypt their messages
+# The relay, and the simulator that it pushes to: both in one build folder, which shares what they have in common.
+relay-programs: toolchain
 	@.ci/install-packages relay
+	swift build --package-path Relay --product apns-relay
+	swift build --package-path Relay --product apns
+
+test-webpush: relay-programs ## Let pywebpush and a sender like Mastodon's push through the relay, and decrypt their messages
 	.ci/test-webpush
 
 test-fleet: toolchain ## Test relays that share a queue in PostgreSQL: the queue, and fleets whose relays, database and networks fail (FLEET_KILLS=4)
 	@.ci/install-packages relay
 	.ci/test-fleet
 
-relay-demo: toolchain $(TOOL) ## 50,000 pushes through a relay that is killed in the middle, and what became of each (PUSHES=n)
-	@.ci/install-packages relay
-	swift build --package-path Relay --product apns-relay
+relay-demo: relay-programs ## 50,000 pushes through a relay that is killed in the middle, and what became of each (PUSHES=n)
 	@Relay/demo.sh $(PUSHES)
 
-webpush-demo: toolchain $(TOOL) ## pywebpush sends to a virtual device through a relay; the simulator's page shows the decrypted texts
-	@.ci/install-packages relay
-	swift build --package-path Relay --product apns-relay
+webpush-demo: relay-programs ## pywebpush sends to a virtual device through a relay; the simulator's page shows the decrypted texts
 	Relay/demo-webpush.sh
 
-relay-demo-fleet: toolchain $(TOOL) ## 200,000 pushes through three relays while relays and the database are killed in turn (PUSHES=n)
-	@.ci/install-packages relay
-	swift build --package-path Relay --product apns-relay
+relay-demo-fleet: relay-programs ## 200,000 pushes through three relays while relays and the database are killed in turn (PUSHES=n)
 	@Relay/demo-fleet.sh $(PUSHES)
 
 relay-bench: toolchain ## Measure the relay beside the harness: drain, intake over the batch size, memory (PUSHES=200000, QUEUED=5000000)

@@ -23,6 +23,8 @@ let package = Package(
         .library(name: "APNSTesting", targets: ["APNSTesting"]),
         // Experimental until 1.0: its names may still change.
         .library(name: "SupervisedPool", targets: ["SupervisedPool"]),
+        // For the relay alone, which uses the server's side of TLS. Nothing in it is public otherwise.
+        .library(name: "HTTP2Wire", targets: ["HTTP2Wire"]),
         .executable(name: "apns", targets: ["APNSCommand"]),
     ],
     traits: [

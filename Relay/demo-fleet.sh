@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 pushes=${1:-200000}
 per_request=1000
 max_in_flight=2000
-tool=${APNS_TOOL:-.build/debug/apns}
+tool=${APNS_TOOL:-Relay/.build/debug/apns}
 relay=${APNS_RELAY:-Relay/.build/debug/apns-relay}
 folder=$(mktemp -d)
 database=$(mktemp -d)

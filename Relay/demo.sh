@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 pushes=${1:-50000}
 per_request=1000
-tool=${APNS_TOOL:-.build/debug/apns}
+tool=${APNS_TOOL:-Relay/.build/debug/apns}
 relay=${APNS_RELAY:-Relay/.build/debug/apns-relay}
 folder=$(mktemp -d)
 simulator_pid=

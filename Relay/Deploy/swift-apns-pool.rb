@@ -8,6 +8,7 @@ class SwiftApnsPool < Formula
   sha256 "@SHA256@"
   license "Apache-2.0"
 
+  depends_on "curl"
   depends_on "pkgconf" => :build
   depends_on xcode: ["26.0", :build]
   depends_on "libnghttp2"
@@ -17,7 +18,8 @@ class SwiftApnsPool < Formula
   uses_from_macos "sqlite"
 
   def install
-    # Homebrew has a sandbox of its own, and keeps libpq and OpenSSL out of the usual folders.
+    # Homebrew has a sandbox of its own, and keeps these libraries out of the usual folders.
+    ENV.prepend_path "PKG_CONFIG_PATH", Formula["curl"].opt_lib/"pkgconfig"
     ENV.prepend_path "PKG_CONFIG_PATH", Formula["libpq"].opt_lib/"pkgconfig"
     ENV.prepend_path "PKG_CONFIG_PATH", Formula["openssl@3"].opt_lib/"pkgconfig"
     %w[apns apns-relay].each do |program|

@@ -15,6 +15,7 @@ struct ServerAlertTests {
         var own = TLSConfiguration()
         own.certificateChainPEM = identity.certificateChainPEM
         own.privateKeyPEM = identity.privateKeyPEM
+        own.sendsAnyAlert = true
         var trusting = TLSConfiguration()
         trusting.caPEM = authority.certificatePEM
         trusting.trustsSystemRoots = false

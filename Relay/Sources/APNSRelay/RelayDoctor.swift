@@ -100,9 +100,8 @@ public struct RelayDoctor: Sendable {
                 )
             ]
         }
-        let listens = "listens at \(http.host):\(http.port) with a chain of length \(files.chain.count)"
-        guard let expiry = files.expiry else { return [Finding("http", isOK: true, listens)] }
-        let days = now.duration(to: expiry) / .seconds(86_400)
+        let listens = "listens at \(http.host):\(http.port) with a chain of length \(files.chainLength)"
+        let days = now.duration(to: files.expiry) / .seconds(86_400)
         guard days > 0 else {
             let message = "the certificate expired \(Int(-days)) days ago; replace it"
             return [Finding("http", isOK: false, message)]

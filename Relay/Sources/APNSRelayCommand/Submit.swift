@@ -37,16 +37,6 @@ struct Submit: AsyncParsableCommand {
         }
         let file = try BatchFile(batch: self.batch, devices: self.devices)
         let client = try BatchClient(url: self.url, token: token)
-        do {
-            try await self.submit(file, client)
-        } catch {
-            await client.shutDown()
-            throw error
-        }
-        await client.shutDown()
-    }
-
-    private func submit(_ file: BatchFile, _ client: BatchClient) async throws {
         let batch = try await client.submit(file, isPartial: self.partial) { Self.report($0) }
         Self.report("batch \(batch.id)")
         if batch.invalid > 0 { Self.report("left out \(batch.invalid) invalid devices") }

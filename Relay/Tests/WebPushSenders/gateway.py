@@ -113,7 +113,7 @@ class Gateway:
     def __init__(self, **settings):
         self._folder = tempfile.TemporaryDirectory()
         self.folder = Path(self._folder.name)
-        tool = os.environ.get("APNS_TOOL", ".build/debug/apns")
+        tool = os.environ.get("APNS_TOOL", "Relay/.build/debug/apns")
         self.simulator = Program(
             [
                 tool, "simulator", "--port", "0", "--control", "0", "--without-token",

@@ -74,6 +74,7 @@ final class ServerIdentities: Sendable {
         if fault.versions == .tls12 { tls.maximumVersion = .tls12 }
         if fault.versions == .tls13 { tls.minimumVersion = .tls13 }
         tls.handshakeAlert = fault.handshakeAlert
+        tls.sendsAnyAlert = true
         if self.asksForCertificate {
             tls.requiresClientCertificate = true
             tls.trustsSystemRoots = false

@@ -20,8 +20,11 @@ package struct TLSConfiguration: Sendable, Hashable {
     package var privateKeyPEM: String?
     /// Server only: clients must present a certificate that the trust roots verify.
     package var requiresClientCertificate = false
-    /// For tests of clients: the server selects HTTP/1.1 instead of `h2`.
+    /// Server only: the application protocol is HTTP/1.1 instead of `h2`.
     package var offersHTTP11Only = false
+    /// For tests of clients: the server can send any alert (``ServerConnection/alert(_:)``). It then keeps a copy of its
+    /// sessions' secrets.
+    package var sendsAnyAlert = false
     /// For tests of clients: the server selects no application protocol.
     package var ignoresALPN = false
     /// For tests of clients: the server responds to every ClientHello with this fatal alert (RFC 8446, section 6.2).

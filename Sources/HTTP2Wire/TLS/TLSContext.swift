@@ -61,7 +61,11 @@ package final class TLSContext: @unchecked Sendable {
                 capns_ctx_select_alpn_h2(pointer)
             }
             if let alert = configuration.handshakeAlert { Self.refuse(pointer, with: alert) }
-            TLSSession.reportSecrets(of: pointer)
+            if configuration.sendsAnyAlert { TLSSession.reportSecrets(of: pointer) }
+            // What HTTP/2 allows of TLS 1.2 (RFC 9113, section 9.2.2).
+            guard SSL_CTX_set_cipher_list(pointer, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 else {
+                throw Self.failure("this OpenSSL has no cipher suites for TLS 1.2")
+            }
         }
         switch (configuration.certificateChainPEM, configuration.privateKeyPEM) {
         case (let chain?, let key?): try self.useCertificate(chainPEM: chain, keyPEM: key)

@@ -1,6 +1,3 @@
-import AsyncHTTPClient
-import NIOCore
-import NIOHTTP1
 import SupervisedPool
 import Synchronization
 
@@ -62,23 +59,18 @@ package struct BatchClient: Sendable {
 
     private let url: String
     private let token: String?
-    private let client: HTTPClient
+    private let client = CurlClient()
 
     /// - Parameters:
     ///   - url: the relay, such as `http://127.0.0.1:8027`.
     ///   - token: the caller's token; nil for a relay without callers.
     package init(url: String, token: String?) throws(Failure) {
-        guard WebhookClient.isValid(url) else {
+        guard CurlClient.isValid(url) else {
             throw Failure(description: "\(url): expected http or https, a host, and a port up to 65535.")
         }
         self.url = url.hasSuffix("/") ? String(url.dropLast()) : url
         self.token = token
-        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
-        configuration.timeout.connect = .seconds(10)
-        self.client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }
-
-    package func shutDown() async { try? await self.client.shutdown() }
 
     /// Submits a batch. Repeats the request if the relay cannot be reached or asks for that; the batch then continues where it
     /// stopped.
@@ -107,10 +99,8 @@ package struct BatchClient: Sendable {
                     }
                     if isDue { report("submitting: \(count) of \(total) devices") }
                 }
-                var request = self.request(.POST, "/v1/batches\(isPartial ? "?partial=true" : "")")
-                request.headers.add(name: "content-type", value: "application/x-ndjson")
-                request.body = .stream(body, length: .unknown)
-                let (status, text) = try await self.execute(request, timeout: .hours(12))
+                let path = "/v1/batches\(isPartial ? "?partial=true" : "")"
+                let (status, text) = try await self.perform(path, .parts(body), timeout: .seconds(12 * 3_600))
                 if status == 202 {
                     return try JSONDecoder().decode(Submitted.self, from: text).batch
                 }
@@ -136,10 +126,7 @@ package struct BatchClient: Sendable {
         var failures = 0
         while true {
             do {
-                let (status, text) = try await self.execute(
-                    self.request(.GET, "/v1/batches/\(id)"),
-                    timeout: .seconds(30)
-                )
+                let (status, text) = try await self.perform("/v1/batches/\(id)", timeout: .seconds(30))
                 guard status == 200 else { throw Failure(description: Self.message(status, text)) }
                 let progress = try JSONDecoder().decode(Progress.self, from: text)
                 failures = 0
@@ -153,18 +140,24 @@ package struct BatchClient: Sendable {
         }
     }
 
-    private func request(_ method: HTTPMethod, _ path: String) -> HTTPClientRequest {
-        var request = HTTPClientRequest(url: self.url + path)
-        request.method = method
-        request.headers.add(name: "user-agent", value: "apns-relay")
-        if let token { request.headers.add(name: "authorization", value: "Bearer \(token)") }
-        return request
-    }
-
-    private func execute(_ request: HTTPClientRequest, timeout: TimeAmount) async throws -> (Int, Data) {
-        let response = try await self.client.execute(request, timeout: timeout)
-        let body = try await response.body.collect(upTo: 1 << 20)
-        return (Int(response.status.code), Data(body.readableBytesView))
+    private func perform(
+        _ path: String,
+        _ body: CurlClient.Request.Body = .none,
+        timeout: Duration
+    ) async throws -> (Int, Data) {
+        var headers = [("user-agent", "apns-relay"), ("content-type", "application/x-ndjson")]
+        if let token { headers.append(("authorization", "Bearer \(token)")) }
+        let response = try await self.client.perform(
+            CurlClient.Request(
+                url: self.url + path,
+                body: body,
+                headers: headers,
+                timeout: timeout,
+                maxResponseBytes: 1 << 20
+            )
+        )
+        guard response.isComplete else { throw CurlClient.Failure.failed("the response is not complete") }
+        return (response.status, Data(response.body))
     }
 
     private static func message(_ status: Int, _ text: Data) -> String {

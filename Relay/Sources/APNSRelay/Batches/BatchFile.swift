@@ -1,7 +1,6 @@
 @_spi(Relay) import APNSModel
 import Crypto
 import Foundation
-import NIOCore
 
 /// A batch in two files: its JSON object, and the devices, one a line. A device is a JSON string, a JSON object, or just the
 /// hexadecimal digits of a device token.
@@ -64,36 +63,32 @@ package struct BatchFile: Sendable {
         }
     }
 
-    /// The body of the request.
+    /// The parts of the request's body; nil at its end.
     ///
     /// - Parameter whenRead: receives the number of devices that were read.
-    func body(whenRead: @escaping @Sendable (Int) -> Void) throws(BatchFileError) -> AsyncThrowingStream<
-        ByteBuffer, any Error
-    > {
+    func body(
+        whenRead: @escaping @Sendable (Int) -> Void
+    ) throws(BatchFileError) -> @Sendable () throws -> [UInt8]? {
         let object = self.object
         let reader = try LineReader(self.devices)
-        return AsyncThrowingStream {
-            var buffer = ByteBuffer()
-            if reader.count == 0 {
-                buffer.writeBytes(object)
-                buffer.writeInteger(UInt8(ascii: "\n"))
-            }
-            while buffer.readableBytes < Self.part, let line = try reader.next() {
+        return {
+            var part: [UInt8] = []
+            if reader.count == 0 { part += object + [UInt8(ascii: "\n")] }
+            while part.count < Self.part, let line = try reader.next() {
                 let isJSON = line.first == UInt8(ascii: "{") || line.first == UInt8(ascii: "\"")
-                if !isJSON { buffer.writeInteger(UInt8(ascii: "\"")) }
-                buffer.writeBytes(line)
-                if !isJSON { buffer.writeInteger(UInt8(ascii: "\"")) }
-                buffer.writeInteger(UInt8(ascii: "\n"))
+                if !isJSON { part.append(UInt8(ascii: "\"")) }
+                part += line
+                if !isJSON { part.append(UInt8(ascii: "\"")) }
+                part.append(UInt8(ascii: "\n"))
             }
             whenRead(reader.count)
-            return buffer.readableBytes > 0 ? buffer : nil
+            return part.isEmpty ? nil : part
         }
     }
 
     /// Reads the lines of a file that have content.
     ///
-    /// `@unchecked Sendable`: one reader of the body uses it. `AsyncThrowingStream` calls its closure again only after the call
-    /// before has returned.
+    /// `@unchecked Sendable`: `init` of the batch, or the one request with the body, uses it, and one call follows the other.
     private final class LineReader: @unchecked Sendable {
         private let path: String
         private let file: FileHandle

@@ -1,8 +1,8 @@
+@_spi(Relay) import HTTP2Wire
 import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
-import NIOSSL
 import Synchronization
 
 /// TLS for the API's listener. New files apply to new connections.
@@ -27,7 +27,7 @@ struct TLSConnection<Base: ServerChildChannel & HTTPChannelHandler>: HTTPChannel
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
         channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: self.tls.current.context))
+            try channel.pipeline.syncOperations.addHandler(self.tls.current.server.makeHandler())
         }
         .flatMap { self.base.setup(channel: channel, logger: logger) }
     }

@@ -1,64 +1,58 @@
-import NIOSSL
+@_spi(Relay) import HTTP2Wire
 import PushQueue
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// The server's certificate and key, and the authorities of the callers' certificates, read from PEM files.
 struct TLSFiles {
-    let context: NIOSSLContext
-    /// The server's certificate, and those of the authorities between it and a root.
-    let chain: [NIOSSLCertificate]
-    private let authorities: [NIOSSLCertificate]
+    let server: ServerTLS
 
     /// Reads the files; nil if the settings name none.
     init?(_ settings: HTTPSettings) throws(RelayAPIError) {
-        let files = [settings.certificateChainFile, settings.privateKeyFile, settings.clientAuthoritiesFile]
+        let authoritiesFile = settings.clientAuthoritiesFile
+        let files = [settings.certificateChainFile, settings.privateKeyFile, authoritiesFile]
         if files.allSatisfy({ $0 == nil }) { return nil }
-        guard let certificateFile = settings.certificateChainFile, let keyFile = settings.privateKeyFile else {
+        guard let chainFile = settings.certificateChainFile, let keyFile = settings.privateKeyFile else {
             throw Self.error("TLS needs both the file of a certificate chain and the file of its private key.")
         }
-        let chain = try Self.certificates(certificateFile, "certificate chain")
-        self.chain = chain
-        let key: NIOSSLPrivateKey
-        do {
-            key = try NIOSSLPrivateKey(file: keyFile, format: .pem)
-        } catch {
-            throw Self.error("\(keyFile): expected a readable file with an unencrypted private key in PEM form.")
-        }
-        var configuration: TLSConfiguration
-        if let authoritiesFile = settings.clientAuthoritiesFile {
-            self.authorities = try Self.certificates(authoritiesFile, "certificate authority")
-            configuration = .makeServerConfigurationWithMTLS(
-                certificateChain: chain.map { .certificate($0) },
-                privateKey: .privateKey(key),
-                trustRoots: .certificates(self.authorities)
+        let texts = (Self.contents(chainFile), Self.contents(keyFile), authoritiesFile.map(Self.contents))
+        do throws(ServerTLS.Fault) {
+            self.server = try ServerTLS(
+                certificateChain: texts.0,
+                privateKey: texts.1,
+                clientAuthorities: texts.2
             )
-        } else {
-            self.authorities = []
-            configuration = .makeServerConfiguration(
-                certificateChain: chain.map { .certificate($0) },
-                privateKey: .privateKey(key)
-            )
-        }
-        configuration.minimumTLSVersion = .tlsv12
-        configuration.applicationProtocols = ["http/1.1"]
-        do {
-            self.context = try NIOSSLContext(configuration: configuration)
         } catch {
-            throw Self.error("\(keyFile): expected the private key of the first certificate in \(certificateFile).")
+            switch error {
+            case .certificateChain:
+                throw Self.error("\(chainFile): expected a readable file with at least one certificate in PEM form.")
+            case .privateKey:
+                throw Self.error("\(keyFile): expected a readable file with an unencrypted private key in PEM form.")
+            case .keyMismatch:
+                throw Self.error("\(keyFile): expected the private key of a certificate in \(chainFile).")
+            case .clientAuthorities:
+                let file = authoritiesFile ?? ""
+                throw Self.error("\(file): expected a readable file with at least one certificate in PEM form.")
+            }
         }
     }
 
     /// When the server's certificate expires. Clients then refuse to connect.
-    var expiry: QueueTime? { self.chain.first.map { QueueTime(secondsSince1970: Int64($0.notValidAfter)) } }
+    var expiry: QueueTime { QueueTime(secondsSince1970: self.server.notAfter) }
+
+    /// The number of certificates that the server sends.
+    var chainLength: Int { self.server.chainLength }
 
     /// Whether the certificates are the same.
-    func isSame(as other: TLSFiles) -> Bool { self.chain == other.chain && self.authorities == other.authorities }
+    func isSame(as other: TLSFiles) -> Bool { self.server.isSame(as: other.server) }
 
-    private static func certificates(_ file: String, _ kind: String) throws(RelayAPIError) -> [NIOSSLCertificate] {
-        let certificates = try? NIOSSLCertificate.fromPEMFile(file)
-        guard let certificates, !certificates.isEmpty else {
-            throw Self.error("\(file): expected a readable file with at least one \(kind) in PEM form.")
-        }
-        return certificates
+    /// The contents of a file; empty if it cannot be read.
+    private static func contents(_ path: String) -> [UInt8] {
+        (try? Data(contentsOf: URL(filePath: path))).map { Array($0) } ?? []
     }
 
     private static func error(_ message: String) -> RelayAPIError {

@@ -1,5 +1,3 @@
-import NIOSSL
-
 /// The differences between two readings of the settings, by name.
 struct SettingsChanges: Sendable, Hashable, Encodable {
     struct Names: Sendable, Hashable, Encodable {

@@ -34,7 +34,7 @@ final class WebhookSender: Sendable {
 
     private let settings: WebhookSettings
     private let queue: any PushQueue
-    private let client: WebhookClient
+    private let client: CurlClient
     private let metrics: RelayMetrics
     private let clock: any QueueClock
     private let logger: Logger
@@ -46,7 +46,7 @@ final class WebhookSender: Sendable {
     init(
         _ settings: WebhookSettings,
         queue: any PushQueue,
-        client: WebhookClient,
+        client: CurlClient,
         metrics: RelayMetrics,
         clock: any QueueClock,
         logger: Logger,
@@ -344,35 +344,41 @@ final class WebhookSender: Sendable {
             body: request.body,
             secrets: self.settings.secrets
         )
-        let response = await self.client.post(
-            self.settings.url,
-            headers: [
-                ("content-type", "application/json"), ("user-agent", "apns-relay"), ("webhook-id", id),
-                ("webhook-timestamp", timestamp), ("webhook-signature", signature),
-            ],
-            body: request.body,
-            timeout: self.settings.timeout
-        )
-        switch response {
-        case .timeout where Task.isCancelled, .failed where Task.isCancelled:
+        let response: CurlClient.Response
+        do {
+            response = try await self.client.perform(
+                CurlClient.Request(
+                    url: self.settings.url,
+                    body: .bytes(request.body),
+                    headers: [
+                        ("content-type", "application/json"), ("user-agent", "apns-relay"), ("webhook-id", id),
+                        ("webhook-timestamp", timestamp), ("webhook-signature", signature),
+                    ],
+                    timeout: min(self.settings.timeout, .seconds(3_600)),
+                    // The body is ignored. If it is longer, the next request needs a new connection.
+                    maxResponseBytes: 4_096
+                )
+            )
+        } catch CurlClient.Failure.cancelled {
             return .failed("the relay is shutting down", retryAfter: nil)
-        case .status(200..<300, _):
-            self.metrics.webhookRequest(self.name, .acknowledged)
-            return .acknowledged
-        case .status(let status, nil) where (400..<500).contains(status) && ![408, 425, 429].contains(status):
-            self.metrics.webhookRequest(self.name, .refused)
-            let isInDoubt = ![400, 409, 413, 415, 422].contains(status)
-            return .refused("the receiver responded with status \(status)", isInDoubt: isInDoubt)
-        case .status(let status, let retryAfter):
-            self.metrics.webhookRequest(self.name, .refused)
-            return .failed("the receiver responded with status \(status)", retryAfter: retryAfter)
-        case .timeout:
+        } catch CurlClient.Failure.timeout {
             self.metrics.webhookRequest(self.name, .timeout)
             return .failed("the receiver did not respond within \(self.settings.timeout)", retryAfter: nil)
-        case .failed(let error):
+        } catch {
             self.metrics.webhookRequest(self.name, .failed)
             return .failed("no connection to the receiver: \(error)", retryAfter: nil)
         }
+        let status = response.status
+        if (200..<300).contains(status) {
+            self.metrics.webhookRequest(self.name, .acknowledged)
+            return .acknowledged
+        }
+        self.metrics.webhookRequest(self.name, .refused)
+        let text = "the receiver responded with status \(status)"
+        if (400..<500).contains(status), ![408, 425, 429].contains(status), response.retryAfter == nil {
+            return .refused(text, isInDoubt: ![400, 409, 413, 415, 422].contains(status))
+        }
+        return .failed(text, retryAfter: response.retryAfter)
     }
 
     private func didSend(

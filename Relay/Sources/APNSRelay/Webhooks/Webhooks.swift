@@ -1,5 +1,4 @@
 import Logging
-import NIOSSL
 import PushQueue
 import Synchronization
 
@@ -13,7 +12,7 @@ final class Webhooks: Sendable {
     private let metrics: RelayMetrics
     private let clock: any QueueClock
     private let logger: Logger
-    private let tls: TLSConfiguration?
+    private let authorities: String?
     private let retry: WebhookMachine.Retry
     private let changed = Wakeup()
     private let state: Mutex<State>
@@ -30,7 +29,7 @@ final class Webhooks: Sendable {
     ///   - metrics: counts the requests.
     ///   - clock: the times.
     ///   - logger: logs when a webhook begins to fail and when it works again, and each request that is parked.
-    ///   - tls: the verification of receivers' certificates; nil for the system's authorities.
+    ///   - authorities: the authorities (PEM) of receivers' certificates; nil for the system's.
     ///   - retry: the delays. `giveUpAfter` comes from the settings.
     init(
         _ settings: [WebhookSettings],
@@ -38,7 +37,7 @@ final class Webhooks: Sendable {
         metrics: RelayMetrics,
         clock: any QueueClock,
         logger: Logger,
-        tls: TLSConfiguration? = nil,
+        authorities: String? = nil,
         retry: WebhookMachine.Retry = WebhookMachine.Retry()
     ) {
         self.state = Mutex(State(settings: Self.unique(settings)))
@@ -46,7 +45,7 @@ final class Webhooks: Sendable {
         self.metrics = metrics
         self.clock = clock
         self.logger = logger
-        self.tls = tls
+        self.authorities = authorities
         self.retry = retry
     }
 
@@ -87,12 +86,11 @@ final class Webhooks: Sendable {
     /// Posts to the present webhooks, until the task is cancelled.
     private func post() async {
         let settings = self.settings
-        let client = WebhookClient(tls: self.tls)
         let senders = settings.map {
             WebhookSender(
                 $0,
                 queue: self.queue,
-                client: client,
+                client: CurlClient(authorities: self.authorities),
                 metrics: self.metrics,
                 clock: self.clock,
                 logger: self.logger,
@@ -110,7 +108,6 @@ final class Webhooks: Sendable {
             state.senders = []
             state.isRunning = false
         }
-        await client.shutDown()
     }
 
     /// Whether this relay posts to the webhooks now.

@@ -47,7 +47,6 @@ struct BatchClientTests {
             let reports = Mutex(0)
             let end = try await client.follow(batch.id) { _ in reports.withLock { $0 += 1 } }
             #expect(end.isOver && end.outcomes.accepted == 5 && reports.withLock { $0 } == 1)
-            await client.shutDown()
         }
     }
 
@@ -63,7 +62,6 @@ struct BatchClientTests {
             #expect(failure?.description.hasPrefix("line 3, token: ") == true, "\(failure?.description ?? "")")
             let batch = try await client.submit(file, isPartial: true) { _ in }
             #expect(batch.queued == 2 && batch.invalid == 1)
-            await client.shutDown()
         }
     }
 
