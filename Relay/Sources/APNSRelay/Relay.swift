@@ -215,7 +215,11 @@ package struct Relay: Sendable {
         // A graceful shutdown ends the services in reverse order, each after the one that follows it in the list.
         var parts: [any Service] = []
         // Last of all, so that probes are answered during the shutdown.
-        if let probes = try http.makeProbes() { parts.append(probes) }
+        if let probes = try http.makeProbes() {
+            let address =
+                "\(self.settings.http.probeHost ?? self.settings.http.host):\(self.settings.http.probePort ?? 0)"
+            parts.append(ListeningService(service: probes, address: address, setting: "http.probePort"))
+        }
         parts += [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
         if let keys = self.settings.webPush?.deviceTokenKeys {
             parts.append(
@@ -241,9 +245,12 @@ package struct Relay: Sendable {
         if let news { parts.append(NewsService(news: news, dispatcher: dispatcher)) }
         parts += [
             ClientService(group: group), dispatcher,
-            APIService(api: api, address: "\(self.settings.http.host):\(self.settings.http.port)") {
-                dispatcher.stop()
-            },
+            ListeningService(
+                service: api,
+                address: "\(self.settings.http.host):\(self.settings.http.port)",
+                setting: "http.port",
+                whenShuttingDown: { dispatcher.stop() }
+            ),
         ]
         var services = ServiceGroupConfiguration(
             services: parts,
@@ -307,16 +314,18 @@ private struct ClientService: Service {
 }
 
 /// Runs the API. It is shut down first, and stops the dispatcher at once, so that a slow caller does not delay that.
-private struct APIService: Service {
-    let api: any Service
+private struct ListeningService: Service {
+    let service: any Service
     let address: String
-    let whenShuttingDown: @Sendable () -> Void
+    /// The setting with the port.
+    let setting: String
+    var whenShuttingDown: @Sendable () -> Void = {}
 
     func run() async throws {
         let whenShuttingDown = self.whenShuttingDown
         do {
             try await withGracefulShutdownHandler {
-                try await self.api.run()
+                try await self.service.run()
             } onGracefulShutdown: {
                 whenShuttingDown()
             }
@@ -324,7 +333,7 @@ private struct APIService: Service {
             throw RelayAPIError(
                 code: .addressInUse,
                 message:
-                    "http.host, http.port: \(self.address) is in use by another program, perhaps another apns-relay."
+                    "\(self.setting): \(self.address) is in use by another program, perhaps another apns-relay."
             )
         }
     }

@@ -172,10 +172,8 @@ public struct RelayDoctor: Sendable {
         let logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
         var opened: OpenedQueue?
         if self.settings.storage.postgres != nil {
-            var storage = self.settings.storage
-            storage.migrates = false
             do throws(QueueError) {
-                opened = try await storage.open(logger: logger)
+                opened = try await self.settings.storage.open(isInspected: true, logger: logger)
             } catch {
                 return [Finding("apps", isOK: false, "not tried, because the queue cannot be used: \(error.message)")]
             }

@@ -51,5 +51,5 @@ struct RelayState: RelayStatus {
 
     func countStorageError(_ error: QueueError) { self.metrics.storageFailed(error) }
 
-    func signal(_ routes: Set<Route>) { self.dispatcher.signal() }
+    func signal() { self.dispatcher.signal() }
 }

@@ -26,8 +26,8 @@ protocol RelayStatus: Sendable {
     func count(queued: [Route: Int], duplicates: [Route: Int])
     /// Counts a call of the queue that failed.
     func countStorageError(_ error: QueueError)
-    /// Tells the dispatcher that a route has new pushes.
-    func signal(_ routes: Set<Route>)
+    /// Tells the dispatcher that there are new pushes.
+    func signal()
 }
 
 /// The dispatcher's activity for a route.

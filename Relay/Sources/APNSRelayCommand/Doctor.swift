@@ -11,9 +11,9 @@ struct Doctor: AsyncParsableCommand {
         abstract: "Checks the settings, the database, the certificates and the connection to APNs.",
         discussion: """
             Prints a line for each check. The exit status is 1 if a check fails. It sends no push, but asks APNs about \
-            a device token that cannot exist. It opens a queue in a file as `serve` does, so it does not \
-            check a file that a running relay uses. It uses the relay's provider token. If there is none, it signs one \
-            and stores it for the relay; it changes nothing else.
+            a device token that cannot exist. It opens a queue in a file as `serve` does: it does not check a file \
+            that a running relay uses, and it ends the claims of a relay that was killed. It uses the relay's provider \
+            token. If there is none, it signs one and stores it for the relay. It changes nothing else.
             """
     )
 

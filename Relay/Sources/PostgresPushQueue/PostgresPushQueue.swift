@@ -30,6 +30,8 @@ public final class PostgresPushQueue: Sendable {
         /// was promoted: they may have been sent in the time that the database has lost. Default true. False if a
         /// promoted standby never lacks a commit (synchronous replication), or if sending a push twice is harmless.
         public var parksAfterFailover = true
+        /// Whether the queue notices a restore or a failover. Without that, only its small values may be used. Default true.
+        public var beginsHistory = true
         /// The number of deleted rows from which a table is vacuumed, if the role owns it. Smaller in tests.
         package var vacuumThreshold = 50_000
         /// Receives the duration of each call that stores pushes, marks or outcomes, with its commit. Called on another
@@ -107,6 +109,7 @@ public final class PostgresPushQueue: Sendable {
         self.room = Room(capacity: options.capacity)
         self.vacuuming = Vacuuming(options.connection, threshold: options.vacuumThreshold)
         let prepare: Workers.Preparation = { connection throws(PostgresFailure) in
+            guard options.beginsHistory else { return try connection.limitStatements() }
             var parameters = Parameters()
             parameters.add(options.clock.now.millisecondsSince1970)
             parameters.add(options.parksAfterFailover)

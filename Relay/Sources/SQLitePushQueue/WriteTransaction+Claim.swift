@@ -35,7 +35,7 @@ extension WriteTransaction {
 
     /// Selects the first due pushes of a route. Skips pushes that are overdue by `now` but not by `expiryNow`.
     private func selectDue(_ route: Int64, limit: Int) throws -> PreparedSQL {
-        let select = try self.prepared(Self.selectDue)
+        let select = try self.prepared(Self.dueText)
         select.bind(1, route)
         select.bind(2, self.now.millisecondsSince1970)
         select.bind(3, self.now.millisecondsSince1970)
@@ -152,7 +152,7 @@ extension WriteTransaction {
     }
 
     // CROSS JOIN fixes the order of the tables: SQLite must scan `queue` first.
-    private static let selectDue = SQLText(
+    private static let dueText = SQLText(
         """
         SELECT queue.due, queue.position, \(claimColumns)
         FROM queue CROSS JOIN push ON push.position = queue.position

@@ -25,7 +25,8 @@ extension WriteTransaction {
 
     /// Marks all claims of one call of `claim` with one statement, which costs much less than one for each.
     ///
-    /// - Returns: false if not exactly these claims can be marked so. Then nothing has changed.
+    /// - Returns: false if one of these claims has ended, or if the call of `claim` has others between them. Then nothing has
+    ///   changed.
     private func markAll(_ claims: [Claim], _ end: Int64) throws -> Bool {
         guard let epoch = claims.first?.epoch, claims.allSatisfy({ $0.epoch == epoch }) else { return false }
         let positions = claims.map(\.position).sorted()

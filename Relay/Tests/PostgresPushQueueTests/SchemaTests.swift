@@ -33,6 +33,16 @@ import Testing
         #expect(try self.sql("SELECT count(*) FROM apns.history") == "1")
     }
 
+    @Test("A queue that is opened for its values alone begins no history") func valuesAlone() async throws {
+        var options = try self.options()
+        options.beginsHistory = false
+        let queue = try await PostgresPushQueue.open(options, logger: .quiet)
+        try await queue.setValue([1], forKey: "key")
+        #expect(try await queue.value(forKey: "key") == [1])
+        await queue.close()
+        #expect(try self.sql("SELECT count(*) FROM apns.history") == "0")
+    }
+
     @Test("Without the right to migrate, a missing schema is an error that says what to do") func missingSchema()
         async throws
     {

@@ -1,6 +1,7 @@
 import HTTP2Wire
 public import Logging
 package import SupervisedPool
+import Synchronization
 
 #if canImport(Glibc)
     import Glibc
@@ -32,10 +33,13 @@ public struct SharedFileTokenSource: ProviderTokenSource {
     public let path: String
     /// How long to wait for another process that is signing. Default 10 s.
     public var lockTimeout: Duration = .seconds(10)
-    /// Logs a warning if the file cannot be written. This process then uses its own token.
+    /// Logs a warning if the file cannot be written. This process then uses a token of its own.
     public var logger: Logger
 
     package var clock: any MonotonicClock = SystemMonotonicClock()
+
+    /// The tokens that could not be written, by their paths: this process signs one for all its clients.
+    private static let unwritten = Mutex<[String: SharedProviderToken]>([:])
 
     /// Creates the source without accessing any file.
     ///
@@ -62,8 +66,11 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         // Another process may have written it while this one waited.
         if let token = await FileThreads.run({ self.read() }), request.accepts(token) { return .success(token) }
         do {
-            let token = try await request.sign()
-            if let error = await FileThreads.run({ self.write(token) }) {
+            let unwritten = Self.unwritten.withLock { $0[self.path] }.flatMap { request.accepts($0) ? $0 : nil }
+            let token: SharedProviderToken = if let unwritten { unwritten } else { try await request.sign() }
+            let error = await FileThreads.run { self.write(token) }
+            Self.unwritten.withLock { $0[self.path] = error == nil ? nil : token }
+            if let error {
                 self.logger.warning(
                     "the shared provider token cannot be written: each process signs its own, which APNs may refuse",
                     metadata: ["file": "\(self.path)", "error": "\(error)"]

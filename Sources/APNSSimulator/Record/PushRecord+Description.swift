@@ -8,8 +8,8 @@ extension PushRecord: CustomStringConvertible {
 
     /// One short line for the message of a failed test, for example
     /// `#1 alert com.example.shop → 00fa11ce "Order shipped" collapse order-1: 410 Unregistered`. Long values are
-    /// shortened. A push without a response ends with its fate, and one that was processed without the response 200 with
-    /// `processed`.
+    /// shortened. Without a response, the line ends with the push's fate. If the push was processed but 200 was not sent,
+    /// `, processed` follows.
     public var description: String {
         var parts = ["#\(self.order)"]
         if let pushType { parts.append(Self.excerpt(pushType.rawValue)) }

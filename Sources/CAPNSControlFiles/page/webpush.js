@@ -71,7 +71,8 @@ function withoutPadding(plain) {
 /** A message without its padding, which comes first and begins with its length. */
 function withoutOldPadding(plain) {
     const start = 2 + (plain[0] << 8) + plain[1];
-    if (start > plain.length || plain.subarray(2, start).some((byte) => byte !== 0)) throw new Error("no padding");
+    // Not a number if there are less than two bytes.
+    if (!(start <= plain.length) || plain.subarray(2, start).some((byte) => byte !== 0)) throw new Error("no padding");
     return plain.subarray(start);
 }
 

@@ -1,5 +1,6 @@
 import Foundation
 import HTTP2Wire
+import Logging
 import SupervisedPool
 import Synchronization
 import TestSupport
@@ -467,6 +468,33 @@ struct ProviderTokenSourceTests {
         #expect(second.issuedAt == clock.wall)
         #expect(try await source.token(for: back) == second)
         #expect(signer.count == 2)
+    }
+
+    @Test func aTokenThatCannotBeWrittenIsSharedByTheProcess() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let path = folder.appendingPathComponent("token").path
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        // A folder in the file's place.
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let signer = ScriptedSigner()
+        let request = ProviderTokenRequest(
+            signer: try signer.signer(),
+            now: clock.wall,
+            refreshAge: .seconds(3000),
+            refused: nil
+        )
+        var tokens: Set<SharedProviderToken> = []
+        for _ in 0..<3 {
+            tokens.insert(try await SharedFileTokenSource(path: path, logger: quiet).token(for: request))
+        }
+        #expect(tokens.count == 1 && signer.count == 1)
+        // It is written as soon as that works, so that other processes have it.
+        try FileManager.default.removeItem(atPath: path)
+        let source = SharedFileTokenSource(path: path, logger: quiet)
+        #expect(tokens.contains(try await source.token(for: request)))
+        #expect(source.read() == tokens.first)
+        #expect(signer.count == 1)
     }
 
     @Test func theErrorNamesAMissingDirectory() async throws {

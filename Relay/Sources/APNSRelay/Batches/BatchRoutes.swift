@@ -17,7 +17,6 @@ struct BatchRoutes: Sendable {
     let clock: any QueueClock
     let status: any RelayStatus
     let reader: RequestBodyReader
-    let limits: CallerLimits
     let intake: PushIntake
     private let ids = PushIDGenerator()
 
@@ -30,7 +29,6 @@ struct BatchRoutes: Sendable {
         clock: any QueueClock,
         status: any RelayStatus,
         reader: RequestBodyReader,
-        limits: CallerLimits,
         intake: PushIntake
     ) {
         self.live = live
@@ -39,7 +37,6 @@ struct BatchRoutes: Sendable {
         self.clock = clock
         self.status = status
         self.reader = reader
-        self.limits = limits
         self.intake = intake
     }
 
@@ -174,7 +171,6 @@ struct BatchRoutes: Sendable {
                 state: state,
                 store: store,
                 intake: self.intake,
-                limits: self.limits,
                 clock: self.clock,
                 caller: request.caller,
                 isPartial: isPartial
@@ -185,7 +181,7 @@ struct BatchRoutes: Sendable {
     }
 
     private func submitted(_ upload: BatchUpload) async throws -> Response {
-        self.status.signal([upload.batch.route])
+        self.status.signal()
         return .json(
             SubmittedJSON(
                 batch: try await self.json(upload.batch),
@@ -219,7 +215,7 @@ struct BatchRoutes: Sendable {
             return
         }
         _ = try? await self.store.change(batch.id) { $0.isCancelled = true }
-        self.status.signal([batch.route])
+        self.status.signal()
     }
 
     // MARK: One batch
@@ -280,7 +276,7 @@ struct BatchRoutes: Sendable {
             }
         }
         if state?.isCancelled ?? false { throw Self.cancelled }
-        self.status.signal([batch.route])
+        self.status.signal()
         return .json(try await self.json(batch))
     }
 
@@ -296,7 +292,7 @@ struct BatchRoutes: Sendable {
                 if count < 1_000 { break }
             }
         }
-        self.status.signal([batch.route])
+        self.status.signal()
         return .json(try await self.json(batch))
     }
 

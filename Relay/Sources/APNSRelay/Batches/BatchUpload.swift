@@ -16,7 +16,6 @@ struct BatchUpload {
     let batch: Batch
     let store: BatchStore
     let intake: PushIntake
-    let limits: CallerLimits
     let clock: any QueueClock
     let caller: Caller
     /// Whether to continue after invalid lines.
@@ -39,7 +38,6 @@ struct BatchUpload {
         state: BatchState,
         store: BatchStore,
         intake: PushIntake,
-        limits: CallerLimits,
         clock: any QueueClock,
         caller: Caller,
         isPartial: Bool
@@ -47,7 +45,6 @@ struct BatchUpload {
         self.batch = batch
         self.store = store
         self.intake = intake
-        self.limits = limits
         self.clock = clock
         self.caller = caller
         self.isPartial = isPartial
@@ -128,7 +125,7 @@ struct BatchUpload {
     private func store(_ pushes: [NewPush]) async throws(APIError) -> Int {
         // Pushes that are not stored do not count towards the rate.
         var count = 0
-        defer { self.limits.giveBack(pushes.count - count, self.caller) }
+        defer { self.intake.limits.giveBack(pushes.count - count, self.caller) }
         do {
             let results = try await self.intake.store(pushes, isPartial: true)
             count = results.count { $0 == .queued }
@@ -149,7 +146,7 @@ struct BatchUpload {
         while true {
             if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
             do throws(APIError) {
-                return try await self.limits.take(self.pushes.count, self.caller)
+                return try await self.intake.limits.take(self.pushes.count, self.caller)
             } catch {
                 guard error.code == .rateLimited else { throw error }
                 try await Task.sleep(for: .milliseconds(100))

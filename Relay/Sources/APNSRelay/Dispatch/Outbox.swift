@@ -173,13 +173,17 @@ final class Outbox: Sendable {
     private func settle(_ entries: [Entry]) async throws(QueueError) {
         let results = try await self.queue.settle(entries.compactMap(\.settlement))
         self.whenSettled()
-        var settled = SettledCounts()
+        // By sender, so that a metric is changed once for many pushes.
+        var settled: [ObjectIdentifier: (route: Route, counts: [Certainty: Int])] = [:]
         for (entry, result) in zip(entries, results) {
             guard let outcome = entry.outcome else { continue }
             switch result {
             // The second case: the first call reported an error, but had stored the outcome.
             case .settled, .alreadySettled(outcome):
-                settled.add(outcome.certainty, entry.sender)
+                settled[ObjectIdentifier(entry.sender), default: (entry.route, [:])].counts[
+                    outcome.certainty,
+                    default: 0
+                ] += 1
             case .alreadySettled(let first):
                 self.metrics.late(entry.route)
                 self.logger.warning(
@@ -197,22 +201,8 @@ final class Outbox: Sendable {
                 )
             }
         }
-        for (certainty, count, route) in settled.counts { self.metrics.settled(certainty, count, route) }
-    }
-}
-
-/// Outcomes by route and certainty, so that a metric is changed once for many pushes.
-private struct SettledCounts {
-    private(set) var counts: [(certainty: Certainty, count: Int, route: Route)] = []
-    private var indices: [ObjectIdentifier: [Certainty: Int]] = [:]
-
-    mutating func add(_ certainty: Certainty, _ sender: RouteSend) {
-        let id = ObjectIdentifier(sender)
-        if let index = self.indices[id]?[certainty] {
-            self.counts[index].count += 1
-        } else {
-            self.indices[id, default: [:]][certainty] = self.counts.count
-            self.counts.append((certainty, 1, sender.route))
+        for (route, counts) in settled.values {
+            for (certainty, count) in counts { self.metrics.settled(certainty, count, route) }
         }
     }
 }

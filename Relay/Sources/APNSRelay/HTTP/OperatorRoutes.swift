@@ -131,10 +131,9 @@ struct OperatorRoutes: Sendable {
         _ = try request.query()
         let text = request.pathPart("id")
         guard let id = APNSID(text) else { throw Self.unknownPush }
-        let push = try await self.queue.calling { queue throws(QueueError) in try await queue.status(of: id) }
         let isDone = try await self.queue.calling { queue throws(QueueError) in try await decide(queue, id) }
         guard isDone else { throw Self.unknownPush }
-        if state == .queued, let route = push?.route { self.status.signal([route]) }
+        if state == .queued { self.status.signal() }
         return .json(DecisionJSON(id: id.description, state: state.rawValue))
     }
 
@@ -151,7 +150,6 @@ struct OperatorRoutes: Sendable {
         guard let app = query.text("app") else { throw APIQuery.error("app: expected the name of an app") }
         let reason = query.text("reason")
         var count = 0
-        var routes: Set<Route> = []
         var last: APNSID?
         do {
             while true {
@@ -162,10 +160,7 @@ struct OperatorRoutes: Sendable {
                     push.route.app == app && (reason == nil || push.outcome?.error?.reasonName == reason)
                 }
                 let results = try await decide(self.queue, chosen.map(\.id))
-                for (push, isDone) in zip(chosen, results) where isDone {
-                    count += 1
-                    routes.insert(push.route)
-                }
+                count += results.count { $0 }
             }
         } catch {
             self.status.countStorageError(error)
@@ -177,7 +172,7 @@ struct OperatorRoutes: Sendable {
                 retryAfter: 5
             )
         }
-        if state == .queued, !routes.isEmpty { self.status.signal(routes) }
+        if state == .queued, count > 0 { self.status.signal() }
         return .json(DecisionsJSON(pushes: count, state: state.rawValue))
     }
 

@@ -82,7 +82,6 @@ struct RelayAPI: Sendable {
             clock: clock,
             status: status,
             reader: reader,
-            limits: limits,
             intake: intake
         )
         let operators = OperatorRoutes(

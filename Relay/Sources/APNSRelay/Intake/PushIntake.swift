@@ -39,7 +39,8 @@ struct PushIntake: Sendable {
             }
         }
         self.status.count(queued: queued, duplicates: duplicates)
-        if !queued.isEmpty { self.status.signal(Set(queued.keys)) }
+        // A batch is not sent before it is complete.
+        if queued.keys.contains(where: { $0.batch == nil }) { self.status.signal() }
         return results
     }
 }

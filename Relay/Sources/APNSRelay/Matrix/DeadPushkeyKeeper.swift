@@ -16,7 +16,6 @@ struct DeadPushkeyKeeper: Keeper {
     let keys: DeviceTokenKeys?
     let clock: any QueueClock
     let logger: Logger
-    let interval = Duration.seconds(2)
     private var nextPruning = ContinuousClock.now
 
     init(

@@ -5,9 +5,9 @@ import WebPush
 
 /// The device tokens that APNs has declared invalid, as small values in the queue, so that homeservers forget them.
 ///
-/// Only a hash of each token is stored, for 30 days. A homeserver that does not say when it got a token is told once that the
-/// token is invalid, because it could not say that the app has registered the token again. If it keeps the token, APNs refuses
-/// one more push to it, and the homeserver is told again.
+/// Only a hash of each token is stored, for 30 days. Of the requests that do not say when the homeserver got the token, only one
+/// is told that it is invalid, because a later one could not say that the app has registered the token again. If the token is
+/// kept, APNs refuses one more push to it, and the next request is told.
 struct DeadPushkeys: Sendable {
     static let prefix = "matrix/dead/"
     /// How long a token is remembered, in milliseconds.
@@ -26,8 +26,8 @@ struct DeadPushkeys: Sendable {
         /// When APNs refused a push to it last.
         private var refused: Int64
         fileprivate var stored: Int64
-        /// When homeservers stopped being told, because one was told that does not say when it got the token, or because the app
-        /// has registered the token again.
+        /// When the relay stopped telling homeservers: after it told a request without a time, or after a later time showed that
+        /// the app has registered the token again.
         private var ended: Int64?
 
         init(since: Int64, refused: QueueTime, stored: QueueTime) {

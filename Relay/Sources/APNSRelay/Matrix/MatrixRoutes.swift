@@ -92,10 +92,13 @@ struct MatrixRoutes: Sendable {
                 + "a repetition stores nothing twice."
             throw error
         }
-        // Not before the pushes are stored: after an error, the homeserver must be told when it repeats the request.
+        // Only now: if storing had failed, the homeserver would repeat the request, and the repetition is to be told.
         for key in ended {
-            try await self.queue.calling { queue throws(QueueError) in
-                try await DeadPushkeys(queue: queue).end(key, now: self.clock.now)
+            do throws(QueueError) {
+                try await DeadPushkeys(queue: self.queue).end(key, now: self.clock.now)
+            } catch {
+                // Then homeservers are told once more.
+                self.intake.status.countStorageError(error)
             }
         }
         return .json(RejectedJSON(rejected: rejected))
@@ -112,7 +115,7 @@ struct MatrixRoutes: Sendable {
         case nothing
     }
 
-    /// - Parameter ended: gets the key of a token about which no homeserver must be told after this request.
+    /// - Parameter ended: receives the token's key if no later request is to be told about the token.
     private func decision(
         _ device: MatrixDevice,
         of notification: MatrixNotification,
@@ -173,8 +176,8 @@ struct MatrixRoutes: Sendable {
     }
 }
 
-/// Logs each kind of notification that cannot be sent once an hour, and at most a hundred kinds, so that an operator finds a
-/// wrong setting, and nobody can fill the log.
+/// Logs why notifications cannot be sent: each reason of an app once an hour, and at most a hundred reasons in that time. So
+/// an operator finds a wrong setting, and nobody can fill the log.
 final class MatrixFaults: Sendable {
     private static let limit = 100
     private static let period = Duration.seconds(3_600)

@@ -78,7 +78,7 @@ public struct LoadedSettings: Sendable {
             reader.complainAboutRestart(key)
         }
         let names = Set(self.settings.apps.map(\.name)).intersection(other.settings.apps.map(\.name))
-        // The client of a key keeps its token, and so the place where the token is shared.
+        // While an app has the same key, its client keeps the token source that it began with.
         for key in names.sorted().map({ "app.\($0).tokenFile" }) where self.values[key] != other.values[key] {
             _ = reader.value(key, .list)
             reader.complainAboutRestart(key)

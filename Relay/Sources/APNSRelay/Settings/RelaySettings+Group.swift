@@ -22,8 +22,8 @@ extension RelaySettings {
     func groupApps(tokens: (any ProviderTokenSource)?) -> [APNSApp] {
         self.apps.map { app in
             var authentication = app.authentication
-            // Certificates have no provider token, and ignore it. The tokens of a file do not replace those of the settings,
-            // which other programs may share.
+            // Certificates have no provider token, and ignore it. An app's own `tokenFile` stays, because other programs may
+            // share it; only the tokens in a database replace it.
             if let tokens, authentication.tokenSource == nil || !(tokens is FileTokenSource) {
                 authentication.tokenSource = tokens
             }

@@ -55,10 +55,13 @@ extension StorageSettings {
     /// Opens the queue.
     ///
     /// - Parameters:
+    ///   - isInspected: whether only small values are used. Then a database stays as it is: neither is its schema updated,
+    ///     nor are pushes parked after a restore or a failover.
     ///   - logger: receives the findings about the storage.
     ///   - whenCommitted: called after each commit, with the number of calls in it.
     /// - Throws: `QueueError` if the file or the database cannot be used.
     package func open(
+        isInspected: Bool = false,
         logger: Logger,
         whenCommitted: @escaping @Sendable (Int, Duration) -> Void = { _, _ in }
     ) async throws(QueueError) -> OpenedQueue {
@@ -67,6 +70,8 @@ extension StorageSettings {
         if let postgres {
             var options = self.options(postgres, clock)
             options.whenCommitted = { whenCommitted(1, $0) }
+            options.beginsHistory = !isInspected
+            if isInspected { options.migrates = false }
             let (news, hints) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let queue = try await PostgresPushQueue.open(options, logger: logger) {
                 hints.yield()

@@ -7,7 +7,6 @@ protocol Keeper: Service {
     /// What it tends, for the log.
     static var subject: String { get }
     var logger: Logger { get }
-    var interval: Duration { get }
 
     /// Does what is due. Several relays may do this at the same time.
     mutating func tend() async throws(QueueError)
@@ -26,7 +25,7 @@ extension Keeper {
                         metadata: ["error": "\(error)"]
                     )
                 }
-                try? await Task.sleep(for: self.interval)
+                try? await Task.sleep(for: .seconds(2))
             }
         }
         // A service that ends before its turn counts as failed in a service group.

@@ -15,7 +15,6 @@ struct SubscriptionKeeper: Keeper {
     let keys: DeviceTokenKeys
     let clock: any QueueClock
     let logger: Logger
-    let interval = Duration.seconds(2)
     private var mayHaveOldTokens: Bool
 
     init(store: SubscriptionStore, keys: DeviceTokenKeys, clock: any QueueClock, logger: Logger) {

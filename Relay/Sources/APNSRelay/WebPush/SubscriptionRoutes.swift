@@ -104,18 +104,21 @@ struct SubscriptionRoutes: Sendable {
             registeredAt: self.clock.now.millisecondsSince1970,
             owner: registrant.owner
         )
-        let isStored = try await self.store.calling { store throws(QueueError) in
-            try await store.store(subscription)
-        }
-        guard isStored else {
-            throw APIError(
-                .conflict,
-                .conflict,
-                "The device has \(SubscriptionStore.limitOfDevice) subscriptions, the most that a device may have. Delete one first."
-            )
-        }
+        try await self.requireRoom(subscription.deviceTag)
+        try await self.store.calling { store throws(QueueError) in try await store.store(subscription) }
         let endpoint = "\(self.settings.origin)/webpush/push/\(secret.text)"
         return .json(CreatedJSON(id: id, endpoint: endpoint, fetchSecret: fetchSecret.text), status: .created)
+    }
+
+    private func requireRoom(_ deviceTag: String) async throws(APIError) {
+        guard try await self.store.calling({ store throws(QueueError) in try await store.isFull(deviceTag) }) else {
+            return
+        }
+        throw APIError(
+            .conflict,
+            .conflict,
+            "The device has \(SubscriptionStore.limitOfDevice) subscriptions, the most that a device may have. Delete one first."
+        )
     }
 
     /// A POST, so that the device token is not part of an address.
@@ -154,6 +157,7 @@ struct SubscriptionRoutes: Sendable {
             changed.sealedToken = self.keys.seal(token, for: old.id)
             changed.deviceTag = self.keys.tags(token, old.app, old.environment)[0]
             changed.registeredAt = self.clock.now.millisecondsSince1970
+            if changed.deviceTag != old.deviceTag { try await self.requireRoom(changed.deviceTag) }
             let isStored = try await self.store.calling { [changed] store throws(QueueError) in
                 try await store.exchange(old, for: changed)
             }

@@ -17,13 +17,7 @@ struct SubscriptionStore: Sendable {
     let queue: any PushQueue
 
     /// Stores a new subscription.
-    ///
-    /// - Returns: false if its device has as many subscriptions as a device may have. Requests at the same time may exceed the
-    ///   limit by their number.
-    func store(_ subscription: Subscription) async throws(QueueError) -> Bool {
-        let device = Self.devices + subscription.deviceTag + "/"
-        let present = try await self.queue.values(withPrefix: device, after: nil, limit: Self.limitOfDevice)
-        guard present.count < Self.limitOfDevice else { return false }
+    func store(_ subscription: Subscription) async throws(QueueError) {
         let hash = Array(subscription.endpointHash.utf8)
         // The endpoint comes last: whoever finds it, finds everything. Another order could leave an endpoint that nobody can
         // delete.
@@ -33,7 +27,13 @@ struct SubscriptionStore: Sendable {
             StoredJSON.encode(subscription),
             forKey: Self.endpoints + subscription.endpointHash
         )
-        return true
+    }
+
+    /// Whether a device has as many subscriptions as it may have. Requests at the same time may exceed the limit by their number.
+    func isFull(_ deviceTag: String) async throws(QueueError) -> Bool {
+        let limit = Self.limitOfDevice
+        return try await self.queue.values(withPrefix: "\(Self.devices)\(deviceTag)/", after: nil, limit: limit).count
+            >= limit
     }
 
     /// Removes a subscription.

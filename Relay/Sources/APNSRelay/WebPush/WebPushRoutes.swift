@@ -127,7 +127,13 @@ struct WebPushRoutes: Sendable {
         _ logger: Logger
     ) async throws(APIError) -> APNSID {
         // The settings may have the app again, so this is no reason to delete the subscription.
-        guard let app = self.live.apps[subscription.app] else { throw Self.unavailable }
+        guard let app = self.live.apps[subscription.app] else {
+            logger.error(
+                "The app of a Web Push subscription is missing in the settings",
+                metadata: ["app": "\(subscription.app)", "subscription": "\(subscription.id)"]
+            )
+            throw Self.unavailable
+        }
         let notification = WebPushNotification(
             subscription: subscription.id,
             topic: app.topic,
@@ -185,7 +191,9 @@ struct WebPushRoutes: Sendable {
         } catch {
             stored = .failure(error)
         }
-        if (try? stored.get()) != push.id {
+        var mayBeStored = (try? stored.get()) == push.id
+        if case .failure(let error) = stored, error.code == .undecided { mayBeStored = true }
+        if !mayBeStored {
             // The push was not stored, or is a repetition, whose notification names the message of the first request.
             try? await self.queue.setValue(nil, forKey: KeptMessages.key("\(push.id)", of: subscription.id))
         }

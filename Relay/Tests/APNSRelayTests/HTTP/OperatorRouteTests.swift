@@ -224,10 +224,10 @@ struct OperatorRouteTests {
             #expect((last.json["pushes"] as? [any Sendable])?.count == 1)
             #expect(last.text.contains(#""next":null"#))
 
-            server.status.state.withLock { $0.signalled = [] }
+            server.status.state.withLock { $0.signals = 0 }
             let retried = try await server.send(.POST, "/v1/parked/\(ids[0])/retry", token: "ops-token")
             #expect(retried.text == #"{"id":"\#(ids[0])","state":"queued"}"#)
-            #expect(server.status.state.withLock { $0.signalled.count } == 1)
+            #expect(server.status.state.withLock { $0.signals } == 1)
             let dropped = try await server.send(.DELETE, "/v1/parked/\(ids[1])", token: "ops-token")
             #expect(dropped.text == #"{"id":"\#(ids[1])","state":"settled"}"#)
             for path in ["\(ids[0])/retry", "x/retry"] {
@@ -254,10 +254,10 @@ struct OperatorRouteTests {
                 let received = try await server.send(.POST, "/v1/parked/retry?\(query)", token: "ops-token")
                 #expect(received.text == #"{"pushes":0,"state":"queued"}"#)
             }
-            server.status.state.withLock { $0.signalled = [] }
+            server.status.state.withLock { $0.signals = 0 }
             let retried = try await server.send(.POST, "/v1/parked/retry?app=fern&reason=refused", token: "ops-token")
             #expect(retried.text == #"{"pushes":600,"state":"queued"}"#)
-            #expect(server.status.state.withLock { $0.signalled.count } == 1)
+            #expect(server.status.state.withLock { $0.signals } == 1)
             let counts = try await server.queue.counts()
             #expect(counts.queued == 600 && counts.parked == 0)
         }

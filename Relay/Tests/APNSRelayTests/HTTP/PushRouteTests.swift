@@ -23,7 +23,7 @@ struct PushRouteTests {
             )
             #expect(stored.route.caller == "shop")
             #expect(stored.route.lane == .interactive)
-            #expect(server.status.state.withLock { $0.signalled } == [stored.route])
+            #expect(server.status.state.withLock { $0.signals } > 0)
             #expect(server.status.totals.queued == 1)
         }
     }

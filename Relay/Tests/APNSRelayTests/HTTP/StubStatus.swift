@@ -10,7 +10,7 @@ final class StubStatus: RelayStatus {
         var totals = RelayTotals()
         var webhooks: [WebhookStatus] = []
         var notReady: String?
-        var signalled: Set<Route> = []
+        var signals = 0
         var members: [FleetMember] = []
         var settings: [[UInt8]] = []
         var storageErrors: [QueueError] = []
@@ -23,7 +23,7 @@ final class StubStatus: RelayStatus {
     var totals: RelayTotals { self.state.withLock { $0.totals } }
     func webhooks() async -> [WebhookStatus] { self.state.withLock { $0.webhooks } }
     func notReady() async -> String? { self.state.withLock { $0.notReady } }
-    func signal(_ routes: Set<Route>) { self.state.withLock { $0.signalled.formUnion(routes) } }
+    func signal() { self.state.withLock { $0.signals += 1 } }
 
     func members() -> [FleetMember] { self.state.withLock { $0.members } }
 

@@ -168,10 +168,13 @@ struct KillTests {
         let relay = try self.relay(simulator)
         try await relay.start()
         let port = try #require(relay.port)
-        let other = try self.relay(simulator, ["HTTP_PORT": "\(port)"])
-        await #expect(throws: RelayTestFailure.self) { try await other.start() }
-        await other.waitForEnd()
-        #expect(other.output.contains("127.0.0.1:\(port) is in use by another program"), "\(other.output)")
+        for (variable, setting) in [("HTTP_PORT", "http.port"), ("HTTP_PROBE_PORT", "http.probePort")] {
+            let other = try self.relay(simulator, [variable: "\(port)"])
+            await #expect(throws: RelayTestFailure.self) { try await other.start() }
+            await other.waitForEnd()
+            let message = "\(setting): 127.0.0.1:\(port) is in use by another program"
+            #expect(other.output.contains(message), "\(other.output)")
+        }
         await relay.kill()
         await simulator.stop()
     }

@@ -68,7 +68,7 @@ struct MatrixRouteTests {
             #expect(push.push.topic == "com.example.fern" && push.deadline > server.clock.now)
             #expect(TokenBytes.bytes(of: push.token) == Array("Why on earth did you decode this?".utf8))
             #expect(String(decoding: push.push.payload, as: UTF8.self).contains(#""badge":3,"sound":"bing""#))
-            #expect(server.status.state.withLock { $0.signalled } == [push.route])
+            #expect(server.status.state.withLock { $0.signals } > 0)
         }
     }
 

@@ -35,7 +35,7 @@ struct MetricsPageTests {
         func didStore(_ settings: [UInt8]) {}
         func countStorageError(_ error: QueueError) {}
         func count(queued: [Route: Int], duplicates: [Route: Int]) {}
-        func signal(_ routes: Set<Route>) {}
+        func signal() {}
     }
 
     @Test("Many requests at once share one reading, and an error of the queue is counted")

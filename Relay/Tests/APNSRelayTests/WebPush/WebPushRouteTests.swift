@@ -369,8 +369,14 @@ struct WebPushRouteTests {
             #expect(try await Self.push(server, other.path, sender, message: large(4)).status != 201)
             server.queue.state.withLock { $0.enqueueError = nil }
             #expect(try await server.queue.values(withPrefix: "web-push/kept/\(other.id)/").isEmpty)
-
+            // If its push may be stored, the device may look for it.
+            server.queue.state.withLock { $0.enqueueError = QueueError(code: .undecided, message: "lost") }
+            #expect(try await Self.push(server, other.path, sender, message: large(5)).status == 503)
+            server.queue.state.withLock { $0.enqueueError = nil }
+            #expect(try await server.queue.values(withPrefix: "web-push/kept/\(other.id)/").count == 1)
             let messages = KeptMessages(queue: server.queue)
+            try await messages.removeAll(of: other.id)
+
             for (seconds, count) in [(599, 1), (1, 0)] {
                 server.clock.advance(by: .seconds(seconds))
                 while try await messages.removeExpired(server.clock.now.advanced(by: .seconds(1)), limit: 1) {}
@@ -416,6 +422,21 @@ struct WebPushRouteTests {
             let refused = try await server.send(.POST, "/webpush/subscriptions", token: "backend", body: body)
             #expect(refused.status == 409, "\(refused.text)")
             let path = "/webpush/subscriptions/\(try #require(last).id)"
+            // Another device cannot take its token for more of them, but its own may be confirmed.
+            let other = #"{"app":"fern","token":"00aa00aa"}"#
+            let created = try await server.send(.POST, "/webpush/subscriptions", token: "backend", body: other)
+            let token = #"{"token":"\#(RelayServer.deviceToken)"}"#
+            for (subscription, status) in [
+                (try #require(created.json["id"] as? String), 409), (try #require(last).id, 204),
+            ] {
+                let moved = try await server.send(
+                    .PUT,
+                    "/webpush/subscriptions/\(subscription)/token",
+                    token: "backend",
+                    body: token
+                )
+                #expect(moved.status == status, "\(moved.text)")
+            }
             #expect(try await server.send(.DELETE, path, token: "backend").status == 204)
             _ = try await Self.subscribe(server)
         }
