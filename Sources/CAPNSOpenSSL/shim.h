@@ -105,25 +105,30 @@ static const unsigned long capns_name_flags = XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ES
 
 static inline void capns_free(void *memory) { OPENSSL_free(memory); }
 
-/* ALPN on the server's side: choose `protocol` (length-prefixed wire form) or refuse the handshake
-   (RFC 7301, section 3.2). The argument must outlive the context. */
+/* Protocols in the server's order, each after its length. */
+struct capns_protocols {
+  const unsigned char *names;
+  unsigned int length;
+};
+/* ALPN on the server's side: chooses one of the protocols or refuses the handshake (RFC 7301, section 3.2). The argument
+   must outlive the context. */
 static int capns_alpn_select(SSL *ssl, const unsigned char **out, unsigned char *outlen, const unsigned char *in,
                              unsigned int inlen, void *arg) {
-  const unsigned char *wanted = (const unsigned char *)arg;
+  const struct capns_protocols *own = (const struct capns_protocols *)arg;
   (void)ssl;
-  if (SSL_select_next_proto((unsigned char **)out, outlen, wanted, 1u + wanted[0], in, inlen) !=
+  if (SSL_select_next_proto((unsigned char **)out, outlen, own->names, own->length, in, inlen) !=
       OPENSSL_NPN_NEGOTIATED) {
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
   return SSL_TLSEXT_ERR_OK;
 }
 static inline void capns_ctx_select_alpn_h2(SSL_CTX *ctx) {
-  static const unsigned char h2[] = {2, 'h', '2'};
-  SSL_CTX_set_alpn_select_cb(ctx, capns_alpn_select, (void *)h2);
+  static const struct capns_protocols h2 = {(const unsigned char *)"\x02h2", 3};
+  SSL_CTX_set_alpn_select_cb(ctx, capns_alpn_select, (void *)&h2);
 }
-static inline void capns_ctx_select_alpn_http11(SSL_CTX *ctx) {
-  static const unsigned char http11[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
-  SSL_CTX_set_alpn_select_cb(ctx, capns_alpn_select, (void *)http11);
+static inline void capns_ctx_select_alpn_http1(SSL_CTX *ctx) {
+  static const struct capns_protocols http1 = {(const unsigned char *)"\x08http/1.1\x08http/1.0", 18};
+  SSL_CTX_set_alpn_select_cb(ctx, capns_alpn_select, (void *)&http1);
 }
 
 #endif

@@ -155,7 +155,7 @@ struct TLSFailureTests {
     // MARK: Not HTTP/2
 
     @Test func aServerWithoutHTTP2Fails() async throws {
-        let server = try await EchoServer.start { $0.offersHTTP11Only = true }
+        let server = try await EchoServer.start { $0.offersHTTP1Only = true }
         let tls = self.trusting(server.caPEM)
         await self.expectFailure(.noHTTP2, isConfiguration: true, port: server.port, tls: tls)
         await server.stop()

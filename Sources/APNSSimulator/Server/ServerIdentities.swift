@@ -69,7 +69,7 @@ final class ServerIdentities: Sendable {
         var tls = TLSConfiguration()
         tls.certificateChainPEM = identity.certificateChainPEM
         tls.privateKeyPEM = identity.privateKeyPEM
-        tls.offersHTTP11Only = fault.alpn == .http11
+        tls.offersHTTP1Only = fault.alpn == .http11
         tls.ignoresALPN = fault.alpn == .none
         if fault.versions == .tls12 { tls.maximumVersion = .tls12 }
         if fault.versions == .tls13 { tls.minimumVersion = .tls13 }

@@ -1,5 +1,5 @@
 /// What a server other than the simulator needs for TLS 1.2 and 1.3: a certificate with its key, and the authorities of
-/// its clients' certificates if clients must have one. The application protocol is HTTP/1.1.
+/// its clients' certificates if clients must have one. The application protocol is HTTP/1.
 @_spi(Relay) public struct ServerTLS: Sendable {
     /// What cannot be used.
     @_spi(Relay) public enum Fault: Error, Sendable, Hashable {
@@ -44,7 +44,7 @@
         configuration.caPEM = self.clientAuthorities
         configuration.trustsSystemRoots = false
         configuration.requiresClientCertificate = self.clientAuthorities != nil
-        configuration.offersHTTP11Only = true
+        configuration.offersHTTP1Only = true
         do throws(WireError) {
             self.context = try TLSContext(.server, configuration: configuration)
         } catch {

@@ -20,8 +20,8 @@ package struct TLSConfiguration: Sendable, Hashable {
     package var privateKeyPEM: String?
     /// Server only: clients must present a certificate that the trust roots verify.
     package var requiresClientCertificate = false
-    /// Server only: the application protocol is HTTP/1.1 instead of `h2`.
-    package var offersHTTP11Only = false
+    /// Server only: the application protocol is HTTP/1.1 or 1.0 instead of `h2`.
+    package var offersHTTP1Only = false
     /// For tests of clients: the server can send any alert (``ServerConnection/alert(_:)``). It then keeps a copy of its
     /// sessions' secrets.
     package var sendsAnyAlert = false

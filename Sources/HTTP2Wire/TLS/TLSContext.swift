@@ -55,8 +55,8 @@ package final class TLSContext: @unchecked Sendable {
             // call is for TLS 1.2, where resuming a session with a client certificate would fail.
             SSL_CTX_set_num_tickets(pointer, 0)
             capns_ctx_disable_tickets(pointer)
-            if configuration.offersHTTP11Only {
-                capns_ctx_select_alpn_http11(pointer)
+            if configuration.offersHTTP1Only {
+                capns_ctx_select_alpn_http1(pointer)
             } else if !configuration.ignoresALPN {
                 capns_ctx_select_alpn_h2(pointer)
             }

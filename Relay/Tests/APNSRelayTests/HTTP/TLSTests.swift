@@ -82,6 +82,30 @@ struct TLSTests {
         }
     }
 
+    @Test(
+        "curl is served, whatever versions of TLS and HTTP it prefers",
+        arguments: [["--tls-max", "1.2"], ["--tlsv1.3"], ["--http2"], ["--http1.0"]]
+    )
+    func curl(_ options: [String]) async throws {
+        try await Files.with { files in
+            try await RelayServer.run(files.settings()) { server in
+                let process = Process()
+                process.executableURL = URL(filePath: "/usr/bin/env")
+                process.arguments =
+                    ["curl", "--silent", "--insecure", "--max-time", "30", "--write-out", "%{http_code}"]
+                    + options + ["https://localhost:\(server.port)/live"]
+                let output = Pipe()
+                process.standardOutput = output
+                await withCheckedContinuation { (ended: CheckedContinuation<Void, Never>) in
+                    process.terminationHandler = { _ in ended.resume() }
+                    do { try process.run() } catch { ended.resume() }
+                }
+                let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+                #expect(text == "live200")
+            }
+        }
+    }
+
     @Test("With authorities, callers need a certificate of one of them, and a token")
     func mutualTLS() async throws {
         try await Files.with { files in
