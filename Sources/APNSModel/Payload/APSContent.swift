@@ -2,8 +2,17 @@
 struct APSContent: Sendable {
     enum AlertForm: Sendable {
         case text(String)
-        /// Indirect: an alert has ten fields, and copying them costs more than the allocation.
-        indirect case dictionary(Alert)
+        case dictionary(AlertBox)
+    }
+
+    /// An alert behind one reference: it has ten fields, and copying them costs more than the allocation. An indirect case
+    /// would copy them whenever they are read.
+    final class AlertBox: Sendable {
+        let alert: Alert
+
+        init(_ alert: Alert) {
+            self.alert = alert
+        }
     }
 
     var alert: AlertForm?
@@ -129,8 +138,8 @@ struct APSContent: Sendable {
         } else if !self.hasMembers {
             throw ValidationError(code: .contentMissing, field: "aps.event", value: "liveactivity")
         }
-        if case .dictionary(let alert) = self.alert {
-            try alert.validateForLiveActivity()
+        if case .dictionary(let box) = self.alert {
+            try box.alert.validateForLiveActivity()
         }
     }
 }

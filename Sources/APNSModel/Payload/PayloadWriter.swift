@@ -32,7 +32,7 @@ struct PayloadWriter: ~Copyable {
         } else {
             switch content.alert {
             case .text(let text): self.text(",\"alert\":", text)
-            case .dictionary(let alert): self.dictionary(alert)
+            case .dictionary(let box): self.dictionary(box)
             case nil: break
             }
         }
@@ -116,20 +116,21 @@ struct PayloadWriter: ~Copyable {
 
     // MARK: - Alert and sound
 
-    private mutating func dictionary(_ alert: Alert) {
+    /// Reads the fields where they are: a copy of the alert would cost as much as writing it.
+    private mutating func dictionary(_ box: APSContent.AlertBox) {
         self.json.literal(",\"alert\":")
         let start = self.begin()
-        self.text(",\"title\":", alert.title)
-        self.text(",\"subtitle\":", alert.subtitle)
-        self.text(",\"body\":", alert.body)
-        self.text(",\"launch-image\":", alert.launchImage)
-        self.text(",\"title-loc-key\":", alert.titleLocKey)
-        self.texts(",\"title-loc-args\":", alert.titleLocArgs)
-        self.text(",\"subtitle-loc-key\":", alert.subtitleLocKey)
-        self.texts(",\"subtitle-loc-args\":", alert.subtitleLocArgs)
-        self.text(",\"loc-key\":", alert.locKey)
-        self.texts(",\"loc-args\":", alert.locArgs)
-        if let legacy = alert.legacy { self.legacy(legacy) }
+        self.text(",\"title\":", box.alert.title)
+        self.text(",\"subtitle\":", box.alert.subtitle)
+        self.text(",\"body\":", box.alert.body)
+        self.text(",\"launch-image\":", box.alert.launchImage)
+        self.text(",\"title-loc-key\":", box.alert.titleLocKey)
+        self.texts(",\"title-loc-args\":", box.alert.titleLocArgs)
+        self.text(",\"subtitle-loc-key\":", box.alert.subtitleLocKey)
+        self.texts(",\"subtitle-loc-args\":", box.alert.subtitleLocArgs)
+        self.text(",\"loc-key\":", box.alert.locKey)
+        self.texts(",\"loc-args\":", box.alert.locArgs)
+        if let legacy = box.alert.legacy { self.legacy(legacy) }
         self.end(start)
     }
 
@@ -146,7 +147,7 @@ struct PayloadWriter: ~Copyable {
         let alert: Alert
         switch form {
         case .text(let text): alert = Alert(body: text)
-        case .dictionary(let dictionary): alert = dictionary
+        case .dictionary(let box): alert = box.alert
         case nil: return
         }
         self.json.literal(",\"alert\":")

@@ -8,7 +8,7 @@
 extension PushNotification {
     /// The visible text of the notification: `aps.alert` as a dictionary. Replaces a previous alert.
     public consuming func alert(_ alert: Alert) -> PushNotification {
-        self.content.alert = .dictionary(alert)
+        self.content.alert = .dictionary(APSContent.AlertBox(alert))
         return consume self
     }
 

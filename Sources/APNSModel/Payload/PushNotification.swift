@@ -74,7 +74,7 @@ extension PushNotification {
     ///   - topic: the app's bundle ID.
     ///   - alert: the visible text.
     public init(topic: String, alert: Alert) {
-        self.init(topic: topic, type: .alert, content: APSContent(alert: .dictionary(alert)))
+        self.init(topic: topic, type: .alert, content: APSContent(alert: .dictionary(APSContent.AlertBox(alert))))
     }
 
     /// The short form of an alert: a text that becomes the body.

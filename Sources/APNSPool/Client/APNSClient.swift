@@ -143,8 +143,8 @@ public final class APNSClient: PushSender, Service {
         if options.supersedes != nil, notification.takesTimestamp {
             return await self.deliverDated(notification, to: token, options: options)
         }
-        switch self.prepared(notification, to: token, options.apnsID) {
-        case .success(let push): return await PushSend(push, to: token, options, dated: nil, self.runtime.sending).run()
+        switch self.encoded(notification, to: token, options) {
+        case .success(let send): return await send.run()
         case .failure(let error): return .failed(error)
         }
     }
@@ -152,15 +152,17 @@ public final class APNSClient: PushSender, Service {
     /// Not inlined, so that its temporary values do not occupy the task's memory for the duration of the push. Consumes
     /// the notification: its memory can then be reused for the next one while it is still in the core's cache.
     @inline(never)
-    private func prepared(
+    private func encoded(
         _ notification: consuming PushNotification,
         to token: DeviceToken,
-        _ id: APNSID?
-    ) -> Result<PreparedPush, PushError> {
+        _ options: DeliveryOptions
+    ) -> Result<PushSend, PushError> {
         do throws(ValidationError) {
-            return .success(try notification.prepared())
+            return .success(
+                PushSend(try notification.prepared(), to: token, options, dated: nil, self.runtime.sending)
+            )
         } catch {
-            return .failure(self.validationFailed(notification, to: token, id, error))
+            return .failure(self.validationFailed(notification, to: token, options.apnsID, error))
         }
     }
 

@@ -47,6 +47,8 @@ class SendLoop {
     @exclusivity(unchecked) fileprivate var checkoutDeadline = MonotonicInstant(nanoseconds: 0)
     /// How the last attempt ended.
     @exclusivity(unchecked) fileprivate var end: AttemptEnd?
+    /// The outcome, as soon as it is final.
+    @exclusivity(unchecked) fileprivate var outcome: PushOutcome?
 
     init(
         _ context: SendContext,
@@ -108,6 +110,28 @@ class SendLoop {
     /// Called last, after the outcome is final.
     func leave() { self.context.lifecycle.leave() }
 
+    // MARK: Before the first attempt and after the last
+
+    /// - Returns: whether `leave` must be called. Otherwise, there is an outcome.
+    @inline(never)
+    fileprivate func enter() -> Bool {
+        if self.context.lifecycle.enter() { return true }
+        self.outcome = self.refused()
+        return false
+    }
+
+    /// - Returns: whether there is an outcome.
+    @inline(never)
+    fileprivate func prepareFirstAttempt() async -> Bool {
+        self.outcome = await self.prepare()
+        return self.outcome != nil
+    }
+
+    @inline(never)
+    fileprivate func takeOutcome() -> PushOutcome {
+        self.outcome.take() ?? self.fail(.internalFault, "the push ended without an outcome")
+    }
+
     // MARK: An attempt
 
     /// Prepares the attempt before the checkout, because a slow signer must not hold a stream.
@@ -153,10 +177,9 @@ class SendLoop {
     @inline(never)
     fileprivate func mayWrite() -> Bool {
         self.context.monitor.queueTimes.end(self.askedAt, self.context.clock)
+        // Whether the task is cancelled is checked by the checkout before, and by the connection's mailbox next.
         if let end = self.expiry() {
             self.end = end
-        } else if Task.isCancelled {
-            self.end = .notSent(.cancelled, "the sending task was cancelled before it was sent", isFinal: true)
         } else if let end = self.renewRoute() ?? self.claimWrite() {
             self.end = end
         } else {
@@ -183,18 +206,23 @@ class SendLoop {
     }
 
     /// Decides what follows the attempt.
+    ///
+    /// - Returns: the delay of the next attempt; nil if there is an outcome.
     @inline(never)
-    fileprivate func conclude() -> PushHistory.Decision {
+    fileprivate func conclude() -> Duration? {
         // Also releases the right to probe a candidate credential.
         self.route = nil
         let end = self.end ?? .notSent(.internalFault, "the attempt ended without a result", isFinal: true)
         self.end = nil
-        let decision = self.context.decide(end, &self.history, budget: self.budget)
-        switch decision {
-        case .finish(let outcome): self.finish(outcome)
-        case .retry(let delay): self.span?.retry(after: end, attempts: self.history.attempts, in: delay)
+        switch self.context.decide(end, &self.history, budget: self.budget) {
+        case .finish(let outcome):
+            self.outcome = outcome
+            self.finish(outcome)
+            return nil
+        case .retry(let delay):
+            self.span?.retry(after: end, attempts: self.history.attempts, in: delay)
+            return delay
         }
-        return decision
     }
 
     /// The retry budget of the management host; nil: the budget of the pushes' host.
@@ -202,10 +230,17 @@ class SendLoop {
         self.destination == .pushes ? nil : self.context.credentials.latest.management.settings.retries
     }
 
+    /// Waits before the next attempt.
+    ///
+    /// - Returns: whether there is an outcome.
     @inline(never)
-    fileprivate func pause(_ time: Duration) async {
+    fileprivate func pause(_ time: Duration) async -> Bool {
         let clock = self.context.clock
-        _ = await self.context.lifecycle.ended.wait(until: clock.now.advanced(by: time), clock: clock)
+        if time > .zero {
+            _ = await self.context.lifecycle.ended.wait(until: clock.now.advanced(by: time), clock: clock)
+        }
+        if Task.isCancelled { self.outcome = self.cancelled() }
+        return self.outcome != nil
     }
 
     // MARK: Without an attempt
@@ -241,44 +276,47 @@ protocol RequestLoop: SendLoop {
 extension RequestLoop {
     /// Sends the request until it has an outcome.
     func run() async -> PushOutcome {
-        guard self.context.lifecycle.enter() else { return self.refused() }
-        defer { self.leave() }
-        if self.mustPrepare, let outcome = await self.prepare() { return outcome }
-        while true {
+        guard self.enter() else { return self.takeOutcome() }
+        var isOver = self.mustPrepare ? await self.prepareFirstAttempt() : false
+        while !isOver {
             var step = self.beginAttempt()
             if step == .sign { step = await self.sign() }
             if step == .checkout { await self.checkOutAndSend() }
-            switch self.conclude() {
-            case .finish(let outcome):
-                return outcome
-            case .retry(let delay):
-                if delay > .zero { await self.pause(delay) }
-                if Task.isCancelled { return self.cancelled() }
-            }
+            isOver = if let delay = self.conclude() { await self.pause(delay) } else { true }
         }
+        self.leave()
+        return self.takeOutcome()
     }
 
     private func checkOutAndSend() async {
         guard let pool = self.route?.pool else { return }
         let request = self.checkoutRequest
+        let (worker, attempt): (ConnectionActor, PushAttempt)
         do {
-            var lease = try await pool.checkout(
+            let lease = try await pool.checkout(
                 deadline: self.checkoutDeadline,
                 bytes: request.bytes,
                 lane: request.lane,
                 atFront: request.atFront
             )
-            guard self.mayWrite() else { return }
-            let worker = lease.worker
-            self.record(await worker.send(self.attempt(&lease)))
+            guard let encoded = self.attempt(lease) else { return }
+            (worker, attempt) = encoded
         } catch {
-            self.end = self.route?.end(error) ?? AttemptEnd(error)
+            self.fail(checkout: error)
+            return
         }
+        self.record(await worker.send(attempt))
     }
 
-    /// Encodes the attempt for the connection. The stream moves from the lease to the attempt.
     @inline(never)
-    private func attempt(_ lease: inout PoolLease<ConnectionActor>) -> PushAttempt {
+    private func fail(checkout error: PoolError) { self.end = self.route?.end(error) ?? AttemptEnd(error) }
+
+    /// Encodes the attempt for the connection. The stream moves from the lease to the attempt.
+    ///
+    /// - Returns: the stream's connection with the attempt; nil if the attempt has ended.
+    @inline(never)
+    private func attempt(_ lease: consuming PoolLease<ConnectionActor>) -> (ConnectionActor, PushAttempt)? {
+        guard self.mayWrite() else { return nil }
         let submission = StreamSubmission(
             request: self.request(authorization: self.route?.authorization),
             tag: 0,
@@ -287,6 +325,6 @@ extension RequestLoop {
             isBulk: self.isBulk
         )
         _ = lease.take(1)
-        return PushAttempt(submission, origin: lease.origin)
+        return (lease.worker, PushAttempt(submission, origin: lease.origin))
     }
 }
