@@ -127,6 +127,18 @@ struct TLSServerHandlerTests {
         link.finish()
     }
 
+    @Test("Many small records take no more memory than they have data")
+    func smallRecords() throws {
+        let link = try Link(self)
+        try link.exchange()
+        for _ in 0..<5_000 { link.send([7]) }
+        try link.exchange()
+        let read = try #require(try link.channel.readInbound(as: ByteBuffer.self))
+        #expect(read.readableBytes == 5_000 && read.storageCapacity <= 5_000 * 32)
+        #expect(try link.channel.readInbound(as: ByteBuffer.self) == nil)
+        link.finish()
+    }
+
     @Test("A client that requests key updates and reads no replies is disconnected")
     func unreadReplies() throws {
         let link = try Link(self)
@@ -177,6 +189,25 @@ struct TLSServerHandlerTests {
         link.finish()
     }
 
+    /// A certificate with a key of 112 bits, which OpenSSL reads and does not use.
+    private static let weak = Array(
+        """
+        -----BEGIN CERTIFICATE-----
+        MIIBIzCB7qADAgECAhQtbB2N7+R0zdNiYkwz50I5V22a/DAKBggqhkjOPQQDAjAM
+        MQowCAYDVQQDDAF3MCAXDTI2MTEyNjE3MTAwMloYDzIxMjYxMTAyMTcxMDAyWjAM
+        MQowCAYDVQQDDAF3MDIwEAYHKoZIzj0CAQYFK4EEAAYDHgAElN/mq0ikJ78EF5Vl
+        O0F1smv9UvKt2I+oLqTKDKNTMFEwHQYDVR0OBBYEFMgrUI885qWxPLtxr6FjGrpr
+        TLo8MB8GA1UdIwQYMBaAFMgrUI885qWxPLtxr6FjGrprTLo8MA8GA1UdEwEB/wQF
+        MAMBAf8wCgYIKoZIzj0EAwIDJAAwIQIODnkaB+rFCxH1tum1ALcCDwCf41k+uQ+E
+        kosspgfbpg==
+        -----END CERTIFICATE-----
+        -----BEGIN PRIVATE KEY-----
+        ME4CAQAwEAYHKoZIzj0CAQYFK4EEAAYENzA1AgEBBA4Zrte0FpXW7wMsDZkioKEg
+        Ax4ABJTf5qtIpCe/BBeVZTtBdbJr/VLyrdiPqC6kygw=
+        -----END PRIVATE KEY-----
+        """.utf8
+    )
+
     @Test("Of the files for TLS, the one that cannot be used is named")
     func faults() throws {
         let (chain, key) = (Array(self.identity.certificateChainPEM.utf8), Array(self.identity.privateKeyPEM.utf8))
@@ -191,6 +222,16 @@ struct TLSServerHandlerTests {
             #expect(throws: fault) {
                 _ = try ServerTLS(certificateChain: chain, privateKey: key, clientAuthorities: authorities)
             }
+        }
+        let weak = try #require(
+            throws: ServerTLS.Fault.self,
+            performing: {
+                _ = try ServerTLS(certificateChain: Self.weak, privateKey: Self.weak, clientAuthorities: nil)
+            }
+        )
+        guard case .notAllowed(let reason) = weak, reason.contains("too small") else {
+            Issue.record("\(weak)")
+            return
         }
         let tls = try ServerTLS(certificateChain: chain, privateKey: key, clientAuthorities: nil)
         let strict = try ServerTLS(certificateChain: chain, privateKey: key, clientAuthorities: chain)

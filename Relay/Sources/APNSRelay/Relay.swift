@@ -313,7 +313,7 @@ private struct ClientService: Service {
     }
 }
 
-/// Runs the API. It is shut down first, and stops the dispatcher at once, so that a slow caller does not delay that.
+/// Runs a listener, and names its setting if the port is in use.
 private struct ListeningService: Service {
     let service: any Service
     let address: String

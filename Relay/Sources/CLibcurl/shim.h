@@ -17,12 +17,20 @@ static inline CURLcode relay_curl_set_size(CURL *easy, CURLoption option, curl_o
 static inline CURLcode relay_curl_set_pointer(CURL *easy, CURLoption option, const void *value) {
   return curl_easy_setopt(easy, option, value);
 }
+/* Does not wait for a name lookup that hangs when the request is over (since 7.87). */
+static inline void relay_curl_abandon_lookups(CURL *easy) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
+  (void)easy;
+}
 /* PEM, copied. Replaces the system's authorities. */
 static inline CURLcode relay_curl_set_authorities(CURL *easy, const void *text, size_t length) {
   struct curl_blob blob = {(void *)text, length, CURL_BLOB_COPY};
+  curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
   return curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &blob);
 }
-/* `function` is called as in CURLOPT_READFUNCTION(3) and CURLOPT_WRITEFUNCTION(3). */
+/* `function` is called as in CURLOPT_READFUNCTION(3), CURLOPT_WRITEFUNCTION(3) and CURLOPT_HEADERFUNCTION(3). */
 typedef size_t (*relay_curl_function)(char *bytes, size_t size, size_t count, void *context);
 static inline CURLcode relay_curl_set_function(CURL *easy, CURLoption option, relay_curl_function function) {
   return curl_easy_setopt(easy, option, function);
@@ -34,7 +42,7 @@ static inline long relay_curl_status(CURL *easy) {
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
   return status;
 }
-/* Seconds; 0 without a valid header. */
+/* Seconds; 0 or less without a valid header, for 0 and for a time in the past. */
 static inline curl_off_t relay_curl_retry_after(CURL *easy) {
   curl_off_t seconds = 0;
   curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds);

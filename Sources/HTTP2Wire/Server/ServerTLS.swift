@@ -11,6 +11,8 @@
         case keyMismatch
         /// The text of the authorities has no certificate, or a damaged one.
         case clientAuthorities
+        /// OpenSSL does not allow the certificates, for example because a key is too short. Its reason.
+        case notAllowed(String)
     }
 
     private let identity: TLSIdentity
@@ -48,7 +50,7 @@
         do throws(WireError) {
             self.context = try TLSContext(.server, configuration: configuration)
         } catch {
-            throw error.code == .trustRootsUnreadable ? .clientAuthorities : .certificateChain
+            throw error.code == .trustRootsUnreadable ? .clientAuthorities : .notAllowed(error.message)
         }
     }
 

@@ -3,7 +3,8 @@ public import NIOCore
 /// TLS on the server's side of a channel: decrypts what is read, and encrypts what is written.
 ///
 /// The peer's `close_notify` is passed on as `ChannelEvent.inputClosed`, so that a client that has sent its last request
-/// still gets the response. Errors of TLS are sent to the peer as an alert, and close the channel.
+/// still gets the response. Errors of TLS are sent to the peer as an alert, and close the channel. As without TLS, closing
+/// the channel discards what the system has not taken yet; first close the output, and wait for that.
 @_spi(Relay) public final class TLSServerHandler: ChannelDuplexHandler {
     public typealias InboundIn = ByteBuffer
     public typealias InboundOut = ByteBuffer
@@ -18,8 +19,6 @@ public import NIOCore
         case closed
     }
 
-    /// The size of the plaintext in one TLS record (RFC 8446, section 5.1).
-    private static let recordSize = 16_384
     /// The maximum number of bytes that TLS itself may send, such as replies to key updates, while the peer does not read.
     private static let waitingLimit = 64 * 1024
 
@@ -36,11 +35,29 @@ public import NIOCore
 
     public func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard self.state == .handshaking || self.state == .open else { return }
-        self.tls.feed(self.unwrapInboundIn(data))
+        let bytes = self.unwrapInboundIn(data)
+        // One buffer for all records of a read. With one for each, a client that sends tiny records would make the server
+        // hold many times what it sends.
+        var plain = context.channel.allocator.buffer(capacity: bytes.readableBytes)
+        self.tls.feed(bytes)
         if self.state == .handshaking { self.stepHandshake(context) }
-        while self.state == .open, self.readRecord(context) {}
+        var step = TLSSession.ReadStep.needsMore
+        if self.state == .open {
+            repeat { step = self.read(into: &plain) } while step.isData
+        }
         // What TLS itself has to say: its part of the handshake, or the reply to a key update.
         self.sendOutput(context)
+        if plain.readableBytes > 0 { context.fireChannelRead(self.wrapInboundOut(plain)) }
+        guard self.state == .open else { return }
+        switch step {
+        case .bytes, .needsMore:
+            break
+        case .closeNotify:
+            self.state = .inputClosed
+            context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        case .failed(let error):
+            self.fail(error, context)
+        }
     }
 
     private func stepHandshake(_ context: ChannelHandlerContext) {
@@ -51,38 +68,21 @@ public import NIOCore
         }
     }
 
-    /// Passes one record's data on.
-    ///
-    /// - Returns: Whether there may be more.
-    private func readRecord(_ context: ChannelHandlerContext) -> Bool {
-        var bytes = context.channel.allocator.buffer(capacity: Self.recordSize)
+    private func read(into plain: inout ByteBuffer) -> TLSSession.ReadStep {
         var step = TLSSession.ReadStep.needsMore
-        bytes.writeWithUnsafeMutableBytes(minimumWritableBytes: Self.recordSize) { space in
+        plain.writeWithUnsafeMutableBytes(minimumWritableBytes: 1) { space in
             step = self.tls.read(into: space)
             if case .bytes(let count) = step { return count }
             return 0
         }
-        switch step {
-        case .bytes:
-            context.fireChannelRead(self.wrapInboundOut(bytes))
-            return true
-        case .needsMore:
-            return false
-        case .closeNotify:
-            self.state = .inputClosed
-            context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
-            return false
-        case .failed(let error):
-            self.fail(error, context)
-            return false
-        }
+        return step
     }
 
     public func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if let event = event as? ChannelEvent, event == .inputClosed {
             // After a close_notify, it has been passed on before.
             guard self.state != .inputClosed else { return }
-            self.state = .inputClosed
+            if self.state == .open { self.state = .inputClosed }
         }
         context.fireUserInboundEventTriggered(event)
     }
@@ -133,5 +133,11 @@ public import NIOCore
         self.sendOutput(context)
         context.fireErrorCaught(error)
         context.close(mode: .all, promise: nil)
+    }
+}
+
+extension TLSSession.ReadStep {
+    fileprivate var isData: Bool {
+        if case .bytes = self { true } else { false }
     }
 }

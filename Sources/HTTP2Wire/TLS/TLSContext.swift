@@ -51,8 +51,8 @@ package final class TLSContext: @unchecked Sendable {
             if configuration.requiresClientCertificate {
                 SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
             }
-            // No tickets: TLS 1.3 would send two after each handshake, and no client here resumes a session. The second
-            // call is for TLS 1.2, where resuming a session with a client certificate would fail.
+            // No tickets: TLS 1.3 would send two after each handshake, and clients that keep their connections rarely need
+            // one. The second call is for TLS 1.2, where resuming a session with a client certificate would fail.
             SSL_CTX_set_num_tickets(pointer, 0)
             capns_ctx_disable_tickets(pointer)
             if configuration.offersHTTP1Only {
@@ -62,7 +62,7 @@ package final class TLSContext: @unchecked Sendable {
             }
             if let alert = configuration.handshakeAlert { Self.refuse(pointer, with: alert) }
             if configuration.sendsAnyAlert { TLSSession.reportSecrets(of: pointer) }
-            // What HTTP/2 allows of TLS 1.2 (RFC 9113, section 9.2.2).
+            // With forward secrecy and authenticated encryption: of TLS 1.2, HTTP/2 allows no others (RFC 9113, section 9.2.2).
             guard SSL_CTX_set_cipher_list(pointer, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 else {
                 throw Self.failure("this OpenSSL has no cipher suites for TLS 1.2")
             }

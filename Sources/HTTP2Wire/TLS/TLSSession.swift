@@ -268,6 +268,9 @@ final class TLSSession {
     }
 
     private func handshakeError(_ errors: OpenSSLErrors) -> WireError {
+        if self.context.role == .server {
+            return WireError(.handshakeFailed, "the TLS handshake failed: \(errors.text)")
+        }
         if let error = self.verificationError { return error }
         if errors.firstReason == Self.alertOffset + 40, capns_certificate_was_requested(self.ssl) == 1 {
             // Alert 40 is handshake_failure. TLS 1.2 has no separate alert for a missing certificate (RFC 5246, section

@@ -111,7 +111,7 @@ package struct BatchClient: Sendable {
             } catch let error as Failure {
                 throw error
             } catch {
-                problem = "the relay cannot be reached: \(error)"
+                problem = "there is no response from the relay: \(error)"
             }
             guard attempt < Self.attempts else { throw Failure(description: problem) }
             attempt += 1
@@ -145,7 +145,8 @@ package struct BatchClient: Sendable {
         _ body: CurlClient.Request.Body = .none,
         timeout: Duration
     ) async throws -> (Int, Data) {
-        var headers = [("user-agent", "apns-relay"), ("content-type", "application/x-ndjson")]
+        var headers = [("user-agent", "apns-relay")]
+        if case .parts = body { headers.append(("content-type", "application/x-ndjson")) }
         if let token { headers.append(("authorization", "Bearer \(token)")) }
         let response = try await self.client.perform(
             CurlClient.Request(
@@ -156,7 +157,7 @@ package struct BatchClient: Sendable {
                 maxResponseBytes: 1 << 20
             )
         )
-        guard response.isComplete else { throw CurlClient.Failure.failed("the response is not complete") }
+        guard response.isComplete else { throw CurlClient.Failure.failed("its response is not complete") }
         return (response.status, Data(response.body))
     }
 

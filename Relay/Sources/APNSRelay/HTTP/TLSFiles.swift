@@ -37,6 +37,8 @@ struct TLSFiles {
             case .clientAuthorities:
                 let file = authoritiesFile ?? ""
                 throw Self.error("\(file): expected a readable file with at least one certificate in PEM form.")
+            case .notAllowed(let reason):
+                throw Self.error("\(chainFile): \(reason). OpenSSL's settings forbid this certificate or its key.")
             }
         }
     }

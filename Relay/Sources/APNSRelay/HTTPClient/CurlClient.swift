@@ -31,15 +31,16 @@ final class CurlClient: @unchecked Sendable {
         var body = Body.none
         /// Without those of the connection.
         var headers: [(String, String)] = []
-        /// The time limit of the whole request, at most a day.
+        /// The time limit from when the request begins, at most a day.
         var timeout: Duration
-        /// The number of bytes of a response's body after which the connection is closed.
+        /// The number of bytes of a response's body after which it is cut off.
         var maxResponseBytes: Int
     }
 
     struct Response: Sendable {
         let status: Int
-        /// The wait that the server asks for (RFC 9110, section 10.2.3); nil for none, or for 0.
+        /// The wait that the server asks for (RFC 9110, section 10.2.3); nil if it does not ask, zero if the time is past or
+        /// not readable.
         let retryAfter: Duration?
         let body: [UInt8]
         /// Whether the body has arrived whole.
@@ -68,7 +69,7 @@ final class CurlClient: @unchecked Sendable {
     private static let connectTimeout = 10_000
     private static let maxTimeout = Duration.seconds(86_400)
 
-    /// Done once for the process. libcurl does not suppress SIGPIPE, because it sets no signal handlers here.
+    /// Done once for the process. With CURLOPT_NOSIGNAL, libcurl does not suppress SIGPIPE, so the process ignores it.
     private static let isInitialised: Bool = {
         signal(SIGPIPE, SIG_IGN)
         return curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
@@ -116,10 +117,10 @@ final class CurlClient: @unchecked Sendable {
     }
 
     private func perform(_ request: Request, _ cancellation: Cancellation) throws -> Response {
-        guard let multi, let easy = curl_easy_init() else { throw Failure.failed("libcurl is out of memory") }
-        defer { curl_easy_cleanup(easy) }
         let transfer = Transfer(request)
         defer { withExtendedLifetime(transfer) {} }
+        guard let multi, let easy = curl_easy_init() else { throw Failure.failed("libcurl is out of memory") }
+        defer { curl_easy_cleanup(easy) }
         let headers = self.configure(easy, request, transfer)
         defer { curl_slist_free_all(headers) }
         curl_multi_add_handle(multi, easy)
@@ -146,6 +147,8 @@ final class CurlClient: @unchecked Sendable {
         // Not even one in the environment.
         relay_curl_set_pointer(easy, CURLOPT_PROXY, "")
         relay_curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
+        relay_curl_abandon_lookups(easy)
+        relay_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, transfer.errorText)
         let timeout = min(max(request.timeout, .milliseconds(1)), Self.maxTimeout)
         relay_curl_set_long(easy, CURLOPT_TIMEOUT_MS, max(1, Int(timeout / .milliseconds(1))))
         relay_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, Self.connectTimeout)
@@ -168,7 +171,7 @@ final class CurlClient: @unchecked Sendable {
         case .parts:
             headers = curl_slist_append(headers, "Transfer-Encoding: chunked")
             relay_curl_set_long(easy, CURLOPT_POST, 1)
-            // The body cannot be sent a second time, on a new connection.
+            // If a reused connection turns out to be closed, libcurl repeats the request. This body cannot be sent twice.
             relay_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
             relay_curl_set_pointer(easy, CURLOPT_READDATA, context)
             relay_curl_set_function(easy, CURLOPT_READFUNCTION) { space, size, count, context in
@@ -181,6 +184,10 @@ final class CurlClient: @unchecked Sendable {
         relay_curl_set_pointer(easy, CURLOPT_WRITEDATA, context)
         relay_curl_set_function(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             Transfer.with(context) { $0.write(UnsafeRawBufferPointer(start: bytes, count: size * count)) }
+        }
+        relay_curl_set_pointer(easy, CURLOPT_HEADERDATA, context)
+        relay_curl_set_function(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+            Transfer.with(context) { $0.readHeader(UnsafeRawBufferPointer(start: bytes, count: size * count)) }
         }
         return headers
     }
@@ -199,13 +206,13 @@ final class CurlClient: @unchecked Sendable {
         let status = relay_curl_status(easy)
         // Interim responses are below.
         guard status >= 200 else {
-            throw result == CURLE_OPERATION_TIMEDOUT
-                ? Failure.timeout : .failed(String(cString: curl_easy_strerror(result)))
+            if result == CURLE_OPERATION_TIMEDOUT { throw Failure.timeout }
+            let text = String(cString: transfer.errorText)
+            throw Failure.failed(text.isEmpty ? String(cString: curl_easy_strerror(result)) : text)
         }
-        let wait = relay_curl_retry_after(easy)
         return Response(
             status: status,
-            retryAfter: wait > 0 ? .seconds(wait) : nil,
+            retryAfter: transfer.hasRetryAfter ? .seconds(max(0, relay_curl_retry_after(easy))) : nil,
             body: transfer.received,
             isComplete: result == CURLE_OK
         )
@@ -217,6 +224,10 @@ private final class Transfer {
     /// The error of the request's body.
     private(set) var error: (any Error)?
     private(set) var received: [UInt8] = []
+    /// Whether the response has the header `retry-after`.
+    private(set) var hasRetryAfter = false
+    /// What went wrong, as libcurl writes it (CURLOPT_ERRORBUFFER(3)).
+    let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private let maxResponseBytes: Int
     private let body: CurlClient.Request.Body
     private var part: ArraySlice<UInt8> = []
@@ -224,7 +235,10 @@ private final class Transfer {
     init(_ request: CurlClient.Request) {
         self.body = request.body
         self.maxResponseBytes = request.maxResponseBytes
+        self.errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     }
+
+    deinit { self.errorText.deallocate() }
 
     static func with(_ context: UnsafeMutableRawPointer?, _ body: (Transfer) -> Int) -> Int {
         guard let context else { return 0 }
@@ -243,6 +257,13 @@ private final class Transfer {
         space.copyBytes(from: self.part.prefix(count))
         self.part.removeFirst(count)
         return count
+    }
+
+    /// Called with each line of the headers.
+    func readHeader(_ line: UnsafeRawBufferPointer) -> Int {
+        let name = String(decoding: line.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
+        if name.lowercased() == "retry-after" { self.hasRetryAfter = true }
+        return line.count
     }
 
     /// Any other number than that of the bytes ends the request (CURLOPT_WRITEFUNCTION(3)).

@@ -5,8 +5,8 @@ import WebPush
 
 /// The device tokens that APNs has declared invalid, as small values in the queue, so that homeservers forget them.
 ///
-/// Only a hash of each token is stored, for 30 days. Of the requests that do not say when the homeserver got the token, only one
-/// is told that it is invalid, because a later one could not say that the app has registered the token again. If the token is
+/// Only a hash of each token is stored, for 30 days. If requests do not say when the homeserver got the token, only the first is
+/// told that it is invalid: the app may register the token again later, and such a request could not say so. If the token is
 /// kept, APNs refuses one more push to it, and the next request is told.
 struct DeadPushkeys: Sendable {
     static let prefix = "matrix/dead/"

@@ -269,12 +269,12 @@ extension WebhookSettings {
         var webhook = RelaySettingsTable.Webhook()
         reader.read(RelaySettingsTable.Webhook.rows, below: prefix, into: &webhook)
         reader.check(webhook.apps, "\(prefix).apps", areAmong: apps)
-        let isURL = webhook.url.map { $0.hasPrefix("https://") || $0.hasPrefix("http://") } ?? false
+        let isURL = webhook.url.map(CurlClient.isValid) ?? false
         if !isURL {
             reader.complain(
                 "\(prefix).url",
                 webhook.url == nil ? .missing : .malformed,
-                "the webhook needs a URL that begins with https:// or http://"
+                "the webhook needs a URL with https:// or http://, a host, and a port up to 65535"
             )
         }
         let secret = reader.signingKey(webhook.secret, orIn: webhook.secretFile, "\(prefix).secret")

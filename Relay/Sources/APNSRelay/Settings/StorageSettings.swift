@@ -55,8 +55,8 @@ extension StorageSettings {
     /// Opens the queue.
     ///
     /// - Parameters:
-    ///   - isInspected: whether only small values are used. Then a database stays as it is: neither is its schema updated,
-    ///     nor are pushes parked after a restore or a failover.
+    ///   - isInspected: whether only small values are used. The schema of a database is then not updated, and no pushes are
+    ///     parked after a restore or a failover.
     ///   - logger: receives the findings about the storage.
     ///   - whenCommitted: called after each commit, with the number of calls in it.
     /// - Throws: `QueueError` if the file or the database cannot be used.

@@ -354,7 +354,7 @@ final class WebhookSender: Sendable {
                         ("content-type", "application/json"), ("user-agent", "apns-relay"), ("webhook-id", id),
                         ("webhook-timestamp", timestamp), ("webhook-signature", signature),
                     ],
-                    timeout: min(self.settings.timeout, .seconds(3_600)),
+                    timeout: self.settings.timeout,
                     // The body is ignored. If it is longer, the next request needs a new connection.
                     maxResponseBytes: 4_096
                 )
