@@ -2,8 +2,19 @@
 /// instead of once per stream: a Swift retain would cost an atomic operation per push, on memory that other threads
 /// also use.
 struct RefCountTable<Value> {
-    private var values: [Value?] = []
-    private var uses: [Int32] = []
+    private struct Entry {
+        var value: Value?
+        var uses: Int32
+
+        mutating func removeUse() -> Bool {
+            self.uses -= 1
+            guard self.uses == 0 else { return false }
+            self.value = nil
+            return true
+        }
+    }
+
+    private var entries: [Entry] = []
     private var free: [Int32] = []
 
     /// No entry. Retaining and releasing it has no effect.
@@ -12,33 +23,28 @@ struct RefCountTable<Value> {
     /// Adds a value, and returns its entry with one use.
     mutating func insert(_ value: Value) -> Int32 {
         if let entry = self.free.popLast() {
-            self.values[Int(entry)] = value
-            self.uses[Int(entry)] = 1
+            self.entries[Int(entry)] = Entry(value: value, uses: 1)
             return entry
         }
-        self.values.append(value)
-        self.uses.append(1)
-        return Int32(truncatingIfNeeded: self.values.count - 1)
+        self.entries.append(Entry(value: value, uses: 1))
+        return Int32(truncatingIfNeeded: self.entries.count - 1)
     }
 
     /// Adds one use.
     mutating func retain(entry: Int32) {
-        if entry >= 0 { self.uses[Int(entry)] += 1 }
+        if entry >= 0 { self.entries[Int(entry)].uses += 1 }
     }
 
     /// Removes one use. Returns `true` if it was the last one: the value is then released, and the entry may be reused.
     @discardableResult
     mutating func release(entry: Int32) -> Bool {
-        guard entry >= 0 else { return false }
-        self.uses[Int(entry)] -= 1
-        guard self.uses[Int(entry)] == 0 else { return false }
-        self.values[Int(entry)] = nil
+        guard entry >= 0, self.entries[Int(entry)].removeUse() else { return false }
         self.free.append(entry)
         return true
     }
 
-    subscript(entry: Int32) -> Value? { entry >= 0 ? self.values[Int(entry)] : nil }
+    subscript(entry: Int32) -> Value? { entry >= 0 ? self.entries[Int(entry)].value : nil }
 
     /// The number of values in the table.
-    var count: Int { self.values.count - self.free.count }
+    var count: Int { self.entries.count - self.free.count }
 }
