@@ -127,7 +127,7 @@ must() {
     case "$1" in
         prepared) echo 1.3 ;;
         encoded) echo 1.9 ;;
-        single) echo 3.0 ;;
+        single) echo 2.8 ;;
         *) echo - ;;
     esac
 }
