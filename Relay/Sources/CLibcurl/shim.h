@@ -17,7 +17,7 @@ static inline CURLcode relay_curl_set_size(CURL *easy, CURLoption option, curl_o
 static inline CURLcode relay_curl_set_pointer(CURL *easy, CURLoption option, const void *value) {
   return curl_easy_setopt(easy, option, value);
 }
-/* Does not wait for a name lookup that hangs when the request is over (since 7.87). */
+/* When the request is over, libcurl does not wait for a name lookup that still hangs. Needs libcurl 7.87. */
 static inline void relay_curl_abandon_lookups(CURL *easy) {
 #if LIBCURL_VERSION_NUM >= 0x075700
   curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);

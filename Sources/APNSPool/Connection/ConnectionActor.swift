@@ -145,6 +145,7 @@ actor ConnectionActor: PoolWorker {
         await withTaskCancellationHandler {
             await Self.withContinuation { self.post(attempt, $0) }
         } onCancel: {
+            attempt.isCancelled.store(true, ordering: .releasing)
             self.post(.cancel(attempt))
         }
     }
@@ -154,9 +155,6 @@ actor ConnectionActor: PoolWorker {
     nonisolated private func post(_ attempt: PushAttempt, _ continuation: StreamContinuation) {
         attempt.begin(continuation)
         self.post(.submit(attempt))
-        // If the task was cancelled before the push was in the mailbox, the cancellation handler found no push to
-        // cancel.
-        if Task.isCancelled { self.post(.cancel(attempt)) }
     }
 
     @inline(__always)
@@ -259,6 +257,11 @@ actor ConnectionActor: PoolWorker {
 
     private func accept(_ attempt: PushAttempt) {
         let tag = self.pending.insert(attempt)
+        // The cancellation handler may have been called before the attempt was in the mailbox. It is not sent then.
+        guard !attempt.isCancelled.load(ordering: .acquiring) else {
+            self.deliver([.notSent(.cancelled, tag: tag)])
+            return
+        }
         guard let connection = self.connection(for: tag), let submission = attempt.takeSubmission() else {
             self.deliver([.notSent(.noCapacity, tag: tag)])
             return

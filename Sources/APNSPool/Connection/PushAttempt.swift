@@ -1,5 +1,6 @@
 import HTTP2Wire
 import SupervisedPool
+import Synchronization
 
 /// One attempt of a single push, from the task that waits for its result to a connection and back. It holds one leased
 /// stream, which the worker returns to the pool before the task resumes.
@@ -14,6 +15,8 @@ final class PushAttempt: @unchecked Sendable {
     /// The request, until the connection takes it. Its tag is not set yet.
     private var submission: StreamSubmission?
     private var continuation: StreamContinuation?
+    /// Whether the task was cancelled, perhaps before the attempt was in a mailbox.
+    let isCancelled = Atomic(false)
     /// Identifies the attempt while it is in a `PendingPushes`, which sets it.
     var tag: StreamTag?
 

@@ -177,7 +177,7 @@ class SendLoop {
     @inline(never)
     fileprivate func mayWrite() -> Bool {
         self.context.monitor.queueTimes.end(self.askedAt, self.context.clock)
-        // Whether the task is cancelled is checked by the checkout before, and by the connection's mailbox next.
+        // Whether the task is cancelled was checked by the checkout, and is checked by `ConnectionActor.send`.
         if let end = self.expiry() {
             self.end = end
         } else if let end = self.renewRoute() ?? self.claimWrite() {

@@ -11,7 +11,7 @@
         case keyMismatch
         /// The text of the authorities has no certificate, or a damaged one.
         case clientAuthorities
-        /// OpenSSL does not allow the certificates, for example because a key is too short. Its reason.
+        /// OpenSSL does not accept the certificates, for example because a key is too short. Its reason.
         case notAllowed(String)
     }
 

@@ -4,7 +4,8 @@ public import NIOCore
 ///
 /// The peer's `close_notify` is passed on as `ChannelEvent.inputClosed`, so that a client that has sent its last request
 /// still gets the response. Errors of TLS are sent to the peer as an alert, and close the channel. As without TLS, closing
-/// the channel discards what the system has not taken yet; first close the output, and wait for that.
+/// the channel discards output that the system has not taken yet. To avoid this, close the output first, and wait until it
+/// is closed.
 @_spi(Relay) public final class TLSServerHandler: ChannelDuplexHandler {
     public typealias InboundIn = ByteBuffer
     public typealias InboundOut = ByteBuffer
@@ -45,9 +46,10 @@ public import NIOCore
         if self.state == .open {
             repeat { step = self.read(into: &plain) } while step.isData
         }
-        // What TLS itself has to say: its part of the handshake, or the reply to a key update.
-        self.sendOutput(context)
         if plain.readableBytes > 0 { context.fireChannelRead(self.wrapInboundOut(plain)) }
+        // What TLS itself has to say: its part of the handshake, or the reply to a key update. Not earlier, because this may
+        // close the channel or read from it.
+        self.sendOutput(context)
         guard self.state == .open else { return }
         switch step {
         case .bytes, .needsMore:

@@ -62,7 +62,8 @@ package final class TLSContext: @unchecked Sendable {
             }
             if let alert = configuration.handshakeAlert { Self.refuse(pointer, with: alert) }
             if configuration.sendsAnyAlert { TLSSession.reportSecrets(of: pointer) }
-            // With forward secrecy and authenticated encryption: of TLS 1.2, HTTP/2 allows no others (RFC 9113, section 9.2.2).
+            // Only suites with forward secrecy and authenticated encryption. With TLS 1.2, HTTP/2 allows no others (RFC 9113,
+            // section 9.2.2).
             guard SSL_CTX_set_cipher_list(pointer, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 else {
                 throw Self.failure("this OpenSSL has no cipher suites for TLS 1.2")
             }
@@ -104,9 +105,10 @@ package final class TLSContext: @unchecked Sendable {
             )
         }
         OpenSSLErrors.clear()
-        guard let leaf = chain.first, SSL_CTX_use_certificate(self.pointer, leaf.pointer) == 1,
-            SSL_CTX_use_PrivateKey(self.pointer, key.pointer) == 1
-        else {
+        guard let leaf = chain.first, SSL_CTX_use_certificate(self.pointer, leaf.pointer) == 1 else {
+            throw WireError(.certificateUnusable, "the certificate cannot be used: \(OpenSSLErrors.drain().text)")
+        }
+        guard SSL_CTX_use_PrivateKey(self.pointer, key.pointer) == 1 else {
             throw WireError(
                 .certificateUnusable,
                 "the certificate and its key do not match: \(OpenSSLErrors.drain().text)"

@@ -86,6 +86,22 @@ struct ConnectionActorTests {
         }
     }
 
+    @Test("A push whose task is cancelled before its connection takes it is not written")
+    func cancelledBeforeTheLoop() async throws {
+        try await withOwnLoop { client, server, loop in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let blocked = await BlockedLoop(loop)
+            let push = Task { await client.deliver(samplePush(), to: deviceToken) }
+            await until { await client.status.pool.leased == 1 }
+            push.cancel()
+            blocked.release()
+            let outcome = await push.value
+            #expect(outcome.certainty == .notSent && outcome.error?.code == .cancelled)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            #expect(server.record.pushes.count == 2)
+        }
+    }
+
     @Test("A push that no connection has reported ends as unknown when the worker stops")
     func leftovers() async throws {
         let (results, result) = AsyncStream<StreamResult>.makeStream()

@@ -111,7 +111,7 @@ package struct BatchClient: Sendable {
             } catch let error as Failure {
                 throw error
             } catch {
-                problem = "there is no response from the relay: \(error)"
+                problem = "the request to the relay failed: \(error)"
             }
             guard attempt < Self.attempts else { throw Failure(description: problem) }
             attempt += 1
@@ -157,7 +157,7 @@ package struct BatchClient: Sendable {
                 maxResponseBytes: 1 << 20
             )
         )
-        guard response.isComplete else { throw CurlClient.Failure.failed("its response is not complete") }
+        guard response.isComplete else { throw CurlClient.Failure.failed("the relay's response is not complete") }
         return (response.status, Data(response.body))
     }
 

@@ -38,7 +38,7 @@ struct TLSFiles {
                 let file = authoritiesFile ?? ""
                 throw Self.error("\(file): expected a readable file with at least one certificate in PEM form.")
             case .notAllowed(let reason):
-                throw Self.error("\(chainFile): \(reason). OpenSSL's settings forbid this certificate or its key.")
+                throw Self.error("\(chainFile): OpenSSL does not accept this certificate: \(reason)")
             }
         }
     }

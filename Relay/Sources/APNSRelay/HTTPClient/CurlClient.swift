@@ -31,7 +31,7 @@ final class CurlClient: @unchecked Sendable {
         var body = Body.none
         /// Without those of the connection.
         var headers: [(String, String)] = []
-        /// The time limit from when the request begins, at most a day.
+        /// The time limit, at most a day. Waiting for earlier requests does not count.
         var timeout: Duration
         /// The number of bytes of a response's body after which it is cut off.
         var maxResponseBytes: Int
@@ -259,10 +259,11 @@ private final class Transfer {
         return count
     }
 
-    /// Called with each line of the headers.
+    /// Called with each line of the headers, and with those of interim responses before.
     func readHeader(_ line: UnsafeRawBufferPointer) -> Int {
-        let name = String(decoding: line.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
-        if name.lowercased() == "retry-after" { self.hasRetryAfter = true }
+        let name = String(decoding: line.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self).lowercased()
+        if name.hasPrefix("http/") { self.hasRetryAfter = false }
+        if name == "retry-after" { self.hasRetryAfter = true }
         return line.count
     }
 

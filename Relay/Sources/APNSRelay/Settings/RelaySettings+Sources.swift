@@ -274,7 +274,7 @@ extension WebhookSettings {
             reader.complain(
                 "\(prefix).url",
                 webhook.url == nil ? .missing : .malformed,
-                "the webhook needs a URL with https:// or http://, a host, and a port up to 65535"
+                "the webhook needs a URL with https:// or http://, a host, and no port above 65535"
             )
         }
         let secret = reader.signingKey(webhook.secret, orIn: webhook.secretFile, "\(prefix).secret")
