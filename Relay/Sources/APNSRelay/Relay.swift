@@ -319,6 +319,7 @@ private struct ListeningService: Service {
     let address: String
     /// The setting with the port.
     let setting: String
+    /// Called as soon as a shutdown begins, so that a slow caller of the API does not delay it.
     var whenShuttingDown: @Sendable () -> Void = {}
 
     func run() async throws {

@@ -257,7 +257,7 @@ actor ConnectionActor: PoolWorker {
 
     private func accept(_ attempt: PushAttempt) {
         let tag = self.pending.insert(attempt)
-        // The cancellation handler may have been called before the attempt was in the mailbox. It is not sent then.
+        // If the task was cancelled before the attempt was in the mailbox, `cancel` found no tag.
         guard !attempt.isCancelled.load(ordering: .acquiring) else {
             self.deliver([.notSent(.cancelled, tag: tag)])
             return

@@ -8,7 +8,8 @@ import Synchronization
 /// Unchecked: only one thread at a time accesses the variables. The task sets the continuation and puts the attempt
 /// into the connection's mailbox; after that, only the reader of the mailbox accesses them: the connection's event loop.
 /// If nothing reads the mailbox any more, the thread that was refused or that took the last messages accesses them
-/// instead. The mailbox's lock orders these accesses. A cancellation passes only the reference to the mailbox.
+/// instead. The mailbox's lock orders these accesses. A cancellation sets the atomic flag, and passes the reference to the
+/// mailbox.
 final class PushAttempt: @unchecked Sendable {
     /// The lease of the stream.
     let origin: LeaseOrigin

@@ -129,7 +129,7 @@ class SendLoop {
 
     @inline(never)
     fileprivate func takeOutcome() -> PushOutcome {
-        self.outcome.take() ?? self.fail(.internalFault, "the push ended without an outcome")
+        self.outcome.take() ?? self.fail(.internalFault, "the request ended without an outcome")
     }
 
     // MARK: An attempt

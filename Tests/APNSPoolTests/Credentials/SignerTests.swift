@@ -208,9 +208,12 @@ struct ProviderTokenSourceTests {
         }
     }
 
-    private func request(refused: String? = nil) throws -> ProviderTokenRequest {
+    private func request(
+        _ signer: ScriptedSigner = ScriptedSigner(),
+        refused: String? = nil
+    ) throws -> ProviderTokenRequest {
         ProviderTokenRequest(
-            signer: try ScriptedSigner().signer(),
+            signer: try signer.signer(),
             now: clock.wall,
             refreshAge: .seconds(3000),
             refused: refused
@@ -445,12 +448,7 @@ struct ProviderTokenSourceTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let source = SharedFileTokenSource(path: folder.appendingPathComponent("token").path)
         let signer = ScriptedSigner()
-        let request = ProviderTokenRequest(
-            signer: try signer.signer(),
-            now: clock.wall,
-            refreshAge: .seconds(3000),
-            refused: nil
-        )
+        let request = try self.request(signer)
         let tokens = try await withThrowingTaskGroup(of: SharedProviderToken.self) { group in
             for _ in 0..<20 { group.addTask { try await source.token(for: request) } }
             return try await group.reduce(into: []) { $0.append($1) }
@@ -458,12 +456,7 @@ struct ProviderTokenSourceTests {
         #expect(Set(tokens).count == 1 && signer.count == 1)
         // The clock is set back by an hour: a token from the future is replaced once.
         clock.setWall(back: 3600)
-        let back = ProviderTokenRequest(
-            signer: try signer.signer(),
-            now: clock.wall,
-            refreshAge: .seconds(3000),
-            refused: nil
-        )
+        let back = try self.request(signer)
         let second = try await source.token(for: back)
         #expect(second.issuedAt == clock.wall)
         #expect(try await source.token(for: back) == second)
@@ -478,12 +471,7 @@ struct ProviderTokenSourceTests {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let signer = ScriptedSigner()
-        let request = ProviderTokenRequest(
-            signer: try signer.signer(),
-            now: clock.wall,
-            refreshAge: .seconds(3000),
-            refused: nil
-        )
+        let request = try self.request(signer)
         var tokens: Set<SharedProviderToken> = []
         for _ in 0..<3 {
             tokens.insert(try await SharedFileTokenSource(path: path, logger: quiet).token(for: request))
