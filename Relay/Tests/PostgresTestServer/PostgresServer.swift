@@ -27,7 +27,7 @@ package final class PostgresServer: Sendable {
     ///   - disk: where its data is; nil for its directory.
     ///   - logDisk: where its write-ahead log is, whose files have a megabyte each; nil for the place of its data.
     package init(_ settings: [String] = [], on disk: SmallDisk? = nil, logOn logDisk: SmallDisk? = nil) throws {
-        self.port = Int.random(in: 20_000..<60_000)
+        self.port = Self.freePort()
         self.directory = URL(fileURLWithPath: "/tmp").appending(path: "postgres-\(UUID().uuidString.prefix(8))")
         self.data = (disk?.directory ?? self.directory).appending(path: "data").path
         try FileManager.default.createDirectory(at: self.directory, withIntermediateDirectories: true)
@@ -114,6 +114,23 @@ package final class PostgresServer: Sendable {
 
     /// Whether the server responds.
     package var isUsable: Bool { (try? self.run("SELECT 1")) != nil }
+
+    /// A port that nobody uses, and below those that Linux gives to connections: the server needs it again after each kill.
+    private static func freePort() -> Int {
+        while true {
+            let port = Int.random(in: 20_000..<32_768)
+            let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(socket) }
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = in_port_t(port).bigEndian
+            address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+            let isFree = withUnsafeBytes(of: address) { bytes in
+                bytes.withMemoryRebound(to: sockaddr.self) { bind(socket, $0.baseAddress, socklen_t(bytes.count)) == 0 }
+            }
+            if isFree { return port }
+        }
+    }
 
     /// Ends the server as SIGKILL does.
     package func kill() { self.stop(kills: true) }
