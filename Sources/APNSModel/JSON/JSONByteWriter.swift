@@ -9,41 +9,42 @@ import APNSBasics
 /// whether it is uniquely referenced, and it calls `memcpy` even for five bytes. The result is an array without spare
 /// capacity.
 struct JSONByteWriter: ~Copyable {
-    private var base: UnsafeMutablePointer<UInt8>
-    private var capacity: Int
+    /// Allocated for the first byte.
+    private var memory = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
     private(set) var count = 0
 
-    init(capacity: Int = 32) {
-        self.capacity = max(capacity, 32)
-        self.base = .allocate(capacity: self.capacity)
-    }
-
     deinit {
-        self.base.deallocate()
+        self.memory.deallocate()
     }
 
     // MARK: - Memory
 
+    /// Enough for most payloads.
+    private static let leastCapacity = 256
+
+    /// The first byte. Called only after one was written or room for one was made.
+    @inline(__always)
+    private var base: UnsafeMutablePointer<UInt8> { self.memory.baseAddress.unsafelyUnwrapped }
+
     /// Returns where to write the next bytes, with room for at least this many. Valid until the next call.
     @inline(__always)
     private mutating func room(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
-        if self.capacity &- self.count < bytes { self.grow(by: bytes) }
+        if self.memory.count &- self.count < max(bytes, 1) { self.grow(by: bytes) }
         return self.base + self.count
     }
 
     @inline(never)
     private mutating func grow(by bytes: Int) {
-        let larger = max(self.capacity * 2, self.count + bytes)
-        let new = UnsafeMutablePointer<UInt8>.allocate(capacity: larger)
-        new.moveInitialize(from: self.base, count: self.count)
-        self.base.deallocate()
-        self.base = new
-        self.capacity = larger
+        let capacity = max(Self.leastCapacity, self.memory.count * 2, self.count + bytes)
+        let larger = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: capacity)
+        _ = larger.moveInitialize(fromContentsOf: self.memory.prefix(self.count))
+        self.memory.deallocate()
+        self.memory = larger
     }
 
     /// The bytes written from `start` on, as an array of exactly that size.
     func bytes(from start: Int = 0) -> [UInt8] {
-        Array(UnsafeBufferPointer(start: self.base + start, count: self.count - start))
+        Array(UnsafeBufferPointer(rebasing: self.memory[start..<self.count]))
     }
 
     /// The byte at a position below `count`.

@@ -70,7 +70,7 @@ final class JSONBytesEncoder {
 
     // Unchecked: no write access is open while foreign code runs that could re-enter, so the run-time check is
     // unnecessary.
-    @exclusivity(unchecked) var writer: JSONByteWriter
+    @exclusivity(unchecked) var writer = JSONByteWriter()
     @exclusivity(unchecked) private(set) var detour = false
     /// Whether the value must be encoded again. It is first encoded to its end, to detect nesting that is too deep:
     /// Foundation's encoder does not detect it before the stack overflows.
@@ -81,10 +81,6 @@ final class JSONBytesEncoder {
     @exclusivity(unchecked) private var keys: [KeyRange] = []
     @exclusivity(unchecked) private var serials = 0
     @exclusivity(unchecked) private var nesting = 0
-
-    init(writer: consuming JSONByteWriter) {
-        self.writer = writer
-    }
 
     // MARK: - Reuse
 
@@ -100,17 +96,13 @@ final class JSONBytesEncoder {
     /// The largest buffer that is kept, in bytes. An encoder that grew beyond it for a large payload is discarded.
     private static let largestSpare = 16 * 1024
 
-    /// Returns an encoder that continues the writer's text. One encoder is reused from payload to payload, because it
-    /// and its arrays are half of the allocations for a small payload.
-    static func reused(writer: consuming JSONByteWriter) -> JSONBytesEncoder {
-        guard
-            let encoder = Self.spare.withLock({ spare in
-                defer { spare.encoder = nil }
-                return Spare(encoder: spare.encoder)
-            }).encoder
-        else { return JSONBytesEncoder(writer: writer) }
-        encoder.writer = writer
-        return encoder
+    /// Returns an encoder without text. One encoder is reused from payload to payload, because it, its text and its
+    /// arrays are half of the allocations for a small payload.
+    static func reused() -> JSONBytesEncoder {
+        Self.spare.withLock { spare in
+            defer { spare.encoder = nil }
+            return Spare(encoder: spare.encoder)
+        }.encoder ?? JSONBytesEncoder()
     }
 
     /// Keeps a finished encoder for reuse. An encoder that a value has retained, or that did not finish, is not kept.
@@ -118,8 +110,9 @@ final class JSONBytesEncoder {
         guard encoder.isClean, encoder.writer.count <= Self.largestSpare, isKnownUniquelyReferenced(&encoder) else {
             return
         }
-        let spare = Spare(encoder: encoder)
-        Self.spare.withLock { $0 = spare }
+        encoder.writer.truncate(to: 0)
+        var spare = Spare(encoder: encoder)
+        Self.spare.withLock { swap(&$0, &spare) }
     }
 
     private var isClean: Bool {

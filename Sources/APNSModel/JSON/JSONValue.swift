@@ -61,7 +61,7 @@ package enum JSONValue: Sendable, Hashable {
     }
 
     package var bytes: [UInt8] {
-        var writer = JSONByteWriter(capacity: 256)
+        var writer = JSONByteWriter()
         self.write(to: &writer)
         return writer.bytes()
     }

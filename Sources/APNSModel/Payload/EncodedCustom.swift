@@ -5,7 +5,7 @@
 #endif
 
 /// A value as JSON from Foundation's encoder, or the error that prevents it.
-struct EncodedCustom: Sendable {
+final class EncodedCustom: Sendable {
     let json: Result<[UInt8], ValidationError>
 
     /// - Parameter field: the field that an error names, followed by the path to the invalid value.
@@ -27,5 +27,10 @@ struct EncodedCustom: Sendable {
             let text = ValidationError.shortened("\(error)")
             self.json = .failure(ValidationError(code: .notEncodable, field: field, value: text))
         }
+    }
+
+    func write(as key: String?, to encoder: JSONBytesEncoder) throws(ValidationError) {
+        let json = try self.json.get()
+        if let key { try encoder.member(key, encoded: json) } else { try encoder.merge(encoded: json) }
     }
 }

@@ -4,13 +4,12 @@
 ///
 /// A number that is not finite is an error even if validation is skipped, because JSON cannot represent it.
 struct PayloadWriter: ~Copyable {
-    private(set) var json: JSONByteWriter
+    private(set) var json = JSONByteWriter()
     /// The position of the badge, or where one can be inserted.
     private(set) var badge = BadgePosition(range: 0..<0)
 
     /// Starts the root object.
-    init(capacity: Int) {
-        self.json = JSONByteWriter(capacity: capacity)
+    mutating func openRoot() {
         self.json.byte(JSONByte.openObject)
     }
 
@@ -78,9 +77,9 @@ struct PayloadWriter: ~Copyable {
         self.json.byte(JSONByte.closeObject)
     }
 
-    /// The text so far, with the root object still open, for the encoder of custom values.
-    consuming func taken() -> JSONByteWriter {
-        self.json
+    /// Exchanges the text, with its memory, for that of the encoder of custom values.
+    mutating func exchangeText(with encoder: JSONBytesEncoder) {
+        swap(&encoder.writer, &self.json)
     }
 
     // MARK: - Objects
@@ -252,7 +251,7 @@ struct PayloadWriter: ~Copyable {
     }
 
     private mutating func value(_ value: some Encodable, field: String) throws(ValidationError) {
-        let encoder = JSONBytesEncoder(writer: JSONByteWriter())
+        let encoder = JSONBytesEncoder()
         swap(&encoder.writer, &self.json)
         defer { swap(&encoder.writer, &self.json) }
         try encoder.lone(value, field: field)

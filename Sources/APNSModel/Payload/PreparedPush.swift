@@ -193,6 +193,11 @@ public struct PreparedPush: Sendable, Hashable {
     /// are equal.
     package func sharesHeaders(with other: PreparedPush) -> Bool { self.storage.first === other.storage.first }
 
+    /// Whether these are its topic, type and priority. Copies none of them, as reading the properties would.
+    package func has(topic: String, pushType: PushType, priority: Priority?) -> Bool {
+        self.storage.topic == topic && self.storage.pushType == pushType && self.storage.priority == priority
+    }
+
     /// Whether the push has expired, so that APNs would drop it. False without a date, and for `immediate`.
     public func isExpired(atSecondsSince1970 now: Int64) -> Bool {
         switch self.expiration {

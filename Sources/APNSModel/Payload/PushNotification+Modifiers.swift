@@ -164,11 +164,7 @@ extension PushNotification {
         _ value: some Encodable & Sendable,
         encoder: JSONEncoder? = nil
     ) -> PushNotification {
-        if let encoder {
-            self.customs.append(.encoded(key: nil, EncodedCustom(value, field: "custom", encoder)))
-        } else {
-            self.customs.append(.merged(value))
-        }
+        self.customs.append(Custom(nil, value, encoder))
         return consume self
     }
 
@@ -183,11 +179,7 @@ extension PushNotification {
         _ value: some Encodable & Sendable,
         encoder: JSONEncoder? = nil
     ) -> PushNotification {
-        if let encoder {
-            self.customs.append(.encoded(key: key, EncodedCustom(value, field: key, encoder)))
-        } else {
-            self.customs.append(.member(key, value))
-        }
+        self.customs.append(Custom(key, value, encoder))
         return consume self
     }
 }

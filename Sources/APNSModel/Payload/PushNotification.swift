@@ -30,11 +30,32 @@
 /// sorted keys. `payloadBase64` is used for raw bytes that are not a JSON object or that a foreign coder would change
 /// (repeated keys, numbers of more than 15 digits with a fraction).
 public struct PushNotification: Sendable {
-    enum Custom: Sendable {
-        case merged(any Encodable & Sendable)
-        case member(String, any Encodable & Sendable)
-        /// Encoded by the user's encoder. Without a key, these are the members of an object.
-        case encoded(key: String?, EncodedCustom)
+    /// A custom value: one member of the payload, or without a key, an object whose members all become members.
+    ///
+    /// Not an enum, because a value that is read from an enum's case is copied.
+    struct Custom: Sendable {
+        let key: String?
+        let value: any Encodable & Sendable
+        /// What the user's encoder has made of the value; nil if this library encodes it.
+        let encoded: EncodedCustom?
+
+        init(_ key: String?, _ value: some Encodable & Sendable, _ encoder: JSONEncoder?) {
+            self.key = key
+            self.value = value
+            self.encoded = encoder.map { EncodedCustom(value, field: key ?? "custom", $0) }
+        }
+
+        /// Not inlined, because the value would be copied for it.
+        @inline(never)
+        borrowing func write(to encoder: JSONBytesEncoder) throws(ValidationError) {
+            if let encoded = self.encoded {
+                try encoded.write(as: self.key, to: encoder)
+            } else if let key = self.key {
+                try encoder.member(key, self.value)
+            } else {
+                try encoder.merge(self.value)
+            }
+        }
     }
 
     /// The topic as given: the app's bundle ID, with or without the push type's suffix.
@@ -181,31 +202,36 @@ extension PushNotification {
             }
         }
         let omitsAPS = rule.rootKey != nil && self.content.isEmpty
-        var writer = PayloadWriter(capacity: 256)
-        badge = .nowhere
-        if !omitsAPS {
-            try writer.aps(self.content, rule, timestamp: timestamp)
-            // A raw key may be the badge.
-            badge = self.content.hasMembers ? .unsearched : .at(writer.badge)
-        }
+        var writer = PayloadWriter()
         guard !self.customs.isEmpty else {
+            writer.openRoot()
+            badge = omitsAPS ? .nowhere : try self.writeAPS(to: &writer, rule, timestamp)
             writer.closeRoot()
             return writer.json.bytes()
         }
-        let encoder = JSONBytesEncoder.reused(writer: writer.taken())
+        let encoder = JSONBytesEncoder.reused()
+        writer.exchangeText(with: encoder)
+        writer.openRoot()
+        badge = omitsAPS ? .nowhere : try self.writeAPS(to: &writer, rule, timestamp)
+        writer.exchangeText(with: encoder)
         encoder.continueRoot(after: omitsAPS ? nil : "aps")
-        for custom in self.customs {
-            switch custom {
-            case .merged(let value): try encoder.merge(value)
-            case .member(let key, let value): try encoder.member(key, value)
-            case .encoded(let key?, let value): try encoder.member(key, encoded: value.json.get())
-            case .encoded(nil, let value): try encoder.merge(encoded: value.json.get())
-            }
-        }
+        for index in self.customs.indices { try self.customs[index].write(to: encoder) }
         encoder.closeRoot()
         let bytes = encoder.writer.bytes()
         JSONBytesEncoder.reuse(encoder)
         return bytes
+    }
+
+    /// - Returns: where the badge is.
+    @inline(__always)
+    private func writeAPS(
+        to writer: inout PayloadWriter,
+        _ rule: PushType.Rule,
+        _ timestamp: () -> Int64
+    ) throws(ValidationError) -> PreparedPush.BadgeLookup {
+        try writer.aps(self.content, rule, timestamp: timestamp)
+        // A raw key may be the badge.
+        return self.content.hasMembers ? .unsearched : .at(writer.badge)
     }
 
     /// The payload as it would be sent now, without checks, for the coded form.

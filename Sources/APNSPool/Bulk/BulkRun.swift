@@ -274,7 +274,7 @@ final class BulkRun: BulkEngine {
     }
 
     private func checkOut(_ count: Int, _ deadline: MonotonicInstant, by route: SendRoute) async {
-        self.checkoutBegan = self.context.monitor.queueTimes.begin(self.context.clock)
+        self.checkoutBegan = self.context.monitor.queueTimes.begin(at: self.context.clock.now)
         let wanted = route.limit(count)
         let deadline = route.waitDeadline(deadline, now: self.context.clock.now)
         let lane = PoolLane(self.options.lane)
@@ -324,7 +324,7 @@ final class BulkRun: BulkEngine {
     /// Hands the first waiting pushes to the connection, as many as there are streams. Pushes that must not be sent any
     /// more end here.
     private func submit(_ lease: consuming PoolLease<ConnectionActor>, by route: SendRoute) {
-        self.context.monitor.queueTimes.end(self.checkoutBegan, self.context.clock)
+        self.context.monitor.queueTimes.end(self.checkoutBegan, at: self.context.clock.now)
         // While the credential is refused, the lease is for a single push, which tests it.
         let room = self.machine.leased(route.limit(lease.count))
         let now = self.context.clock.now

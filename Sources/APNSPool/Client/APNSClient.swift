@@ -155,7 +155,7 @@ public final class APNSClient: PushSender, Service {
     private func encoded(
         _ notification: consuming PushNotification,
         to token: DeviceToken,
-        _ options: DeliveryOptions
+        _ options: borrowing DeliveryOptions
     ) -> Result<PushSend, PushError> {
         do throws(ValidationError) {
             return .success(

@@ -7,7 +7,8 @@ import Synchronization
 final class ConnectionMailbox: Sendable {
     enum Message: Sendable {
         case submit(PushAttempt)
-        case submitAll(PushBatch)
+        /// Indirect, so that a message is as small as a reference.
+        indirect case submitAll(PushBatch)
         case cancel(PushAttempt)
         case connect
         case disconnect

@@ -84,7 +84,7 @@ final class PoolMonitor: Sendable {
     }
 
     private func beganConnecting(_ index: Int) {
-        guard let began = self.client?.connectTimes.begin(self.clock) else { return }
+        guard let began = self.client?.connectTimes.begin(at: self.clock.now) else { return }
         self.state.withLock { $0.connecting[index] = began }
     }
 
@@ -105,7 +105,7 @@ final class PoolMonitor: Sendable {
             return (state.connecting.removeValue(forKey: index), state.connected.insert(index).inserted)
         }
         guard let client else { return }
-        client.connectTimes.end(began, self.clock)
+        client.connectTimes.end(began, at: self.clock.now)
         client.reportConnected(isFirst: isFirst)
     }
 

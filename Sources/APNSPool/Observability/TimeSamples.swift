@@ -18,13 +18,15 @@ final class TimeSamples: Sendable {
     func enable() { self.isOn.store(true, ordering: .relaxed) }
 
     /// Begins a measurement; nil if measuring is off.
-    func begin(_ clock: any MonotonicClock) -> MonotonicInstant? {
-        self.isOn.load(ordering: .relaxed) ? clock.now : nil
+    @inline(__always)
+    func begin(at now: @autoclosure () -> MonotonicInstant) -> MonotonicInstant? {
+        self.isOn.load(ordering: .relaxed) ? now() : nil
     }
 
-    func end(_ began: MonotonicInstant?, _ clock: any MonotonicClock) {
+    @inline(__always)
+    func end(_ began: MonotonicInstant?, at now: @autoclosure () -> MonotonicInstant) {
         guard let began else { return }
-        self.record(began.nanoseconds, clock.now.nanoseconds)
+        self.record(began.nanoseconds, now().nanoseconds)
     }
 
     private func record(_ began: Int64, _ ended: Int64) {

@@ -12,7 +12,7 @@ final class PushSend: SendLoop, RequestLoop {
     private let dated: SupersedeQueue.Dated?
     // Unchecked: one task owns the object, and no access begins during another one.
     @exclusivity(unchecked) private var push: PreparedPush
-    /// The header block of the push.
+    /// The header block of the push, from the route's choice until the attempt is encoded.
     @exclusivity(unchecked) private var block: HeaderBlock?
     @exclusivity(unchecked) private var entry: SupersedeEntry?
 
@@ -20,7 +20,7 @@ final class PushSend: SendLoop, RequestLoop {
     init(
         _ push: PreparedPush,
         to token: DeviceToken,
-        _ options: DeliveryOptions,
+        _ options: borrowing DeliveryOptions,
         dated: SupersedeQueue.Dated?,
         _ context: SendContext
     ) {
@@ -103,7 +103,7 @@ final class PushSend: SendLoop, RequestLoop {
     func request(authorization: HeaderBlock?) -> HTTP2Request {
         RequestEncoder.request(
             self.push,
-            block: self.block ?? self.context.router.block(for: self.push),
+            block: self.block.take() ?? self.context.router.block(for: self.push),
             to: self.token,
             id: self.history.id,
             credential: authorization

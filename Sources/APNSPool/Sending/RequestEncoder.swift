@@ -81,10 +81,21 @@ struct HeaderBlocks {
     /// again.
     private static let limit = 1000
 
+    private struct Entry {
+        let key: Key
+        let block: HeaderBlock
+
+        /// The block, if it is that of this push.
+        func block(of push: PreparedPush) -> HeaderBlock? {
+            let isOf = push.has(topic: self.key.topic, pushType: self.key.pushType, priority: self.key.priority)
+            return isOf ? self.block : nil
+        }
+    }
+
     private let authority: String
     private var all: [Key: HeaderBlock] = [:]
     /// Most pushes have the same headers as the previous one, and comparing is cheaper than hashing.
-    private var last: (key: Key, block: HeaderBlock)?
+    private var last: Entry?
 
     /// - Parameter authority: the host, followed by the port unless the port is 443.
     init(authority: String) {
@@ -93,10 +104,10 @@ struct HeaderBlocks {
 
     /// The header block of all pushes with this topic, type and priority.
     mutating func block(for push: PreparedPush) -> HeaderBlock {
+        if let block = self.last?.block(of: push) { return block }
         let key = Key(topic: push.topic, pushType: push.pushType, priority: push.priority)
-        if let last, last.key == key { return last.block }
         let block = self.all[key] ?? self.makeBlock(key)
-        self.last = (key, block)
+        self.last = Entry(key: key, block: block)
         if self.all[key] == nil {
             if self.all.count >= Self.limit { self.all.removeAll(keepingCapacity: true) }
             self.all[key] = block

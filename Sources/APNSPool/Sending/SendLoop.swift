@@ -162,7 +162,7 @@ class SendLoop {
     }
 
     private func take(_ route: SendRoute, _ now: MonotonicInstant) -> Step {
-        if self.destination == .pushes { self.askedAt = self.context.monitor.queueTimes.begin(self.context.clock) }
+        if self.destination == .pushes { self.askedAt = self.context.monitor.queueTimes.begin(at: now) }
         self.checkoutDeadline = route.waitDeadline(self.history.deadline, now: now)
         self.route = route
         return .checkout
@@ -176,7 +176,7 @@ class SendLoop {
     /// Called with a stream checked out. Returns whether the request should still be sent.
     @inline(never)
     fileprivate func mayWrite() -> Bool {
-        self.context.monitor.queueTimes.end(self.askedAt, self.context.clock)
+        self.context.monitor.queueTimes.end(self.askedAt, at: self.context.clock.now)
         // Whether the task is cancelled was checked by the checkout, and is checked by `ConnectionActor.send`.
         if let end = self.expiry() {
             self.end = end
@@ -192,9 +192,10 @@ class SendLoop {
     ///
     /// - Returns: nil if the request can be sent; otherwise the end of the attempt.
     private func renewRoute() -> AttemptEnd? {
-        let router = self.context.router
-        guard let route, !router.isCurrent(route) else { return nil }
-        self.route = router.renewed(route, now: self.context.clock.now)
+        // A copy of the route costs more than the comparison.
+        if let version = self.route?.version, self.context.router.isCurrent(version) { return nil }
+        guard let route else { return nil }
+        self.route = self.context.router.renewed(route, now: self.context.clock.now)
         // No stream is held while a token is signed.
         return self.route == nil
             ? .notSent(.connectionLost, "its provider token was replaced before it was sent", isFinal: false) : nil
@@ -202,7 +203,7 @@ class SendLoop {
 
     @inline(never)
     fileprivate func record(_ result: StreamResult) {
-        self.end = self.evaluate(result, of: self.route)
+        self.end = self.evaluate(result, of: self.route.take())
     }
 
     /// Decides what follows the attempt.

@@ -61,7 +61,7 @@ final class SendRouter: Sendable {
     }
 
     private func isUsable(_ route: SendRoute, now: MonotonicInstant) -> Bool {
-        self.isCurrent(route) && now < route.validUntil
+        self.isCurrent(route.version) && now < route.validUntil
     }
 
     /// Returns a route for requests other than pushes. Never uses the candidate credential.
@@ -106,8 +106,9 @@ final class SendRouter: Sendable {
         return route
     }
 
-    /// Whether nothing has changed since the route was made.
-    func isCurrent(_ route: SendRoute) -> Bool { route.version == self.version.current }
+    /// Whether nothing has changed since a route with this version was made.
+    @inline(__always)
+    func isCurrent(_ version: Int) -> Bool { version == self.version.current }
 
     /// Returns the route with the current provider token. The credential session and the pool stay the same.
     ///

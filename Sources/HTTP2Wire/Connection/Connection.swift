@@ -435,9 +435,9 @@ package final class Connection {
         guard self.state != .closed, deadline < self.timerDeadline else { return }
         self.timer?.cancel()
         self.timerDeadline = deadline
-        self.timer = self.configuration.clock.schedule(at: deadline, on: self.loop) { [weak self] in
-            self?.timerFired()
-        }
+        // Keeps the connection until its end, which cancels the timer. A weak reference would make each later retain of
+        // the connection slower.
+        self.timer = self.configuration.clock.schedule(at: deadline, on: self.loop) { self.timerFired() }
     }
 
     private func timerFired() {

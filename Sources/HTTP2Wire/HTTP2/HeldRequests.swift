@@ -74,9 +74,14 @@ struct HeldRequests {
         return { $0.number >= ($0.stream.isBulk ? bulk : interactive) }
     }
 
-    /// Calls `body` with the values of a request that is still held.
-    func withValues<Result>(of request: HeldRequest, _ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
-        (request.stream.isBulk ? self.bulk : self.interactive).withValues(of: request, body)
+    /// Calls `body` with the values of a request that is still held. `body` must not access the held requests. Mutating,
+    /// because otherwise they would be copied for the call.
+    mutating func withValues<Result>(
+        of request: HeldRequest,
+        _ body: (UnsafeBufferPointer<UInt8>) -> Result
+    ) -> Result {
+        if request.stream.isBulk { return self.bulk.withValues(of: request, body) }
+        return self.interactive.withValues(of: request, body)
     }
 
     mutating func removeFirst() {

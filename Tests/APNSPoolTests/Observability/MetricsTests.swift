@@ -204,7 +204,7 @@ struct MetricsTests {
     @Test func timesAreNotMeasuredWithoutABackend() async throws {
         try await withServer { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            #expect(client.runtime.monitor.queueTimes.begin(client.runtime.clock) == nil)
+            #expect(client.runtime.monitor.queueTimes.begin(at: client.runtime.clock.now) == nil)
             #expect(client.runtime.monitor.queueTimes.take().isEmpty)
             #expect(client.runtime.monitor.events.responseTimes.take().isEmpty)
             // Pushes are counted nevertheless.
