@@ -191,7 +191,9 @@ public struct PreparedPush: Sendable, Hashable {
 
     /// Whether both share one set of headers, as pushes that differ only by their badge do. True only if the headers
     /// are equal.
-    package func sharesHeaders(with other: PreparedPush) -> Bool { self.storage.first === other.storage.first }
+    package func sharesHeaders(with other: PreparedPush) -> Bool {
+        self.isIdentical(to: other) || self.storage.first === other.storage.first
+    }
 
     /// Whether these are its topic, type and priority. Copies none of them, as reading the properties would.
     package func has(topic: String, pushType: PushType, priority: Priority?) -> Bool {

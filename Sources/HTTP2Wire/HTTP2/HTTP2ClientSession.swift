@@ -253,7 +253,9 @@ package final class HTTP2ClientSession: HTTP2Session {
     ///   or if they are too long.
     func fixedEntry(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
         let (sharedID, credentialID) = (ObjectIdentifier(shared), credential.map(ObjectIdentifier.init))
-        for recent in self.recentFixed where recent.shared == sharedID && recent.credential == credentialID {
+        for index in self.recentFixed.indices {
+            let recent = self.recentFixed[index]
+            guard recent.shared == sharedID, recent.credential == credentialID else { continue }
             self.fixed.retain(entry: recent.entry)
             return recent.entry
         }
