@@ -27,7 +27,7 @@ package final class PostgresServer: Sendable {
     ///   - disk: where its data is; nil for its directory.
     ///   - logDisk: where its write-ahead log is, whose files have a megabyte each; nil for the place of its data.
     package init(_ settings: [String] = [], on disk: SmallDisk? = nil, logOn logDisk: SmallDisk? = nil) throws {
-        self.port = Self.freePort()
+        self.port = try Self.freePort()
         self.directory = URL(fileURLWithPath: "/tmp").appending(path: "postgres-\(UUID().uuidString.prefix(8))")
         self.data = (disk?.directory ?? self.directory).appending(path: "data").path
         try FileManager.default.createDirectory(at: self.directory, withIntermediateDirectories: true)
@@ -115,10 +115,13 @@ package final class PostgresServer: Sendable {
     /// Whether the server responds.
     package var isUsable: Bool { (try? self.run("SELECT 1")) != nil }
 
-    /// A port that nobody uses, and below those that Linux gives to connections: the server needs it again after each kill.
-    private static func freePort() -> Int {
-        while true {
-            let port = Int.random(in: 20_000..<32_768)
+    private static let nextPort = Atomic(Int.random(in: 0..<10_000))
+
+    /// A free port below Linux's range for outgoing connections. From that range, a connection could take the port while
+    /// the server is killed. Two servers of this process never get the same one.
+    private static func freePort() throws -> Int {
+        for _ in 0..<1000 {
+            let port = 20_000 + Self.nextPort.wrappingAdd(1, ordering: .relaxed).oldValue % 12_000
             let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             defer { close(socket) }
             var address = sockaddr_in()
@@ -130,6 +133,7 @@ package final class PostgresServer: Sendable {
             }
             if isFree { return port }
         }
+        throw Failure(description: "no port from 20000 to 31999 is free")
     }
 
     /// Ends the server as SIGKILL does.

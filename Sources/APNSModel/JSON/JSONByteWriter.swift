@@ -9,9 +9,12 @@ import APNSBasics
 /// whether it is uniquely referenced, and it calls `memcpy` even for five bytes. The result is an array without spare
 /// capacity.
 struct JSONByteWriter: ~Copyable {
-    /// Allocated for the first byte.
+    /// Empty until the first write.
     private var memory = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
     private(set) var count = 0
+
+    /// The size of the buffer in bytes.
+    var capacity: Int { self.memory.count }
 
     deinit {
         self.memory.deallocate()
@@ -22,13 +25,14 @@ struct JSONByteWriter: ~Copyable {
     /// Enough for most payloads.
     private static let leastCapacity = 256
 
-    /// The first byte. Called only after one was written or room for one was made.
+    /// The start of the memory, which must be allocated already.
     @inline(__always)
     private var base: UnsafeMutablePointer<UInt8> { self.memory.baseAddress.unsafelyUnwrapped }
 
     /// Returns where to write the next bytes, with room for at least this many. Valid until the next call.
     @inline(__always)
     private mutating func room(_ bytes: Int) -> UnsafeMutablePointer<UInt8> {
+        // At least one byte, so that there is memory even if nothing is written.
         if self.memory.count &- self.count < max(bytes, 1) { self.grow(by: bytes) }
         return self.base + self.count
     }

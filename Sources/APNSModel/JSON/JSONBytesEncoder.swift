@@ -93,11 +93,11 @@ final class JSONBytesEncoder {
     }
 
     private static let spare = Mutex(Spare())
-    /// The largest buffer that is kept, in bytes. An encoder that grew beyond it for a large payload is discarded.
+    /// The largest buffer that is kept, in bytes. An encoder whose buffer has grown beyond it is discarded.
     private static let largestSpare = 16 * 1024
 
-    /// Returns an encoder without text. One encoder is reused from payload to payload, because it, its text and its
-    /// arrays are half of the allocations for a small payload.
+    /// Returns an empty encoder. Payloads share one, because allocating it with its buffer and arrays would be half of the
+    /// allocations for a small payload.
     static func reused() -> JSONBytesEncoder {
         Self.spare.withLock { spare in
             defer { spare.encoder = nil }
@@ -107,10 +107,11 @@ final class JSONBytesEncoder {
 
     /// Keeps a finished encoder for reuse. An encoder that a value has retained, or that did not finish, is not kept.
     static func reuse(_ encoder: consuming JSONBytesEncoder) {
-        guard encoder.isClean, encoder.writer.count <= Self.largestSpare, isKnownUniquelyReferenced(&encoder) else {
+        guard encoder.isClean, encoder.writer.capacity <= Self.largestSpare, isKnownUniquelyReferenced(&encoder) else {
             return
         }
         encoder.writer.truncate(to: 0)
+        // Swapped, so that the previous spare is released outside the lock.
         var spare = Spare(encoder: encoder)
         Self.spare.withLock { swap(&$0, &spare) }
     }

@@ -4,7 +4,8 @@
     import Foundation
 #endif
 
-/// A value as JSON from Foundation's encoder, or the error that prevents it.
+/// A value as JSON from Foundation's encoder, or the error that prevents it. A class, so that a `Custom` holds only one
+/// reference.
 final class EncodedCustom: Sendable {
     let json: Result<[UInt8], ValidationError>
 
@@ -29,6 +30,7 @@ final class EncodedCustom: Sendable {
         }
     }
 
+    /// Writes the value as the member `key`. Without a key, writes the members of the value.
     func write(as key: String?, to encoder: JSONBytesEncoder) throws(ValidationError) {
         let json = try self.json.get()
         if let key { try encoder.member(key, encoded: json) } else { try encoder.merge(encoded: json) }

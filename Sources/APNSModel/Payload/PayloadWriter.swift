@@ -77,7 +77,8 @@ struct PayloadWriter: ~Copyable {
         self.json.byte(JSONByte.closeObject)
     }
 
-    /// Exchanges the text, with its memory, for that of the encoder of custom values.
+    /// Swaps text and memory with the encoder of custom values. Called before and after `aps` is written, so that one
+    /// buffer holds the whole payload.
     mutating func exchangeText(with encoder: JSONBytesEncoder) {
         swap(&encoder.writer, &self.json)
     }

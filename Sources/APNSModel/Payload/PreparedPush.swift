@@ -195,8 +195,8 @@ public struct PreparedPush: Sendable, Hashable {
         self.isIdentical(to: other) || self.storage.first === other.storage.first
     }
 
-    /// Whether these are its topic, type and priority. Copies none of them, as reading the properties would.
-    package func has(topic: String, pushType: PushType, priority: Priority?) -> Bool {
+    /// Whether the push has this topic, type and priority. Unlike the properties, this copies nothing.
+    package func matches(topic: String, pushType: PushType, priority: Priority?) -> Bool {
         self.storage.topic == topic && self.storage.pushType == pushType && self.storage.priority == priority
     }
 

@@ -30,22 +30,29 @@
 /// sorted keys. `payloadBase64` is used for raw bytes that are not a JSON object or that a foreign coder would change
 /// (repeated keys, numbers of more than 15 digits with a fraction).
 public struct PushNotification: Sendable {
-    /// A custom value: one member of the payload, or without a key, an object whose members all become members.
+    /// A custom value. With a key, it is one member of the payload. Without a key, it is an object, and its members are
+    /// added to the payload.
     ///
-    /// Not an enum, because a value that is read from an enum's case is copied.
+    /// A struct, because matching an enum's case copies its value.
     struct Custom: Sendable {
         let key: String?
+        /// The value; `false` if `encoded` is set.
         let value: any Encodable & Sendable
-        /// What the user's encoder has made of the value; nil if this library encodes it.
+        /// The output of the user's encoder; nil if this library encodes the value.
         let encoded: EncodedCustom?
 
         init(_ key: String?, _ value: some Encodable & Sendable, _ encoder: JSONEncoder?) {
             self.key = key
-            self.value = value
-            self.encoded = encoder.map { EncodedCustom(value, field: key ?? "custom", $0) }
+            if let encoder {
+                self.value = false
+                self.encoded = EncodedCustom(value, field: key ?? "custom", encoder)
+            } else {
+                self.value = value
+                self.encoded = nil
+            }
         }
 
-        /// Not inlined, because the value would be copied for it.
+        /// Not inlined: the inlined code would copy the value.
         @inline(never)
         borrowing func write(to encoder: JSONBytesEncoder) throws(ValidationError) {
             if let encoded = self.encoded {
@@ -222,6 +229,8 @@ extension PushNotification {
         return bytes
     }
 
+    /// Writes the `aps` object.
+    ///
     /// - Returns: where the badge is.
     @inline(__always)
     private func writeAPS(

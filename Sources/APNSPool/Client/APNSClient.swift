@@ -143,7 +143,7 @@ public final class APNSClient: PushSender, Service {
         if options.supersedes != nil, notification.takesTimestamp {
             return await self.deliverDated(notification, to: token, options: options)
         }
-        switch self.encoded(notification, to: token, options) {
+        switch self.makeSend(notification, to: token, options) {
         case .success(let send): return await send.run()
         case .failure(let error): return .failed(error)
         }
@@ -152,7 +152,7 @@ public final class APNSClient: PushSender, Service {
     /// Not inlined, so that its temporary values do not occupy the task's memory for the duration of the push. Consumes
     /// the notification: its memory can then be reused for the next one while it is still in the core's cache.
     @inline(never)
-    private func encoded(
+    private func makeSend(
         _ notification: consuming PushNotification,
         to token: DeviceToken,
         _ options: borrowing DeliveryOptions

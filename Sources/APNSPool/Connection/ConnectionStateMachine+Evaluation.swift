@@ -82,7 +82,7 @@ extension ConnectionStateMachine {
     /// Records the successes so far in one step. Called before any other result is recorded.
     private mutating func count(_ successes: inout Int, _ connection: Int, _ evaluation: inout Evaluation) {
         guard successes > 0 else { return }
-        evaluation.actions += self.receivedSuccess(connection: connection, count: successes)
+        evaluation.actions += self.receivedProof(connection: connection, count: successes)
         successes = 0
     }
 

@@ -136,7 +136,7 @@ struct ConnectionStateMachine {
     /// one opens at once.
     mutating func replace() -> [Action] {
         switch self.state {
-        case .ready(let connection), .holding(let connection, _): self.replace(connection)
+        case .ready(let connection), .holding(let connection, _): self.drainAndReopen(connection)
         case .idle, .connecting, .backingOff, .stopped: []
         }
     }
@@ -150,7 +150,7 @@ struct ConnectionStateMachine {
     mutating func tokenRefused(connection: Int, takeReplacement: () -> Bool) -> [Action] {
         switch self.state {
         case .ready(connection), .holding(connection, _):
-            return self.isProven || takeReplacement() ? self.replace(connection) : []
+            return self.isProven || takeReplacement() ? self.drainAndReopen(connection) : []
         default:
             return []
         }
@@ -192,7 +192,7 @@ struct ConnectionStateMachine {
         case .ready(connection), .holding(connection, _):
             // If the server sent GOAWAY before any successful response, do not reconnect immediately.
             let hasFlooded = self.hasFlooded(now)
-            if self.isProven, !fault.isConfiguration, !hasFlooded { return self.replace(connection) }
+            if self.isProven, !fault.isConfiguration, !hasFlooded { return self.drainAndReopen(connection) }
             let cause: ConnectionFault = hasFlooded && !fault.isConfiguration ? .flood : fault
             return self.startDraining(connection) + self.backOff(cause, now, &generator)
         default:
@@ -226,8 +226,8 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Records responses other than 403, 500 and 503: the connection works.
-    mutating func receivedSuccess(connection: Int, count: Int = 1) -> [Action] {
+    /// Records responses other than 403, 500 and 503. They prove that the connection works.
+    mutating func receivedProof(connection: Int, count: Int = 1) -> [Action] {
         guard self.currentConnection == connection else { return [] }
         self.errors.received(count)
         if !self.isProven {
@@ -252,7 +252,8 @@ struct ConnectionStateMachine {
         return self.endSilence(connection)
     }
 
-    /// Records evidence against this connection: a 503, many 500s, or many missed deadlines.
+    /// Acts on evidence against this connection: a 503, many 500s, or many missed deadlines. Replaces a connection that
+    /// was proven to work if the budget allows it, and otherwise halves its streams. Holds one that was never proven.
     ///
     /// - Parameter takeReplacement: takes one replacement from the pool's budget. Called only when one is wanted. If it
     ///   returns false, the connection stays and accepts half as many streams.
@@ -265,7 +266,7 @@ struct ConnectionStateMachine {
         guard self.state == .ready(connection: connection) else { return [] }
         _ = self.stall.responded()
         if self.isProven {
-            if takeReplacement() { return self.replace(connection) }
+            if takeReplacement() { return self.drainAndReopen(connection) }
             self.adaptiveLimit.halve(capacity: min(self.maximum, self.adaptiveLimit.limit ?? .max), now: now)
             return [.report(.capacity(self.capacity))]
         }
@@ -333,7 +334,7 @@ struct ConnectionStateMachine {
         isNearlyExhausted: Bool = false,
         now: @autoclosure () -> MonotonicInstant
     ) -> [Action] {
-        if isNearlyExhausted { return self.readyConnection == connection ? self.replace(connection) : [] }
+        if isNearlyExhausted { return self.readyConnection == connection ? self.drainAndReopen(connection) : [] }
         guard open >= StallDetector.streams, !self.stall.isWatching, self.readyConnection == connection,
             let instant = self.stall.submitted(open: open, now: now())
         else { return [] }
@@ -358,7 +359,7 @@ struct ConnectionStateMachine {
         var actions: [Action] = []
         switch verdict {
         case .dead:
-            if self.isProven { return self.replace(connection) }
+            if self.isProven { return self.drainAndReopen(connection) }
             return self.startDraining(connection) + self.backOff(.network, now, &generator)
         case .watched(let until), .silent(let until):
             actions.append(.checkForStall(at: until, connection: connection))
@@ -440,7 +441,7 @@ struct ConnectionStateMachine {
         return [.report(.connecting), .open(connection: connection)]
     }
 
-    private mutating func replace(_ connection: Int) -> [Action] {
+    private mutating func drainAndReopen(_ connection: Int) -> [Action] {
         [.report(.draining)] + self.startDraining(connection) + self.open()
     }
 

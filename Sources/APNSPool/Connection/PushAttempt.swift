@@ -11,7 +11,7 @@ import Synchronization
 /// instead. The mailbox's lock orders these accesses. A cancellation sets the atomic flag, and passes the reference to the
 /// mailbox.
 final class PushAttempt: @unchecked Sendable {
-    /// The lease of the stream.
+    /// Where the stream was leased: a worker and its session.
     let origin: LeaseOrigin
     /// The request, until the connection takes it. Its tag is not set yet.
     private var submission: StreamSubmission?

@@ -9,7 +9,7 @@ struct TickResults {
     private var calls: [(collector: BulkCollector, items: [BulkCollector.Item])] = []
     /// The batch of the last result, and its index. Results of one batch usually follow each other.
     private var batch: (index: Int, batch: PendingBatch)?
-    /// Streams of the same lease that are not returned yet.
+    /// Streams of the same worker and session that are not returned yet.
     private var returned: (origin: LeaseOrigin, count: Int)?
 
     init(pool: Pool<ConnectionActor>) {

@@ -17,7 +17,7 @@ final class TimeSamples: Sendable {
 
     func enable() { self.isOn.store(true, ordering: .relaxed) }
 
-    /// Begins a measurement; nil if measuring is off.
+    /// Begins a measurement; nil if measuring is off. `now` is evaluated only if it is on.
     @inline(__always)
     func begin(at now: @autoclosure () -> MonotonicInstant) -> MonotonicInstant? {
         self.isOn.load(ordering: .relaxed) ? now() : nil

@@ -12,7 +12,7 @@ final class PushSend: SendLoop, RequestLoop {
     private let dated: SupersedeQueue.Dated?
     // Unchecked: one task owns the object, and no access begins during another one.
     @exclusivity(unchecked) private var push: PreparedPush
-    /// The header block of the push, from the route's choice until the attempt is encoded.
+    /// The push's header block. Set with the route, and taken when the attempt is encoded.
     @exclusivity(unchecked) private var block: HeaderBlock?
     @exclusivity(unchecked) private var entry: SupersedeEntry?
 

@@ -85,10 +85,14 @@ struct HeaderBlocks {
         let key: Key
         let block: HeaderBlock
 
-        /// The block, if it is that of this push.
+        /// The block if the push has this entry's headers; otherwise nil.
         func block(of push: PreparedPush) -> HeaderBlock? {
-            let isOf = push.has(topic: self.key.topic, pushType: self.key.pushType, priority: self.key.priority)
-            return isOf ? self.block : nil
+            let matches = push.matches(
+                topic: self.key.topic,
+                pushType: self.key.pushType,
+                priority: self.key.priority
+            )
+            return matches ? self.block : nil
         }
     }
 

@@ -39,7 +39,7 @@ class SendLoop {
     final let span: CallSpan?
     // Unchecked: one task owns the object, and no access begins during another one.
     @exclusivity(unchecked) final var history: PushHistory
-    /// The route of the current attempt.
+    /// The route of the current attempt, until it has a result.
     @exclusivity(unchecked) fileprivate var route: SendRoute?
     /// When the attempt requested a stream; nil unless queue times are measured.
     @exclusivity(unchecked) private var askedAt: MonotonicInstant?
@@ -173,9 +173,11 @@ class SendLoop {
         return .over
     }
 
-    /// Called with a stream checked out. Returns whether the request should still be sent.
+    /// Called with a stream checked out: renews the route, and claims the write.
+    ///
+    /// - Returns: whether the request should still be sent.
     @inline(never)
-    fileprivate func mayWrite() -> Bool {
+    fileprivate func prepareToWrite() -> Bool {
         self.context.monitor.queueTimes.end(self.askedAt, at: self.context.clock.now)
         // Whether the task is cancelled was checked by the checkout, and is checked by `ConnectionActor.send`.
         if let end = self.expiry() {
@@ -192,7 +194,7 @@ class SendLoop {
     ///
     /// - Returns: nil if the request can be sent; otherwise the end of the attempt.
     private func renewRoute() -> AttemptEnd? {
-        // A copy of the route costs more than the comparison.
+        // Compares the version first, because retaining the route costs more.
         if let version = self.route?.version, self.context.router.isCurrent(version) { return nil }
         guard let route else { return nil }
         self.route = self.context.router.renewed(route, now: self.context.clock.now)
@@ -203,6 +205,7 @@ class SendLoop {
 
     @inline(never)
     fileprivate func record(_ result: StreamResult) {
+        // Taken, because a copy would retain it.
         self.end = self.evaluate(result, of: self.route.take())
     }
 
@@ -211,7 +214,7 @@ class SendLoop {
     /// - Returns: the delay of the next attempt; nil if there is an outcome.
     @inline(never)
     fileprivate func conclude() -> Duration? {
-        // Also releases the right to probe a candidate credential.
+        // An attempt without a result still has its route, and perhaps the right to probe a candidate credential.
         self.route = nil
         let end = self.end ?? .notSent(.internalFault, "the attempt ended without a result", isFinal: true)
         self.end = nil
@@ -317,7 +320,7 @@ extension RequestLoop {
     /// - Returns: the stream's connection with the attempt; nil if the attempt has ended.
     @inline(never)
     private func attempt(_ lease: consuming PoolLease<ConnectionActor>) -> (ConnectionActor, PushAttempt)? {
-        guard self.mayWrite() else { return nil }
+        guard self.prepareToWrite() else { return nil }
         let submission = StreamSubmission(
             request: self.request(authorization: self.route?.authorization),
             tag: 0,

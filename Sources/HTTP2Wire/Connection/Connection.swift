@@ -435,8 +435,8 @@ package final class Connection {
         guard self.state != .closed, deadline < self.timerDeadline else { return }
         self.timer?.cancel()
         self.timerDeadline = deadline
-        // Keeps the connection until its end, which cancels the timer. A weak reference would make each later retain of
-        // the connection slower.
+        // The timer retains the connection; `wireIsClosed` cancels it. With a weak reference, every later retain of the
+        // connection would be slower.
         self.timer = self.configuration.clock.schedule(at: deadline, on: self.loop) { self.timerFired() }
     }
 

@@ -13,7 +13,7 @@ extension HTTP2ClientSession {
         self.hasPeerSettings && !self.hasGoAway && self.openCount < self.peerMaxConcurrentStreams
     }
 
-    /// Opens a stream for a request, unless its deadline has passed or it is not valid.
+    /// Takes a request: opens a stream for it, holds it, or refuses it.
     ///
     /// This method never lets nghttp2 queue a request: if the peer allows no further stream, nothing is submitted. A
     /// request is held while the path is checked, or while the send window does not admit its body. A held request
@@ -132,7 +132,8 @@ extension HTTP2ClientSession {
         try result.get()
     }
 
-    /// Submits one request. Returns a `Result`, because closures do not propagate typed errors.
+    /// Opens a stream for a request now, unless its deadline has passed or it is not valid. Returns a `Result`, because
+    /// closures do not propagate typed errors.
     func open(
         _ stream: NewStream,
         _ values: UnsafeBufferPointer<UInt8>,

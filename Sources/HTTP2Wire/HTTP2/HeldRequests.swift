@@ -74,8 +74,9 @@ struct HeldRequests {
         return { $0.number >= ($0.stream.isBulk ? bulk : interactive) }
     }
 
-    /// Calls `body` with the values of a request that is still held. `body` must not access the held requests. Mutating,
-    /// because otherwise they would be copied for the call.
+    /// Calls `body` with the values of a request that is still held. `body` must not access the held requests.
+    ///
+    /// Mutating only so that Swift does not copy the held requests for the call.
     mutating func withValues<Result>(
         of request: HeldRequest,
         _ body: (UnsafeBufferPointer<UInt8>) -> Result

@@ -69,7 +69,7 @@ package struct StreamResult: Sendable {
 
     /// The response's fields, except those that the session's `ResponseFilter` removed.
     package var fields: FieldList { self.details?.fields ?? FieldList() }
-    /// The response's body, at most `HTTP2Session.Configuration.responseBodyLimit` bytes.
+    /// The response's body, at most `HTTP2ClientSession.Configuration.responseBodyLimit` bytes.
     package var body: [UInt8] { self.details?.body ?? [] }
     /// Whether `fields` and `body` are empty.
     package var isBare: Bool { self.details == nil }

@@ -11,7 +11,7 @@ extension Pool {
     ///   - current: A reference to the current pool. A restart replaces the pool, so read the reference each time.
     ///   - configuration: The pool's configuration.
     ///   - clock: The clock.
-    ///   - onEvent: Receives the pool's events. It is called on the pool's thread, so it must return immediately.
+    ///   - onEvent: Receives the pool's events. It is called inside the pool's actor, so it must return immediately.
     ///   - makeWorker: Creates a worker, a new one at each start.
     ///   - run: The worker's lifetime after its registration. It calls ``ChildContext/started(_:)``, and ends when it
     ///     is asked to stop or has failed. The pool detects its end without a report.

@@ -14,7 +14,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///   - configuration: The pool's configuration. ``run(_:)`` validates it.
     ///   - clock: The clock.
     ///   - seed: Makes the jitter repeatable. `nil` means a random seed.
-    ///   - onEvent: Receives each event. It is called on the pool's thread, so it must return immediately.
+    ///   - onEvent: Receives each event. It is called inside the pool's actor, so it must return immediately.
     public init(
         configuration: PoolConfiguration,
         clock: any MonotonicClock = SystemMonotonicClock(),

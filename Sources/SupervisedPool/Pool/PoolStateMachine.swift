@@ -309,7 +309,7 @@ struct PoolStateMachine {
             self.disconnectWorkers(now, using: &random, into: &actions)
             self.reportRetirements(into: &actions)
         }
-        self.nextDeadline = self.queue.earliestDeadline ?? .distantFuture
+        self.nextDeadline = self.queue.earliestLeavesAt ?? .distantFuture
         if self.phase == .running { self.nextDeadline = min(self.nextDeadline, self.workerDeadline(now)) }
     }
 

@@ -32,7 +32,7 @@ public enum PoolWorkerDisconnectReason: Sendable, Hashable {
 /// An object with streams that connects and reconnects by itself, for example an actor with one HTTP/2 connection. It
 /// reports its state to the pool with ``Pool/report(_:from:)``.
 ///
-/// Both methods are called on the pool's thread, so they must return immediately. The worker reacts with its next
+/// Both methods are called inside the pool's actor, so they must return immediately. The worker reacts with its next
 /// report.
 public protocol PoolWorker: AnyObject, Sendable {
     /// Asks the worker to open a connection, or to end its current backoff.

@@ -18,7 +18,7 @@ struct ConnectionEvaluationTests {
         var machine = Machine(isBase: true, streamCap: 1000, backoff: Backoff())
         _ = machine.connect()
         _ = machine.ready(connection: 1, limit: 100)
-        if isProven { _ = machine.receivedSuccess(connection: 1) }
+        if isProven { _ = machine.receivedProof(connection: 1) }
         return machine
     }
 

@@ -16,7 +16,7 @@ struct ConnectionFailureTests {
         var machine = Machine(isBase: true, streamCap: 1000, backoff: Backoff())
         _ = machine.connect()
         _ = machine.ready(connection: 1, limit: limit)
-        if isProven { _ = machine.receivedSuccess(connection: 1) }
+        if isProven { _ = machine.receivedProof(connection: 1) }
         return machine
     }
 
@@ -106,7 +106,7 @@ struct ConnectionFailureTests {
         _ = check(&machine, at: 5)
         let actions =
             switch status {
-            case 200: machine.receivedSuccess(connection: 1)
+            case 200: machine.receivedProof(connection: 1)
             case 403: machine.receivedOtherResponse(connection: 1)
             default: error(&machine)
             }
@@ -139,10 +139,10 @@ struct ConnectionFailureTests {
         var random = SeededRandom(seed: 1)
         let bad = machine.suspect(connection: 1, now: start, using: &random) { false }
         #expect(bad == [.report(.capacity(2))])
-        #expect(machine.receivedSuccess(connection: 1, count: 9) == [])
-        #expect(machine.receivedSuccess(connection: 1) == [.report(.capacity(3))])
+        #expect(machine.receivedProof(connection: 1, count: 9) == [])
+        #expect(machine.receivedProof(connection: 1) == [.report(.capacity(3))])
         #expect(machine.isDegraded)
-        #expect(machine.receivedSuccess(connection: 1, count: 10) == [.report(.capacity(4))])
+        #expect(machine.receivedProof(connection: 1, count: 10) == [.report(.capacity(4))])
         #expect(!machine.isDegraded)
     }
 

@@ -18,7 +18,7 @@ struct ConnectionStateMachineTests {
         var machine = self.machine(isBase: isBase)
         _ = machine.connect()
         _ = machine.ready(connection: 1, limit: 100)
-        if isProven { _ = machine.receivedSuccess(connection: 1) }
+        if isProven { _ = machine.receivedProof(connection: 1) }
         return machine
     }
 
@@ -52,7 +52,7 @@ struct ConnectionStateMachineTests {
             try (0..<30).map { _ in
                 guard case .connecting(let connection) = machine.state else { throw CancellationError() }
                 _ = machine.ready(connection: connection, limit: 100)
-                _ = machine.receivedSuccess(connection: connection)
+                _ = machine.receivedProof(connection: connection)
                 _ = machine.closed(connection: connection, fault: fault, now: now, using: &random)
                 let end = try self.backOffEnd(machine)
                 defer { now = end }
@@ -164,7 +164,7 @@ struct ConnectionStateMachineTests {
         #expect(waits.max() ?? .zero > .seconds(1))
         _ = machine.connect()
         _ = machine.ready(connection: 31, limit: 1)
-        _ = machine.receivedSuccess(connection: 31)
+        _ = machine.receivedProof(connection: 31)
         _ = lose(&machine, 31)
         #expect(start.duration(to: try backOffEnd(machine)) <= .milliseconds(300))
     }
@@ -353,7 +353,7 @@ struct ConnectionStateMachineTests {
         #expect(machine.limitChanged(connection: 1, to: 1) == [])
         #expect(goAway(&machine, 1) == [])
         #expect(lose(&machine, 99) == [])
-        _ = machine.receivedSuccess(connection: 1)
+        _ = machine.receivedProof(connection: 1)
         #expect(machine.state == state)
     }
 }
@@ -441,7 +441,7 @@ struct ConnectionStateModelTests {
                 world.apply(machine.closed(connection: connection, fault: fault, now: now, using: &random))
             case 7:
                 world.apply(
-                    machine.receivedSuccess(connection: connection, count: Int.random(in: 1...30, using: &random))
+                    machine.receivedProof(connection: connection, count: Int.random(in: 1...30, using: &random))
                 )
             case 8:
                 world.apply(

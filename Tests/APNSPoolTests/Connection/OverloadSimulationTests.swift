@@ -111,7 +111,7 @@ struct OverloadSimulationTests {
                     if self.retries.take(now: self.now) { self.waiting += 1 } else { self.failed += 1 }
                 } else {
                     self.accepted += 1
-                    self.apply(self.workers[index].machine.receivedSuccess(connection: connection), index, millisecond)
+                    self.apply(self.workers[index].machine.receivedProof(connection: connection), index, millisecond)
                 }
             }
         }
