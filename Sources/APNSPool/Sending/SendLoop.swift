@@ -295,7 +295,8 @@ extension RequestLoop {
     private func checkOutAndSend() async {
         guard let pool = self.route?.pool else { return }
         let request = self.checkoutRequest
-        let (worker, attempt): (ConnectionActor, PushAttempt)
+        let worker: ConnectionActor
+        let attempt: PushAttempt?
         do {
             let lease = try await pool.checkout(
                 deadline: self.checkoutDeadline,
@@ -303,13 +304,13 @@ extension RequestLoop {
                 lane: request.lane,
                 atFront: request.atFront
             )
-            guard let encoded = self.attempt(lease) else { return }
-            (worker, attempt) = encoded
+            worker = lease.worker
+            attempt = self.attempt(lease)
         } catch {
             self.fail(checkout: error)
             return
         }
-        self.record(await worker.send(attempt))
+        if let attempt { self.record(await worker.send(attempt)) }
     }
 
     @inline(never)
@@ -317,9 +318,9 @@ extension RequestLoop {
 
     /// Encodes the attempt for the connection. The stream moves from the lease to the attempt.
     ///
-    /// - Returns: the stream's connection with the attempt; nil if the attempt has ended.
+    /// - Returns: nil if the attempt has ended.
     @inline(never)
-    private func attempt(_ lease: consuming PoolLease<ConnectionActor>) -> (ConnectionActor, PushAttempt)? {
+    private func attempt(_ lease: consuming PoolLease<ConnectionActor>) -> PushAttempt? {
         guard self.prepareToWrite() else { return nil }
         let submission = StreamSubmission(
             request: self.request(authorization: self.route?.authorization),
@@ -329,6 +330,6 @@ extension RequestLoop {
             isBulk: self.isBulk
         )
         _ = lease.take(1)
-        return (lease.worker, PushAttempt(submission, origin: lease.origin))
+        return PushAttempt(submission, origin: lease.origin)
     }
 }
