@@ -76,13 +76,16 @@ struct ClosedLoop<Sender: PushSender>: Sendable {
 
     private func sendUntilDone(_ next: Counter, _ total: SharedTally) async {
         var part = TallyPart(total)
+        // Each push begins when the one before it ends, so one reading of the clock serves both.
+        var start = MonotonicTime.microseconds()
         while true {
             let number = next.take()
             guard number < pushes else { break }
-            let start = MonotonicTime.microseconds()
             let token = DeviceTokens.token(UInt64(number))
             let outcome = await client.deliver(workload.notification(UInt64(number)), to: token)
-            part.add(outcome, MonotonicTime.microseconds() - start)
+            let end = MonotonicTime.microseconds()
+            part.add(outcome, end - start)
+            start = end
         }
         part.end()
     }

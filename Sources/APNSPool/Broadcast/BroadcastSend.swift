@@ -15,7 +15,8 @@ final class BroadcastSend: SendLoop, RequestLoop {
         self.spacing = options.spacing ?? context.live.settings.broadcastSpacing
         super.init(
             context,
-            PushHistory(id: id, deadline: context.deadline(options.deadline)),
+            id: id,
+            deadline: options.deadline,
             context.monitor.tracing.broadcast(broadcast, to: channel, id: id)
         )
     }

@@ -16,11 +16,9 @@ final class ChannelCall: SendLoop, RequestLoop {
         super.init(
             context,
             to: .management,
-            PushHistory(
-                id: id,
-                deadline: context.deadline(options.deadline),
-                kind: .channelCall(isRepeatable: operation.isRepeatable)
-            ),
+            id: id,
+            deadline: options.deadline,
+            kind: .channelCall(isRepeatable: operation.isRepeatable),
             context.monitor.tracing.channels(operation, bundleID: bundleID, id: id)
         )
     }

@@ -432,7 +432,7 @@ final class BulkRun: BulkEngine {
             self.machine.pulledInvalid()
         case .push(let push, let token, let id):
             // The deadline starts after the input has returned the element, because an input may block.
-            let deadline = self.context.deadline(after: self.deadlineNanoseconds)
+            let deadline = self.context.deadline(after: self.deadlineNanoseconds, from: self.context.clock.now)
             self.pushes[index] = PendingPush(
                 push: push,
                 token: token,

@@ -32,7 +32,8 @@ final class PushSend: SendLoop, RequestLoop {
         self.dated = dated
         super.init(
             context,
-            PushHistory(id: id, deadline: context.deadline(options.deadline)),
+            id: id,
+            deadline: options.deadline,
             context.monitor.tracing.push(push, to: token, id: id)
         )
     }

@@ -125,15 +125,18 @@ final class SendContext: Sendable {
 
     // MARK: Time
 
-    func deadline(_ own: Duration?) -> MonotonicInstant {
-        if let own { return self.clock.now.advanced(by: own) }
-        return self.deadline(after: self.live.deadlineNanoseconds)
+    /// The deadline of a call that is made now.
+    ///
+    /// - Parameter own: its longest time; nil for the client's default.
+    func deadline(_ own: Duration?, from now: MonotonicInstant) -> MonotonicInstant {
+        if let own { return now.advanced(by: own) }
+        return self.deadline(after: self.live.deadlineNanoseconds, from: now)
     }
 
-    /// The instant that lies `nanoseconds` from now. Computing with `Duration` would cost 128-bit arithmetic for each
+    /// The instant that lies `nanoseconds` after `now`. Computing with `Duration` would cost 128-bit arithmetic for each
     /// push.
-    func deadline(after nanoseconds: Int64) -> MonotonicInstant {
-        let (sum, overflow) = self.clock.now.nanoseconds.addingReportingOverflow(nanoseconds)
+    func deadline(after nanoseconds: Int64, from now: MonotonicInstant) -> MonotonicInstant {
+        let (sum, overflow) = now.nanoseconds.addingReportingOverflow(nanoseconds)
         return MonotonicInstant(nanoseconds: overflow ? .max : sum)
     }
 

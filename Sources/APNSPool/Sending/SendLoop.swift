@@ -39,6 +39,9 @@ class SendLoop {
     final let span: CallSpan?
     // Unchecked: one task owns the object, and no access begins during another one.
     @exclusivity(unchecked) final var history: PushHistory
+    /// The time of the call, until an attempt or a wait begins. The first attempt uses it, because reading the clock takes
+    /// as long as ten atomic operations.
+    @exclusivity(unchecked) private var calledAt: MonotonicInstant?
     /// The route of the current attempt, until it has a result.
     @exclusivity(unchecked) fileprivate var route: SendRoute?
     /// When the attempt requested a stream; nil unless queue times are measured.
@@ -50,16 +53,21 @@ class SendLoop {
     /// The outcome, as soon as it is final.
     @exclusivity(unchecked) fileprivate var outcome: PushOutcome?
 
+    /// - Parameter deadline: the longest time from now to the outcome; nil for the client's default.
     init(
         _ context: SendContext,
         to destination: SendRoute.Destination = .pushes,
-        _ history: PushHistory,
+        id: APNSID,
+        deadline: Duration?,
+        kind: PushHistory.Kind = .push,
         _ span: CallSpan?
     ) {
+        let now = context.clock.now
         self.context = context
         self.destination = destination
-        self.history = history
+        self.history = PushHistory(id: id, deadline: context.deadline(deadline, from: now), kind: kind)
         self.span = span
+        self.calledAt = now
     }
 
     // MARK: Overridden by subclasses
@@ -123,6 +131,7 @@ class SendLoop {
     /// - Returns: whether there is an outcome.
     @inline(never)
     fileprivate func prepareFirstAttempt() async -> Bool {
+        self.calledAt = nil
         self.outcome = await self.prepare()
         return self.outcome != nil
     }
@@ -138,7 +147,7 @@ class SendLoop {
     @inline(never)
     fileprivate func beginAttempt() -> Step {
         if let end = self.expiry() { return self.over(end) }
-        let now = self.context.clock.now
+        let now = self.calledAt.take() ?? self.context.clock.now
         do throws(AttemptEnd) {
             let route = try self.nextRoute(now: now)
             if !route.isUnsigned { return self.take(route, now) }
