@@ -37,7 +37,8 @@ struct RouteStatus: Sendable, Hashable {
         case sending
         /// Nothing is due.
         case idle
-        /// The route is paused for some time, or until an operator resumes its app. `reason` says why.
+        /// The route is paused after an error, until APNs has accepted or rejected a push, or until an operator resumes its
+        /// app. `reason` says why.
         case paused
     }
 
@@ -45,7 +46,7 @@ struct RouteStatus: Sendable, Hashable {
     var state: State
     /// Why the route is or was paused; nil after APNs has accepted or rejected a push.
     var reason: String?
-    /// When the pause ends.
+    /// When the route sends a few pushes to test whether the error is gone; nil while it does.
     var pausedUntil: QueueTime?
 }
 

@@ -24,6 +24,8 @@ actor Dispatcher: Service {
     private var pauses: [Route: RoutePause] = [:]
     /// Routes of paused apps that have queued pushes.
     private var held: Set<Route> = []
+    /// Routes with a due push.
+    private var due: Set<Route> = []
     /// Routes that are not in the settings, whose pushes are being parked, and those of batches that are being cancelled.
     private var parking: Set<Route> = []
     /// Whether there may be parked pushes whose app was missing from the settings and is there now.
@@ -66,9 +68,12 @@ actor Dispatcher: Service {
             }
             let pause = self.sending[route]?.pause ?? self.pauses[route] ?? RoutePause()
             let isPaused = pause.isPaused(at: lease)
+            let isSending = self.sending[route] != nil
+            // The pushes that test whether the error is gone are not yet the end of the pause.
+            let isTesting = pause.isProbing && (isSending || self.due.contains(route))
             return RouteStatus(
                 route: route,
-                state: isPaused ? .paused : (self.sending[route] == nil ? .idle : .sending),
+                state: isPaused || isTesting ? .paused : (isSending ? .sending : .idle),
                 reason: pause.reason,
                 pausedUntil: isPaused ? pause.until.map { now.advanced(by: lease.duration(to: $0)) } : nil
             )
@@ -152,6 +157,7 @@ actor Dispatcher: Service {
             queued.map(\.route)
                 .filter { self.context.pausedApps.contains($0.app) || self.context.batches.mode(of: $0) == .hold }
         )
+        self.due = Set(queued.filter { $0.due <= now }.map(\.route))
         for entry in queued where self.context.batches.mode(of: entry.route) == .cancel {
             self.startCancelling(entry.route, &sends)
         }

@@ -16,7 +16,7 @@ struct RoutePause: Sendable, Hashable {
     private(set) var until: QueueTime?
     private var failures = 0
 
-    /// Whether the route was paused, and APNs has neither accepted nor rejected a push since then.
+    /// Whether the route was paused, and APNs has neither accepted nor rejected a push since then. It still counts as paused.
     var isProbing: Bool { self.failures > 0 }
 
     func isPaused(at now: QueueTime) -> Bool { self.until.map { now < $0 } ?? false }

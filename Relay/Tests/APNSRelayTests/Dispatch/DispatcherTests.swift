@@ -131,6 +131,36 @@ struct DispatcherTests {
         }
     }
 
+    @Test("A route counts as paused until one of the pushes that test it has arrived", .timeLimit(.minutes(5)))
+    func tests() async throws {
+        let barrier = Barrier()
+        let isBroken = Mutex(true)
+        let sender = ScriptedSender { id, _ in
+            let fails = isBroken.withLock { isBroken in
+                defer { isBroken = false }
+                return isBroken
+            }
+            if fails { return ScriptedSender.fail(.unavailable, .notSent, id) }
+            await barrier.wait()
+            return ScriptedSender.accept(id)
+        }
+        let fixture = try await DispatchFixture { _ in sender }
+        try await fixture.running {
+            try await fixture.store(1)
+            // The second attempt, which waits.
+            try await fixture.expect { counts in
+                let route = await fixture.dispatcher.routes().first { $0.route == fixture.route }
+                return route?.state == .paused && route?.reason == "a test" && route?.pausedUntil == nil
+                    && counts.written == 1
+            }
+            barrier.open()
+            try await fixture.expect { $0.unsettled == 0 }
+            try await fixture.expect { _ in
+                await fixture.dispatcher.routes().allSatisfy { $0.state == .idle && $0.reason == nil }
+            }
+        }
+    }
+
     @Test("The pushes of a paused app stay queued, and are sent when it goes on", .timeLimit(.minutes(5)))
     func pausedApp() async throws {
         let apps = PausedApps(nil)
