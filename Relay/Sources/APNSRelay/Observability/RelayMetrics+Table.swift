@@ -89,7 +89,7 @@ extension RelayMetrics {
         "apns_relay_route_paused",
         .gauge,
         unit: "0 or 1",
-        "1 while the route is paused, for example because APNs refuses its credential.",
+        "1 from an error of the whole route until a push proves that it is gone, and while its app is paused.",
         labels: RelayMetrics.route
     )
     static let ready = MetricDefinition(
