@@ -209,17 +209,21 @@ extension PushNotification {
             }
         }
         let omitsAPS = rule.rootKey != nil && self.content.isEmpty
+        var shared = self.customs.isEmpty ? nil : JSONBytesEncoder.reused()
         var writer = PayloadWriter()
-        guard !self.customs.isEmpty else {
-            writer.openRoot()
-            badge = omitsAPS ? .nowhere : try self.writeAPS(to: &writer, rule, timestamp)
+        if let shared { writer.exchangeText(with: shared) }
+        writer.openRoot()
+        badge = .nowhere
+        if !omitsAPS {
+            try writer.aps(self.content, rule, timestamp: timestamp)
+            // A raw key may be the badge.
+            badge = self.content.hasMembers ? .unsearched : .at(writer.badge)
+        }
+        // Taken: only an encoder without another reference is reused.
+        guard let encoder = shared.take() else {
             writer.closeRoot()
             return writer.json.bytes()
         }
-        let encoder = JSONBytesEncoder.reused()
-        writer.exchangeText(with: encoder)
-        writer.openRoot()
-        badge = omitsAPS ? .nowhere : try self.writeAPS(to: &writer, rule, timestamp)
         writer.exchangeText(with: encoder)
         encoder.continueRoot(after: omitsAPS ? nil : "aps")
         for index in self.customs.indices { try self.customs[index].write(to: encoder) }
@@ -227,20 +231,6 @@ extension PushNotification {
         let bytes = encoder.writer.bytes()
         JSONBytesEncoder.reuse(encoder)
         return bytes
-    }
-
-    /// Writes the `aps` object.
-    ///
-    /// - Returns: where the badge is.
-    @inline(__always)
-    private func writeAPS(
-        to writer: inout PayloadWriter,
-        _ rule: PushType.Rule,
-        _ timestamp: () -> Int64
-    ) throws(ValidationError) -> PreparedPush.BadgeLookup {
-        try writer.aps(self.content, rule, timestamp: timestamp)
-        // A raw key may be the badge.
-        return self.content.hasMembers ? .unsearched : .at(writer.badge)
     }
 
     /// The payload as it would be sent now, without checks, for the coded form.

@@ -4,8 +4,7 @@ import Synchronization
 /// The `CredentialStateMachine` of one credential, shared by the connections of its session.
 ///
 /// Connections report evidence from their event loops, and each new `SendRoute` queries it. A declared fault makes the
-/// cached route outdated.
-/// While the credential is trusted, a query or a report of success costs one atomic load.
+/// cached route outdated. While the credential is trusted, a query or a report of success costs one atomic load.
 final class CredentialBreaker: Sendable {
     private let machine: Mutex<CredentialStateMachine>
     /// True in any state but `trusted`.

@@ -125,7 +125,7 @@ final class SendContext: Sendable {
 
     // MARK: Time
 
-    /// The deadline of a call that is made now.
+    /// The deadline of a call that is made at `now`.
     ///
     /// - Parameter own: its longest time; nil for the client's default.
     func deadline(_ own: Duration?, from now: MonotonicInstant) -> MonotonicInstant {

@@ -214,7 +214,7 @@ class SendLoop {
 
     @inline(never)
     fileprivate func record(_ result: StreamResult) {
-        // Taken, because a copy would retain it.
+        // Taken: a copy would retain it.
         self.end = self.evaluate(result, of: self.route.take())
     }
 

@@ -253,6 +253,7 @@ package final class HTTP2ClientSession: HTTP2Session {
     ///   or if they are too long.
     func fixedEntry(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
         let (sharedID, credentialID) = (ObjectIdentifier(shared), credential.map(ObjectIdentifier.init))
+        // A loop over the array would retain it.
         for index in self.recentFixed.indices {
             let recent = self.recentFixed[index]
             guard recent.shared == sharedID, recent.credential == credentialID else { continue }

@@ -132,7 +132,7 @@ struct DispatcherTests {
     }
 
     @Test("A route counts as paused until one of the pushes that test it has arrived", .timeLimit(.minutes(5)))
-    func tests() async throws {
+    func testedRouteIsPaused() async throws {
         let barrier = Barrier()
         let isBroken = Mutex(true)
         let sender = ScriptedSender { id, _ in
