@@ -176,6 +176,7 @@ struct DoctorTests {
         let server = try await ForeignServer.start("python3", files: [:]) { port, folder in
             ["-m", "http.server", "--bind", "127.0.0.1", "--directory", folder, "\(port)"]
         }
+        defer { server.stop() }
         let (report, status) = try await self.examine(["--endpoint", "https://127.0.0.1:\(server.port)"])
         #expect(status == 78)
         #expect(report.failed.map(\.name) == ["TLS"])
@@ -240,6 +241,7 @@ struct DoctorTests {
             files: ["tinyproxy.conf": { "Port \($0)\nListen 127.0.0.1\nTimeout 60\nBasicAuth fern s3cret\n" }],
             arguments: { ["-d", "-c", "\($1)/tinyproxy.conf"] }
         )
+        defer { proxy.stop() }
         try await Server.with { server in
             let good = try await self.examine(
                 server.options + ["--proxy", "http://fern:s3cret@127.0.0.1:\(proxy.port)"]
