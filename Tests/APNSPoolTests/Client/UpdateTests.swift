@@ -40,7 +40,12 @@ struct UpdateTests {
     ) async throws {
         var simulation = Simulator.Configuration()
         simulation.responseDelay = .milliseconds(3)
-        try await withSimulatedAPNS(simulation: simulation, configure: configure) { client, simulator in
+        let patient: (inout APNSClientConfiguration) -> Void = {
+            configure(&$0)
+            // Beside other tests a push may have to wait longer than the default of 30 s.
+            $0.timeouts.deadline = .seconds(300)
+        }
+        try await withSimulatedAPNS(simulation: simulation, configure: patient) { client, simulator in
             let book = Book()
             let total = 20 * singles + 2 * bulk
             try await withThrowingTaskGroup(of: Void.self) { group in
