@@ -221,9 +221,9 @@
             let milliseconds = Double(seconds) * 1000 + Double(attoseconds) / 1e15
             return milliseconds == milliseconds.rounded() ? "\(Int64(milliseconds))ms" : "\(milliseconds)ms"
         }
-        for (unit, length) in [("d", Int64(86_400)), ("h", 3600), ("m", 60)]
-        where seconds > 0 && seconds % length == 0 {
-            return "\(seconds / length)\(unit)"
+        for (unit, nanoseconds) in self.timeUnits.suffix(3).reversed() {
+            let length = Int64(nanoseconds / 1e9)
+            if seconds > 0, seconds % length == 0 { return "\(seconds / length)\(unit)" }
         }
         return "\(seconds)s"
     }
