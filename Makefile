@@ -18,7 +18,7 @@ demo: $(TOOL) ## Build the tool and let it push to a simulated APNs
 $(TOOL): Package.swift $(shell find Sources -type f)
 	@.ci/check-swift
 	@.ci/install-packages build
-	swift build --product apns
+	.ci/build $@ --product apns
 	@touch $@
 
 build: toolchain ## Build everything, optimised
@@ -102,8 +102,8 @@ test-relay: toolchain ## Test the relay: its queue, its API, its page in Chromiu
 # The relay, and the simulator that it pushes to: both in one build folder, which shares what they have in common.
 relay-programs: toolchain
 	@.ci/install-packages relay
-	swift build --package-path Relay --product apns-relay
-	swift build --package-path Relay --product apns
+	.ci/build Relay/.build/debug/apns-relay --package-path Relay --product apns-relay
+	.ci/build Relay/.build/debug/apns --package-path Relay --product apns
 
 test-webpush: relay-programs ## Let pywebpush and a sender like Mastodon's push through the relay, and decrypt their messages
 	.ci/test-webpush
