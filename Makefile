@@ -7,6 +7,7 @@ SOURCES := Package.swift Sources Tests Benchmarks Docs/Examples Relay/Package.sw
 
 # Unoptimised: ready soonest, and `make test` goes on from it.
 TOOL := .build/debug/apns
+EXAMPLE := Docs/Examples/NotificationService
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -127,8 +128,10 @@ relay-bench: toolchain ## Measure the relay beside the harness: drain, intake ov
 
 example: $(TOOL) ## Build, test and try Docs/Examples/NotificationService: load, an announcement, SIGTERM in the middle, nothing lost
 	@.ci/install-packages test example
-	swift test --package-path Docs/Examples/NotificationService
-	Docs/Examples/NotificationService/try.sh
+	.ci/build $(EXAMPLE)/.build/debug/NotificationServicePackageTests.xctest --package-path $(EXAMPLE) \
+		--product NotificationServicePackageTests
+	swift test --package-path $(EXAMPLE)
+	$(EXAMPLE)/try.sh
 
 check-alerts: ## Test the alert rules of Docs/Monitoring with Prometheus' promtool, which is fetched where it is missing
 	.ci/check-alerts
