@@ -203,7 +203,7 @@ bench-report: toolchain ## Measure everything and write Docs/Benchmarks.md; abou
 	Benchmarks/report.sh
 
 clean: ## Remove what was built
-	rm -rf .build Relay/.build .build-package .build-bootstrap .build-release .build-sbom .build-page .build-openapi .build-examples .build-sealing .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro Docs/Examples/NotificationService/.build
+	rm -rf .build Relay/.build .build-package .build-bootstrap .build-release .build-sbom .build-page .build-openapi .build-examples .build-sealing .build-asan .build-tsan Benchmarks/.build Benchmarks/.build-micro $(EXAMPLE)/.build
 
 toolchain:
 	@.ci/check-swift

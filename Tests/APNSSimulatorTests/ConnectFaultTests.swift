@@ -215,8 +215,9 @@ struct ConnectFaultTests {
         await simulator.stopListening()
         await simulator.stop()
         await simulator.startListening()
-        // By now the port may belong to another test's simulator. Its certificate is of another authority.
-        #expect(try await self.attempt(simulator) != nil)
+        // Another test's simulator may have the port by now. Its certificate comes from an authority of its own.
+        let code = try await self.attempt(simulator)
+        #expect(code == .connectRefused || code == .certificateUntrusted)
     }
 
     @Test func faultsAreTriggeredByTime() async throws {
