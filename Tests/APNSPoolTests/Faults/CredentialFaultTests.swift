@@ -106,11 +106,12 @@ struct CredentialFaultTests {
     }
 
     @Test func aThousandExpiryResponsesCauseOneSignature() async throws {
-        let clock = ShiftedClock()
+        // Stands still while the pushes arrive: after ten seconds without a response the client replaces a connection.
+        let clock = ManualClock()
         try await withServer(
             script: { _ in [.respond(200)] },
             configure: {
-                $0.clock = clock
+                $0.use(clock)
                 $0.authentication = authentication()
                 $0.pool = .init(size: 2, maxOverflow: 0, connectSpacing: .zero)
             }
@@ -124,6 +125,11 @@ struct CredentialFaultTests {
             let pushes = Task { await ClientOutcomeTests.deliver(1000, with: client) }
             await server.wait { $0.held == 1000 }
             server.release(status: 403, reason: "ExpiredProviderToken")
+            // A resend that found no connection waits.
+            await until {
+                clock.advance(by: .milliseconds(1))
+                return client.runtime.lifecycle.pushesInFlight == 0
+            }
             let failed = await pushes.value.filter { $0.certainty != .accepted }
             #expect(failed.isEmpty, "\(failed)")
             let record = server.record
