@@ -32,7 +32,7 @@ actor ConnectionActor: PoolWorker {
     @exclusivity(unchecked) var pending = PendingPushes()
     @exclusivity(unchecked) private var results: TickResults
     /// The connection with pushes of this tick that are not flushed yet; nil if there are none.
-    private var unflushed: Int?
+    private var unflushed: (number: Int, connection: Connection)?
     /// Whether pushes were cancelled in this tick.
     private var hasCancelled = false
     private var messages: [ConnectionMailbox.Message] = []
@@ -249,9 +249,11 @@ actor ConnectionActor: PoolWorker {
     /// Returns the connection for new pushes; nil if there is none. Starts timing the push with this tag, unless
     /// another push is being timed. The caller must therefore submit this push next.
     private func connection(for tag: StreamTag) -> Connection? {
-        guard let number = self.machine.readyConnection, let connection = self.connections[number] else { return nil }
-        self.machine.willSubmit(tag: tag, now: self.clock.now)
-        self.unflushed = number
+        guard let number = self.machine.willSubmit(tag: tag, now: self.clock.now) else { return nil }
+        // Most pushes of a tick have the same connection, and to find it in the dictionary costs more than this.
+        if let unflushed, unflushed.number == number { return unflushed.connection }
+        guard let connection = self.connections[number] else { return nil }
+        self.unflushed = (number, connection)
         return connection
     }
 
@@ -285,9 +287,7 @@ actor ConnectionActor: PoolWorker {
             self.hasCancelled = false
             for connection in self.connections.values { connection.flush() }
         }
-        guard let number = self.unflushed else { return }
-        self.unflushed = nil
-        guard let connection = self.connections[number] else { return }
+        guard let number = self.unflushed.take()?.number, let connection = self.connections[number] else { return }
         connection.flush()
         self.perform(
             self.machine.submitted(

@@ -319,8 +319,13 @@ struct ConnectionStateMachine {
     // MARK: Submissions
 
     /// Records that a push is about to be submitted. `latency` times it unless it already times another push.
-    mutating func willSubmit(tag: StreamTag, now: @autoclosure () -> MonotonicInstant) {
+    ///
+    /// - Returns: the connection that accepts the push; nil if there is none, and then the push is not submitted.
+    @discardableResult
+    mutating func willSubmit(tag: StreamTag, now: @autoclosure () -> MonotonicInstant) -> Int? {
+        guard let connection = self.readyConnection else { return nil }
         if self.latency.tag == nil { self.latency.submitted(tag, now: now()) }
+        return connection
     }
 
     /// Records that pushes were submitted.

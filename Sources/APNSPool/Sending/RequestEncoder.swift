@@ -20,9 +20,7 @@ enum RequestEncoder {
         id: APNSID,
         credential: HeaderBlock?
     ) -> HTTP2Request {
-        var values: [UInt8] = []
-        values.reserveCapacity(RequestBatch.typicalValueBytes)
-        let lengths = self.append(push, to: token, id: id, into: &values)
+        let (values, lengths) = self.withValues(of: push, to: token, id: id) { (Array($0), $1) }
         return HTTP2Request(
             shared: block,
             credential: credential,
@@ -32,37 +30,40 @@ enum RequestEncoder {
         )
     }
 
-    /// Appends the values of the variable fields.
+    /// Calls `body` with the values of the variable fields, concatenated, and with the length of each in bytes.
     ///
-    /// - Returns: the length of each value in bytes.
-    static func append(
-        _ push: PreparedPush,
+    /// They are put together on the stack: an array checks its reference count and its capacity at each append.
+    static func withValues<Result>(
+        of push: PreparedPush,
         to token: DeviceToken,
         id: APNSID,
-        into values: inout [UInt8]
-    ) -> SIMD8<UInt16> {
-        let prefix = self.pathPrefix
-        let start = values.count
-        values.append(contentsOf: UnsafeBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
-        values.append(contentsOf: token.hexadecimal.utf8)
-        let pathCount = values.count - start
-        values.append(contentsOf: repeatElement(0, count: APNSID.textLength))
-        values.withUnsafeMutableBufferPointer { buffer in
-            if let base = buffer.baseAddress { id.write(into: base + start + pathCount) }
+        _ body: (UnsafeBufferPointer<UInt8>, SIMD8<UInt16>) -> Result
+    ) -> Result {
+        let expiration = push.expiration.headerValue.map(String.init)
+        let collapseID = push.collapseID?.rawValue
+        let pathCount = self.pathPrefix.utf8CodeUnitCount + token.hexadecimal.utf8.count
+        let count = pathCount + APNSID.textLength + (expiration?.utf8.count ?? 0) + (collapseID?.utf8.count ?? 0)
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { buffer in
+            guard var end = buffer.baseAddress else { return body(UnsafeBufferPointer(buffer), SIMD8()) }
+            /// Returns the length of the text in bytes.
+            func append(_ text: String.UTF8View) -> UInt16 {
+                let target = UnsafeMutableBufferPointer(start: end, count: text.count)
+                _ = target.initialize(fromContentsOf: text)
+                end += target.count
+                return UInt16(clamping: target.count)
+            }
+            end.initialize(from: self.pathPrefix.utf8Start, count: self.pathPrefix.utf8CodeUnitCount)
+            end += self.pathPrefix.utf8CodeUnitCount
+            _ = append(token.hexadecimal.utf8)
+            id.write(into: end)
+            end += APNSID.textLength
+            var lengths = SIMD8<UInt16>()
+            lengths[0] = UInt16(clamping: pathCount)
+            lengths[1] = UInt16(clamping: APNSID.textLength)
+            if let expiration { lengths[2] = append(expiration.utf8) }
+            if let collapseID { lengths[3] = append(collapseID.utf8) }
+            return body(UnsafeBufferPointer(buffer), lengths)
         }
-        var lengths = SIMD8<UInt16>()
-        lengths[0] = UInt16(clamping: pathCount)
-        lengths[1] = UInt16(clamping: APNSID.textLength)
-        if let expiration = push.expiration.headerValue {
-            let text = String(expiration)
-            values.append(contentsOf: text.utf8)
-            lengths[2] = UInt16(clamping: text.utf8.count)
-        }
-        if let collapseID = push.collapseID?.rawValue {
-            values.append(contentsOf: collapseID.utf8)
-            lengths[3] = UInt16(clamping: collapseID.utf8.count)
-        }
-        return lengths
     }
 
     private static let pathPrefix: StaticString = "/3/device/"
@@ -149,7 +150,10 @@ extension RequestBatch {
         id: APNSID,
         deadline: MonotonicInstant
     ) {
-        let lengths = RequestEncoder.append(push, to: token, id: id, into: &self.values)
+        let lengths = RequestEncoder.withValues(of: push, to: token, id: id) { values, lengths in
+            self.values.append(contentsOf: values)
+            return lengths
+        }
         let body = isCommon ? [] : push.payload
         self.entries.append(Entry(valueLengths: lengths, body: body, deadline: NIODeadline(deadline)))
     }
