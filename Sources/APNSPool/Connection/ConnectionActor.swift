@@ -250,7 +250,7 @@ actor ConnectionActor: PoolWorker {
     /// another push is being timed. The caller must therefore submit this push next.
     private func connection(for tag: StreamTag) -> Connection? {
         guard let number = self.machine.willSubmit(tag: tag, now: self.clock.now) else { return nil }
-        // Most pushes of a tick have the same connection, and to find it in the dictionary costs more than this.
+        // Most pushes of a tick use the same connection. To remember it is cheaper than to look it up again.
         if let unflushed, unflushed.number == number { return unflushed.connection }
         guard let connection = self.connections[number] else { return nil }
         self.unflushed = (number, connection)
@@ -287,6 +287,7 @@ actor ConnectionActor: PoolWorker {
             self.hasCancelled = false
             for connection in self.connections.values { connection.flush() }
         }
+        // The connection may have closed since, and is then no longer in the dictionary.
         guard let number = self.unflushed.take()?.number, let connection = self.connections[number] else { return }
         connection.flush()
         self.perform(

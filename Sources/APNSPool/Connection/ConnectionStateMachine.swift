@@ -318,9 +318,10 @@ struct ConnectionStateMachine {
 
     // MARK: Submissions
 
-    /// Records that a push is about to be submitted. `latency` times it unless it already times another push.
+    /// Chooses the connection for a push that is about to be submitted. `latency` times the push unless it already times
+    /// another one.
     ///
-    /// - Returns: the connection that accepts the push; nil if there is none, and then the push is not submitted.
+    /// - Returns: nil if no connection accepts the push.
     @discardableResult
     mutating func willSubmit(tag: StreamTag, now: @autoclosure () -> MonotonicInstant) -> Int? {
         guard let connection = self.readyConnection else { return nil }

@@ -44,7 +44,7 @@ final class ClientTracing: Sendable {
 
     /// The span of a single push, a child of the task's span; nil if tracing is off.
     func push(_ push: PreparedPush, to token: DeviceToken, id: APNSID) -> CallSpan? {
-        // Checked first, because copying the topic costs more.
+        // Reads the flag before `begin` does, so that without a tracer the topic is not copied.
         guard self.isOn.load(ordering: .relaxed), let span = self.begin("send", push.topic, kind: "send") else {
             return nil
         }

@@ -32,7 +32,8 @@ enum RequestEncoder {
 
     /// Calls `body` with the values of the variable fields, concatenated, and with the length of each in bytes.
     ///
-    /// They are put together on the stack: an array checks its reference count and its capacity at each append.
+    /// They are put together in temporary memory, usually on the stack, which is valid only during the call. An array
+    /// would check its reference count and its capacity at each append.
     static func withValues<Result>(
         of push: PreparedPush,
         to token: DeviceToken,
@@ -45,16 +46,16 @@ enum RequestEncoder {
         let count = pathCount + APNSID.textLength + (expiration?.utf8.count ?? 0) + (collapseID?.utf8.count ?? 0)
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { buffer in
             guard var end = buffer.baseAddress else { return body(UnsafeBufferPointer(buffer), SIMD8()) }
-            /// Returns the length of the text in bytes.
+            /// Writes the text at `end`, and returns its length in bytes.
+            @discardableResult
             func append(_ text: String.UTF8View) -> UInt16 {
                 let target = UnsafeMutableBufferPointer(start: end, count: text.count)
-                _ = target.initialize(fromContentsOf: text)
-                end += target.count
+                end += target.initialize(fromContentsOf: text)
                 return UInt16(clamping: target.count)
             }
             end.initialize(from: self.pathPrefix.utf8Start, count: self.pathPrefix.utf8CodeUnitCount)
             end += self.pathPrefix.utf8CodeUnitCount
-            _ = append(token.hexadecimal.utf8)
+            append(token.hexadecimal.utf8)
             id.write(into: end)
             end += APNSID.textLength
             var lengths = SIMD8<UInt16>()
@@ -150,9 +151,9 @@ extension RequestBatch {
         id: APNSID,
         deadline: MonotonicInstant
     ) {
-        let lengths = RequestEncoder.withValues(of: push, to: token, id: id) { values, lengths in
-            self.values.append(contentsOf: values)
-            return lengths
+        let lengths = RequestEncoder.withValues(of: push, to: token, id: id) { bytes, valueLengths in
+            self.values.append(contentsOf: bytes)
+            return valueLengths
         }
         let body = isCommon ? [] : push.payload
         self.entries.append(Entry(valueLengths: lengths, body: body, deadline: NIODeadline(deadline)))

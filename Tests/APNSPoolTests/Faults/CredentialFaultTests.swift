@@ -106,7 +106,8 @@ struct CredentialFaultTests {
     }
 
     @Test func aThousandExpiryResponsesCauseOneSignature() async throws {
-        // Stands still while the pushes arrive: after ten seconds without a response the client replaces a connection.
+        // The clock stands still while the pushes arrive, because the client replaces a connection that has not
+        // responded for ten seconds.
         let clock = ManualClock()
         try await withServer(
             script: { _ in [.respond(200)] },
@@ -125,11 +126,12 @@ struct CredentialFaultTests {
             let pushes = Task { await ClientOutcomeTests.deliver(1000, with: client) }
             await server.wait { $0.held == 1000 }
             server.release(status: 403, reason: "ExpiredProviderToken")
-            // A resend that found no connection waits.
+            // A resend that finds no connection waits for this clock.
             await until {
                 clock.advance(by: .milliseconds(1))
                 return client.runtime.lifecycle.pushesInFlight == 0
             }
+            pushes.cancel()
             let failed = await pushes.value.filter { $0.certainty != .accepted }
             #expect(failed.isEmpty, "\(failed)")
             let record = server.record

@@ -93,4 +93,21 @@ struct RequestEncoderTests {
         #expect(request.values.count == 74 + 36 + 19 + 64)
         #expect(String(decoding: request.values.suffix(64), as: UTF8.self) == String(repeating: "x", count: 64))
     }
+
+    /// Its values do not fit into the memory that the stack has for them.
+    @Test func theLongestTokenFits() throws {
+        var blocks = HeaderBlocks(authority: "a")
+        let digits = String(repeating: "0123456789abcdef", count: 63).prefix(DeviceToken.maximumDigits)
+        let id = APNSID.random()
+        let push = samplePush()
+        let request = RequestEncoder.request(
+            push,
+            block: blocks.block(for: push),
+            to: try DeviceToken(String(digits)),
+            id: id,
+            credential: nil
+        )
+        #expect(request.valueLengths[0] == UInt16("/3/device/".count + DeviceToken.maximumDigits))
+        #expect(String(decoding: request.values, as: UTF8.self) == "/3/device/\(digits)\(id)")
+    }
 }
