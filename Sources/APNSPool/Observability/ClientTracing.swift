@@ -44,10 +44,7 @@ final class ClientTracing: Sendable {
 
     /// The span of a single push, a child of the task's span; nil if tracing is off.
     func push(_ push: PreparedPush, to token: DeviceToken, id: APNSID) -> CallSpan? {
-        // Reads the flag before `begin` does, so that without a tracer the topic is not copied.
-        guard self.isOn.load(ordering: .relaxed), let span = self.begin("send", push.topic, kind: "send") else {
-            return nil
-        }
+        guard let span = self.begin("send", push.topic, kind: "send") else { return nil }
         span.update { attributes in
             attributes["messaging.message.id"] = id.description
             attributes["messaging.message.body.size"] = push.payload.count
@@ -103,8 +100,15 @@ final class ClientTracing: Sendable {
         return span
     }
 
-    private func begin(_ name: String, _ destination: String, kind: String?, isManagement: Bool = false) -> CallSpan? {
+    /// - Parameter destination: evaluated only if tracing is on.
+    private func begin(
+        _ name: String,
+        _ destination: @autoclosure () -> String,
+        kind: String?,
+        isManagement: Bool = false
+    ) -> CallSpan? {
         guard let tracer = self.tracer else { return nil }
+        let destination = destination()
         // Client, not producer: the push carries no context to the device.
         let span = tracer.startSpan("\(name) \(destination)", ofKind: .client)
         var attributes = self.attributes(name, kind: kind, isManagement: isManagement)

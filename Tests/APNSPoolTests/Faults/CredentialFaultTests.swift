@@ -131,6 +131,7 @@ struct CredentialFaultTests {
                 clock.advance(by: .milliseconds(1))
                 return client.runtime.lifecycle.pushesInFlight == 0
             }
+            // Ends them if that wait was in vain.
             pushes.cancel()
             let failed = await pushes.value.filter { $0.certainty != .accepted }
             #expect(failed.isEmpty, "\(failed)")

@@ -94,7 +94,7 @@ struct RequestEncoderTests {
         #expect(String(decoding: request.values.suffix(64), as: UTF8.self) == String(repeating: "x", count: 64))
     }
 
-    /// Its values do not fit into the memory that the stack has for them.
+    /// Its values are longer than what is put together on the stack.
     @Test func theLongestTokenFits() throws {
         var blocks = HeaderBlocks(authority: "a")
         let digits = String(repeating: "0123456789abcdef", count: 63).prefix(DeviceToken.maximumDigits)
