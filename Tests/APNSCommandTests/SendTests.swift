@@ -26,11 +26,12 @@ struct SendTests {
             #expect(result.status == 1, "\(result.error)")
             #expect(result.lines.count == 2)
             let id = try #require(server.simulator.record.pushes.first { $0.deviceToken == token(2) }?.apnsID)
-            #expect(
-                result.lines.last == #"{"token":"\#(token(2))","outcome":"rejected","status":410,"#
-                    + #""reason":"Unregistered","apnsID":"\#(id)","attempts":1,"tokenInvalidSince":1700000000123,"#
-                    + #""advice":"remove-token","retryAfterSeconds":null,"line":2,"apnsUniqueID":null}"#
-            )
+            let row = #"""
+                {"token":"\#(token(2))","outcome":"rejected","status":410,"reason":"Unregistered","apnsID":"\#(id)",\#
+                "attempts":1,"tokenInvalidSince":1700000000123,"advice":"remove-token","retryAfterSeconds":null,\#
+                "line":2,"apnsUniqueID":null}
+                """#
+            #expect(result.lines.last == row)
         }
     }
 

@@ -197,7 +197,7 @@ struct BulkControlTests {
             }
             let ids = (0..<200).map { APNSID(high: 0x1111_1111_1111_4111, low: 0x8000_0000_0000_0000 | UInt64($0)) }
             var seen = 0
-            let deliveries = client.deliveries(0..<200, apnsID: { $0 % 2 == 0 ? ids[$0] : nil }) { row in
+            let deliveries = client.deliveries(ids.indices, apnsID: { $0 % 2 == 0 ? ids[$0] : nil }) { row in
                 (pushes[row % 2], DeviceToken.sample(row))
             }
             for await delivery in deliveries {
