@@ -244,10 +244,27 @@ let package = Package(
             dependencies: ["APNSSimulator", "APNSBasics", "HTTP2Wire", "TestSupport"],
             swiftSettings: settings
         ),
+        // What the tests of the client share: a test target, so that a build without tests leaves it out.
         .testTarget(
-            name: "APNSPoolTests",
+            name: "APNSPoolTestSupport",
             dependencies: [
                 "APNSPool",
+                "APNSSimulator",
+                "HTTP2Wire",
+                "SupervisedPool",
+                "TestSupport",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        // The client's parts, most of them without a server. Beside APNSPoolTests, so that two cores compile them.
+        .testTarget(
+            name: "APNSPoolUnitTests",
+            dependencies: [
+                "APNSPool",
+                "APNSPoolTestSupport",
                 "APNSSimulator",
                 "APNSTesting",
                 "HTTP2Wire",
@@ -262,10 +279,47 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Sealing"])),
                 .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        // The client with servers and faults.
+        .testTarget(
+            name: "APNSPoolTests",
+            dependencies: [
+                "APNSPool",
+                "APNSPoolTestSupport",
+                "APNSSimulator",
+                "APNSTesting",
+                "HTTP2Wire",
+                "SupervisedPool",
+                "TestSupport",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
+            ],
+            swiftSettings: settings
+        ),
+        // The code of the pages and of doc comments, and tests that run it.
+        .testTarget(
+            name: "ExampleTests",
+            dependencies: [
+                "APNSPool",
+                "APNSPoolTestSupport",
+                "APNSSimulator",
+                "APNSTesting",
+                "SupervisedPool",
+                "TestSupport",
+                .product(
+                    name: "Configuration",
+                    package: "swift-configuration",
+                    condition: .when(traits: ["Configuration"])
+                ),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: settings
         ),

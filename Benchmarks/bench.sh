@@ -9,8 +9,10 @@
 #   ROUNDS=5        rounds; as many again, twice at the most, while something is missed: a machine that others share may
 #                   change its speed in the middle, and then one side had its quiet round and the other had not
 #   SCRATCH_PATH    where to build (default Benchmarks/.build)
-set -euo pipefail
-cd "$(dirname "$0")"
+# shellcheck source=ci/lib/common.sh
+. "$(dirname "$0")/../ci/lib/common.sh"
+ci/lib/install-packages bench
+cd Benchmarks
 
 pushes=${PUSHES:-200000}
 rounds=${ROUNDS:-5}

@@ -6,8 +6,9 @@
 #
 #   OUTPUT=Docs     where Benchmarks.md is, which gets the table
 #   IDLE_SECONDS=5  after which the idle process is looked at
-set -euo pipefail
-cd "$(dirname "$0")/.."
+# shellcheck source=ci/lib/common.sh
+. "$(dirname "$0")/../ci/lib/common.sh"
+ci/lib/install-packages build
 
 root=$PWD
 page=${OUTPUT:-Docs}/Benchmarks.md
@@ -128,7 +129,7 @@ row() {
 {
     echo "## What it costs to build"
     echo
-    echo "Written by \`make bench-build\` on $(date +%F), on $(getconf _NPROCESSORS_ONLN) cores of $(uname -m): a program that makes a client with a key file, sends one push and idles, in an empty package. \`async-http-client\` is the same program on that library and swift-crypto. Builds are the first ones, fetching not counted."
+    echo "Written by \`Benchmarks/build.sh\` on $(date +%F), on $(getconf _NPROCESSORS_ONLN) cores of $(uname -m): a program that makes a client with a key file, sends one push and idles, in an empty package. \`async-http-client\` is the same program on that library and swift-crypto. Builds are the first ones, fetching not counted."
     echo
     if [ "${#columns[@]}" = 2 ]; then
         echo "| | \`APNSPool\` | \`async-http-client\` |"

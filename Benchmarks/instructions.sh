@@ -8,8 +8,10 @@
 #   UPDATE=1        write the limits anew instead
 #   ONLY=name,…     only these
 #   SCRATCH_PATH    where to build (default Benchmarks/.build), and beside it, with -micro behind the name
-set -euo pipefail
-cd "$(dirname "$0")"
+# shellcheck source=ci/lib/common.sh
+. "$(dirname "$0")/../ci/lib/common.sh"
+ci/lib/install-packages bench
+cd Benchmarks
 
 limits=limits.txt
 tolerance=1.03

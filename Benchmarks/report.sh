@@ -7,8 +7,10 @@
 #   OUTPUT=Docs         where Benchmarks.md and images/ go
 #   SCRATCH_PATH        where to build (default Benchmarks/.build)
 #   and what bench.sh takes
-set -euo pipefail
-cd "$(dirname "$0")"
+# shellcheck source=ci/lib/common.sh
+. "$(dirname "$0")/../ci/lib/common.sh"
+ci/lib/install-packages bench
+cd Benchmarks
 
 export SCRATCH_PATH=${SCRATCH_PATH:-.build}
 output=${OUTPUT:-../Docs}
@@ -35,12 +37,12 @@ table comparison ./bench.sh
 for product in idle first-push; do swift build -c release --product $product --scratch-path "$SCRATCH_PATH"; done
 table goals "$throughput" goals --scale "${SCALE:-1}"
 table instructions ./instructions.sh
-# `make bench-build` writes the page's last section.
+# Benchmarks/build.sh writes the page's last section.
 building=$(sed -n '/^## What it costs to build$/,$p' "$output/Benchmarks.md" 2> /dev/null || true)
 # In network namespaces, a router delays the packets. Elsewhere, the simulator delays its responses.
 in_network=()
-if reason=$(../.ci/network-namespaces --check); then
-    in_network=(../.ci/network-namespaces)
+if reason=$(../ci/lib/network-namespaces --check); then
+    in_network=(../ci/lib/network-namespaces)
 else
     echo "The simulator delays its responses, because there is no router: $reason." >&2
 fi

@@ -250,7 +250,7 @@ let package = Package(
             path: "Benchmarks",
             swiftSettings: settings
         ),
-        // For .ci/fuzz-web-push, which links it with libFuzzer.
+        // For ci/steps/fuzz-web-push, which links it with libFuzzer.
         .executableTarget(
             name: "web-push-fuzz",
             dependencies: [

@@ -6,8 +6,9 @@
 #   PUSHES=200000   pushes of each run
 #   ROUNDS=3        rounds of harness and drain, one after the other; the median counts
 #   QUEUED=1000000  the length of the long queue
-set -euo pipefail
-cd "$(dirname "$0")/.."
+# shellcheck source=ci/lib/common.sh
+. "$(dirname "$0")/../ci/lib/common.sh"
+ci/lib/install-packages relay
 
 pushes=${PUSHES:-200000}
 rounds=${ROUNDS:-3}

@@ -8,14 +8,15 @@
 #
 # The database server is started for this script, with its data in a temporary folder. APNS_TOOL and APNS_RELAY are the
 # programs, by default those of a debug build.
-set -euo pipefail
-cd "$(dirname "$0")/.."
+# shellcheck source=ci/lib/common.sh
+. "$(dirname "$0")/../ci/lib/common.sh"
+relay_programs
 
 pushes=${1:-200000}
 per_request=1000
 max_in_flight=2000
-tool=${APNS_TOOL:-Relay/.build/debug/apns}
-relay=${APNS_RELAY:-Relay/.build/debug/apns-relay}
+tool=$APNS_TOOL
+relay=$APNS_RELAY
 folder=$(mktemp -d)
 database=$(mktemp -d)
 killer_pid=

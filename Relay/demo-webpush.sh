@@ -4,8 +4,9 @@
 #   Relay/demo-webpush.sh [--no-wait]
 #
 # APNS_TOOL and APNS_RELAY are the programs, by default those of debug builds.
-set -euo pipefail
-cd "$(dirname "$0")/.."
+# shellcheck source=ci/lib/common.sh
+. "$(dirname "$0")/../ci/lib/common.sh"
+relay_programs
 
-python=$(.ci/python-tools .build-webpush .ci/webpush-tools.txt)
+python=$(ci/lib/python-tools .build-webpush ci/tools/webpush.txt)
 exec "$python" Relay/Tests/WebPushSenders/demo.py "$@"

@@ -7,16 +7,6 @@ import Testing
 struct DocumentationTests {
     private static let catalog = "Sources/APNSModel/Documentation.docc"
 
-    @Test func everyExampleIsCompiled() throws {
-        let source = try String(
-            contentsOf: DocumentedCode.root.appendingPathComponent("Tests/APNSModelTests/DocumentedExamples.swift"),
-            encoding: .utf8
-        )
-        let blocks = try DocumentedCode.blocks(in: Self.catalog, language: "swift")
-        #expect(blocks.count == 8)
-        for block in blocks { #expect(source.contains(DocumentedCode.withoutImports(block)), "\(block)") }
-    }
-
     @Test func theExamplesPrepareValidPushes() throws {
         let sighting = Sighting(place: "Elm Street", seen: Date(timeIntervalSinceReferenceDate: 7))
         let push = try sighted(sighting).prepared()

@@ -1,9 +1,11 @@
-// The compiled examples of the documentation: each block of the catalog, word for word without its imports.
+// The examples of the catalog of APNSModel. `make format` copies what stands between `// example` and `// end of
+// example` from the page.
 // swift-format-ignore-file
 
 import APNSModel
 import Foundation
 
+// example Sources/APNSModel/Documentation.docc/APNSModel.md
 func moonAlert() -> PushNotification {
     PushNotification(
         topic: "com.grasscove.Fern",
@@ -14,7 +16,9 @@ func moonAlert() -> PushNotification {
     .threadID("moon")
     .interruptionLevel(.timeSensitive)
 }
+// end of example
 
+// example Sources/APNSModel/Documentation.docc/BuildingNotifications.md
 func localisedAlert(name: String) -> PushNotification {
     PushNotification(
         topic: "com.grasscove.Fern",
@@ -60,7 +64,9 @@ func badged(_ push: PreparedPush, unread: [Int]) throws -> [PreparedPush] {
 func relayed(_ json: [UInt8]) throws -> PreparedPush {
     try PreparedPush(topic: "com.grasscove.Fern", pushType: .alert, payload: json)
 }
+// end of example
 
+// example Sources/APNSModel/Documentation.docc/TheCodedForm.md
 func enqueued(_ notification: PushNotification) throws -> Data {
     try JSONEncoder().encode(notification)
 }
@@ -68,3 +74,4 @@ func enqueued(_ notification: PushNotification) throws -> Data {
 func dequeued(_ message: Data) throws -> PushNotification {
     try JSONDecoder().decode(PushNotification.self, from: message)
 }
+// end of example

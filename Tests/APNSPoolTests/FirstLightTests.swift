@@ -3,6 +3,7 @@ import NIOPosix
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A server based on `HTTP2Wire` that accepts every push.
 private struct AcceptingServer {

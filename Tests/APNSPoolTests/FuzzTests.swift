@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Bytes that a fuzzer chooses, instead of those of settings, keys and files that processes share.
 struct FuzzTests {

@@ -3,6 +3,7 @@ import APNSTesting
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 struct SimulatedTests {
     private let notification = PushNotification(topic: "com.example.app", alert: "Hello")

@@ -1,6 +1,6 @@
 #if Sealing
-    // The compiled examples of the documentation, which the tests run: each block of the catalog, word for word without
-    // its imports.
+    // The examples of the catalog of APNSSealing. `make format` copies what stands between `// example` and `// end of
+    // example` from the page.
     // swift-format-ignore-file
 
     import APNSModel
@@ -16,13 +16,16 @@
 
     // MARK: Messages, on both sides
 
+    // example Sources/APNSSealing/Documentation.docc/APNSSealing.md
     struct Message: Codable {
         var from: String
         var text: String
     }
+    // end of example
 
     // MARK: The server
 
+    // example Sources/APNSSealing/Documentation.docc/SealingOnTheServer.md
     struct Device {
         var token: String
         var key: SealingKey
@@ -49,9 +52,11 @@
             .custom(key: SealedPayload.defaultKey, sealed)
         return await sender.deliver(notification, to: device.token)
     }
+    // end of example
 
     // MARK: The extension
 
+    // example Sources/APNSSealing/Documentation.docc/OpeningInTheExtension.md
     final class NotificationService: UNNotificationServiceExtension {
         override func didReceive(
             _ request: UNNotificationRequest,
@@ -118,9 +123,11 @@
             try SharedKeychain.replace(with: JSONEncoder().encode(self))
         }
     }
+    // end of example
 
     // MARK: Rotation
 
+    // example Sources/APNSSealing/Documentation.docc/AgreeingAndRotating.md
     /// On the server, when a device asks for a key: what it sends is the device's public key.
     func register(_ devicePublicKey: SealingPublicKey, account: String) throws -> (SealingPublicKey, SealingKey) {
         let pair = SealingKeyPair()
@@ -146,9 +153,11 @@
         // To be confirmed to the server, which seals with this key from then on.
         return key.id
     }
+    // end of example
 
     // MARK: Web Push
 
+    // example Sources/APNSSealing/Documentation.docc/OpeningWebPush.md
     /// What the app and its extension share: the keys of each subscription, and which messages came.
     enum Subscriptions {
         static func keys(of subscription: String) throws -> WebPushKeys? {
@@ -230,4 +239,5 @@
             return request
         }
     }
+// end of example
 #endif

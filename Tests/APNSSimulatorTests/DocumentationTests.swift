@@ -41,16 +41,6 @@ struct DocumentationTests {
 
     // MARK: The catalog
 
-    @Test func everyExampleOfTheCatalogIsCompiled() throws {
-        let source = try String(
-            contentsOf: DocumentedCode.root.appendingPathComponent("Tests/APNSSimulatorTests/DocumentedExamples.swift"),
-            encoding: .utf8
-        )
-        let blocks = try DocumentedCode.blocks(in: "Sources/APNSSimulator/Documentation.docc", language: "swift")
-        #expect(blocks.count == 5)
-        for block in blocks { #expect(source.contains(DocumentedCode.withoutImports(block)), "\(block)") }
-    }
-
     @Test func theSimulatorsOfTheCatalogRun() async throws {
         let simulator = try await startSimulator()
         await interrupt(simulator)

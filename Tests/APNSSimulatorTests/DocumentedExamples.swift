@@ -1,16 +1,20 @@
-// The compiled examples of the documentation: each block of the catalog, word for word without its imports.
+// The examples of the catalog of APNSSimulator. `make format` copies what stands between `// example` and `// end of
+// example` from the page.
 // swift-format-ignore-file
 
 import APNSModel
 import APNSSimulator
 
+// example Sources/APNSSimulator/Documentation.docc/APNSSimulator.md
 func startSimulator() async throws -> Simulator {
     let simulator = try await Simulator.start()
     simulator.setToken("00fa11ce", .unregistered(sinceMilliseconds: 1_700_000_000_000))
     simulator.inject(.serviceUnavailable(count: 5))
     return simulator
 }
+// end of example
 
+// example Sources/APNSSimulator/Documentation.docc/ScriptingFaults.md
 func startFaultySimulator() async throws -> Simulator {
     var configuration = Simulator.Configuration()
     configuration.seed = 42
@@ -39,3 +43,4 @@ func tenPushesArrive(at simulator: Simulator) async throws -> [PushRecord] {
     let record = simulator.record
     return record.duplicates.isEmpty ? record.pushes : []
 }
+// end of example

@@ -17,7 +17,7 @@ import Testing
 /// Runs code with bytes that a fuzzer chooses.
 ///
 /// In an ordinary test, these are the kept inputs in `Tests/Corpus`, a file for each target and a line (in Base64) for
-/// each input. `make fuzz` builds the tests with libFuzzer (https://llvm.org/docs/LibFuzzer.html), runs the test of one
+/// each input. `ci/steps/fuzz` builds the tests with libFuzzer (https://llvm.org/docs/LibFuzzer.html), runs the test of one
 /// target at a time, and libFuzzer chooses the inputs.
 public enum Fuzz {
     public typealias Body = ([UInt8]) throws -> Void
@@ -54,7 +54,7 @@ public enum Fuzz {
     }
 }
 
-/// The fuzzer that `make fuzz` links to the tests.
+/// The fuzzer that `ci/steps/fuzz` links to the tests.
 private enum LibFuzzer {
     private typealias Callback = @convention(c) (UnsafePointer<UInt8>?, Int) -> Int32
     private typealias Arguments = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
@@ -72,7 +72,7 @@ private enum LibFuzzer {
     static func run(_ body: @escaping Fuzz.Body) throws {
         let symbol = try #require(
             dlsym(nil, "LLVMFuzzerRunDriver"),
-            "the tests are built without libFuzzer: run make fuzz"
+            "the tests are built without libFuzzer: run ci/steps/fuzz"
         )
         let driver = unsafeBitCast(symbol, to: Driver.self)
         Self.body = body

@@ -7,7 +7,7 @@
 #endif
 
 /// The amount of work in open-ended tests: random histories, seeds, rounds. `TEST_SCALE=n` multiplies it by n.
-/// `make test` uses 1, the default; `make test-thorough` uses 10.
+/// `make test` uses 1, the default; `ci/steps/test --thorough` uses 5.
 public enum TestScale {
     /// The scale, at least 1.
     public static let factor = max(1, environment("TEST_SCALE").map { Int(clamping: $0) } ?? 1)

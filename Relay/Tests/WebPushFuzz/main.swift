@@ -3,7 +3,7 @@ import Foundation
 import HTTPTypes
 import WebPush
 
-// Lets libFuzzer choose requests for Web Push: `.ci/fuzz-web-push` builds this program with the fuzzer. Its arguments are those
+// Lets libFuzzer choose requests for Web Push: `ci/steps/fuzz-web-push` builds this program with the fuzzer. Its arguments are those
 // of libFuzzer.
 //
 // An input is a request: header fields up to an empty line, and the body. An accepted request must keep the promises of its
@@ -84,7 +84,7 @@ typealias Driver =
     ) -> Int32
 
 guard let symbol = dlsym(nil, "LLVMFuzzerRunDriver") else {
-    print("This program is built without libFuzzer. Use .ci/fuzz-web-push.")
+    print("This program is built without libFuzzer. Use ci/steps/fuzz-web-push.")
     exit(69)
 }
 var count = CommandLine.argc

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 struct BroadcastPacerTests {
     private typealias Machine = BroadcastPaceMachine

@@ -3,6 +3,7 @@ import APNSTesting
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 private let app = "com.example.app"
 private let payload = #"{"aps":{"event":"update","timestamp":1,"content-state":{"score":1}}}"#

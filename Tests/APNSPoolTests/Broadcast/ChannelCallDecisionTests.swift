@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// The decisions after the attempts of a channel call.
 struct ChannelCallDecisionTests {

@@ -3,6 +3,7 @@ import APNSTesting
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 private let app = "com.example.app"
 

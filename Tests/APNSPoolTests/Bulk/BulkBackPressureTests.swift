@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A bulk call does not pull its whole input while pushes cannot succeed.
 struct BulkBackPressureTests {

@@ -8,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Blocks threads of the tasks' thread pool until they are released or a timeout ends.
 private final class OccupiedThreads: Sendable {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// The inputs of a bulk call: device tokens and their text, notifications and prepared pushes, closures that throw.
 struct BulkInputTests {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// The bulk machine alone: its events, and the steps that follow.
 struct BulkMachineTests {

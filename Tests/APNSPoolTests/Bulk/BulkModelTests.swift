@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Random histories of a bulk call against a naive model of its world: an input, a pool and a connection.
 struct BulkModelTests {

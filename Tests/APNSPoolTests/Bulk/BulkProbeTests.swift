@@ -4,6 +4,7 @@ import SupervisedPool
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A bulk call releases its right to probe a candidate credential, even while its consumer takes no outcomes.
 struct BulkProbeTests {

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A bulk loop in a service group, as on SIGTERM: it stops pulling, pushes in flight finish, and the loop ends.
 struct BulkServiceTests {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A drain reaches every bulk call, wherever it waits, and ends its loop.
 struct BulkShutdownTests {

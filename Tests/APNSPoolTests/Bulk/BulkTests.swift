@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Bulk calls over real sockets: each element of the input comes back once, with the outcome of its push.
 struct BulkTests {
@@ -335,7 +336,7 @@ struct BulkTests {
                     }
                 }
                 group.addTask {
-                    await ClientOutcomeTests.deliver(200, with: client).allSatisfy { $0.certainty == .accepted }
+                    await deliver(200, with: client).allSatisfy { $0.certainty == .accepted }
                 }
                 for await isAccepted in group { #expect(isAccepted) }
             }

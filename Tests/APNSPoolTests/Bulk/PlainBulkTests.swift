@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Bulk calls on senders other than `APNSClient`: each push goes through the sender's `deliver`.
 struct PlainBulkTests {

@@ -3,6 +3,7 @@ import SupervisedPool
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// One push, one outcome, over a real socket with TLS.
 struct ClientOutcomeTests {
@@ -135,7 +136,7 @@ struct ClientOutcomeTests {
             push.connection == 1 && push.numberOnConnection == 10 ? [.goAway(includingThis: false)] : [.respond(200)]
         }
         try await withServer(script: script) { client, server in
-            let outcomes = await Self.deliver(40, with: client)
+            let outcomes = await deliver(40, with: client)
             #expect(outcomes.allSatisfy { $0.certainty == .accepted })
             #expect(outcomes.contains { $0.attempts == 2 })
             let record = server.record
@@ -159,7 +160,7 @@ struct ClientOutcomeTests {
     @Test func aWrittenPushOfALostConnectionIsUnknownAndNotResent() async throws {
         let script: ScriptedServer.Script = { $0.connection == 1 ? [.hold] : [.respond(200)] }
         try await withServer(script: script) { client, server in
-            async let lost = Self.deliver(20, with: client)
+            async let lost = deliver(20, with: client)
             await server.wait { $0.held == 20 }
             server.dropAll()
             for outcome in await lost {
@@ -227,7 +228,7 @@ struct ClientOutcomeTests {
             $0.timeouts.deadline = .seconds(5)
         } _: { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let outcomes = await Self.deliver(100, with: client)
+            let outcomes = await deliver(100, with: client)
             #expect(outcomes.allSatisfy { $0.status == 503 })
             #expect(server.record.pushes.count <= 1 + 100 + 100)
             #expect(server.record.connections <= 4)
@@ -266,7 +267,7 @@ struct ClientOutcomeTests {
             )
             #expect(outcome.certainty == .unknown)
             #expect(outcome.error?.code == .deadlineExceeded)
-            let outcomes = await Self.deliver(100, with: client)
+            let outcomes = await deliver(100, with: client)
             #expect(outcomes.allSatisfy { $0.certainty == .accepted })
             let record = server.record
             #expect(record.cancelled == 1)
@@ -373,15 +374,6 @@ struct ClientOutcomeTests {
             )
             #expect(await client.deliver(old, to: deviceToken).error?.code == .expired)
             #expect(server.record.connections == 0)
-        }
-    }
-
-    static func deliver(_ count: Int, with client: APNSClient) async -> [PushOutcome] {
-        await withTaskGroup(of: PushOutcome.self) { group in
-            for number in 0..<count {
-                group.addTask { await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
-            }
-            return await group.reduce(into: []) { $0.append($1) }
         }
     }
 }

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Creating a client with a setting out of its limits throws an error that names the setting.
 struct ConfigurationTests {

@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Servers that cannot be reached, are not trusted, or refuse the client.
 struct ConnectFaultTests {

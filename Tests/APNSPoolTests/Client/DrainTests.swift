@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 struct DrainCounterTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
@@ -78,7 +79,7 @@ struct DrainTests {
     @Test func afterTwentySecondsTheRemainingPushesEndAndAreReported() async throws {
         let clock = ManualClock()
         try await self.withGroup(clock: clock) { client, server, group, lines in
-            let pushes = Task { await ClientOutcomeTests.deliver(9, with: client) }
+            let pushes = Task { await deliver(9, with: client) }
             await server.wait { $0.held == 3 }
             await until { await client.status.pool.queueDepth == 6 }
             await group.triggerGracefulShutdown()
@@ -114,7 +115,7 @@ struct DrainTests {
     @Test func aCompleteDrainLogsOneInfoLine() async throws {
         let clock = ManualClock()
         try await self.withGroup(clock: clock) { client, server, group, lines in
-            let pushes = Task { await ClientOutcomeTests.deliver(3, with: client) }
+            let pushes = Task { await deliver(3, with: client) }
             await server.wait { $0.held == 3 }
             await group.triggerGracefulShutdown()
             await lines.wait { $0.contains { $0.message == "draining" } }
@@ -136,7 +137,7 @@ struct DrainTests {
         configuration.logger = logger
         let client = try APNSClient(configuration: configuration)
         let run = Task { try await client.run() }
-        let pushes = Task { await ClientOutcomeTests.deliver(5, with: client) }
+        let pushes = Task { await deliver(5, with: client) }
         await server.wait { $0.held == 3 }
         await until { await client.status.pool.queueDepth == 2 }
         run.cancel()

@@ -1,11 +1,11 @@
 import Dispatch
 import Foundation
 import SupervisedPool
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 struct LatchTests {
     @Test func anOpenLatchEndsEveryWait() async {
@@ -130,38 +130,6 @@ struct ClientLifecycleTests {
         lifecycle.beginDrain(within: .zero)
         #expect(lifecycle.current == .stopped && lifecycle.stopped.isOpen && lifecycle.running.isOpen)
         #expect(!lifecycle.beginRun())
-    }
-
-    /// What two threads share that act at the same moment.
-    private final class Race: Sendable {
-        let lifecycle = ClientLifecycle()
-        let hasRun = Atomic<Bool>(false)
-        let end = DispatchSemaphore(value: 0)
-        private let arrived = Atomic<Int>(0)
-
-        /// Returns when both threads have called it.
-        func meet() {
-            self.arrived.wrappingAdd(1, ordering: .sequentiallyConsistent)
-            while self.arrived.load(ordering: .sequentiallyConsistent) < 2 {}
-        }
-    }
-
-    @Test("A drain that is requested while the run begins is not lost")
-    func drainWhileTheRunBegins() {
-        for _ in 0..<TestScale.size(5_000, thorough: 50_000) {
-            let race = Race()
-            // Threads, because tasks could have only one thread between them.
-            Thread.detachNewThread {
-                race.meet()
-                race.hasRun.store(race.lifecycle.beginRun(), ordering: .relaxed)
-                race.end.signal()
-            }
-            race.meet()
-            race.lifecycle.beginDrain(within: .zero)
-            race.end.wait()
-            let hasRun = race.hasRun.load(ordering: .relaxed)
-            #expect(race.lifecycle.current == (hasRun ? .draining : .stopped))
-        }
     }
 
     /// Work enters and leaves on several threads while the client drains. `idle` opens, but only after all have left.

@@ -8,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Proxies, ports and addresses.
 struct NetworkReachTests {

@@ -4,6 +4,7 @@ import SupervisedPool
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// The ways to run a client, and how it ends.
 struct OwnershipTests {
@@ -44,7 +45,7 @@ struct OwnershipTests {
         let server = try await ScriptedServer.start(limit: 10) { _ in [.hold] }
         let client = try APNSClient(configuration: .local(server))
         let run = Task { try await client.run() }
-        let pushes = Task { await ClientOutcomeTests.deliver(50, with: client) }
+        let pushes = Task { await deliver(50, with: client) }
         await server.wait { $0.held == 10 }
         await until { await client.status.pool.queueDepth >= 40 }
         run.cancel()
@@ -77,7 +78,7 @@ struct OwnershipTests {
         let server = try await ScriptedServer.start(limit: 2) { _ in [.hold] }
         let client = try APNSClient(configuration: .local(server))
         try await client.start()
-        let pushes = Task { await ClientOutcomeTests.deliver(6, with: client) }
+        let pushes = Task { await deliver(6, with: client) }
         // All six pushes have entered: a push that arrives after the shutdown began is refused.
         await server.wait { $0.held == 2 }
         await until { await client.status.pool.queueDepth == 4 }
@@ -100,7 +101,7 @@ struct OwnershipTests {
         let server = try await ScriptedServer.start(limit: 3) { _ in [.hold] }
         let client = try APNSClient(configuration: .local(server))
         try await client.start()
-        let pushes = Task { await ClientOutcomeTests.deliver(9, with: client) }
+        let pushes = Task { await deliver(9, with: client) }
         await until { await client.status.pool.queueDepth >= 6 }
         await server.wait { $0.held == 3 }
         await client.shutdown(within: .milliseconds(100))
@@ -167,7 +168,7 @@ struct OwnershipTests {
     @Test func aPushBeforeTheRunWaitsAndSucceeds() async throws {
         let server = try await ScriptedServer.start()
         let client = try APNSClient(configuration: .local(server))
-        let pushes = Task { await ClientOutcomeTests.deliver(10, with: client) }
+        let pushes = Task { await deliver(10, with: client) }
         await until { client.runtime.lifecycle.pushesInFlight >= 10 }
         try await client.start()
         #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })

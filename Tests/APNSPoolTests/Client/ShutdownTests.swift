@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Shutdowns of a client while its supervision tree is starting.
 struct ShutdownTests {
@@ -71,7 +72,7 @@ struct ShutdownTests {
         configuration.pool = .init(size: 2, maxOverflow: 0, connectSpacing: .zero)
         for round in 0..<TestScale.times(60) {
             let client = try APNSClient(configuration: configuration)
-            let pushes = Task { await ClientOutcomeTests.deliver(8, with: client) }
+            let pushes = Task { await deliver(8, with: client) }
             let run = Task { @concurrent in try? await client.run() }
             for _ in 0..<(round % 20) { await Task.yield() }
             let hasEnded = await ends {
@@ -91,7 +92,7 @@ struct ShutdownTests {
         for round in 0..<TestScale.times(20) {
             let client = try APNSClient(configuration: .local(server))
             try await client.start()
-            let pushes = Task { await ClientOutcomeTests.deliver(4, with: client) }
+            let pushes = Task { await deliver(4, with: client) }
             let change = Task { @concurrent in
                 if round.isMultiple(of: 2) { await client.revokeAuthentication() }
                 try? await client.replaceAuthentication(.withoutToken, within: nil)

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A client whose settings change while it runs.
 struct UpdateTests {

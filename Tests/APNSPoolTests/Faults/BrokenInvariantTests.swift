@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A defect in the library ends an actor: its supervisor restarts it, and the affected pushes have the right outcome.
 struct BrokenInvariantTests {
@@ -24,7 +25,7 @@ struct BrokenInvariantTests {
         let script: ScriptedServer.Script = { $0.connection == 1 && $0.number > 1 ? [.hold] : [.respond(200)] }
         try await withServer(limit: 20, script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let pushes = Task { await ClientOutcomeTests.deliver(50, with: client) }
+            let pushes = Task { await deliver(50, with: client) }
             await server.wait { $0.held == 20 }
             await until { await client.status.pool.queueDepth >= 30 }
             let crash = Task { await client.crashWorker() }
@@ -50,7 +51,7 @@ struct BrokenInvariantTests {
         let script: ScriptedServer.Script = { $0.number > 1 ? [.hold] : [.respond(200)] }
         try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let neighbours = Task { await ClientOutcomeTests.deliver(10, with: client) }
+            let neighbours = Task { await deliver(10, with: client) }
             await server.wait { $0.held == 10 }
             let core = client.runtime
             var lease = try await core.pool.checkout(deadline: core.sending.deadline(nil))

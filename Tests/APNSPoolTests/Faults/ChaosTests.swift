@@ -6,11 +6,13 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Each push has one outcome that agrees with the simulator's record, whatever the network, APNs and the callers do.
 ///
-/// `make chaos` runs 200,000 pushes, `make chaos-long` ten million, and `make chaos SEED=n` repeats one run. The seed
-/// determines the server's faults and the callers' actions. The scheduler determines how they interleave.
+/// `ci/steps/chaos` runs 200,000 pushes, `CHAOS_PUSHES=10000000 ci/steps/chaos` ten million, and `SEED=n ci/steps/chaos`
+/// repeats one run. The seed determines the server's faults and the callers' actions. The scheduler determines how they
+/// interleave.
 @Suite(.timeLimit(.minutes(TestScale.environment("CHAOS_PUSHES") == nil ? 20 : 240)), .serialized)
 struct ChaosTests {
     private static let wanted = TestScale.environment("CHAOS_PUSHES").map { Int(clamping: $0) }

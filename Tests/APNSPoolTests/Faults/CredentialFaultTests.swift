@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// How the client handles a credential that APNs refuses.
 struct CredentialFaultTests {
@@ -30,7 +31,7 @@ struct CredentialFaultTests {
             }
             #expect(Set(server.record.pushes.map(\.connection)).count == 2)
             // From now on nothing reaches the wire.
-            for outcome in await ClientOutcomeTests.deliver(100, with: client) {
+            for outcome in await deliver(100, with: client) {
                 #expect(outcome.error?.code == .credential && outcome.certainty == .notSent)
                 #expect(outcome.retryAfter ?? .zero > .zero && outcome.retryAfter ?? .zero <= .seconds(5))
                 #expect(outcome.error?.message.contains("InvalidProviderToken") == true)
@@ -54,7 +55,7 @@ struct CredentialFaultTests {
 
             // One push probes; it is refused, and the hold-off is twice as long.
             clock.advance(by: .seconds(5))
-            let second = await ClientOutcomeTests.deliver(50, with: client)
+            let second = await deliver(50, with: client)
             #expect(second.count { $0.status == 403 } == 1)
             #expect(second.count { $0.error?.code == .credential } == 49)
             #expect(server.record.pushes.count == 3)
@@ -66,7 +67,7 @@ struct CredentialFaultTests {
             await until { await client.status.pool.capacity > 0 }
             clock.advance(by: .seconds(10))
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            #expect(await ClientOutcomeTests.deliver(100, with: client).allSatisfy { $0.certainty == .accepted })
+            #expect(await deliver(100, with: client).allSatisfy { $0.certainty == .accepted })
             #expect(await !client.status.hasCredentialFault)
             await lines.wait { $0.contains { $0.message.contains("accepts the credential again") } }
         }
@@ -97,9 +98,9 @@ struct CredentialFaultTests {
             push.connection == 1 ? [.respond(403, reason: "InvalidProviderToken")] : [.respond(200)]
         }
         try await withServer(script: script, configure: { $0.authentication = authentication() }) { client, server in
-            let first = await ClientOutcomeTests.deliver(50, with: client)
+            let first = await deliver(50, with: client)
             #expect(first.contains { $0.status == 403 })
-            #expect(await ClientOutcomeTests.deliver(50, with: client).allSatisfy { $0.certainty == .accepted })
+            #expect(await deliver(50, with: client).allSatisfy { $0.certainty == .accepted })
             #expect(await !client.status.hasCredentialFault)
             #expect(server.record.connections == 2)
         }
@@ -117,13 +118,13 @@ struct CredentialFaultTests {
                 $0.pool = .init(size: 2, maxOverflow: 0, connectSpacing: .zero)
             }
         ) { client, server in
-            #expect(await ClientOutcomeTests.deliver(10, with: client).allSatisfy { $0.certainty == .accepted })
+            #expect(await deliver(10, with: client).allSatisfy { $0.certainty == .accepted })
             await server.wait { $0.openConnections == 2 }
             let old = server.record.pushes.first?.field("authorization")
             // The token is now old enough for the client to act on the refusal.
             clock.advance(by: .seconds(600))
             server.follow { push in push.field("authorization") == old ? [.hold] : [.respond(200)] }
-            let pushes = Task { await ClientOutcomeTests.deliver(1000, with: client) }
+            let pushes = Task { await deliver(1000, with: client) }
             await server.wait { $0.held == 1000 }
             server.release(status: 403, reason: "ExpiredProviderToken")
             // A resend that finds no connection waits for this clock.
@@ -150,7 +151,7 @@ struct CredentialFaultTests {
                 $0.logger = logger
             }
         ) { client, server in
-            for outcome in await ClientOutcomeTests.deliver(100, with: client) {
+            for outcome in await deliver(100, with: client) {
                 #expect(outcome.status == 429 && outcome.attempts == 1)
                 #expect(outcome.retryAfter ?? .zero > .seconds(19 * 60))
             }

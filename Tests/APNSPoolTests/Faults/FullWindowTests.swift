@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A connection whose send window is full, because its server reads slowly.
 struct FullWindowTests {

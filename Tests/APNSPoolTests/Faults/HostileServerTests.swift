@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 @testable import APNSSimulator
 
 /// A client against servers that flood it or violate the protocol, over real sockets. `withServer` checks that no push,

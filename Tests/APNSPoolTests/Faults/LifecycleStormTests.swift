@@ -5,12 +5,13 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Disturbs a client during its lifetime: settings change, credentials are replaced and revoked, pushes are cancelled,
 /// the server disappears, and shutdown comes at any moment. Each push has one outcome that agrees with the simulator's
 /// record, and the shutdown ends in time.
 ///
-/// `make chaos` runs 300 storms. `SEED=n` repeats one. The scheduler determines how the events interleave.
+/// `ci/steps/chaos` runs 300 storms. `SEED=n` repeats one. The scheduler determines how the events interleave.
 @Suite(.timeLimit(.minutes(20)), .serialized)
 struct LifecycleStormTests {
     private static let seeds: [UInt64] = {

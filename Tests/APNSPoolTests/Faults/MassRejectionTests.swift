@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A wrong environment must never be reported as 100,000 dead device tokens.
 struct MassRejectionTests {

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Each push has one outcome, and the record of a server that shares no code with this library agrees with it.
 @Suite(

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// The streams of a connection over real sockets: limits, ids, GOAWAY, shutdown.
 struct StreamFaultTests {
@@ -12,7 +13,7 @@ struct StreamFaultTests {
 
     @Test func theStreamLimitCanRiseFallAndBeZero() async throws {
         try await withServer(limit: 1, script: { _ in [.hold] }) { client, server in
-            let first = Task { await ClientOutcomeTests.deliver(50, with: client) }
+            let first = Task { await deliver(50, with: client) }
             await server.wait { $0.held == 1 }
             server.limitAll(1000)
             await server.wait { $0.held == 50 }
@@ -20,7 +21,7 @@ struct StreamFaultTests {
             await until { await client.status.pool.capacity == 1 }
             server.release()
             #expect(await first.value.allSatisfy { $0.certainty == .accepted && $0.attempts == 1 })
-            let second = Task { await ClientOutcomeTests.deliver(5, with: client) }
+            let second = Task { await deliver(5, with: client) }
             for left in (0..<5).reversed() {
                 await server.wait { $0.held == 1 }
                 #expect(await client.status.pool.leased == 1)
@@ -48,7 +49,7 @@ struct StreamFaultTests {
                 let outcome = await client.deliver(samplePush(), to: DeviceToken.sample(number))
                 #expect(outcome.certainty == .accepted && outcome.attempts == 1)
             }
-            let outcomes = await ClientOutcomeTests.deliver(200, with: client)
+            let outcomes = await deliver(200, with: client)
             #expect(outcomes.allSatisfy { $0.certainty == .accepted })
             #expect(server.record.connections > 4)
             #expect(server.record.processed.values.allSatisfy { $0 == 1 })
@@ -107,7 +108,7 @@ struct StreamFaultTests {
         }
         try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let held = Task { await ClientOutcomeTests.deliver(30, with: client) }
+            let held = Task { await deliver(30, with: client) }
             await server.wait { $0.held == 30 }
             server.goAwayAll()
             // The replacement opens and serves pushes before the drain ends.
@@ -166,7 +167,7 @@ struct StreamFaultTests {
         try await client.start()
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         await server.muteAll()
-        let outcomes = await ClientOutcomeTests.deliver(5, with: client)
+        let outcomes = await deliver(5, with: client)
         #expect(outcomes.allSatisfy { $0.certainty == .accepted && $0.attempts == 1 }, "\(outcomes)")
         #expect(server.record.connections == 2)
         let details = await client.status.details
@@ -199,7 +200,7 @@ struct StreamFaultTests {
         let server = try await ScriptedServer.start(limit: 2, script: { _ in [.hold] })
         let client = try APNSClient(configuration: .local(server))
         try await client.start()
-        let pushes = Task { await ClientOutcomeTests.deliver(5, with: client) }
+        let pushes = Task { await deliver(5, with: client) }
         await server.wait { $0.held == 2 }
         await until { await client.status.pool.queueDepth == 3 }
         await client.shutdown(within: .milliseconds(20))

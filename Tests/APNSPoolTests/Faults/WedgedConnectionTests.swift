@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A connection that accepts pushes but does not serve them, while its server works.
 struct WedgedConnectionTests {
@@ -25,7 +26,7 @@ struct WedgedConnectionTests {
         }
         try await withServer(script: script) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let outcomes = await ClientOutcomeTests.deliver(20, with: client)
+            let outcomes = await deliver(20, with: client)
             #expect(outcomes.allSatisfy { $0.certainty == .accepted })
             #expect(server.record.connections == 2)
             #expect(server.record.processed.values.allSatisfy { $0 == 1 })
@@ -43,7 +44,7 @@ struct WedgedConnectionTests {
         }
         try await withServer(script: script, configure: configure) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let held = Task { await ClientOutcomeTests.deliver(5, with: client) }
+            let held = Task { await deliver(5, with: client) }
             await server.wait { $0.held == 5 }
             clock.advance(by: .seconds(10))
             let outcomes = await held.value
@@ -76,7 +77,7 @@ struct WedgedConnectionTests {
         let clock = ManualClock()
         try await withServer(script: script, configure: { $0.use(clock) }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let silent = Task { await ClientOutcomeTests.deliver(8, with: client) }
+            let silent = Task { await deliver(8, with: client) }
             await server.wait { $0.held == 8 }
             await self.waitForSilence(client, clock)
             // The server's HTTP/2 layer works all the time. This push waits for the next connection.
@@ -98,7 +99,7 @@ struct WedgedConnectionTests {
         let clock = ManualClock()
         try await withServer(script: script, configure: { $0.use(clock) }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let silent = Task { await ClientOutcomeTests.deliver(8, with: client) }
+            let silent = Task { await deliver(8, with: client) }
             await server.wait { $0.held == 8 }
             await self.waitForSilence(client, clock)
             let waiting = Task { await client.deliver(samplePush(), to: DeviceToken.sample(9)) }

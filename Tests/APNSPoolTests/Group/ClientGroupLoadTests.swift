@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// The cost of many apps in one process, and of one app to the others. These tests measure, so they run alone.
 @Suite(.timeLimit(.minutes(2)), .serialized)

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A group whose clients get more and fewer connections while they send.
 struct ClientGroupResizeTests: GroupOfClients {

@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Many apps in one process.
 struct ClientGroupTests: GroupOfClients {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// The quota of a group under random events, beside a model of its clients and their connections.
 struct ConnectionQuotaModelTests {

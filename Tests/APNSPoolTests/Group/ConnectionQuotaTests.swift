@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Which of many clients get connections, and when.
 struct ConnectionQuotaTests {

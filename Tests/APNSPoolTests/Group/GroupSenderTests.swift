@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// The features of a group for each app and for all apps: bulk calls, health, check, settings, invalid device tokens.
 struct GroupSenderTests: GroupOfClients {

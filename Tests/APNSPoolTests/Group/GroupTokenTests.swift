@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// Which apps of a group share a provider token.
 struct GroupTokenTests: GroupOfClients {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A bad network, and what a client does on it.
 struct LabCase: Sendable {

@@ -1,12 +1,12 @@
 import Foundation
 import Synchronization
 
-/// The environment of the tests that `.ci/network-lab` runs. `.ci/network-namespaces` creates it: the tests are in the
+/// The environment of the tests that `ci/steps/network-lab` runs. `ci/lib/network-namespaces` creates it: the tests are in the
 /// client's network namespace, and the namespace `server` exists.
 enum Lab {
     private static let variables = ProcessInfo.processInfo.environment
 
-    /// The program that forwards packets between the namespaces (`.ci/network-router.c`); nil outside the lab.
+    /// The program that forwards packets between the namespaces (`ci/lib/network-router.c`); nil outside the lab.
     static let router = variables["NETWORK_LAB_ROUTER"]
     static let isShort = variables["NETWORK_LAB"] == "short"
     /// Only the cases whose names contain this text run; empty: all.
@@ -85,7 +85,7 @@ final class LabNetwork: Sendable {
         self.process.waitUntilExit()
     }
 
-    /// Gives the router a command: see `.ci/network-router.c`.
+    /// Gives the router a command: see `ci/lib/network-router.c`.
     func set(_ command: String) throws {
         try self.input.fileHandleForWriting.write(contentsOf: Data((command + "\n").utf8))
         try self.expect("ok")

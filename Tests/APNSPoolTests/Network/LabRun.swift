@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A client on a network of its own. It records each push with its times and its outcome.
 final class LabRun: Sendable {

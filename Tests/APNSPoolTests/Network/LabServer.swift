@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// `apns simulator` in the server's namespace. It serves all networks of the lab.
 final class LabServer: Sendable {

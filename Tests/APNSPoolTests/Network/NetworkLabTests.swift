@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Clients on bad networks, in network namespaces that `make network-lab` creates. Elsewhere, the test is skipped.
-@Suite(.enabled(if: Lab.router != nil, "make network-lab runs it"))
+/// Clients on bad networks, in network namespaces that `ci/steps/network-lab` creates. Elsewhere, the test is skipped.
+@Suite(.enabled(if: Lab.router != nil, "ci/steps/network-lab runs it"))
 struct NetworkLabTests {
     @Test("On each bad network, the server's ledger confirms each outcome, and pushes are accepted again in time")
     func networks() async throws {

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 struct FaultLogTests {
     private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
@@ -78,7 +79,7 @@ struct LogTests {
         ) { client, _ in
             for _ in 1...2 { _ = await client.deliver(samplePush(), to: deviceToken) }
             await until { client.runtime.monitor.nextRepetition != nil }
-            _ = await ClientOutcomeTests.deliver(100, with: client)
+            _ = await deliver(100, with: client)
             for count in 1...3 {
                 clock.advance(by: .seconds(300))
                 await until { lines.count(.error, containing: "still failing") >= count }

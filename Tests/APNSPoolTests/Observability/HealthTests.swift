@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// The states that determine a client's health, one line each, and their precedence.
 struct HealthTableTests {
@@ -193,7 +194,7 @@ struct HealthTests {
         try await withServer(limit: 10, script: script) { client, server in
             let changes = client.healthChanges
             let sending = Task {
-                while !Task.isCancelled { _ = await ClientOutcomeTests.deliver(20, with: client) }
+                while !Task.isCancelled { _ = await deliver(20, with: client) }
             }
             let seen = await read(changes) { $0.cause?.code == .overload }
             #expect(seen.last?.name == "degraded", "\(seen)")

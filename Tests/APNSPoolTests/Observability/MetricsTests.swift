@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A metrics backend that stores all values.
 final class RememberingMetrics: MetricsFactory {
@@ -180,9 +181,9 @@ struct MetricsTests {
 
     @Test func timesAndConnectionsAreMeasured() async throws {
         let metrics = try await self.withMetrics { client, server, metrics, clock in
-            _ = await ClientOutcomeTests.deliver(50, with: client)
+            _ = await deliver(50, with: client)
             server.dropAll()
-            _ = await ClientOutcomeTests.deliver(50, with: client)
+            _ = await deliver(50, with: client)
             _ = await client.sendAll(samplePush(), to: (0..<100).map { DeviceToken.sample($0) })
             clock.advance(by: ClientRuntime.metricsInterval)
             await until {

@@ -3,8 +3,9 @@ import Testing
 
 @testable import APNSModel
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
-/// Alerts, dashboard and runbook refer only to existing items. `make check-alerts` tests the rules themselves.
+/// Alerts, dashboard and runbook refer only to existing items. `ci/steps/alerts` tests the rules themselves.
 struct MonitoringTests {
     /// The names of the metrics in a text, without the suffixes of histograms.
     private func metrics(in text: String) -> Set<String> {

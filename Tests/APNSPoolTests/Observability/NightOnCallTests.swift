@@ -10,6 +10,7 @@ import TestSupport
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A fault, and how the simulator causes it.
 struct NightStory: Sendable, CustomTestStringConvertible {

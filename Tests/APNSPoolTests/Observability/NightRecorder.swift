@@ -5,6 +5,7 @@ import Synchronization
 import TestSupport
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// A signal for the person on call, with its time.
 struct NightEvent: Sendable, CustomStringConvertible {
@@ -145,7 +146,7 @@ enum Promtool {
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
         let all = [own] + folders.map { "\($0)/promtool" }
         guard let found = all.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
-            throw Failure(description: "there is no promtool: run .ci/promtool, which fetches it")
+            throw Failure(description: "there is no promtool: run ci/lib/promtool, which fetches it")
         }
         return found
     }

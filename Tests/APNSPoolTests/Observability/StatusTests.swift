@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 /// The text of a status.
 struct StatusTests {

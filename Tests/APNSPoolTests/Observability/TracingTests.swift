@@ -8,6 +8,7 @@ import Testing
 import Tracing
 
 @testable import APNSPool
+@testable import APNSPoolTestSupport
 
 extension FinishedInMemorySpan {
     fileprivate func text(_ name: String) -> String? {

@@ -5,7 +5,7 @@
 #endif
 
 /// A network between client and server whose router delays every packet, including those of the TCP handshake. It needs
-/// the namespace `server` and the router's program, which `.ci/network-namespaces` provides.
+/// the namespace `server` and the router's program, which `ci/lib/network-namespaces` provides.
 final class RoutedNetwork {
     /// Where the server listens.
     static let serverAddress = "10.77.1.2"
@@ -18,7 +18,7 @@ final class RoutedNetwork {
     /// - Parameter roundTrip: the added round trip in milliseconds. With 0, only the router's own delay remains.
     init(roundTrip: Double) throws {
         guard let program = Self.routerProgram else {
-            throw ProcessError("NETWORK_LAB_ROUTER is not set: run this by .ci/network-namespaces")
+            throw ProcessError("NETWORK_LAB_ROUTER is not set: run this by ci/lib/network-namespaces")
         }
         router = try ChildProcess(
             program: program,

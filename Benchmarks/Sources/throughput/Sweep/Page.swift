@@ -61,7 +61,7 @@ struct Page: ParsableCommand {
         let page = """
             # Benchmarks
 
-            This page has the measurements of the library, for those who compare it or tune it. `make bench-report` \
+            This page has the measurements of the library, for those who compare it or tune it. `Benchmarks/report.sh` \
             writes this page. \(machine)
 
             **Compare ratios, not times.** Times differ between machines, and between hours on one machine. Figures \

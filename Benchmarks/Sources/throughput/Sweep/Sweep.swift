@@ -14,7 +14,7 @@ struct Sweep: ParsableCommand {
             pool-size: throughput by connections, for some numbers of pushes in flight. connections, apps, in-flight: \
             CPU time per push and peak memory, by connections, by apps of a group, and by pushes in flight. payload, \
             rtt: throughput, CPU time per push and peak memory, by payload size and by round-trip time. For rtt, the \
-            simulator delays its responses; under .ci/network-namespaces, a router delays each packet instead. load: \
+            simulator delays its responses; under ci/lib/network-namespaces, a router delays each packet instead. load: \
             latency by offered load, up to the rate that single sends reach. Each run is a process of its own, beside \
             a simulator in another one, each on a core of its own where that is sensible.
             """

@@ -274,7 +274,7 @@ struct RelayMetricsTests {
         #expect(lines == [])
     }
 
-    /// Where `.ci/promtool` puts it.
+    /// Where `ci/lib/promtool` puts it.
     private static let promtool: String? = {
         let folders =
             [Repository.path(".build/promtool/usr/bin")]

@@ -1,0 +1,135 @@
+import Foundation
+import HTTP2Wire
+import Logging
+import NIOCore
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+
+let deviceToken = DeviceToken.sample(0)
+
+extension DeviceToken {
+    static func sample(_ number: Int) -> DeviceToken {
+        let text = String(number, radix: 16)
+        let digits = String(repeating: "0", count: 64 - text.count) + text
+        guard let token = try? DeviceToken(digits) else { fatalError("not hexadecimal: \(digits)") }
+        return token
+    }
+}
+
+/// A push of a few bytes.
+func samplePush(
+    topic: String = "com.example.app",
+    payload: String = #"{"aps":{"alert":"Hello"}}"#,
+    expiration: Expiration = .systemDefault,
+    collapseID: CollapseID? = nil,
+    priority: Priority? = nil
+) -> PreparedPush {
+    do {
+        return try PreparedPush(
+            topic: topic,
+            pushType: .alert,
+            payload: Array(payload.utf8),
+            priority: priority,
+            expiration: expiration,
+            collapseID: collapseID
+        )
+    } catch {
+        fatalError("\(error)")
+    }
+}
+
+extension APNSClient {
+    /// A client that was never started, for tests without a server.
+    static func unstarted() throws -> APNSClient { try APNSClient(configuration: .local(port: 1, caPEM: nil)) }
+}
+
+extension APNSClientConfiguration {
+    /// One connection to a local server, without logs and with fast reconnects.
+    static func local(port: Int, caPEM: String?, host: String = "localhost") -> APNSClientConfiguration {
+        var configuration = APNSClientConfiguration(
+            authentication: .withoutToken,
+            environment: .custom(host: host, port: port),
+            pool: .init(size: 1, maxOverflow: 0, connectSpacing: .zero),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        )
+        configuration.trust.caPEM = caPEM
+        configuration.timeouts.deadline = .seconds(50)
+        return configuration
+    }
+
+    static func local(_ server: ScriptedServer) -> APNSClientConfiguration {
+        .local(port: server.port, caPEM: server.caPEM)
+    }
+
+    /// Uses a clock that stands still while the network works in real time. The connection's own timeouts are very
+    /// long, so that a step of the clock triggers only the events of the test.
+    mutating func use(_ clock: ManualClock) {
+        self.clock = clock
+        self.timeouts.connect = .seconds(3600)
+        self.timeouts.response = .seconds(86_400)
+        self.adjustConnection = {
+            $0.pathCheck.idle = .hours(24)
+            $0.pathCheck.busy = .hours(24)
+            $0.pathCheck.trust = .hours(24)
+        }
+    }
+}
+
+/// Delivers `count` pushes at once, each to a device token of its own.
+func deliver(_ count: Int, with client: APNSClient) async -> [PushOutcome] {
+    await withTaskGroup(of: PushOutcome.self) { group in
+        for number in 0..<count {
+            group.addTask { await client.deliver(samplePush(), to: DeviceToken.sample(number)) }
+        }
+        return await group.reduce(into: []) { $0.append($1) }
+    }
+}
+
+/// Runs a server and a client around `body`, and checks that no pushes, leases, connections or streams remain.
+func withServer(
+    limit: UInt32 = 1000,
+    early: Bool = false,
+    script: @escaping ScriptedServer.Script = { _ in [.respond(200)] },
+    configure: (inout APNSClientConfiguration) -> Void = { _ in },
+    _ body: (APNSClient, ScriptedServer) async throws -> Void
+) async throws {
+    let server = try await ScriptedServer.start(limit: limit, early: early, script: script)
+    var configuration = APNSClientConfiguration.local(server)
+    configure(&configuration)
+    let client = try APNSClient(configuration: configuration)
+    try await client.start()
+    do {
+        try await body(client, server)
+    } catch {
+        await client.shutdown(within: .zero)
+        await server.stop()
+        throw error
+    }
+    await client.shutdown()
+    #expect(client.runtime.lifecycle.pushesInFlight == 0)
+    #expect(await client.status.pool.leased == 0)
+    await server.wait { $0.openConnections == 0 && $0.openStreams == 0 }
+    await server.stop()
+}
+
+/// Waits for a condition that no event announces. It checks every millisecond, so that tests on a small machine leave
+/// the cores to the tested code. After two minutes it gives up, and the test fails.
+func until(
+    file: String = #fileID,
+    path: String = #filePath,
+    line: Int = #line,
+    _ isMet: () async throws -> Bool
+) async rethrows {
+    let limit = ContinuousClock.now.advanced(by: .seconds(120))
+    while try await !isMet(), !Task.isCancelled {
+        guard ContinuousClock.now < limit else {
+            let location = SourceLocation(fileID: file, filePath: path, line: line, column: 1)
+            Issue.record("the condition is not met after two minutes", sourceLocation: location)
+            return
+        }
+        try? await ContinuousClock().sleep(for: .milliseconds(1))
+    }
+}

@@ -1,0 +1,227 @@
+import APNSModel
+import HTTP2Wire
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+@testable import APNSPoolTestSupport
+
+/// The effect of one tick's results on the connection, the credential and the budgets.
+struct ConnectionEvaluationTests {
+    private typealias Machine = ConnectionStateMachine
+    private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
+    private let replaced: [Machine.Action] = [
+        .report(.draining), .drain(connection: 1), .report(.connecting), .open(connection: 2),
+    ]
+
+    private func ready(isProven: Bool = true) -> Machine {
+        var machine = Machine(isBase: true, streamCap: 1000, backoff: Backoff())
+        _ = machine.connect()
+        _ = machine.ready(connection: 1, limit: 100)
+        if isProven { _ = machine.receivedProof(connection: 1) }
+        return machine
+    }
+
+    private func response(_ status: Int, _ reason: String? = nil, tag: StreamTag = 0) -> StreamResult {
+        let body = reason.map { Array("{\"reason\":\"\($0)\"}".utf8) } ?? []
+        return StreamResult(tag: tag, ending: .response, cause: .responded, status: status, body: body)
+    }
+
+    private func timeOut(_ ending: StreamEnding = .unknown) -> StreamResult {
+        StreamResult(tag: 0, ending: ending, cause: .deadline)
+    }
+
+    private func evaluate(
+        _ machine: inout Machine,
+        _ results: [StreamResult],
+        connection: Int = 1,
+        budget: Bool = true,
+        quiet: Duration = .seconds(10),
+        at now: MonotonicInstant? = nil
+    ) -> Machine.Evaluation {
+        var random = SeededRandom(seed: 1)
+        return machine.evaluate(
+            results,
+            connection: connection,
+            quietSince: (now ?? start).advanced(by: .zero - quiet),
+            now: now ?? start,
+            using: &random,
+            takeReplacement: { budget }
+        )
+    }
+
+    // MARK: Sums
+
+    @Test(
+        "Each status counts as a response; some prove the credential, and some its topic",
+        arguments: [
+            (200, true, true), (201, true, true), (204, true, true), (410, true, true), (400, true, false),
+            (404, false, false), (405, false, false), (413, false, false), (429, false, false), (403, false, false),
+            (500, false, false), (503, false, false),
+        ]
+    )
+    func proof(_ status: Int, _ provesCredential: Bool, _ provesTopic: Bool) {
+        var machine = ready()
+        let evaluation = evaluate(&machine, [response(status)])
+        #expect(evaluation.responses == 1)
+        #expect(evaluation.provesCredential == provesCredential)
+        #expect(evaluation.provesTopic == provesTopic)
+        #expect(evaluation.invalidTokens == (status == 410 ? 1 : 0))
+    }
+
+    @Test("A tick of successes and of streams without a response causes no action")
+    func sums() {
+        var machine = ready()
+        let others = [
+            StreamResult(tag: 1, ending: .notSent, cause: .noCapacity),
+            StreamResult(tag: 2, ending: .unknown, cause: .cancelled),
+            StreamResult(tag: 3, ending: .notProcessed, cause: .goAway),
+        ]
+        var expected = Machine.Evaluation()
+        #expect(evaluate(&machine, others) == expected)
+        #expect(evaluate(&machine, []) == expected)
+        expected.responses = 5
+        expected.invalidTokens = 2
+        expected.provesCredential = true
+        expected.provesTopic = true
+        let results = [200, 410, 400, 410, 404].map { response($0) }
+        #expect(evaluate(&machine, results + others) == expected)
+    }
+
+    @Test("A first success proves the connection, so a failure in the same tick replaces it")
+    func successesComeFirst() {
+        var machine = ready(isProven: false)
+        #expect(evaluate(&machine, [response(200), response(503)]).actions == replaced)
+        machine = ready(isProven: false)
+        let actions = evaluate(&machine, [response(503), response(200)]).actions
+        #expect(actions.first == .report(.capacity(0)))
+        #expect(machine.readyConnection == 1)
+    }
+
+    @Test("Successes after the last failure of a tick count too")
+    func successesComeLast() {
+        var machine = ready()
+        _ = evaluate(&machine, [response(503)], budget: false)
+        let results = [response(500)] + (0..<10).map { _ in response(200) }
+        #expect(evaluate(&machine, results).actions == [.report(.capacity(51))])
+    }
+
+    // MARK: Failures
+
+    @Test("A 503 replaces the connection once, or halves its stream limit if the budget is spent")
+    func serviceUnavailable() {
+        var machine = ready()
+        #expect(evaluate(&machine, [response(503), response(503)]).actions == replaced)
+        machine = ready()
+        #expect(evaluate(&machine, [response(503)], budget: false).actions == [.report(.capacity(50))])
+    }
+
+    @Test("Five 500 responses among twenty replace the connection, also across several ticks")
+    func internalServerErrors() {
+        var machine = ready()
+        let error = response(500)
+        #expect(evaluate(&machine, [error, response(200), error, error]).actions == [])
+        #expect(evaluate(&machine, [error, response(404), error]).actions == replaced)
+        machine = ready()
+        let diluted = [error, error] + (0..<20).map { _ in response(200) } + [error, error, error]
+        #expect(evaluate(&machine, diluted).actions == [])
+    }
+
+    @Test("Five passed deadlines in a row replace the connection, unless a response comes between them")
+    func deadlines() {
+        var machine = ready()
+        let four = (0..<4).map { _ in timeOut() }
+        #expect(evaluate(&machine, four + [response(200)] + four).actions == [])
+        #expect(evaluate(&machine, [timeOut()]).actions == replaced)
+        #expect(evaluate(&machine, four).responses == 0)
+    }
+
+    @Test("A deadline does not count after a short silence or for a push that was not sent")
+    func harmlessDeadlines() {
+        var machine = ready()
+        let many = (0..<20).map { _ in timeOut() }
+        #expect(evaluate(&machine, many, quiet: .milliseconds(999)).actions == [])
+        #expect(evaluate(&machine, (0..<20).map { _ in timeOut(.notSent) }).actions == [])
+    }
+
+    @Test("Results of a replaced connection change only the sums")
+    func staleConnection() {
+        var machine = ready()
+        _ = machine.replace()
+        _ = machine.ready(connection: 2, limit: 100)
+        let state = machine.state
+        let results = (0..<6).flatMap { _ in [response(500), response(503), timeOut(), response(200)] }
+        let evaluation = evaluate(&machine, results)
+        #expect(evaluation.actions == [])
+        #expect(evaluation.responses == 18)
+        #expect(machine.state == state)
+    }
+
+    // MARK: Credential
+
+    @Test("A refused credential is reported, fresh if no push succeeded before, and replaces a proven connection")
+    func refusedCredential() {
+        var machine = ready()
+        let refusal = CredentialStateMachine.Refusal.rejection(.invalidProviderToken)
+        let refused = response(403, "InvalidProviderToken")
+        let first = Machine.Action.refuseCredential(refusal, connection: 1, isFresh: false)
+        // The second result is of a connection that has been replaced.
+        #expect(evaluate(&machine, [refused, refused]).actions == [first] + replaced + [first])
+        machine = ready(isProven: false)
+        let fresh = Machine.Action.refuseCredential(refusal, connection: 1, isFresh: true)
+        #expect(evaluate(&machine, [refused], budget: false).actions == [fresh])
+        #expect(evaluate(&machine, [refused]).actions == [fresh] + replaced)
+    }
+
+    @Test(
+        "An expired or unrelated provider token replaces the connection without evidence against the credential",
+        arguments: ["ExpiredProviderToken", "UnrelatedKeyIdInToken"]
+    )
+    func mendableToken(_ reason: String) {
+        var machine = ready()
+        #expect(evaluate(&machine, [response(403, reason)]).actions == replaced)
+    }
+
+    @Test("Any other 403 proves only that the connection responds", arguments: ["Forbidden", "TopicDisallowed"])
+    func otherForbidden(_ reason: String) {
+        var machine = ready()
+        let evaluation = evaluate(&machine, (0..<30).map { _ in response(403, reason) })
+        #expect(evaluation.actions == [])
+        #expect(evaluation.responses == 30)
+        #expect(machine.state == .ready(connection: 1))
+        // It interrupts a row of passed deadlines.
+        let four = (0..<4).map { _ in timeOut() }
+        #expect(evaluate(&machine, four + [response(403, reason)] + four).actions == [])
+    }
+
+    // MARK: Latency
+
+    @Test("One push at a time is timed; its response reports the latency once a second")
+    func latency() {
+        var machine = ready()
+        let later = start.advanced(by: .milliseconds(40))
+        machine.willSubmit(tag: 7, now: start)
+        machine.willSubmit(tag: 8, now: start.advanced(by: .milliseconds(30)))
+        #expect(evaluate(&machine, [response(200, tag: 8)], at: later).latency == nil)
+        let timed = evaluate(&machine, [response(200, tag: 7)], at: later)
+        #expect(timed.latency == .milliseconds(40))
+        #expect(timed.responseTime == 40_000_000)
+        machine.willSubmit(tag: 9, now: later)
+        let soon = evaluate(&machine, [response(200, tag: 9)], at: later.advanced(by: .milliseconds(5)))
+        #expect(soon.latency == nil)
+        #expect(soon.responseTime == 5_000_000)
+    }
+
+    @Test("A push that gets no response, or one of an earlier connection, is not timed")
+    func untimed() {
+        var machine = ready()
+        machine.willSubmit(tag: 7, now: start)
+        let lost = StreamResult(tag: 7, ending: .unknown, cause: .connectionLost)
+        #expect(evaluate(&machine, [lost], at: start.advanced(by: .seconds(9))) == Machine.Evaluation())
+        machine.willSubmit(tag: 8, now: start)
+        _ = machine.replace()
+        _ = machine.ready(connection: 2, limit: 1)
+        #expect(evaluate(&machine, [response(200, tag: 8)], at: start.advanced(by: .seconds(9))).responseTime == nil)
+    }
+}

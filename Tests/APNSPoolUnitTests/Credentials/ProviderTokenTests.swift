@@ -1,0 +1,168 @@
+import APNSSimulator
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+@testable import APNSPoolTestSupport
+
+private struct FailingSigner: APNSTokenSigner {
+    struct OutOfOrder: Error {}
+
+    func signature(for bytes: [UInt8]) async throws -> [UInt8] { throw OutOfOrder() }
+}
+
+/// The provider token on the wire, and the consequences of its refusal.
+struct ProviderTokenTests {
+    /// The number of seconds by which the wall clock is ahead.
+    private final class Offset: Sendable {
+        let seconds = Atomic<Int64>(0)
+    }
+
+    private func configure(_ configuration: inout APNSClientConfiguration) {
+        configuration.authentication = .token(
+            privateKeyPEM: KeyTexts.p256,
+            keyID: "9UC9ZLQ8YW",
+            teamID: "ABBM6U9RM5"
+        )
+    }
+
+    @Test func allPushesCarryOneToken() async throws {
+        try await withServer(configure: configure) { client, server in
+            let outcomes = await deliver(100, with: client)
+            #expect(outcomes.allSatisfy { $0.certainty == .accepted })
+            let tokens = Set(server.record.pushes.map { $0.field("authorization") ?? "" })
+            #expect(tokens.count == 1)
+            #expect(tokens.first?.hasPrefix("bearer ") == true)
+        }
+    }
+
+    @Test func anExpiredTokenIsReplacedAndThePushIsResentOnce() async throws {
+        let script: ScriptedServer.Script = { push in
+            push.number == 2 ? [.respond(403, reason: "ExpiredProviderToken")] : [.respond(200)]
+        }
+        try await withServer(script: script, configure: configure) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .accepted)
+            #expect(outcome.attempts == 2)
+            let pushes = server.record.pushes
+            #expect(pushes.map(\.connection) == [1, 1, 2])
+            #expect(Set(pushes.dropFirst().map(\.id)).count == 1)
+        }
+    }
+
+    @Test("A route that was made before its provider token was refused is renewed before it is used")
+    func refusedTokenOutdatesRoutes() async throws {
+        let clock = ShiftedClock()
+        try await withServer(
+            configure: {
+                self.configure(&$0)
+                $0.clock = clock
+            }
+        ) { client, _ in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            // A token that was signed less than a minute ago is not replaced.
+            clock.advance(by: .seconds(120))
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let router = client.runtime.sending.router
+            let route = try router.next(now: clock.now)
+            #expect(try router.next(now: clock.now) === route)
+            #expect(router.renewed(route, now: clock.now) === route)
+            #expect(route.credentialSession.tokens.rejected(.expiredProviderToken, generation: 1) == .replaced)
+            #expect(!router.isCurrent(route.version))
+            #expect(router.renewed(route, now: clock.now) == nil)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let renewed = try #require(router.renewed(route, now: clock.now))
+            #expect(renewed.token?.generation == 2)
+            #expect(renewed.pool === route.pool)
+        }
+    }
+
+    @Test("If the token of a candidate credential cannot be signed, the push uses the active credential")
+    func candidateWithoutToken() async throws {
+        try await withServer(configure: self.configure) { client, _ in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let credentials = client.runtime.credentials
+            let signer = FailingSigner()
+            let resolved = try await credentials.resolve(
+                .token(signer: signer, keyID: "7UC9ZLQ8YW", teamID: "ABBM6U9RM5")
+            )
+            let session = try credentials.makeSession(resolved)
+            #expect(credentials.begin(session))
+            let route = SendRoute(
+                session,
+                .pushes,
+                probe: RotationProbe(session, credentials),
+                version: 0
+            )
+            let deadline = client.runtime.sending.deadline(.seconds(60))
+            do throws(AttemptEnd) {
+                _ = try await client.runtime.sending.router.sign(route, until: deadline)
+                Issue.record("a token was signed")
+            } catch {
+                guard case .notSent(.connectionLost, _, _, isFinal: false) = error else {
+                    Issue.record("\(error)")
+                    return
+                }
+            }
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        }
+    }
+
+    @Test func constantExpiryRefusalsCauseNoResendStorm() async throws {
+        let script: ScriptedServer.Script = { _ in [.respond(403, reason: "ExpiredProviderToken")] }
+        try await withServer(script: script, configure: configure) { client, server in
+            let outcomes = await deliver(200, with: client)
+            #expect(outcomes.allSatisfy { $0.status == 403 && $0.attempts <= 2 })
+            #expect(server.record.connections <= 3)
+            #expect(Set(server.record.pushes.map { $0.field("authorization") ?? "" }).count <= 2)
+        }
+    }
+
+    @Test("A wall clock that is two hours ahead for a while fails no push: the previous token stays in use")
+    func clockAheadForAWhile() async throws {
+        let simulator = try await Simulator.start()
+        let clock = ShiftedClock()
+        let offset = Offset()
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        self.configure(&configuration)
+        configuration.clock = clock
+        configuration.wallClock = { WallClock.secondsSince1970() + offset.seconds.load(ordering: .relaxed) }
+        try await withAPNSClient(configuration: configuration) { client in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            clock.advance(by: .seconds(120))
+            offset.seconds.store(7_200, ordering: .relaxed)
+            for _ in 0..<5 {
+                #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+                clock.advance(by: .seconds(31))
+            }
+            offset.seconds.store(0, ordering: .relaxed)
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        }
+        #expect(simulator.record.pushes.count { $0.status == 403 } == 1)
+        await simulator.stop()
+    }
+
+    @Test func lateRefusalsOnTheOldConnectionKeepTheNewOne() async throws {
+        // 30 pushes wait on the first connection; they are refused one after another while the second one serves.
+        let script: ScriptedServer.Script = { push in
+            push.connection == 1 && push.number > 1 ? [.hold] : [.respond(200)]
+        }
+        try await withServer(script: script, configure: configure) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let pushes = Task { await deliver(30, with: client) }
+            await server.wait { $0.held == 30 }
+            for number in 0..<30 {
+                server.release(.sample(number), status: 403, reason: "ExpiredProviderToken")
+                await server.wait { $0.held == 29 - number }
+            }
+            #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })
+            #expect(server.record.connections == 2)
+            #expect(server.record.processed.count == 31)
+        }
+    }
+}

@@ -1,0 +1,458 @@
+import APNSSimulator
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPool
+@testable import APNSPoolTestSupport
+
+/// Replaces the key in use while pushes continue.
+struct ReplaceAuthenticationTests {
+    private let push = samplePush()
+
+    /// Runs `body` with a simulator that knows two keys of different teams, and a client with the first key.
+    private func withKeys(
+        knowsSecond: Bool = true,
+        configure: (inout APNSClientConfiguration) -> Void = { _ in },
+        _ body: (APNSClient, Simulator, _ first: SimulatedKey, _ second: SimulatedKey) async throws -> Void
+    ) async throws {
+        let first = SimulatedKey()
+        let second = SimulatedKey()
+        var simulation = Simulator.Configuration()
+        simulation.credential = .keys(knowsSecond ? [.init(first), .init(second)] : [.init(first)])
+        simulation.limitsProviderTokenUpdates = true
+        let simulator = try await Simulator.start(simulation)
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = Self.authentication(first)
+        configure(&configuration)
+        do {
+            try await withAPNSClient(configuration: configuration) { try await body($0, simulator, first, second) }
+        } catch {
+            await simulator.stop()
+            throw error
+        }
+        await simulator.stop()
+    }
+
+    private static func authentication(_ key: SimulatedKey) -> APNSAuthentication {
+        .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
+    }
+
+    /// Sends single pushes while `isWanted` returns true, and returns their outcomes.
+    private func traffic(
+        _ client: APNSClient,
+        tasks: Int = 8,
+        while isWanted: @escaping @Sendable () -> Bool
+    ) async -> [PushOutcome] {
+        await withTaskGroup(of: [PushOutcome].self) { group in
+            for task in 0..<tasks {
+                group.addTask {
+                    var outcomes: [PushOutcome] = []
+                    while isWanted() {
+                        outcomes.append(
+                            await client.deliver(samplePush(), to: DeviceToken.sample(task * 100_000 + outcomes.count))
+                        )
+                    }
+                    return outcomes
+                }
+            }
+            return await group.reduce(into: []) { $0 += $1 }
+        }
+    }
+
+    @Test func aReplacementUnderLoadLosesNoPushAndMixesNoTeams() async throws {
+        try await self.withKeys(configure: { $0.pool = .init(size: 2, maxOverflow: 1, connectSpacing: .zero) }) {
+            client,
+            simulator,
+            _,
+            second in
+            let flag = Flag()
+            async let outcomes = self.traffic(client, while: { !flag.isSet })
+            try await simulator.waitUntil { $0.requestsProcessed > 200 }
+            try await client.replaceAuthentication(Self.authentication(second))
+            #expect(await client.status.authentication.keyID == second.keyID)
+            let count = simulator.record.requestsProcessed
+            try await simulator.waitUntil { $0.requestsProcessed > count + 200 }
+            // The old connections are closed, and the new ones are not more than the pool allows.
+            await until { simulator.openConnections <= 3 && client.runtime.credentials.all.count == 1 }
+            flag.set()
+            let all = await outcomes
+            let failed = all.filter { $0.certainty != .accepted }
+            #expect(failed.isEmpty, "\(failed.prefix(3))")
+            #expect(simulator.record.processedCounts.values.allSatisfy { $0 == 1 })
+            #expect(simulator.record.requestsProcessed == all.count)
+        }
+    }
+
+    @Test func aBulkCallAloneCompletesTheReplacement() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            let flag = Flag()
+            async let summaries = {
+                var summaries: [BulkSummary] = []
+                while !flag.isSet {
+                    summaries.append(await client.sendAll(samplePush(), to: (0..<500).map { DeviceToken.sample($0) }))
+                }
+                return summaries
+            }()
+            try await simulator.waitUntil { $0.requestsProcessed > 500 }
+            try await client.replaceAuthentication(Self.authentication(second))
+            let count = simulator.record.requestsProcessed
+            try await simulator.waitUntil { $0.requestsProcessed > count + 1000 }
+            flag.set()
+            for summary in await summaries { #expect(summary.accepted == 500, "\(summary)") }
+        }
+    }
+
+    @Test func aRefusedKeyIsNotAdoptedAndFailsNoPush() async throws {
+        try await self.withKeys(knowsSecond: false) { client, simulator, first, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            let flag = Flag()
+            async let outcomes = self.traffic(client, while: { !flag.isSet })
+            let error = await #expect(throws: APNSAuthenticationError.self) {
+                try await client.replaceAuthentication(Self.authentication(second))
+            }
+            #expect(error?.code == .refused)
+            #expect(error?.message.contains("InvalidProviderToken") == true, "\(String(describing: error))")
+            #expect(error?.message.contains(second.keyID) == true)
+            flag.set()
+            #expect(await outcomes.allSatisfy { $0.certainty == .accepted })
+            #expect(await client.status.authentication.keyID == first.keyID)
+            #expect(await client.status.authentication.onTrial == nil)
+            #expect(simulator.record.pushes.count { $0.status == 403 } == 1)
+            await until { client.runtime.credentials.all.count == 1 }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        }
+    }
+
+    @Test func aReplacementWithoutAPushEndsWithoutAVerdict() async throws {
+        let clock = ShiftedClock()
+        try await self.withKeys(configure: { $0.clock = clock }) { client, simulator, first, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            async let result = Self.result {
+                try await client.replaceAuthentication(Self.authentication(second), within: .seconds(60))
+            }
+            // The candidate's only connection is open and waits for a push.
+            await until { client.runtime.credentials.isArmed }
+            #expect(simulator.openConnections == 2)
+            clock.advance(by: .seconds(61))
+            #expect(await result?.code == .noVerdict)
+            #expect(await client.status.authentication.keyID == first.keyID)
+            await until { simulator.openConnections == 1 }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        }
+    }
+
+    @Test("Replacing a key with itself or with an earlier key keeps that key's provider token")
+    func sameKeyKeepsItsToken() async throws {
+        try await self.withKeys { client, simulator, first, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            for key in [first, first, second, first] {
+                async let result = Self.result {
+                    try await client.replaceAuthentication(Self.authentication(key), within: .seconds(30))
+                }
+                await until {
+                    client.runtime.credentials.isArmed
+                }
+                #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+                let error = await result
+                #expect(error == nil, "\(error.map { "\($0)" } ?? "")")
+            }
+            #expect(await client.status.authentication.keyID == first.keyID)
+            #expect(!simulator.record.pushes.contains { $0.status == 429 })
+        }
+    }
+
+    private static func result(_ body: () async throws -> Void) async -> APNSAuthenticationError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? APNSAuthenticationError
+        }
+    }
+
+    @Test func aLaterReplacementEndsAnEarlierOne() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            let third = SimulatedKey()
+            async let early = Self.result {
+                try await client.replaceAuthentication(Self.authentication(third), within: nil)
+            }
+            await until { client.runtime.credentials.isArmed }
+            async let late = Self.result { try await client.replaceAuthentication(Self.authentication(second)) }
+            #expect(await early?.code == .superseded)
+            await until { client.runtime.credentials.isArmed }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(await late == nil)
+            #expect(await client.status.authentication.keyID == second.keyID)
+        }
+    }
+
+    @Test func aRevokedCredentialSendsNothingUntilItIsReplaced() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            await client.revokeAuthentication()
+            #expect(await client.status.authentication.isRevoked)
+            await until { simulator.openConnections == 0 }
+            let outcome = await client.deliver(self.push, to: deviceToken)
+            #expect(outcome.error?.code == .credential && outcome.certainty == .notSent)
+            #expect(outcome.error?.message.contains("revoked") == true)
+            let control = BulkControl()
+            let bulk = Task {
+                let options = BulkOptions(control: control)
+                return await client.sendAll(
+                    samplePush(),
+                    to: (0..<100).map { DeviceToken.sample($0) },
+                    options: options
+                )
+            }
+            await until { control.progress.hold?.code == .credential }
+            control.stop()
+            let summary = await bulk.value
+            #expect(summary.notSent == summary.total)
+            #expect(simulator.record.connectionsOpened == 1)
+            try await client.replaceAuthentication(Self.authentication(second))
+            #expect(await !client.status.authentication.isRevoked)
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            // A second revocation changes nothing.
+            await client.revokeAuthentication()
+            await client.revokeAuthentication()
+            #expect(await client.deliver(self.push, to: deviceToken).error?.code == .credential)
+        }
+    }
+
+    @Test func aPushInFlightDuringARevocationIsUnknown() async throws {
+        try await self.withKeys { client, simulator, _, _ in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            simulator.inject(Fault(.stall(), when: .always))
+            async let outcome = client.deliver(self.push, to: deviceToken)
+            try await simulator.waitUntil { $0.requestsReceived == 2 }
+            await client.revokeAuthentication()
+            #expect(await outcome.certainty == .unknown)
+        }
+    }
+
+    @Test("A revocation also closes the connections of a credential that was replaced and still drains")
+    func revocationWhileTheOldCredentialDrains() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            simulator.inject(Fault(.stall(), when: .always))
+            let outcome = Task { await client.deliver(samplePush(), to: deviceToken) }
+            try await simulator.waitUntil { $0.requestsReceived == 2 }
+            simulator.removeFaults()
+            async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
+            await until { client.runtime.credentials.isArmed }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            try await replaced
+            #expect(client.runtime.credentials.all.count == 2)
+            #expect(await ends { await client.revokeAuthentication() })
+            #expect(await ends { _ = await outcome.value })
+            #expect(await outcome.value.certainty == .unknown)
+            #expect(client.runtime.credentials.all.isEmpty)
+            await until { simulator.openConnections == 0 }
+        }
+    }
+
+    /// A signer that is a value. Two of them are equal if they have the same key.
+    private struct ValueSigner: APNSTokenSigner, Equatable {
+        let key: SimulatedKey
+        static func == (one: ValueSigner, other: ValueSigner) -> Bool { one.key.keyID == other.key.keyID }
+        func signature(for bytes: [UInt8]) async throws -> [UInt8] { try self.key.signature(for: bytes) }
+    }
+
+    /// A signer that cannot be compared.
+    private struct PlainSigner: APNSTokenSigner {
+        let key: SimulatedKey
+        func signature(for bytes: [UInt8]) async throws -> [UInt8] { try self.key.signature(for: bytes) }
+    }
+
+    private final class ObjectSigner: APNSTokenSigner {
+        let key: SimulatedKey
+        init(_ key: SimulatedKey) { self.key = key }
+        func signature(for bytes: [UInt8]) async throws -> [UInt8] { try self.key.signature(for: bytes) }
+    }
+
+    @Test("Giving the signer in use again keeps its provider token", arguments: ["object", "equal", "copy"])
+    func sameSignerKeepsItsToken(_ kind: String) async throws {
+        let key = SimulatedKey()
+        let object = ObjectSigner(key)
+        func signer() -> any APNSTokenSigner {
+            switch kind {
+            case "object": object
+            case "equal": ValueSigner(key: key)
+            default: PlainSigner(key: key)
+            }
+        }
+        func make() -> APNSAuthentication { .token(signer: signer(), keyID: key.keyID, teamID: key.teamID) }
+        let first = make()
+        try await self.withKeys { client, simulator, _, _ in
+            simulator.addKey(key)
+            for _ in 0..<3 {
+                // Signers that cannot be compared are the same only in copies of one authentication.
+                let again = kind == "copy" ? first : make()
+                async let result = Self.result {
+                    try await client.replaceAuthentication(again, within: .seconds(30))
+                }
+                await until {
+                    client.runtime.credentials.isArmed
+                }
+                #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+                #expect(await result == nil)
+            }
+            #expect(!simulator.record.pushes.contains { $0.status == 429 })
+            #expect(client.runtime.credentials.latest.tokens.status.generation == 1)
+        }
+    }
+
+    @Test func aNewKeyEndsTheFaultOfTheOldKey() async throws {
+        try await self.withKeys { client, simulator, first, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            simulator.removeKey(keyID: first.keyID)
+            // One refusal on the connection that worked, then two on fresh connections.
+            for _ in 0..<3 { _ = await client.deliver(self.push, to: deviceToken) }
+            #expect(await client.status.hasCredentialFault)
+            async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
+            await until { client.runtime.credentials.isArmed }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            try await replaced
+            #expect(await !client.status.hasCredentialFault)
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        }
+    }
+
+    @Test func aReplacementSucceedsBeforeTheStartAndFailsAfterTheEnd() async throws {
+        let simulator = try await Simulator.start()
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = Self.authentication(SimulatedKey())
+        let second = SimulatedKey()
+        let client = try APNSClient(configuration: configuration)
+        try await client.replaceAuthentication(Self.authentication(second))
+        #expect(await client.status.authentication.keyID == second.keyID)
+        try await client.start()
+        #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        await client.shutdown()
+        #expect(
+            await Self.result { try await client.replaceAuthentication(Self.authentication(second)) }?.code
+                == .clientStopped
+        )
+        await simulator.stop()
+    }
+
+    @Test func aClientRevokedBeforeItsStartSendsAfterAReplacement() async throws {
+        let simulator = try await Simulator.start()
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = Self.authentication(SimulatedKey())
+        let client = try APNSClient(configuration: configuration)
+        await client.revokeAuthentication()
+        try await client.start()
+        #expect(await client.deliver(self.push, to: deviceToken).error?.code == .credential)
+        #expect(simulator.record.connectionsOpened == 0)
+        try await client.replaceAuthentication(Self.authentication(SimulatedKey()))
+        #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        await client.shutdown()
+        await simulator.stop()
+    }
+
+    @Test func aShutdownEndsATrial() async throws {
+        try await self.withKeys { client, _, _, second in
+            async let result = Self.result {
+                try await client.replaceAuthentication(Self.authentication(second), within: nil)
+            }
+            await until { client.runtime.credentials.onTrial != nil }
+            await client.shutdown()
+            #expect(await result?.code == .clientStopped)
+        }
+    }
+
+    // MARK: Files
+
+    @Test func aReplacedFileIsAdoptedOnceItIsComplete() async throws {
+        let clock = ShiftedClock()
+        let (logger, lines) = RecordingLog.make()
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var simulation = Simulator.Configuration()
+        simulation.credential = .clientCertificate
+        let simulator = try await Simulator.start(simulation)
+        let first = try simulator.makeClientCertificate()
+        let second = try simulator.makeClientCertificate(validTo: 500 * 86_400)
+        let certificateFile = folder.appendingPathComponent("apns.pem")
+        let keyFile = folder.appendingPathComponent("apns.key")
+        try first.certificatePEM.write(to: certificateFile, atomically: true, encoding: .utf8)
+        try first.privateKeyPEM.write(to: keyFile, atomically: true, encoding: .utf8)
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = .certificate(certificateFile: certificateFile.path, keyFile: keyFile.path)
+        configuration.clock = clock
+        configuration.logger = logger
+        try await withAPNSClient(configuration: configuration) { client in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(try await !client.reloadAuthentication())
+            // The new certificate is complete, but only part of its key is written.
+            try second.certificatePEM.write(to: certificateFile, atomically: true, encoding: .utf8)
+            try String(second.privateKeyPEM.prefix(100)).write(to: keyFile, atomically: false, encoding: .utf8)
+            clock.advance(by: .seconds(60))
+            await lines.wait { $0.contains { $0.message.contains("cannot be used (yet)") } }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(await Self.result { try await client.reloadAuthentication() }?.code == .configuration)
+            try second.privateKeyPEM.write(to: keyFile, atomically: false, encoding: .utf8)
+            clock.advance(by: .seconds(60))
+            await until { client.runtime.credentials.isArmed }
+            #expect(await client.status.authentication.certificateExpiry == first.notAfter)
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            await until { await client.status.authentication.certificateExpiry == second.notAfter }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(simulator.record.requestsProcessed == 4)
+        }
+        #expect(lines.count(.warning, containing: "cannot be used (yet)") == 1)
+        await simulator.stop()
+    }
+
+    @Test func aChangedLinkToAKeyFileReplacesTheKey() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let team = "ABBM6U9RM5"
+        let keys = [SimulatedKey(teamID: team), SimulatedKey(teamID: team)]
+        for key in keys {
+            try key.p8.write(to: folder.appendingPathComponent(key.fileName), atomically: true, encoding: .utf8)
+        }
+        let link = folder.appendingPathComponent("current").path
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: keys[0].fileName)
+        try await self.withKeys(configure: { $0.authentication = .token(keyFile: link, teamID: team) }) {
+            client,
+            simulator,
+            _,
+            _ in
+            for key in keys { simulator.addKey(key) }
+            #expect(await client.status.authentication.keyID == keys[0].keyID)
+            try FileManager.default.removeItem(atPath: link)
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: keys[1].fileName)
+            async let isChanged = client.reloadAuthentication()
+            await until { client.runtime.credentials.isArmed }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            #expect(try await isChanged)
+            #expect(await client.status.authentication.keyID == keys[1].keyID)
+        }
+    }
+}
+
+/// A flag that one task sets and others read.
+private final class Flag: Sendable {
+    private let value = Atomic<Bool>(false)
+    var isSet: Bool { self.value.load(ordering: .relaxed) }
+    func set() { self.value.store(true, ordering: .relaxed) }
+}

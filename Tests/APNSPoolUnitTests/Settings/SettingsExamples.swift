@@ -1,0 +1,202 @@
+import Foundation
+
+@testable import APNSPoolTestSupport
+
+/// A value other than the default for each setting, and the properties that it changes.
+struct SettingsExample: Sendable {
+    var key: String
+    var value: String
+    /// The other settings, before and after the change.
+    var with: [String: String] = ["host": "push.example.com"]
+    /// Settings that are valid only together with this one.
+    var together: [String: String] = [:]
+    /// The properties that change.
+    var changes: Set<String>
+    /// The text of the first changed property after the change; nil: not compared.
+    var becomes: String?
+
+    init(
+        _ key: String,
+        _ value: String,
+        with: [String: String] = ["host": "push.example.com"],
+        together: [String: String] = [:],
+        changes: Set<String>? = nil,
+        becomes: String? = nil
+    ) {
+        self.key = key
+        self.value = value
+        self.with = with
+        self.together = together
+        self.changes = changes ?? [key]
+        self.becomes = becomes
+    }
+
+    static func all(_ files: SettingsFixtures) -> [SettingsExample] {
+        self.authentication(files) + self.service(files) + self.numbers + [
+            SettingsExample(
+                "caFile",
+                files.caFile,
+                changes: ["trust.caFile"],
+                becomes: "Optional(\"\(files.caFile)\")"
+            ),
+            SettingsExample("caPEM", files.caPEM, changes: ["trust.caPEM"]),
+        ]
+    }
+
+    private static func authentication(_ files: SettingsFixtures) -> [SettingsExample] {
+        let token = ["keyFile": files.keyFile, "teamID": SettingsFixtures.teamID]
+        let pem = ["privateKey": KeyTexts.p256, "teamID": SettingsFixtures.teamID, "keyID": SettingsFixtures.keyID]
+        let credential: Set<String> = ["authentication.credential"]
+        return [
+            SettingsExample(
+                "keyFile",
+                files.keyFile,
+                together: ["teamID": SettingsFixtures.teamID],
+                changes: credential,
+                becomes: "key(\(files.keyFile), keyID: nil, teamID: \"\(SettingsFixtures.teamID)\")"
+            ),
+            SettingsExample("privateKey", KeyTexts.p256, together: pem, changes: credential),
+            SettingsExample("keyID", "AUC9ZLQ8YW", with: pem, changes: credential),
+            SettingsExample("teamID", "CBBM6U9RM5", with: token, changes: credential),
+            SettingsExample(
+                "certificateFile",
+                files.certificateFile,
+                together: ["certificateKeyFile": files.certificateKeyFile],
+                changes: credential
+            ),
+            SettingsExample(
+                "certificateKeyFile",
+                files.certificateKeyFile,
+                together: ["certificateFile": files.certificateFile],
+                changes: credential
+            ),
+            SettingsExample(
+                "certificate",
+                files.certificatePEM,
+                together: ["certificateKey": files.certificateKeyPEM],
+                changes: credential
+            ),
+            SettingsExample(
+                "certificateKey",
+                files.certificateKeyPEM,
+                together: ["certificate": files.certificatePEM],
+                changes: credential
+            ),
+            SettingsExample(
+                "certificatePasswordFile",
+                files.passwordFile,
+                together: ["pkcs12.file": files.pkcs12File],
+                changes: credential
+            ),
+            SettingsExample(
+                "pkcs12.file",
+                files.pkcs12File,
+                together: ["passphrase": "open sesame"],
+                changes: credential
+            ),
+            SettingsExample(
+                "pkcs12.data",
+                Data(files.pkcs12).base64EncodedString(),
+                together: ["passphrase": "open sesame"],
+                changes: credential
+            ),
+            SettingsExample(
+                "passphrase",
+                "open sesame",
+                with: ["certificateFile": files.certificateFile, "certificateKeyFile": files.certificateKeyFile],
+                changes: credential
+            ),
+            SettingsExample(
+                "tokenRefreshInterval",
+                "30m",
+                changes: ["authentication.tokenRefreshInterval"],
+                becomes: "1800.0 seconds"
+            ),
+            SettingsExample(
+                "tokenFile",
+                "/run/fern/apns-token",
+                with: token,
+                changes: ["authentication.tokenSource"],
+                becomes: "/run/fern/apns-token"
+            ),
+            SettingsExample(
+                "fileCheckInterval",
+                "never",
+                changes: ["authentication.fileCheckInterval"],
+                becomes: "never"
+            ),
+        ]
+    }
+
+    private static func service(_ files: SettingsFixtures) -> [SettingsExample] {
+        let token = ["keyFile": files.keyFile, "teamID": SettingsFixtures.teamID]
+        let environment: Set<String> = ["environment.host", "environment.managementHost", "environment.managementPort"]
+        let proxy = ["host": "push.example.com", "proxy.host": "proxy.example.com", "proxy.port": "3128"]
+        return [
+            SettingsExample("environment", "development", with: token, changes: environment),
+            SettingsExample("host", "push.example.com", with: token, changes: environment),
+            SettingsExample(
+                "endpoint",
+                "https://push.example.com:8443",
+                with: token,
+                changes: environment.union(["environment.port"])
+            ),
+            SettingsExample("port", "2197", changes: ["environment.port", "environment.managementPort"]),
+            SettingsExample(
+                "managementHost",
+                "manage.example.com",
+                changes: ["environment.managementHost"],
+                becomes: "manage.example.com"
+            ),
+            SettingsExample("managementPort", "2196", changes: ["environment.managementPort"], becomes: "2196"),
+            SettingsExample(
+                "proxy.host",
+                "proxy.example.com",
+                together: ["proxy.port": "3128"],
+                changes: ["proxy.host", "proxy.port"]
+            ),
+            SettingsExample(
+                "proxy",
+                "http://fern:hunter2@proxy.example.com:3128",
+                changes: ["proxy.host", "proxy.port", "proxy.username", "proxy.password"]
+            ),
+            SettingsExample("proxy.port", "8080", with: proxy, becomes: "8080"),
+            SettingsExample("proxy.username", "fern", with: proxy, becomes: "fern"),
+            SettingsExample(
+                "proxy.password",
+                " hunter2",
+                with: proxy.merging(["proxy.username": "fern"]) { $1 },
+                becomes: " hunter2"
+            ),
+        ]
+    }
+
+    private static let numbers: [SettingsExample] = [
+        SettingsExample("pool.size", "2", becomes: "2"),
+        SettingsExample("pool.maxOverflow", "7", becomes: "7"),
+        SettingsExample("pool.strategy", "lifo"),
+        SettingsExample("pool.maxQueued", "500", becomes: "500"),
+        SettingsExample("pool.maxQueuedBytes", "64KiB", becomes: "65536"),
+        SettingsExample("pool.maxQueueAge", "2s", becomes: "Optional(2.0 seconds)"),
+        SettingsExample("pool.maxConcurrentStreams", "100", becomes: "100"),
+        SettingsExample("pool.idleTimeout", "90", becomes: "90.0 seconds"),
+        SettingsExample("pool.maximumLifetime", "never", becomes: "nil"),
+        SettingsExample("pool.connectSpacing", "0", becomes: "0.0 seconds"),
+        SettingsExample("pool.unavailableAfter", "1.5s", becomes: "1.5 seconds"),
+        SettingsExample("pool.whenUnavailable", "wait"),
+        SettingsExample("timeouts.deadline", "5s", becomes: "5.0 seconds"),
+        SettingsExample("timeouts.response", "500ms", becomes: "0.5 seconds"),
+        SettingsExample("timeouts.connect", "3", becomes: "3.0 seconds"),
+        SettingsExample("timeouts.drain", "1m", becomes: "60.0 seconds"),
+        SettingsExample("retry.maxAttempts", "1", becomes: "1"),
+        SettingsExample("retry.retriesInternalServerError", "false", becomes: "false"),
+        SettingsExample("retry.budgetPercent", "0", becomes: "0"),
+        SettingsExample("retry.resendsUnknown", "yes", becomes: "true"),
+        SettingsExample("massRejection.window", "1000", becomes: "1000"),
+        SettingsExample("massRejection.rejections", "off", becomes: "\(Int.max)"),
+        SettingsExample("broadcastSpacing", "250ms", becomes: "0.25 seconds"),
+        SettingsExample("onEscalation", "throw"),
+        SettingsExample("log.level", "trace", changes: ["logger.logLevel"], becomes: "trace"),
+        SettingsExample("log.deviceTokens", "shortened", changes: ["logging"]),
+    ]
+}

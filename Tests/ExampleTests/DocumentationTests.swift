@@ -1,0 +1,308 @@
+import APNSPool
+import APNSSimulator
+import APNSTesting
+import Foundation
+import Logging
+import ServiceLifecycle
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import APNSPoolTestSupport
+
+/// The catalogs' examples are compiled in the files next to this one and behave as the pages say.
+struct DocumentationTests {
+    private static let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hey There")
+
+    @Test("The examples in doc comments do what the comments say")
+    func examplesOfDocCommentsRun() async throws {
+        try deviceTokenExample()
+        let alerts = alertExamples().map { PushNotification(topic: "com.grasscove.Fern", alert: $0) }
+        for notification in alerts + [notificationExample()] + liveActivityExamples() {
+            #expect(try notification.prepared().payload.count > 2)
+        }
+        let gone = PushOutcome.failed(.rejected(Rejection(status: 410, reason: .unregistered), attempts: 1))
+        let lost = PushOutcome.failed(PushError(code: .connectionLost, certainty: .unknown, message: "lost"))
+        let accepted = PushOutcome.accepted(Receipt(apnsID: .random()))
+        #expect(certaintyExample([gone, lost, accepted]) == [lost, accepted])
+        try await withSimulatedAPNS { client, simulator in
+            let devices = try (0..<3).map(Self.device)
+            await sendExamples(client, Self.push, to: "00fa11ce")
+            try deviceExample(simulator)
+            #expect(simulator.devices.map(\.isOnline) == [false])
+            try await bulkExamples(client, Self.push, to: devices)
+            #expect(simulator.record.pushes.map(\.status) == Array(repeating: 200, count: 18))
+        }
+    }
+
+    private static func device(_ number: Int) throws -> Device {
+        Device(token: try DeviceToken("00fa11\(10 + number)"), registeredAt: .distantPast, unread: number)
+    }
+
+    // MARK: Getting started
+
+    @Test func theFirstPushGoesToASimulator() async throws {
+        try await sendToASimulator()
+    }
+
+    @Test("The environment makes a configuration") func theEnvironmentMakesAConfiguration() throws {
+        #expect(throws: APNSSettingsError.self) { try configurationFromEnvironment([:]) }
+        let variables = [
+            "APNS_PRIVATE_KEY": KeyTexts.p256, "APNS_KEY_ID": "9UC9ZLQ8YW", "APNS_TEAM_ID": "ABBM6U9RM5",
+            "APNS_ENVIRONMENT": "development",
+        ]
+        #expect(try configurationFromEnvironment(variables).environment == .development)
+    }
+
+    @Test func deliverAndSendBothDeliver() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            await sendTwice(Self.push, to: try DeviceToken("00fa11ce"), with: client)
+            #expect(simulator.record.requestsProcessed == 2)
+        }
+    }
+
+    // MARK: Outcomes
+
+    private final class Store: DeviceStore {
+        private let calls = Mutex<[String]>([])
+        var log: [String] { self.calls.withLock { $0 } }
+        func forget(_ device: Device) { self.calls.withLock { $0.append("forget") } }
+        func queue(_ device: Device, after: Duration) { self.calls.withLock { $0.append("queue \(after)") } }
+    }
+
+    @Test func anOutcomeIsSettled() async throws {
+        let store = Store()
+        let device = try Self.device(0)
+        let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
+        await settle(.failed(.rejected(gone, attempts: 1)), of: device, in: store)
+        let busy = PushError(code: .queueFull, certainty: .notSent, message: "full", retryAfter: .seconds(2))
+        await settle(.failed(busy), of: device, in: store)
+        let lost = PushError(code: .connectionLost, certainty: .unknown, message: "lost")
+        await settle(.failed(lost), of: device, in: store)
+        #expect(store.log == ["forget", "queue 2.0 seconds"])
+    }
+
+    @Test func supersedingPushesAreDelivered() async throws {
+        try await withSimulatedAPNS(configure: impatient) { client, _ in
+            let outcome = await follow(Self.push, on: try DeviceToken("00fa11ce"), with: client)
+            #expect(outcome.certainty == .accepted)
+        }
+    }
+
+    // MARK: Life
+
+    @Test func aFrameworkStartsAndStopsTheClient() async throws {
+        let configuration = APNSClientConfiguration(
+            authentication: .withoutToken,
+            environment: .custom(host: "localhost")
+        )
+        let life = try PushLifecycle(configuration: configuration)
+        try await life.didBoot()
+        await life.willShutDown()
+        #expect(await life.client.health == .stopped)
+    }
+
+    // MARK: Bulk
+
+    @Test func bulkCallsReachEveryDevice() async throws {
+        try await withSimulatedAPNS(configure: forCampaigns) { client, simulator in
+            try await beforeTheGame(client, connections: 2)
+            let devices = try (0..<20).map(Self.device)
+            let tokens = devices.map(\.token)
+            let push = try Self.push.prepared()
+            await announce(Self.push, to: devices, with: client)
+            #expect(await count(Self.push, to: tokens.map(\.hexadecimal), with: client))
+            await remindEach(devices, with: client)
+            #expect(await nightly(push, to: tokens, with: client) == 20)
+            #expect(simulator.record.requestsProcessed == 80)
+        }
+    }
+
+    @Test("A campaign stops with its service group, and its next start sends the remaining lines, each once")
+    func campaignGoesOn() async throws {
+        var simulation = Simulator.Configuration()
+        simulation.credential = .none
+        let simulator = try await Simulator.start(simulation)
+        var configuration = APNSClientConfiguration(
+            authentication: .withoutToken,
+            environment: .custom(host: "localhost", port: simulator.port)
+        )
+        configuration.trust.caPEM = simulator.certificateAuthorityPEM
+        configuration.pool.maxConcurrentStreams = 10
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("campaign-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let tokens = folder.appendingPathComponent("tokens").path
+        let lines = (0..<5000).map { String(format: "%064x", $0) }
+        try lines.joined(separator: "\n").write(toFile: tokens, atomically: true, encoding: .utf8)
+        for hasTime in [false, true] {
+            let client = try APNSClient(configuration: configuration)
+            let campaign = Campaign(
+                client: client,
+                announcement: PushNotification(topic: "com.example.app", alert: "Hello"),
+                tokens: tokens
+            )
+            let group = ServiceGroup(
+                configuration: ServiceGroupConfiguration(
+                    services: [
+                        .init(service: client),
+                        .init(service: campaign, successTerminationBehavior: .gracefullyShutdownGroup),
+                    ],
+                    logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+                )
+            )
+            let run = Task { try await group.run() }
+            if !hasTime {
+                await until { simulator.record.requestsProcessed >= 100 }
+                await group.triggerGracefulShutdown()
+            }
+            try await run.value
+            let left = try String(contentsOfFile: tokens, encoding: .utf8).split(separator: "\n")
+            #expect(simulator.record.requestsProcessed + left.count == lines.count)
+            #expect(left.isEmpty == hasTime)
+        }
+        #expect(simulator.record.pushes.map(\.deviceToken).sorted() == lines.sorted())
+        await simulator.stop()
+    }
+
+    // MARK: Questions to the simulator
+
+    @Test func receivedPushesAreFound() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            let token = "00fa11ce"
+            let push = PushNotification(topic: "com.example.app", alert: "Hello")
+            for _ in 1...3 { _ = await client.deliver(push, to: try DeviceToken(token)) }
+            // example Docs/TestingWithoutAPhone.md
+            let accepted = simulator.received(PushFilter(topic: "com.example.app", outcome: .accepted))
+            let three = try await simulator.waitFor(3, PushFilter(deviceToken: token))
+            // end of example
+            #expect(accepted == three && three.count == 3)
+        }
+    }
+
+    // MARK: Live Activities
+
+    @Test func activitiesAndBroadcastsAreAccepted() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            let token = try DeviceToken("00fa11ce")
+            #expect(await beginRide(7, pushToStartToken: token, with: client).certainty == .accepted)
+            #expect(await endRide(at: "Oak Street", token: token, with: client).certainty == .accepted)
+            try await playMatch(client)
+            #expect(simulator.record.broadcasts.map(\.status) == [200])
+            #expect(simulator.channels(of: "com.grasscove.Fern").isEmpty)
+        }
+    }
+
+    // MARK: Values of your own
+
+    /// The payload of each example equals the one in the comment above it.
+    @Test("Custom values are encoded as the page on sending shows, by the library and by a custom encoder")
+    func customValuesAreEncodedAsShown() throws {
+        let shown = try DocumentedCode.blocks(in: "Docs/Sending.md", language: "swift")
+            .flatMap { $0.text.components(separatedBy: "\n") }
+            .compactMap { $0.hasPrefix("// {") ? String($0.dropFirst(3)) : nil }
+        let kickOff = try Date("2026-06-11T19:00:00Z", strategy: .iso8601)
+        let pushes = [
+            try soon(Match(homeTeam: "Elm", kickOff: kickOff)).prepared(),
+            try encodedByYou(Fixture(homeTeam: "Elm", kickOff: kickOff)).prepared(),
+        ]
+        #expect(shown.count == pushes.count)
+        for (text, push) in zip(shown, pushes) {
+            #expect(try Self.object(Array(text.utf8)) == Self.object(push.payload))
+        }
+    }
+
+    private static func object(_ json: [UInt8]) throws -> NSDictionary? {
+        try JSONSerialization.jsonObject(with: Data(json)) as? NSDictionary
+    }
+
+    @Test("The limits and errors of custom values match the page on sending")
+    func limitsOfCustomValues() throws {
+        struct Broken: Encodable, Sendable {
+            struct Failure: Error {}
+            func encode(to encoder: any Encoder) throws { throw Failure() }
+        }
+        let page = try String(
+            contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Sending.md"),
+            encoding: .utf8
+        )
+        let long = String(repeating: "x", count: 5_120)
+        let wrong = [
+            Self.push.custom(key: "text", long), Self.push.pushType(.voip).custom(key: "text", long),
+            Self.push.custom(["no", "object"]), Self.push.custom(["aps": 1]),
+            Self.push.custom(["a": 1]).custom(key: "a", 2), Self.push.custom(Broken()),
+            PushNotification(topic: "com.grasscove.Fern", rawPayload: Array("{}".utf8)).badge(1),
+        ].map { notification in #expect(throws: ValidationError.self) { try notification.prepared() } }
+        #expect(
+            wrong.map { $0?.code } == [
+                .payloadTooLarge, .payloadTooLarge, .customNotAnObject, .customKeyReserved, .customKeyDuplicate,
+                .notEncodable, .payloadIsRaw,
+            ]
+        )
+        #expect(wrong.prefix(2).map { $0?.limit } == [4_096, 5_120])
+        #expect(page.contains("4,096 bytes of JSON, and 5,120 bytes for `voip`"))
+        for error in wrong { #expect(page.contains("`\(error?.code.rawValue ?? "")`")) }
+    }
+
+    // MARK: Authentication
+
+    @Test func keysComeFromTheEnvironmentAndChange() async throws {
+        let key = SimulatedKey()
+        #expect(authentication(from: [:]) == nil)
+        let found = try #require(
+            authentication(from: ["APNS_KEY": key.p8, "APNS_KEY_ID": key.keyID, "APNS_TEAM_ID": key.teamID])
+        )
+        let signed = try await RemoteSigner { Array($0.prefix(64)) }.signature(for: Array(repeating: 7, count: 130))
+        #expect(signed.count == 64)
+        #expect(shared().tokenSource != nil)
+        let apps = try group(of: [APNSApp(name: "fern", topic: "com.grasscove.Fern", authentication: found)])
+        #expect(apps.status.map(\.app) == ["fern", "fern"])
+        try await withSimulatedAPNS { client, _ in
+            // There is no such file, so the client keeps its key.
+            await #expect(throws: APNSAuthenticationError.self) { try await rotate(client) }
+            #expect(await client.deliver(Self.push, to: "00fa11ce").certainty == .accepted)
+        }
+    }
+
+    // MARK: Observing
+
+    @Test func aClientReportsHealthLoadAndDeadTokens() async throws {
+        try await withSimulatedAPNS { client, simulator in
+            let forgotten = Journal<DeviceToken>()
+            async let sweeping: Void = sweep(client) { token, _ in forgotten.write(token) }
+            async let watching: Void = watch(
+                client,
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+            )
+            // A dead token is reported only to current listeners, so the pushes repeat until both listen.
+            simulator.setToken("00fa11ce", .unregistered(sinceMilliseconds: 1_700_000_000_000))
+            while forgotten.entries.isEmpty {
+                _ = await client.deliver(Self.push, to: "00fa11ce")
+                try await ContinuousClock().sleep(for: .milliseconds(1))
+            }
+            #expect(await askWhatIsWrong(client) == "all is well")
+            #expect(await load(of: client) == 0)
+            await client.shutdown()
+            _ = await (sweeping, watching)
+        }
+    }
+
+    // MARK: Deployment
+
+    /// `Docs/Deploying.md`: the grace period of a pod is long enough for the client's default drain.
+    @Test func theGracePeriodIsLongerThanTheDrain() throws {
+        let page = try String(
+            contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Deploying.md"),
+            encoding: .utf8
+        )
+        func number(after key: String) throws -> Int {
+            let piece = try #require(page.components(separatedBy: key).dropFirst().first)
+            return try #require(Int(piece.drop { !$0.isNumber }.prefix { $0.isNumber }))
+        }
+        let grace = try number(after: "\n      terminationGracePeriodSeconds: ")
+        let preStop = try number(after: "command: [\"sleep\", \"")
+        let drain = Int(APNSClientConfiguration.Timeouts().drain.components.seconds)
+        #expect(drain == 20)
+        #expect(preStop + drain + 1 < grace)
+    }
+}
