@@ -44,11 +44,11 @@ struct BulkResumeTests {
                 let before = server.simulator.record.requestsReceived
                 // Some runs are killed before the first response, others after a few hundred pushes.
                 let moment = before + Int.random(in: 0...350, using: &random)
-                #expect(try await eventually { server.simulator.record.requestsReceived >= moment })
+                #expect(await eventually { server.simulator.record.requestsReceived >= moment })
                 running.signal(SIGKILL)
                 #expect(await running.end().status == SIGKILL)
                 // The server still reads the bytes in the sockets of the killed process.
-                #expect(try await eventually { server.simulator.openConnections == 0 })
+                #expect(await eventually { server.simulator.openConnections == 0 })
                 let written = Set(try ResultLine.all(server.folder.completeLines(of: "results.ndjson")).map(\.token))
                 let received = Set(server.simulator.record.pushes.map(\.deviceToken))
                 let unwritten = received.subtracting(written).count
@@ -80,7 +80,7 @@ struct BulkResumeTests {
             while interrupts < 3 {
                 let running = try Running(arguments)
                 let moment = server.simulator.record.requestsReceived + 100
-                #expect(try await eventually { server.simulator.record.requestsReceived >= moment })
+                #expect(await eventually { server.simulator.record.requestsReceived >= moment })
                 // Service managers send SIGTERM.
                 running.signal(interrupts == 1 ? SIGTERM : SIGINT)
                 let result = await running.end()
@@ -238,7 +238,7 @@ struct BulkResumeTests {
             server.simulator.inject(Fault(.stall(), when: .always))
             let arguments = try BulkTests.arguments(server, token(1)) + ["--timeout", "60"]
             let running = try Running(arguments)
-            try await server.simulator.waitUntil { $0.requestsReceived > 0 }
+            try await server.simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived > 0 }
             for more in [[], ["--resume"]] {
                 let second = try await Tool.run(arguments + more)
                 #expect(second.status == 64)

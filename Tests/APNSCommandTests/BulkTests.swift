@@ -72,7 +72,7 @@ struct BulkTests {
             let total = 100_000
             let text = (1...total).map { token($0) }.joined(separator: "\n")
             let running = try Running(try Self.arguments(server, text) + ["--in-flight", "20"])
-            #expect(try await eventually { server.folder.lines(of: "results.ndjson").count > 20 })
+            #expect(await eventually { server.folder.lines(of: "results.ndjson").count > 20 })
             running.interrupt()
             let result = await running.end()
             #expect(result.status == 75, "\(result.error)")
@@ -89,9 +89,9 @@ struct BulkTests {
         try await Server.with { server in
             server.simulator.inject(Fault(.stall(), when: .always))
             let running = try Running(try Self.arguments(server, token(1)) + ["--timeout", "60"])
-            try await server.simulator.waitUntil { $0.requestsReceived > 0 }
+            try await server.simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived > 0 }
             running.interrupt()
-            #expect(try await eventually { running.error.contains("press again to quit") })
+            #expect(await eventually { running.error.contains("press again to quit") })
             running.interrupt()
             let result = await running.end()
             #expect(result.status == 130)
@@ -105,9 +105,9 @@ struct BulkTests {
             arguments[2] = "-"
             let running = try Running(arguments)
             running.write("\(token(1))\n\(token(2))\n")
-            #expect(try await eventually { server.folder.lines(of: "results.ndjson").count == 2 })
+            #expect(await eventually { server.folder.lines(of: "results.ndjson").count == 2 })
             running.write("\(token(3))\n")
-            #expect(try await eventually { server.folder.lines(of: "results.ndjson").count == 3 })
+            #expect(await eventually { server.folder.lines(of: "results.ndjson").count == 3 })
             running.closeInput()
             let result = await running.end()
             #expect(result.status == 0)
@@ -121,7 +121,7 @@ struct BulkTests {
             arguments[2] = "-"
             let running = try Running(arguments)
             running.write("\(token(1))\n")
-            #expect(try await eventually { server.folder.lines(of: "results.ndjson").count == 1 })
+            #expect(await eventually { server.folder.lines(of: "results.ndjson").count == 1 })
             running.interrupt()
             let result = await running.end()
             #expect(result.status == 75)

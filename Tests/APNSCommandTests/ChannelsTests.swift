@@ -104,7 +104,7 @@ struct ChannelsTests {
     @Test func theSimulatorCommandServesChannels() async throws {
         let folder = try Folder()
         let simulator = try Running(["simulator", "--port", "0", "--write-credentials", folder.path("sim")])
-        #expect(try await eventually { simulator.output.contains("Ctrl-C") })
+        #expect(await eventually { simulator.output.contains("Ctrl-C") })
         var variables: [String: String] = [:]
         for line in folder.lines(of: "sim/apns.env") {
             let parts = line.split(separator: "=", maxSplits: 1).map(String.init)

@@ -9,7 +9,7 @@ struct ControlOptionsTests {
     /// Runs `body` with the port of a running tool's control API.
     private func with(_ options: [String] = [], _ body: (Running, Int) async throws -> Void) async throws {
         let running = try Running(["simulator", "--port", "0", "--control", "0", "--without-token"] + options)
-        #expect(try await eventually { running.output.contains("The pushes appear at ") })
+        #expect(await eventually { running.output.contains("The pushes appear at ") })
         let port = try #require(
             running.output.split(separator: "\n").last { $0.contains("The pushes appear at ") }?
                 .split(separator: ":").last.flatMap { Int($0.prefix { $0.isNumber }) }

@@ -60,7 +60,7 @@ struct OtherCommandsTests {
         let running = try Running(
             ["simulator", "--port", "0", "--write-credentials", folder.path("sim"), "--faults", faults]
         )
-        #expect(try await eventually { running.output.contains("Ctrl-C") })
+        #expect(await eventually { running.output.contains("Ctrl-C") })
         #expect(running.output.contains("apns send "))
         var variables: [String: String] = [:]
         for line in folder.lines(of: "sim/apns.env") {

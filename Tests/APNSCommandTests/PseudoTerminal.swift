@@ -90,7 +90,7 @@ final class PseudoTerminal: Sendable {
 
     func end() async throws -> Int32 {
         // The last output may not have been read yet.
-        guard try await eventually({ !self.process.isRunning && self.isReadOut.load(ordering: .acquiring) }) else {
+        guard await eventually({ !self.process.isRunning && self.isReadOut.load(ordering: .acquiring) }) else {
             throw Failure()
         }
         return self.process.terminationStatus

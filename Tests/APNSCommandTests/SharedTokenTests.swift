@@ -95,7 +95,7 @@ struct SharedTokenTests {
         let folder = try Folder()
         let options = allowsMore ? ["--without-token-limit"] : []
         let running = try Running(["simulator", "--port", "0", "--write-credentials", folder.path("sim")] + options)
-        #expect(try await eventually { running.output.contains("Ctrl-C") })
+        #expect(await eventually { running.output.contains("Ctrl-C") })
         var variables = self.environment(folder)
         let arguments = ["send", "--title", "Hello", String(repeating: "ab", count: 32)]
         for _ in 0..<3 {

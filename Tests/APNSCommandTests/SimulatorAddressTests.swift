@@ -34,7 +34,7 @@ struct SimulatorAddressTests {
             "--ledger", folder.path("ledger"), "--faults", try folder.write(fault, to: "faults.json"),
             "--write-credentials", place.path,
         ])
-        #expect(try await eventually { running.output.contains("Press Ctrl-C to stop it.") })
+        #expect(await eventually { running.output.contains("Press Ctrl-C to stop it.") })
         #expect(running.output.contains("A simulator of APNs at https://\(address):"))
         let settings = try String(contentsOf: place.appendingPathComponent("apns.env"), encoding: .utf8)
             .split(separator: "\n").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }

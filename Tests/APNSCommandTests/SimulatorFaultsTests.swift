@@ -9,7 +9,7 @@ struct SimulatorFaultsTests {
         let folder = try Folder()
         let file = try folder.write(faults, to: "faults.json")
         let running = try Running(["simulator", "--port", "0", "--without-token", "--faults", file] + arguments)
-        #expect(try await eventually { running.output.contains("Press Ctrl-C to stop it.") })
+        #expect(await eventually { running.output.contains("Press Ctrl-C to stop it.") })
         running.interrupt()
         return await running.end()
     }

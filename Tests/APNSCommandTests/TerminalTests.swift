@@ -58,7 +58,7 @@ struct TerminalTests {
         try await Server.with({ $0.responseDelay = .milliseconds(50) }) { server in
             let arguments = try self.arguments(server, 1200) + ["--resume"]
             let terminal = try PseudoTerminal(arguments, columns: 80)
-            #expect(try await eventually { terminal.text.contains(" % ") })
+            #expect(await eventually { terminal.text.contains(" % ") })
             terminal.type(Self.controlC)
             #expect(try await terminal.end() == 75)
             #expect(terminal.frames.contains("stopping after the pushes in flight; press again to quit"))
@@ -81,9 +81,9 @@ struct TerminalTests {
                 try self.arguments(server, 5) + ["--timeout", "60"],
                 columns: 80
             )
-            try await server.simulator.waitUntil { $0.requestsReceived > 0 }
+            try await server.simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived > 0 }
             terminal.type(Self.controlC)
-            #expect(try await eventually { terminal.text.contains("press again to quit") })
+            #expect(await eventually { terminal.text.contains("press again to quit") })
             terminal.type(Self.controlC)
             #expect(try await terminal.end() == 130)
         }

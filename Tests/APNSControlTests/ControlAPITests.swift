@@ -2,6 +2,7 @@ import APNSModel
 import APNSPool
 import Foundation
 import NIOHTTP1
+import TestSupport
 import Testing
 
 @testable import APNSControl
@@ -210,7 +211,7 @@ struct ControlAPITests {
             let before = control.simulator.record.connectionsOpened
             let applied = try await control.call(.POST, "/v1/presets/\(name)")
             #expect(applied["connections"] == .integer(1) && applied["faults"] == .array([]))
-            try await control.simulator.waitUntil { $0.connectionsClosed == before }
+            try await control.simulator.waitUntil(timeout: Patience.limit) { $0.connectionsClosed == before }
             let record = control.simulator.record
             #expect(name == "drop" ? record.connectionsDropped == 1 : record.goAwaysSent == 1)
         }

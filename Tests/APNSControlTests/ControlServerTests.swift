@@ -107,13 +107,13 @@ struct ControlServerTests {
                 let curl = try Curl(["-N", "\(url)/events?after=1"])
                 events = curl
                 func lines() -> [Substring] { curl.text.split(separator: "\n") }
-                #expect(try await eventually { lines().contains("id: 3") })
+                #expect(await eventually { lines().contains("id: 3") })
                 try await control.push(4)
-                #expect(try await eventually { lines().contains("id: 4") })
+                #expect(await eventually { lines().contains("id: 4") })
                 control.simulator.reset()
-                #expect(try await eventually { lines().contains("event: reset") })
+                #expect(await eventually { lines().contains("event: reset") })
                 try await control.push(5)
-                #expect(try await eventually { lines().contains("id: 5") })
+                #expect(await eventually { lines().contains("id: 5") })
                 #expect(lines().filter { $0.hasPrefix("id: ") } == ["id: 2", "id: 3", "id: 4", "id: 5"])
                 #expect(lines().contains("event: state") && !lines().contains("event: dropped"))
             }
@@ -165,10 +165,10 @@ struct ControlServerTests {
             try await self.serve(control) { url async throws in
                 async let reply = Curl.run("--max-time", "1", "\(url)/pushes/wait?timeoutSeconds=300")
                 func waiters() -> Int { control.simulator.core.state.withLock { $0.waiters.count } }
-                #expect(try await eventually { waiters() == 1 })
+                #expect(await eventually { waiters() == 1 })
                 // 28: curl's time was over.
                 #expect(try await reply.status == 28)
-                #expect(try await eventually { waiters() == 0 })
+                #expect(await eventually { waiters() == 0 })
             }
         }
     }

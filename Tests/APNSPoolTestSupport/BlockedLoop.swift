@@ -1,6 +1,7 @@
 import Dispatch
 import NIOCore
 import NIOPosix
+import TestSupport
 
 @testable import APNSPool
 
@@ -14,7 +15,7 @@ struct BlockedLoop: Sendable {
         loop.execute {
             isBlocked.open()
             // The limit only ends a test that has failed.
-            _ = semaphore.wait(timeout: .now() + 30)
+            _ = semaphore.wait(timeout: .now() + .seconds(Int(Patience.limit.components.seconds)))
         }
         await isBlocked.wait()
     }

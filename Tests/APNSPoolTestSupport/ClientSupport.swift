@@ -1,3 +1,5 @@
+import APNSSimulator
+import APNSTesting
 import Foundation
 import HTTP2Wire
 import Logging
@@ -48,6 +50,9 @@ extension APNSClient {
 
 extension APNSClientConfiguration {
     /// One connection to a local server, without logs and with fast reconnects.
+    ///
+    /// The client's own time limits are so long that no pause of the process, however slow the machine, triggers one of
+    /// them. A test of a limit sets that limit.
     static func local(port: Int, caPEM: String?, host: String = "localhost") -> APNSClientConfiguration {
         var configuration = APNSClientConfiguration(
             authentication: .withoutToken,
@@ -56,8 +61,19 @@ extension APNSClientConfiguration {
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         )
         configuration.trust.caPEM = caPEM
-        configuration.timeouts.deadline = .seconds(50)
+        configuration.usePatientLimits()
         return configuration
+    }
+
+    /// Sets the time limits that only end tests that have failed, or that would count a pause of the process as a fault of
+    /// the server.
+    mutating func usePatientLimits() {
+        self.timeouts.deadline = Patience.limit
+        self.timeouts.drain = Patience.limit
+        self.timeouts.connect = .seconds(600)
+        self.timeouts.response = .seconds(600)
+        self.pool.unavailableAfter = .seconds(600)
+        self.adjustConnection = { $0.pathCheck = .patient }
     }
 
     static func local(_ server: ScriptedServer) -> APNSClientConfiguration {
@@ -88,6 +104,19 @@ func deliver(_ count: Int, with client: APNSClient) async -> [PushOutcome] {
     }
 }
 
+extension PathCheck.Limits {
+    /// No pause of the process is long enough for a PING.
+    static var patient: PathCheck.Limits {
+        var limits = PathCheck.Limits()
+        limits.idle = .minutes(10)
+        limits.busy = .minutes(10)
+        limits.acknowledgement = .minutes(10)
+        limits.trust = .minutes(10)
+        limits.check = .minutes(10)
+        return limits
+    }
+}
+
 /// Runs a server and a client around `body`, and checks that no pushes, leases, connections or streams remain.
 func withServer(
     limit: UInt32 = 1000,
@@ -115,21 +144,30 @@ func withServer(
     await server.stop()
 }
 
-/// Waits for a condition that no event announces. It checks every millisecond, so that tests on a small machine leave
-/// the cores to the tested code. After two minutes it gives up, and the test fails.
+/// As `withSimulatedAPNS`, with a client whose time limits no pause of the process triggers.
+func withPatientSimulator<Result: Sendable>(
+    simulation: Simulator.Configuration = Simulator.Configuration(),
+    configure: (inout APNSClientConfiguration) -> Void = { _ in },
+    _ body: (APNSClient, Simulator) async throws -> Result
+) async throws -> Result {
+    try await withSimulatedAPNS(
+        simulation: simulation,
+        configure: {
+            $0.usePatientLimits()
+            configure(&$0)
+        },
+        body
+    )
+}
+
+/// Waits for a condition that no event announces. The test fails if it is not met within `Patience.limit`.
 func until(
     file: String = #fileID,
     path: String = #filePath,
     line: Int = #line,
     _ isMet: () async throws -> Bool
 ) async rethrows {
-    let limit = ContinuousClock.now.advanced(by: .seconds(120))
-    while try await !isMet(), !Task.isCancelled {
-        guard ContinuousClock.now < limit else {
-            let location = SourceLocation(fileID: file, filePath: path, line: line, column: 1)
-            Issue.record("the condition is not met after two minutes", sourceLocation: location)
-            return
-        }
-        try? await ContinuousClock().sleep(for: .milliseconds(1))
-    }
+    guard try await !eventually(isMet), !Task.isCancelled else { return }
+    let location = SourceLocation(fileID: file, filePath: path, line: line, column: 1)
+    Issue.record("the condition is not met after \(Patience.limit)", sourceLocation: location)
 }

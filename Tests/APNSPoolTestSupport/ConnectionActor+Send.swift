@@ -1,6 +1,7 @@
 import HTTP2Wire
 import NIOCore
 import SupervisedPool
+import TestSupport
 
 @testable import APNSPool
 
@@ -69,7 +70,7 @@ extension APNSClient {
     /// Crashes the worker that the next push would get.
     ///
     /// - Returns: false if no worker gave a stream.
-    func crashWorker(within time: Duration = .seconds(10)) async -> Bool {
+    func crashWorker(within time: Duration = Patience.limit) async -> Bool {
         do {
             let lease = try await self.runtime.pool.checkout(deadline: self.runtime.clock.now.advanced(by: time))
             await lease.worker.crash()

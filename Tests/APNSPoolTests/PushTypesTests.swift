@@ -1,6 +1,5 @@
 import APNSPool
 import APNSSimulator
-import APNSTesting
 import Foundation
 import Testing
 
@@ -36,7 +35,7 @@ struct PushTypesTests {
             .controls(topic: topic),
             .accessory(topic: topic, encryptedData: "YQ==", sessionIdentifier: "s", keyID: "k", messageIndex: 1),
         ]
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             var types: Set<PushType> = []
             for notification in notifications {
                 let push = try notification.prepared()
@@ -55,7 +54,7 @@ struct PushTypesTests {
     @Test func eachDeviceGetsItsOwnBadge() async throws {
         let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Hi").collapseID("c")
         let devices = (1...5).map { (unread: $0 * 9, token: String(repeating: "0\($0)", count: 32)) }
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             let push = try notification.prepared()
             for device in devices {
                 try await client.send(push.badge(device.unread), to: device.token)
@@ -72,7 +71,7 @@ struct PushTypesTests {
 
     /// The library and the simulator refuse the same payloads: their limits agree to the byte.
     @Test func limitsAgreeWithTheServer() async throws {
-        try await withSimulatedAPNS { client, _ in
+        try await withPatientSimulator { client, _ in
             for type in PushType.known {
                 for (extra, reason) in [(0, nil), (1, RejectionReason.payloadTooLarge)] {
                     let push = try PreparedPush(

@@ -1,5 +1,4 @@
 import APNSSimulator
-import APNSTesting
 import Testing
 
 @testable import APNSPool
@@ -14,7 +13,7 @@ struct SimulatedTests {
     }
 
     @Test func aPushIsAcceptedOnceAndReturnsItsID() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             let receipt = try await client.send(notification, to: token(1))
             let ledger = simulator.record
             #expect(ledger.pushes.count == 1)
@@ -25,7 +24,7 @@ struct SimulatedTests {
     }
 
     @Test func aDeadTokenHasItsInvalidationTime() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             let dead = try token(1)
             simulator.setToken(dead.hexadecimal, .unregistered(sinceMilliseconds: 1_700_000_000_123))
             let outcome = await client.deliver(notification, to: dead)
@@ -37,7 +36,7 @@ struct SimulatedTests {
 
     @Test func allPushesSurviveBurstsGoAwaysAndRefusals() async throws {
         let total = 3000
-        try await withSimulatedAPNS(configure: { $0.pool = .init(size: 2, maxOverflow: 2, connectSpacing: .zero) }) {
+        try await withPatientSimulator(configure: { $0.pool = .init(size: 2, maxOverflow: 2, connectSpacing: .zero) }) {
             client,
             simulator in
             simulator.inject(

@@ -1,5 +1,6 @@
 import APNSModel
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -139,7 +140,7 @@ struct ConnectFaultTests {
         if let client = try? await RawClient.connect(simulator, isMute: true) {
             #expect(try await client.waitForEnd() == end)
         }
-        try await simulator.waitUntil { $0.connectionsClosed == 1 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsClosed == 1 }
         #expect(try await self.attempt(simulator) == nil)
         await simulator.stop()
     }

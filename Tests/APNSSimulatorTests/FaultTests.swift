@@ -1,4 +1,5 @@
 import APNSModel
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -58,7 +59,7 @@ struct FaultTests {
         let (simulator, client) = try await self.pair()
         simulator.inject(Fault(.delay(.milliseconds(150))))
         let tags = await client.submit(2, jwt: self.jwt)
-        try await simulator.waitUntil { $0.requestsProcessed == 3 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed == 3 }
         _ = await client.results([tags[1]])
         #expect(await client.results[tags[0]] == nil)
         #expect(await client.results(tags).map(\.status) == [200, 200])
@@ -94,7 +95,7 @@ struct FaultTests {
         #expect(results.dropFirst(5).allSatisfy { $0.ending == .notProcessed })
         #expect(await client.closed()?.message.contains("Shutdown") == true)
         #expect(simulator.record.requestsProcessed == 6)
-        try await simulator.waitUntil { $0.connectionsClosed == 1 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsClosed == 1 }
         await simulator.stop()
     }
 
@@ -136,7 +137,7 @@ struct FaultTests {
         #expect(await idle.open())
         simulator.inject(Fault(.stall(), when: FaultTrigger(connection: 1)))
         await busy.submit(1, jwt: self.jwt)
-        try await simulator.waitUntil { $0.requestsWithoutResponse == 1 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsWithoutResponse == 1 }
         #expect(await simulator.dropConnections(.idle) == 1)
         _ = await idle.closed()
         #expect(simulator.connectionNumbers == [1])

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -49,7 +50,7 @@ struct HostileClientTests {
         client.send((0..<13_000).flatMap { _ in bytes })
         #expect(try await client.waitForEnd() != nil)
         await client.close()
-        try await simulator.waitUntil { $0.connectionsClosed == 1 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsClosed == 1 }
         #expect(simulator.openConnections == 1)
         #expect(await neighbour.send(1, jwt: jwt).map(\.status) == [200])
         await neighbour.close()

@@ -1,5 +1,6 @@
 import APNSModel
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -8,7 +9,6 @@ import Testing
 /// The limit of the ledger, and questions about the recorded pushes.
 struct LedgerTests {
     /// Long enough for a busy machine.
-    private static let patience = Duration.seconds(120)
 
     private let jwt: String
 
@@ -31,7 +31,7 @@ struct LedgerTests {
         for number in 0..<count {
             client.push(Int32(number * 2 + 1), jwt: self.jwt, token: "0\(number % 10)")
         }
-        try await simulator.waitUntil { $0.requestsReceived == count }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == count }
         try await body(simulator, client)
         await client.close()
         await simulator.stop()
@@ -76,15 +76,15 @@ struct LedgerTests {
     func waiting() async throws {
         try await self.with(4) { simulator, client in
             let filter = PushFilter(deviceToken: "0F")
-            let waiting = Task { try await simulator.waitFor(2, filter, timeout: Self.patience) }
+            let waiting = Task { try await simulator.waitFor(2, filter, timeout: Patience.limit) }
             client.push(101, jwt: self.jwt, token: "0f")
-            try await simulator.waitFor(1, filter, timeout: Self.patience)
+            try await simulator.waitFor(1, filter, timeout: Patience.limit)
             client.push(103, jwt: self.jwt, token: "0e")
             client.push(105, jwt: self.jwt, token: "0f")
             #expect(try await waiting.value.map(\.streamID) == [101, 105])
-            #expect(try await simulator.waitFor(4, timeout: Self.patience).map(\.order) == [1, 2, 3, 4])
-            #expect(try await simulator.waitFor(1, filter, after: 5, timeout: Self.patience).map(\.order) == [7])
-            #expect(try await simulator.waitFor(0, timeout: Self.patience).isEmpty)
+            #expect(try await simulator.waitFor(4, timeout: Patience.limit).map(\.order) == [1, 2, 3, 4])
+            #expect(try await simulator.waitFor(1, filter, after: 5, timeout: Patience.limit).map(\.order) == [7])
+            #expect(try await simulator.waitFor(0, timeout: Patience.limit).isEmpty)
             let error = try #require(
                 await #expect(throws: SimulatorError.self) {
                     try await simulator.waitFor(3, filter, timeout: .milliseconds(1))
@@ -98,15 +98,13 @@ struct LedgerTests {
     @Test("A push that has arrived is found even without time to wait, and dropped pushes count")
     func waitingAcrossTheLimit() async throws {
         try await self.with(0, keep: 2) { simulator, client in
-            async let waiting = simulator.waitFor(2, PushFilter(deviceToken: "0a"), timeout: Self.patience)
+            async let waiting = simulator.waitFor(2, PushFilter(deviceToken: "0a"), timeout: Patience.limit)
             // Otherwise the first push may be dropped before.
-            for _ in 0..<10_000 where simulator.core.state.withLock({ $0.waiters.isEmpty }) {
-                try await Task.sleep(for: .milliseconds(1))
-            }
+            #expect(await eventually { simulator.core.state.withLock { !$0.waiters.isEmpty } })
             for number in 0..<10 {
                 client.push(Int32(number * 2 + 1), jwt: self.jwt, token: number % 9 == 0 ? "0a" : "0b")
                 // The ledger is not cut in the middle of a batch.
-                try await simulator.waitUntil { $0.requestsReceived == number + 1 }
+                try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == number + 1 }
             }
             #expect(try await waiting.map(\.order) == [1, 10])
             for _ in 0..<200 {
@@ -128,11 +126,11 @@ struct LedgerTests {
         try await self.with(0) { simulator, client in
             simulator.setClockOffset(seconds: 7200)
             client.push(1, jwt: self.jwt, token: "0a")
-            let early = try await simulator.waitFor(1, timeout: Self.patience)
+            let early = try await simulator.waitFor(1, timeout: Patience.limit)
             #expect(early.first?.reason == .expiredProviderToken)
             simulator.reset()
             client.push(3, jwt: self.jwt, token: "0a")
-            let late = try await simulator.waitFor(1, timeout: Self.patience)
+            let late = try await simulator.waitFor(1, timeout: Patience.limit)
             #expect(late.first?.status == 200)
         }
     }
@@ -150,7 +148,7 @@ struct LedgerTests {
             #expect(ledger.lastOrder == 4 && ledger.resets == 1)
             #expect(simulator.activeFaults.isEmpty && simulator.tokenStates.isEmpty && simulator.devices.isEmpty)
             client.push(101, jwt: self.jwt, token: "0a")
-            #expect(try await simulator.waitFor(1, timeout: Self.patience).map(\.order) == [5])
+            #expect(try await simulator.waitFor(1, timeout: Patience.limit).map(\.order) == [5])
             #expect(simulator.received().map(\.status) == [200])
         }
     }
@@ -173,7 +171,7 @@ struct LedgerTests {
             simulator.inject(Fault(.delay(.milliseconds(3)), when: .next))
             client.push(101, jwt: self.jwt, token: "00")
             client.push(103, jwt: self.jwt, token: "00")
-            let pushes = try await simulator.waitFor(3, timeout: Self.patience)
+            let pushes = try await simulator.waitFor(3, timeout: Patience.limit)
             #expect(pushes.map(\.delay) == [.zero, .milliseconds(3), .zero])
         }
     }
@@ -192,10 +190,10 @@ struct LedgerTests {
             #expect(added.map(\.id) == [2])
             #expect(simulator.removeFault(id: 1) && !simulator.removeFault(id: 1))
             client.push(101, jwt: self.jwt, token: "00")
-            try await simulator.waitFor(5, timeout: Self.patience)
+            try await simulator.waitFor(5, timeout: Patience.limit)
             #expect(simulator.activeFaults.map(\.id) == [2] && simulator.activeFaults.first?.applied == 1)
             client.push(103, jwt: self.jwt, token: "00")
-            #expect(try await simulator.waitFor(6, timeout: Self.patience).map(\.status).suffix(2) == [503, 503])
+            #expect(try await simulator.waitFor(6, timeout: Patience.limit).map(\.status).suffix(2) == [503, 503])
             #expect(simulator.activeFaults.isEmpty)
             // A fault whose time is over is not listed.
             let past = simulator.inject(Fault(.respond(.badTopic), when: .during(.zero..<(.zero))))
@@ -209,7 +207,7 @@ struct LedgerTests {
         try await self.with(0) { simulator, client in
             simulator.setToken("0A", .busy)
             client.push(1, jwt: self.jwt, token: "0a")
-            let push = try #require(try await simulator.waitFor(1, timeout: Self.patience).first)
+            let push = try #require(try await simulator.waitFor(1, timeout: Patience.limit).first)
             #expect(push.status == 429 && push.reason == .tooManyRequests)
         }
     }
@@ -223,7 +221,7 @@ struct LedgerTests {
             for (index, token) in ["0a", "0b", "0a", "0a"].enumerated() {
                 client.push(Int32(index * 2 + 1), jwt: self.jwt, token: token)
             }
-            try await simulator.waitFor(4, timeout: Self.patience)
+            try await simulator.waitFor(4, timeout: Patience.limit)
             let snapshot = try #require(simulator.snapshot(ofDevice: id))
             #expect(snapshot.apps.first?.notifications.map(\.order) == [4, 1])
             #expect(simulator.snapshot(ofToken: "0A").with(timeOf: snapshot) == snapshot)

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import Synchronization
+import TestSupport
 
 @testable import APNSSimulator
 @testable import HTTP2Wire
@@ -142,13 +143,9 @@ final class RawClient: Sendable {
     var frames: [Frame] { self.state.withLock { $0.frames } }
     var end: End? { self.state.withLock { $0.end } }
 
-    /// Checks a condition every millisecond, for at most ten seconds.
+    /// Waits until the received data meets a condition, and returns whether it did.
     func wait(_ isMet: (State) -> Bool) async throws -> Bool {
-        for _ in 0..<10_000 {
-            if self.state.withLock({ isMet($0) }) { return true }
-            try await Task.sleep(for: .milliseconds(1))
-        }
-        return false
+        await eventually { self.state.withLock { isMet($0) } }
     }
 
     func waitForEnd() async throws -> End? {

@@ -1,5 +1,6 @@
 import APNSModel
 import APNSBasics
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -34,7 +35,7 @@ struct RecordTests {
         let client = try await RawClient.connect(simulator)
         client.start()
         for number in 0..<300 { client.push(Int32(number * 2 + 1), jwt: self.jwt) }
-        try await simulator.waitUntil { $0.requestsReceived == 300 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == 300 }
         let pushes = simulator.record.pushes
         await client.close()
         await simulator.stop()
@@ -67,7 +68,7 @@ struct RecordTests {
         // Accepted, stalled, refused, 500, reset, and the first push again.
         let ids = try (1...6).map { try #require(APNSID("00000000-0000-4000-8000-00000000000\($0 == 6 ? 1 : $0)")) }
         for (index, id) in ids.enumerated() { client.push(Int32(index * 2 + 1), jwt: self.jwt, id: "\(id)") }
-        try await simulator.waitUntil { $0.requestsReceived == 6 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == 6 }
         let ledger = simulator.record
         #expect(ledger.requestsProcessed == 5 && ledger.streamsRefused == 1 && ledger.requestsWithoutResponse == 2)
         #expect(ledger.faults == ["stall": 1, "refuse": 1, "respond": 1, "reset": 1] && ledger.faultsApplied == 4)
@@ -108,7 +109,7 @@ struct RecordTests {
             if round.isMultiple(of: 3) { _ = try await client.wait { $0.end != nil || $0.frames.count > 1 } }
             await client.close()
         }
-        try await simulator.waitUntil { $0.connectionsClosed == 120 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsClosed == 120 }
         #expect(simulator.openConnections == 0)
         let client = try WireClient(simulator)
         #expect(await client.open())

@@ -1,6 +1,7 @@
 import APNSModel
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -183,20 +184,20 @@ struct SimulatorTests {
 
     @Test func testsCanWaitForTheRecord() async throws {
         let (simulator, client) = try await self.pair()
-        async let waiting: Void = simulator.waitUntil { $0.requestsProcessed == 31 }
+        async let waiting: Void = simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed == 31 }
         for _ in 0..<3 { _ = await client.send(10, jwt: self.jwt) }
         try await waiting
-        try await simulator.waitUntil { $0.requestsProcessed == 31 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed == 31 }
         await #expect(throws: SimulatorError.self) {
             try await simulator.waitUntil(timeout: .milliseconds(20)) { $0.requestsProcessed == 0 }
         }
-        let cancelled = Task { try await simulator.waitUntil { $0.requestsProcessed == 0 } }
+        let cancelled = Task { try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed == 0 } }
         cancelled.cancel()
         let result = await cancelled.result
         #expect(throws: SimulatorError.self) { try result.get() }
-        let stopped = Task { try await simulator.waitUntil { $0.connectionsClosed == 99 } }
+        let stopped = Task { try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsClosed == 99 } }
         await client.close()
-        try await simulator.waitUntil { $0.connectionsClosed == 1 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsClosed == 1 }
         #expect(simulator.openConnections == 0)
         await simulator.stop()
         stopped.cancel()
@@ -232,8 +233,7 @@ struct SimulatorTests {
             await client.close()
             await simulator.stop()
         }
-        for _ in 0..<5000 where core != nil { try await Task.sleep(for: .milliseconds(1)) }
-        #expect(core == nil)
+        #expect(await eventually { core == nil })
     }
 
     @Test func startReportsAUsedPort() async throws {

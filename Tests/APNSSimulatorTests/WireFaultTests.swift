@@ -1,5 +1,6 @@
 import APNSModel
 import APNSBasics
+import TestSupport
 import Testing
 
 @testable import APNSSimulator
@@ -251,11 +252,11 @@ struct WireFaultTests {
     @Test(arguments: [true, false]) func silenceMayBeTotal(reads: Bool) async throws {
         let pair = try await self.pair([Fault(.silence(reads: reads))])
         pair.client.push(1, jwt: self.jwt)
-        try await pair.simulator.waitUntil { $0.requestsReceived == 1 }
+        try await pair.simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == 1 }
         pair.client.send(RawFrame(type: 6, payload: [1, 2, 3, 4, 5, 6, 7, 8]).bytes(requestStreamID: 0))
         pair.client.push(3, jwt: self.jwt)
         if reads {
-            try await pair.simulator.waitUntil { $0.requestsReceived == 2 }
+            try await pair.simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == 2 }
         } else {
             try await Task.sleep(for: .milliseconds(50))
             #expect(pair.simulator.record.requestsReceived == 1)
@@ -318,7 +319,7 @@ struct WireFaultTests {
         let pair = try await self.meet(.malformed(frame))
         var random = SplitMix64(seed: 1 &+ 0xFA17)
         let bytes = frame.bytes(requestStreamID: 1, using: &random)
-        try await pair.simulator.waitUntil { $0.requestsProcessed == 1 }
+        try await pair.simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed == 1 }
         #expect(try await pair.client.wait { $0.received >= bytes.count })
         if frame == .unknownType {
             #expect(try await pair.client.frame { $0.type == 0xFA }?.payload == [1, 2, 3, 4, 5, 6, 7])
@@ -362,7 +363,7 @@ struct WireFaultTests {
         let clock = ContinuousClock()
         let start = clock.now
         for number in 0..<10 { pair.client.push(Int32(number * 2 + 1), jwt: self.jwt, body: body) }
-        try await pair.simulator.waitUntil { $0.requestsReceived == 10 }
+        try await pair.simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == 10 }
         // 40,000 bytes, read in steps of 512 bytes every two milliseconds.
         #expect(start.duration(to: clock.now) >= .milliseconds(140))
         await self.leave(pair)

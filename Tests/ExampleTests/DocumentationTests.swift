@@ -25,7 +25,7 @@ struct DocumentationTests {
         let lost = PushOutcome.failed(PushError(code: .connectionLost, certainty: .unknown, message: "lost"))
         let accepted = PushOutcome.accepted(Receipt(apnsID: .random()))
         #expect(certaintyExample([gone, lost, accepted]) == [lost, accepted])
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             let devices = try (0..<3).map(Self.device)
             await sendExamples(client, Self.push, to: "00fa11ce")
             try deviceExample(simulator)
@@ -55,7 +55,7 @@ struct DocumentationTests {
     }
 
     @Test func deliverAndSendBothDeliver() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             await sendTwice(Self.push, to: try DeviceToken("00fa11ce"), with: client)
             #expect(simulator.record.requestsProcessed == 2)
         }
@@ -83,7 +83,7 @@ struct DocumentationTests {
     }
 
     @Test func supersedingPushesAreDelivered() async throws {
-        try await withSimulatedAPNS(configure: impatient) { client, _ in
+        try await withPatientSimulator(configure: impatient) { client, _ in
             let outcome = await follow(Self.push, on: try DeviceToken("00fa11ce"), with: client)
             #expect(outcome.certainty == .accepted)
         }
@@ -105,7 +105,7 @@ struct DocumentationTests {
     // MARK: Bulk
 
     @Test func bulkCallsReachEveryDevice() async throws {
-        try await withSimulatedAPNS(configure: forCampaigns) { client, simulator in
+        try await withPatientSimulator(configure: forCampaigns) { client, simulator in
             try await beforeTheGame(client, connections: 2)
             let devices = try (0..<20).map(Self.device)
             let tokens = devices.map(\.token)
@@ -168,7 +168,7 @@ struct DocumentationTests {
     // MARK: Questions to the simulator
 
     @Test func receivedPushesAreFound() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             let token = "00fa11ce"
             let push = PushNotification(topic: "com.example.app", alert: "Hello")
             for _ in 1...3 { _ = await client.deliver(push, to: try DeviceToken(token)) }
@@ -183,7 +183,7 @@ struct DocumentationTests {
     // MARK: Live Activities
 
     @Test func activitiesAndBroadcastsAreAccepted() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             let token = try DeviceToken("00fa11ce")
             #expect(await beginRide(7, pushToStartToken: token, with: client).certainty == .accepted)
             #expect(await endRide(at: "Oak Street", token: token, with: client).certainty == .accepted)
@@ -257,7 +257,7 @@ struct DocumentationTests {
         #expect(shared().tokenSource != nil)
         let apps = try group(of: [APNSApp(name: "fern", topic: "com.grasscove.Fern", authentication: found)])
         #expect(apps.status.map(\.app) == ["fern", "fern"])
-        try await withSimulatedAPNS { client, _ in
+        try await withPatientSimulator { client, _ in
             // There is no such file, so the client keeps its key.
             await #expect(throws: APNSAuthenticationError.self) { try await rotate(client) }
             #expect(await client.deliver(Self.push, to: "00fa11ce").certainty == .accepted)
@@ -267,7 +267,7 @@ struct DocumentationTests {
     // MARK: Observing
 
     @Test func aClientReportsHealthLoadAndDeadTokens() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             let forgotten = Journal<DeviceToken>()
             async let sweeping: Void = sweep(client) { token, _ in forgotten.write(token) }
             async let watching: Void = watch(

@@ -75,7 +75,7 @@ struct ProxyTests {
         #expect(beginning == .closed(.connectTimeout))
         #expect(await probe.closeError?.message.contains("127.0.0.1:\(proxy.port)") == true)
         // The socket does not outlive the connection.
-        while proxy.closedConnections == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(await eventually { proxy.closedConnections > 0 })
         await proxy.stop()
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import SupervisedPool
+import TestSupport
 import Testing
 
 // The examples of "Coming from Erlang". `make format` copies what stands between `// example` and `// end of
@@ -116,9 +117,7 @@ struct DocumentationTests {
         let counter = ChildRef<Counter>()
         let supervisor = counterTree(counter)
         let run = Task { try await supervisor.run() }
-        while await supervisor.countChildren().active == 0 || counter.current == nil {
-            try await ContinuousClock().sleep(for: .milliseconds(1))
-        }
+        #expect(await eventually { await supervisor.countChildren().active > 0 && counter.current != nil })
         await counter.current?.increment()
         #expect(await counter.current?.count == 1)
         supervisor.shutdown()

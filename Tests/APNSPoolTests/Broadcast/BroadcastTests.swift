@@ -1,5 +1,4 @@
 import APNSSimulator
-import APNSTesting
 import Testing
 
 @testable import APNSPool
@@ -19,7 +18,7 @@ struct BroadcastTests {
         _ body: (APNSClient, Simulator, ChannelID) async throws -> Void
     ) async throws {
         let channel = try ChannelID("dHN0LXNyY2gt/+hubA==")
-        try await withSimulatedAPNS(
+        try await withPatientSimulator(
             simulation: simulation,
             configure: {
                 $0.pool.connectSpacing = .zero

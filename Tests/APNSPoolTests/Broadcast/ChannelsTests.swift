@@ -1,5 +1,5 @@
 import APNSSimulator
-import APNSTesting
+import TestSupport
 import Testing
 
 @testable import APNSPool
@@ -24,7 +24,7 @@ struct ChannelsTests {
         configure: (inout APNSClientConfiguration) -> Void = { _ in },
         _ body: (APNSClient, Simulator) async throws -> Void
     ) async throws {
-        try await withSimulatedAPNS(
+        try await withPatientSimulator(
             simulation: simulation,
             configure: {
                 $0.pool.connectSpacing = .zero
@@ -263,7 +263,7 @@ struct ChannelsTests {
             let task = Task {
                 await self.error { () async throws(PushError) in try await client.channels.create(for: app) }
             }
-            try await simulator.waitUntil { $0.channelCallsReceived == 1 }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.channelCallsReceived == 1 }
             task.cancel()
             let error = await task.value
             #expect(error?.code == .cancelled)
@@ -281,7 +281,7 @@ struct ChannelsTests {
             await self.error { () async throws(PushError) in try await client.channels.list(for: app) }
         }
         try await client.start()
-        try await simulator.waitUntil { $0.connectionsOpened == 2 }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsOpened == 2 }
         await client.shutdown(within: .milliseconds(50))
         let error = await before.value
         #expect(error?.code == .shuttingDown, "\(String(describing: error))")

@@ -97,11 +97,11 @@ struct BulkBackPressureTests {
 
     @Test("A refused credential holds the input back until it is accepted again")
     func refusedCredential() async throws {
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         try await withServer(
             script: { _ in [.respond(403, reason: "InvalidProviderToken")] },
             configure: {
-                $0.clock = clock
+                $0.use(clock)
                 $0.authentication = .token(
                     signer: Signer(),
                     keyID: "9UC9ZLQ8YW",

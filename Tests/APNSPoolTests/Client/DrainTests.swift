@@ -64,6 +64,7 @@ struct DrainTests {
         logger.logLevel = .info
         var configuration = APNSClientConfiguration.local(server)
         configuration.use(clock)
+        configuration.timeouts.drain = APNSClientConfiguration.Timeouts().drain
         configuration.logger = logger
         let client = try APNSClient(configuration: configuration)
         let group = ServiceGroup(

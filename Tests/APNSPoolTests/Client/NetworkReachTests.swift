@@ -1,5 +1,4 @@
 import APNSSimulator
-import APNSTesting
 import HTTP2Wire
 import Logging
 import NIOCore
@@ -29,7 +28,7 @@ struct NetworkReachTests {
     func pushesGoThroughAProxy() async throws {
         let proxy = try await self.tinyproxy()
         let (logger, log) = RecordingLog.make()
-        try await withSimulatedAPNS(configure: {
+        try await withPatientSimulator(configure: {
             $0.proxy = .init(host: "127.0.0.1", port: proxy.port, username: "fern", password: "s3cret")
             $0.pool = .init(size: 2, maxOverflow: 0, connectSpacing: .zero)
             $0.logger = logger
@@ -49,7 +48,7 @@ struct NetworkReachTests {
     @Test(.enabled(if: Self.hasTinyproxy, "tinyproxy is not installed"))
     func aProxyThatRequiresCredentialsIsAConfigurationFault() async throws {
         let proxy = try await self.tinyproxy()
-        try await withSimulatedAPNS(configure: { $0.proxy = .init(host: "127.0.0.1", port: proxy.port) }) {
+        try await withPatientSimulator(configure: { $0.proxy = .init(host: "127.0.0.1", port: proxy.port) }) {
             client,
             simulator in
             let outcome = await client.deliver(self.notification, to: DeviceToken.sample(1))
@@ -117,7 +116,9 @@ struct NetworkReachTests {
                 try await client.prewarm(3)
                 #expect(all.map(\.connections) == [1, 1, 1])
                 client.replaceConnections()
-                try await simulator.waitUntil { $0.connectionsOpened == 6 && $0.connectionsClosed == 3 }
+                try await simulator.waitUntil(timeout: Patience.limit) {
+                    $0.connectionsOpened == 6 && $0.connectionsClosed == 3
+                }
                 // Each replacement used an address without a sibling, if there was one.
                 #expect(all.allSatisfy { (1...3).contains($0.connections) }, "\(all.map(\.connections))")
                 #expect(all.map(\.connections).reduce(0, +) == 6)

@@ -1,5 +1,4 @@
 import APNSSimulator
-import APNSTesting
 import SupervisedPool
 import Synchronization
 import TestSupport
@@ -46,7 +45,7 @@ struct UpdateTests {
             // Beside other tests a push may have to wait longer than the default of 30 s.
             $0.timeouts.deadline = .seconds(300)
         }
-        try await withSimulatedAPNS(simulation: simulation, configure: patient) { client, simulator in
+        try await withPatientSimulator(simulation: simulation, configure: patient) { client, simulator in
             let book = Book()
             let total = 20 * singles + 2 * bulk
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -247,7 +246,7 @@ struct UpdateTests {
     }
 
     @Test func aNewBroadcastSpacingAppliesAtOnce() async throws {
-        try await withSimulatedAPNS(configure: { $0.broadcastSpacing = .seconds(3600) }) { client, _ in
+        try await withPatientSimulator(configure: { $0.broadcastSpacing = .seconds(3600) }) { client, _ in
             let channel = try await client.channels.create(for: "com.example.app").id
             let payload = #"{"aps":{"timestamp":1,"event":"update","content-state":{"score":1}}}"#
             let push = PushNotification(

@@ -134,7 +134,7 @@ struct ChaosTests {
                 #expect(status.restarts == 0, "\(comment)")
                 #expect(client.runtime.lifecycle.pushesInFlight == 0, "\(comment)")
                 await client.shutdown()
-                try await simulator.waitUntil { $0.connectionsOpened == $0.connectionsClosed }
+                try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsOpened == $0.connectionsClosed }
                 return simulator.record
             }
         )

@@ -15,12 +15,12 @@ struct CredentialFaultTests {
     }
 
     @Test func twoRefusalsAreAFaultAndAnAcceptedPushEndsIt() async throws {
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         let (logger, lines) = RecordingLog.make()
         try await withServer(
             script: Self.invalid,
             configure: {
-                $0.clock = clock
+                $0.use(clock)
                 $0.authentication = authentication()
                 $0.logger = logger
             }
@@ -76,11 +76,11 @@ struct CredentialFaultTests {
     }
 
     @Test func aBulkCallProbesWithOnePush() async throws {
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         try await withServer(
             script: Self.invalid,
             configure: {
-                $0.clock = clock
+                $0.use(clock)
                 $0.authentication = authentication()
             }
         ) { client, server in

@@ -89,7 +89,7 @@ struct LifecycleStormTests {
         let status = await client.status
         #expect(status.pool.leased == 0 && status.pool.queueDepth == 0, "\(comment): \(status.pool)")
         #expect(status.restarts == 0, "\(comment)")
-        try await simulator.waitUntil { $0.connectionsOpened == $0.connectionsClosed }
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsOpened == $0.connectionsClosed }
         book.compare(with: simulator.record, comment)
         await simulator.stop()
         let outcomes = book.outcomes

@@ -1,5 +1,4 @@
 import APNSSimulator
-import APNSTesting
 import Logging
 import TestSupport
 import Testing
@@ -11,7 +10,7 @@ import Testing
 struct MassRejectionTests {
     @Test func tokensOfTheOtherEnvironmentStopABulkCall() async throws {
         let (logger, lines) = RecordingLog.make()
-        try await withSimulatedAPNS(configure: {
+        try await withPatientSimulator(configure: {
             $0.logger = logger
             $0.pool = .init(size: 4, maxOverflow: 4, connectSpacing: .zero)
         }) { client, simulator in
@@ -45,7 +44,7 @@ struct MassRejectionTests {
     }
 
     @Test func theSummaryStatesTheReasonAndTheUnsentPushes() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             simulator.inject(Fault(.respond(.deviceTokenNotForTopic), when: .always))
             let tokens = (0..<5000).map { DeviceToken.sample($0) }
             let options = BulkOptions(massRejection: MassRejectionLimits(window: 20, rejections: 15))
@@ -57,7 +56,7 @@ struct MassRejectionTests {
     }
 
     @Test func aBulkCallThatEndsAtTheRejectionLimitIsComplete() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             simulator.inject(Fault(.respond(.topicDisallowed), when: .always))
             let tokens = (0..<150).map { DeviceToken.sample($0) }
             let summary = await client.sendAll(samplePush(), to: tokens)
@@ -67,7 +66,7 @@ struct MassRejectionTests {
     }
 
     @Test func oneBadTokenInTwoIsNotAMisconfiguration() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             let tokens = (0..<1500).map { DeviceToken.sample($0) }
             for token in tokens.indices where token % 2 == 0 { simulator.setToken(tokens[token].hexadecimal, .bad) }
             let summary = await client.sendAll(samplePush(), to: tokens)
@@ -77,7 +76,7 @@ struct MassRejectionTests {
     }
 
     @Test func unregisteredTokensAreNotAMisconfiguration() async throws {
-        try await withSimulatedAPNS { client, simulator in
+        try await withPatientSimulator { client, simulator in
             simulator.inject(Fault(.respond(.unregistered, timestamp: 1_700_000_000_000), when: .always))
             let tokens = (0..<1000).map { DeviceToken.sample($0) }
             let summary = await client.sendAll(samplePush(), to: tokens)
@@ -86,7 +85,7 @@ struct MassRejectionTests {
     }
 
     @Test func rejectionsStopNothingIfTheLimitsAreOff() async throws {
-        try await withSimulatedAPNS(configure: { $0.massRejection = .off }) { client, simulator in
+        try await withPatientSimulator(configure: { $0.massRejection = .off }) { client, simulator in
             simulator.inject(Fault(.respond(.badDeviceToken), when: .always))
             let summary = await client.sendAll(samplePush(), to: (0..<1500).map { DeviceToken.sample($0) })
             #expect(summary.rejected == 1500)
@@ -97,7 +96,7 @@ struct MassRejectionTests {
     @Test("A bulk call whose own limits are off is not stopped, and its rejections raise the client's alarm")
     func offForTheCall() async throws {
         let (logger, lines) = RecordingLog.make()
-        try await withSimulatedAPNS(configure: { $0.logger = logger }) { client, simulator in
+        try await withPatientSimulator(configure: { $0.logger = logger }) { client, simulator in
             simulator.inject(Fault(.respond(.badDeviceToken), when: .next(1500)))
             let tokens = (0..<1500).map { DeviceToken.sample($0) }
             let options = BulkOptions(massRejection: .off)
@@ -113,7 +112,7 @@ struct MassRejectionTests {
 
     @Test func rejectedSinglePushesAreLoggedAndSetTheStatusFlag() async throws {
         let (logger, lines) = RecordingLog.make()
-        try await withSimulatedAPNS(configure: {
+        try await withPatientSimulator(configure: {
             $0.logger = logger
             $0.massRejection = MassRejectionLimits(window: 20, rejections: 15)
         }) { client, simulator in

@@ -39,12 +39,12 @@ struct GroupSenderTests: GroupOfClients {
     /// Runs `body` with a group that has one connection. A bulk call of `moss` uses it, and a bulk call of `fern` with
     /// these rows waits for its turn.
     private func withWaitingCall(
-        _ clock: ShiftedClock = ShiftedClock(),
+        _ clock: ManualClock = ManualClock(),
         rows numbers: some Sequence<Int> & Sendable,
         _ body: (APNSClientGroup, Task<BulkSummary, Never>, BulkControl, _ endOther: () -> Void) async throws -> Void
     ) async throws {
         try await self.withGroup(configure: {
-            $0.client.clock = clock
+            $0.client.use(clock)
             // The push of `moss` never times out, however far the clock advances.
             $0.client.timeouts.deadline = .seconds(3600)
             $0.client.timeouts.response = .seconds(3600)
@@ -55,7 +55,7 @@ struct GroupSenderTests: GroupOfClients {
             let (others, other) = AsyncStream<DeviceToken>.makeStream()
             other.yield(.sample(0))
             let busy = Task { await moss.sendAll(samplePush(topic: "com.example.moss"), to: others) }
-            try await simulator.waitUntil { $0.requestsProcessed == 1 }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed == 1 }
             let control = BulkControl()
             let options = BulkOptions(deadline: .seconds(20), control: control)
             let run = Task {
@@ -168,7 +168,7 @@ struct GroupSenderTests: GroupOfClients {
 
     @Test("A bulk call pulls nothing while its app waits for a client, and sends everything afterwards")
     func pullsNothingBeforeItsClientRuns() async throws {
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         try await self.withWaitingCall(clock, rows: 0..<100) { _, run, control, endOther in
             // Longer than the pushes' deadline.
             clock.advance(by: .seconds(60))

@@ -27,9 +27,9 @@ struct GroupTokenTests: GroupOfClients {
             maxConnections: 1,
             client: .local(port: simulator.port, caPEM: simulator.certificateAuthorityPEM)
         )
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         configuration.client.environment = .production
-        configuration.client.clock = clock
+        configuration.client.use(clock)
         let group = try APNSClientGroup(configuration: configuration)
         let life = Task { try await group.run() }
         let signer = HangingSigner()
@@ -44,7 +44,7 @@ struct GroupTokenTests: GroupOfClients {
         let other = Task { await self.deliver(group, "other", simulator) }
         #expect(await ends { _ = await other.value })
         group.shutdown()
-        #expect(await ends { try? await life.value })
+        #expect(await ends(advancing: clock) { try? await life.value })
         signer.release()
         try await life.value
         #expect(await late.value.error?.code == .credential)
@@ -68,7 +68,7 @@ struct GroupTokenTests: GroupOfClients {
         await signer.arrival()
         clock.advance(by: TokenPolicy.longestWait)
         let second = Task { try await source.token(for: request) }
-        #expect(await ends { await until { signer.count == 2 } })
+        await until { signer.count == 2 }
         signer.open()
         #expect(try await second.value.issuedAt == request.now)
         _ = try await first.value

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 @testable import APNSPool
 @testable import APNSPoolTestSupport
@@ -42,15 +43,10 @@ final class LabServer: Sendable {
         process.standardInput = FileHandle.nullDevice
         try process.run()
         guard
-            await ends(
-                within: .seconds(30),
-                {
-                    await until {
-                        !process.isRunning
-                            || (try? String(contentsOf: output, encoding: .utf8).contains("Press Ctrl-C")) == true
-                    }
-                }
-            ), process.isRunning
+            await eventually({
+                !process.isRunning
+                    || (try? String(contentsOf: output, encoding: .utf8).contains("Press Ctrl-C")) == true
+            }), process.isRunning
         else { throw Lab.Failure(description: "the simulator did not start") }
         let lines = try String(contentsOf: folder.appendingPathComponent("apns.env"), encoding: .utf8)
             .split(separator: "\n").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }

@@ -1,5 +1,4 @@
 import APNSSimulator
-import APNSTesting
 import Logging
 import SupervisedPool
 import TestSupport
@@ -161,9 +160,9 @@ struct HealthTests {
     }
 
     @Test func lostConnectionsDegradeAndThenFailTheHealth() async throws {
-        let clock = ShiftedClock()
-        try await withSimulatedAPNS(configure: {
-            $0.clock = clock
+        let clock = ManualClock()
+        try await withPatientSimulator(configure: {
+            $0.use(clock)
             $0.pool = .init(size: 1, maxOverflow: 0, connectSpacing: .zero)
             $0.logger.logLevel = .critical
         }) { client, simulator in
@@ -181,7 +180,11 @@ struct HealthTests {
             #expect(await !client.health.isReady)
 
             await simulator.startListening()
-            clock.advance(by: .seconds(30))
+            // The reconnects use the same clock.
+            await until {
+                clock.advance(by: .milliseconds(100))
+                return await client.health == .serving
+            }
             #expect(await read(changes) { $0 == .serving }.last == .serving)
         }
     }
@@ -206,11 +209,11 @@ struct HealthTests {
     }
 
     @Test func aRefusedKeyFailsTheHealthUntilItIsAccepted() async throws {
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         try await withServer(
             script: { _ in [.respond(403, reason: "InvalidProviderToken")] },
             configure: {
-                $0.clock = clock
+                $0.use(clock)
                 $0.authentication = authentication()
             }
         ) { client, server in

@@ -101,15 +101,15 @@ struct MetricsTests {
     private func withMetrics(
         configure: (inout APNSClientConfiguration) -> Void = { _ in },
         script: @escaping ScriptedServer.Script = { _ in [.respond(200)] },
-        _ body: (APNSClient, ScriptedServer, RememberingMetrics, ShiftedClock) async throws -> Void
+        _ body: (APNSClient, ScriptedServer, RememberingMetrics, ManualClock) async throws -> Void
     ) async throws -> RememberingMetrics {
         let metrics = RememberingMetrics()
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         try await withMetricsFactory(metrics) {
             try await withServer(
                 script: script,
                 configure: {
-                    $0.clock = clock
+                    $0.use(clock)
                     $0.authentication = .token(
                         privateKeyPEM: KeyTexts.p256,
                         keyID: "9UC9ZLQ8YW",
@@ -185,9 +185,9 @@ struct MetricsTests {
             server.dropAll()
             _ = await deliver(50, with: client)
             _ = await client.sendAll(samplePush(), to: (0..<100).map { DeviceToken.sample($0) })
-            clock.advance(by: ClientRuntime.metricsInterval)
             await until {
-                metrics.sum("apns_reconnects_total") > 0 && metrics.sum("apns_provider_token_age_seconds") > 0
+                clock.advance(by: .seconds(1))
+                return metrics.sum("apns_reconnects_total") > 0 && metrics.sum("apns_provider_token_age_seconds") > 0
             }
         }
         #expect(metrics.sum("apns_connects_total") >= 2)

@@ -95,7 +95,7 @@ struct CheckTests {
     private func withSimulator(
         _ body: (APNSClient, Simulator) async throws -> Void
     ) async throws {
-        try await withSimulatedAPNS(configure: {
+        try await withPatientSimulator(configure: {
             $0.pool = .init(size: 1, maxOverflow: 0, connectSpacing: .zero)
             $0.logger.logLevel = .critical
         }) { client, simulator in

@@ -1,5 +1,4 @@
 import APNSSimulator
-import APNSTesting
 import HTTP2Wire
 import InMemoryTracing
 import Logging
@@ -328,7 +327,7 @@ struct TracingTests {
     // MARK: Broadcasts and channels
 
     @Test func broadcastsAndChannelCallsHaveSpans() async throws {
-        try await withSimulatedAPNS(configure: {
+        try await withPatientSimulator(configure: {
             $0.tracer = self.tracer
             $0.pool.connectSpacing = .zero
         }) { client, _ in

@@ -10,12 +10,12 @@ import Testing
 struct HangingSignerTests {
     @Test("A push fails if no token is signed in time, and a later push uses the token of a later signer call")
     func laterCallServes() async throws {
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         let signer = HangingSigner(hangingCalls: 1)
         try await withServer(
             configure: {
                 $0.authentication = signer.authentication
-                $0.clock = clock
+                $0.use(clock)
                 $0.timeouts.deadline = .seconds(60)
             }
         ) { client, _ in
@@ -25,14 +25,14 @@ struct HangingSignerTests {
             #expect(await ends { _ = await outcome.value })
             #expect(await outcome.value.error?.code == .credential)
             // The request and the actor notice at the same time that the call is late.
-            #expect(await ends { await until { await client.health.name == "failing" } })
+            await until { await client.health.name == "failing" }
             #expect(await client.health.cause?.code == .credential)
             let refused = await client.deliver(samplePush(), to: deviceToken)
             #expect(refused.error?.code == .credential && refused.error?.retryAfter != nil)
             #expect(signer.count == 1)
             // The next signer call happens without a push.
             clock.advance(by: .seconds(6))
-            #expect(await ends { await until { await client.health == .serving } })
+            await until { await client.health == .serving }
             #expect(await client.deliver(samplePush(), to: deviceToken).status == 200)
             #expect(signer.count == 2)
             signer.release()
@@ -48,7 +48,7 @@ struct HangingSignerTests {
             #expect(await client.health == .starting)
             #expect(await !client.health.isReady)
             signer.release()
-            #expect(await ends { await until { await client.health == .serving } })
+            await until { await client.health == .serving }
             #expect(await client.deliver(samplePush(), to: deviceToken).status == 200)
             #expect(signer.count == 1)
         }
@@ -75,10 +75,10 @@ struct HangingSignerTests {
     @Test("A replacement whose signer hangs ends within its time limit, and the client can be shut down afterwards")
     func failedReplacement() async throws {
         let server = try await ScriptedServer.start { _ in [.respond(200)] }
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         let signer = HangingSigner()
         var configuration = APNSClientConfiguration.local(server)
-        configuration.clock = clock
+        configuration.use(clock)
         let client = try APNSClient(configuration: configuration)
         try await client.start()
         #expect(await client.deliver(samplePush(), to: deviceToken).status == 200)
@@ -93,7 +93,7 @@ struct HangingSignerTests {
         await until { signer.count == 1 }
         clock.advance(by: .seconds(6))
         let hasFailed = await ends { _ = await result.value }
-        let hasEnded = await ends { await client.shutdown(within: .milliseconds(50)) }
+        let hasEnded = await ends(advancing: clock) { await client.shutdown(within: .milliseconds(50)) }
         signer.release()
         #expect(hasFailed && hasEnded)
         #expect(await result.value?.code == .noVerdict)

@@ -54,11 +54,11 @@ struct ProviderTokenTests {
 
     @Test("A route that was made before its provider token was refused is renewed before it is used")
     func refusedTokenOutdatesRoutes() async throws {
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         try await withServer(
             configure: {
                 self.configure(&$0)
-                $0.clock = clock
+                $0.use(clock)
             }
         ) { client, _ in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
@@ -123,14 +123,14 @@ struct ProviderTokenTests {
     @Test("A wall clock that is two hours ahead for a while fails no push: the previous token stays in use")
     func clockAheadForAWhile() async throws {
         let simulator = try await Simulator.start()
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         let offset = Offset()
         var configuration = APNSClientConfiguration.local(
             port: simulator.port,
             caPEM: simulator.certificateAuthorityPEM
         )
         self.configure(&configuration)
-        configuration.clock = clock
+        configuration.use(clock)
         configuration.wallClock = { WallClock.secondsSince1970() + offset.seconds.load(ordering: .relaxed) }
         try await withAPNSClient(configuration: configuration) { client in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)

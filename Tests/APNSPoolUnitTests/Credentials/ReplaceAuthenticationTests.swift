@@ -73,11 +73,11 @@ struct ReplaceAuthenticationTests {
             second in
             let flag = Flag()
             async let outcomes = self.traffic(client, while: { !flag.isSet })
-            try await simulator.waitUntil { $0.requestsProcessed > 200 }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed > 200 }
             try await client.replaceAuthentication(Self.authentication(second))
             #expect(await client.status.authentication.keyID == second.keyID)
             let count = simulator.record.requestsProcessed
-            try await simulator.waitUntil { $0.requestsProcessed > count + 200 }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed > count + 200 }
             // The old connections are closed, and the new ones are not more than the pool allows.
             await until { simulator.openConnections <= 3 && client.runtime.credentials.all.count == 1 }
             flag.set()
@@ -99,10 +99,10 @@ struct ReplaceAuthenticationTests {
                 }
                 return summaries
             }()
-            try await simulator.waitUntil { $0.requestsProcessed > 500 }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed > 500 }
             try await client.replaceAuthentication(Self.authentication(second))
             let count = simulator.record.requestsProcessed
-            try await simulator.waitUntil { $0.requestsProcessed > count + 1000 }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed > count + 1000 }
             flag.set()
             for summary in await summaries { #expect(summary.accepted == 500, "\(summary)") }
         }
@@ -130,8 +130,8 @@ struct ReplaceAuthenticationTests {
     }
 
     @Test func aReplacementWithoutAPushEndsWithoutAVerdict() async throws {
-        let clock = ShiftedClock()
-        try await self.withKeys(configure: { $0.clock = clock }) { client, simulator, first, second in
+        let clock = ManualClock()
+        try await self.withKeys(configure: { $0.use(clock) }) { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             async let result = Self.result {
                 try await client.replaceAuthentication(Self.authentication(second), within: .seconds(60))
@@ -230,7 +230,7 @@ struct ReplaceAuthenticationTests {
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             simulator.inject(Fault(.stall(), when: .always))
             async let outcome = client.deliver(self.push, to: deviceToken)
-            try await simulator.waitUntil { $0.requestsReceived == 2 }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == 2 }
             await client.revokeAuthentication()
             #expect(await outcome.certainty == .unknown)
         }
@@ -242,7 +242,7 @@ struct ReplaceAuthenticationTests {
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             simulator.inject(Fault(.stall(), when: .always))
             let outcome = Task { await client.deliver(samplePush(), to: deviceToken) }
-            try await simulator.waitUntil { $0.requestsReceived == 2 }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == 2 }
             simulator.removeFaults()
             async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
             await until { client.runtime.credentials.isArmed }
@@ -377,7 +377,7 @@ struct ReplaceAuthenticationTests {
     // MARK: Files
 
     @Test func aReplacedFileIsAdoptedOnceItIsComplete() async throws {
-        let clock = ShiftedClock()
+        let clock = ManualClock()
         let (logger, lines) = RecordingLog.make()
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -396,7 +396,7 @@ struct ReplaceAuthenticationTests {
             caPEM: simulator.certificateAuthorityPEM
         )
         configuration.authentication = .certificate(certificateFile: certificateFile.path, keyFile: keyFile.path)
-        configuration.clock = clock
+        configuration.use(clock)
         configuration.logger = logger
         try await withAPNSClient(configuration: configuration) { client in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
@@ -404,12 +404,12 @@ struct ReplaceAuthenticationTests {
             // The new certificate is complete, but only part of its key is written.
             try second.certificatePEM.write(to: certificateFile, atomically: true, encoding: .utf8)
             try String(second.privateKeyPEM.prefix(100)).write(to: keyFile, atomically: false, encoding: .utf8)
-            clock.advance(by: .seconds(60))
+            try await clock.advance(toWakeUpAt: clock.now.advanced(by: .seconds(60)))
             await lines.wait { $0.contains { $0.message.contains("cannot be used (yet)") } }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(await Self.result { try await client.reloadAuthentication() }?.code == .configuration)
             try second.privateKeyPEM.write(to: keyFile, atomically: false, encoding: .utf8)
-            clock.advance(by: .seconds(60))
+            try await clock.advance(toWakeUpAt: clock.now.advanced(by: .seconds(60)))
             await until { client.runtime.credentials.isArmed }
             #expect(await client.status.authentication.certificateExpiry == first.notAfter)
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)

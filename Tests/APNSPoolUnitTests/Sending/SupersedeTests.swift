@@ -1,5 +1,4 @@
 import APNSSimulator
-import APNSTesting
 import Foundation
 import Testing
 
@@ -40,7 +39,7 @@ struct SupersedeTests {
     ) async throws {
         var simulation = Simulator.Configuration()
         simulation.responseDelay = delay
-        try await withSimulatedAPNS(simulation: simulation, configure: { $0.pool.connectSpacing = .zero }, body)
+        try await withPatientSimulator(simulation: simulation, configure: { $0.pool.connectSpacing = .zero }, body)
     }
 
     private let options = DeliveryOptions(deadline: .seconds(30), supersedes: "match-42")

@@ -35,10 +35,7 @@ struct PoolShellTests {
     }
 
     private func waitForDepth(_ depth: Int, _ pool: Pool<Worker>) async throws {
-        while await pool.status().queueDepth != depth {
-            try Task.checkCancellation()
-            try await ContinuousClock().sleep(for: .milliseconds(1))
-        }
+        #expect(await eventually { await pool.status().queueDepth == depth })
     }
 
     private func code(_ task: Task<WorkerID, any Error>) async -> PoolError.Code? {
@@ -122,11 +119,12 @@ struct PoolShellTests {
         try await prewarm.value
         // The pool keeps a pause between two workers, counted from the moment when it sees the change.
         pool.replaceAll()
-        while worker.journal.entries.count < 2 {
-            try Task.checkCancellation()
-            clock.advance(by: .milliseconds(100))
-            try await ContinuousClock().sleep(for: .milliseconds(1))
-        }
+        #expect(
+            await eventually {
+                clock.advance(by: .milliseconds(100))
+                return worker.journal.entries.count >= 2
+            }
+        )
         #expect(worker.journal.entries == ["connect prewarm", "disconnect replacement"])
         context.requestShutdown()
         try await run.value

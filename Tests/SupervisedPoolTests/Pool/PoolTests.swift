@@ -37,10 +37,7 @@ struct PoolTests {
 
     /// Returns when `depth` checkouts wait.
     private func waitForDepth(_ depth: Int, _ pool: Pool<Worker>) async throws {
-        while await pool.status().queueDepth != depth {
-            try Task.checkCancellation()
-            try await ContinuousClock().sleep(for: .milliseconds(1))
-        }
+        #expect(await eventually { await pool.status().queueDepth == depth })
     }
 
     @Test func aLeaseReturnsItsStreamsWhenItGoesOutOfScope() async throws {

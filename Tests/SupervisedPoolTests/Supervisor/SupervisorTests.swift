@@ -333,9 +333,7 @@ struct SupervisorTests {
         let run = Task { try await supervisor.run() }
         await journal.wait { $0.contains("start helper1") }
         doors[0].write("end")
-        while await supervisor.countChildren().active == 3 {
-            try await ContinuousClock().sleep(for: .milliseconds(1))
-        }
+        #expect(await eventually { await supervisor.countChildren().active != 3 })
         #expect(await supervisor.whichChildren().map(\.state) == [.stopped, .running, .running])
         doors[1].write("end")
         try await run.value
@@ -359,9 +357,7 @@ struct SupervisorTests {
         }
         let supervisor = supervisor(.oneForOne, [child("a"), nested])
         let run = Task { try await supervisor.run() }
-        while await supervisor.countChildren().active < 2 {
-            try await ContinuousClock().sleep(for: .milliseconds(1))
-        }
+        #expect(await eventually { await supervisor.countChildren().active >= 2 })
         #expect(
             await supervisor.countChildren() == ChildCounts(specified: 2, active: 2, supervisors: 1, workers: 1)
         )
