@@ -3,6 +3,8 @@ import APNSSimulator
 import Foundation
 import Testing
 
+@testable import APNSPoolTestSupport
+
 /// Each push type on the wire: the simulator receives the notification unchanged.
 struct PushTypesTests {
     private struct DeliveryAttributes: Encodable { var order: Int }
