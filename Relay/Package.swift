@@ -209,7 +209,12 @@ let package = Package(
             swiftSettings: settings
         ),
         // For tests: servers of PostgreSQL as processes of their own.
-        .target(name: "PostgresTestServer", path: "Tests/PostgresTestServer", swiftSettings: settings),
+        .target(
+            name: "PostgresTestServer",
+            dependencies: ["PushQueueConformance"],
+            path: "Tests/PostgresTestServer",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "PostgresPushQueueTests",
             dependencies: [
