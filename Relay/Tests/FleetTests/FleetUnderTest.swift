@@ -84,7 +84,8 @@ final class FleetUnderTest: Sendable {
     /// Starts three relays that end the leases of a killed one soon, and a server of their own.
     static func started() async throws -> FleetUnderTest {
         let fleet = try FleetUnderTest(
-            try await Self.simulator(),
+            // Longer than the pauses of the load, so that a kill interrupts pushes.
+            try await Self.simulator(delay: .milliseconds(300)),
             try await Self.server(),
             settings: Self.shortLeases
         )
