@@ -38,12 +38,9 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-metrics.git", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio.git", from: "2.101.0"),
         .package(url: "https://github.com/apple/swift-nio-extras.git", from: "1.35.0"),
-        // For tests and benchmarks alone, as async-http-client below: each builds for a minute.
-        .package(url: "https://github.com/apple/swift-nio-ssl.git", from: "2.37.0"),
         .package(url: "https://github.com/groue/GRDB.swift.git", from: "7.10.0"),
         // Without its traits, of which one adds swift-configuration.
         .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0", traits: []),
-        .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.13.0"),
     ],
     targets: [
@@ -209,7 +206,12 @@ let package = Package(
             swiftSettings: settings
         ),
         // For tests: servers of PostgreSQL as processes of their own.
-        .target(name: "PostgresTestServer", path: "Tests/PostgresTestServer", swiftSettings: settings),
+        .target(
+            name: "PostgresTestServer",
+            dependencies: ["PushQueueConformance"],
+            path: "Tests/PostgresTestServer",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "PostgresPushQueueTests",
             dependencies: [
@@ -231,18 +233,16 @@ let package = Package(
                 "PostgresPushQueue",
                 "PostgresTestServer",
                 "PushQueue",
+                "RelayTestSupport",
                 "SQLitePushQueue",
                 "WebPush",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
-                .product(name: "MetricsTestKit", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -275,15 +275,14 @@ let package = Package(
             path: "Tests/KillableRelay",
             swiftSettings: settings
         ),
-        // For tests of relays in processes of their own.
+        // For tests of relays: an HTTP client, and relays in processes of their own.
         .target(
             name: "RelayTestSupport",
             dependencies: [
+                "CLibcurl",
+                "PushQueueConformance",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOFoundationCompat", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
             path: "Tests/RelayTestSupport",
@@ -294,6 +293,7 @@ let package = Package(
             dependencies: [
                 "KillableRelay",
                 "PostgresTestServer",
+                "PushQueueConformance",
                 "RelayTestSupport",
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
             ],
@@ -314,7 +314,6 @@ let package = Package(
                 "SQLitePushQueue",
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Hummingbird", package: "hummingbird"),
@@ -322,10 +321,8 @@ let package = Package(
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOFoundationCompat", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "SupervisedPool", package: "swift-apns-pool"),
             ],

@@ -1,11 +1,10 @@
 import APNSRelay
 import ArgumentParser
-import AsyncHTTPClient
 import Foundation
 import Logging
-import NIOCore
 import NIOHTTP1
 import PushQueue
+import RelayTestSupport
 import Synchronization
 
 /// `relay-bench batch`
@@ -30,7 +29,8 @@ struct BatchRun: AsyncParsableCommand {
         let queue = try await bench.open()
         let (running, bound) = try await bench.start(queue)
         let url = "http://127.0.0.1:\(bound)/v1"
-        let client = HTTPClient(eventLoopGroupProvider: .singleton)
+        let client = TestHTTPClient()
+        let body = self.body()
 
         let before = ProcessFigures.residentMiB
         let peak = Mutex(before)
@@ -42,14 +42,15 @@ struct BatchRun: AsyncParsableCommand {
             }
         }
         let start = ContinuousClock.now
-        var request = HTTPClientRequest(url: "\(url)/batches")
-        request.method = .POST
-        request.headers.add(name: "content-type", value: "application/x-ndjson")
-        request.body = .stream(self.lines(), length: .unknown)
-        let response = try await client.execute(request, timeout: .seconds(600))
-        let text = String(buffer: try await response.body.collect(upTo: 1 << 20))
-        guard response.status == .accepted else {
-            print(text)
+        let response = try await client.send(
+            .POST,
+            "\(url)/batches",
+            headers: ["content-type": "application/x-ndjson"],
+            body: body,
+            timeout: .seconds(600)
+        )
+        guard response.status == 202 else {
+            print(response.text)
             throw ExitCode.failure
         }
         let seconds = start.duration(to: .now) / .seconds(1)
@@ -63,13 +64,12 @@ struct BatchRun: AsyncParsableCommand {
         if self.port != nil {
             try await self.drain(queue, client, url)
         }
-        try await client.shutdown()
         running.cancel()
         _ = await running.result
     }
 
     /// Waits for the batch, and sends a single push every 50 ms meanwhile.
-    private func drain(_ queue: any PushQueue, _ client: HTTPClient, _ url: String) async throws {
+    private func drain(_ queue: any PushQueue, _ client: TestHTTPClient, _ url: String) async throws {
         let start = ContinuousClock.now
         let times = Times()
         try await withThrowingDiscardingTaskGroup { group in
@@ -103,56 +103,40 @@ struct BatchRun: AsyncParsableCommand {
     /// Submits a push and waits for its outcome.
     ///
     /// - Returns: the time, in milliseconds.
-    private static func single(_ number: Int, _ client: HTTPClient, _ url: String) async throws -> Double {
+    private static func single(_ number: Int, _ client: TestHTTPClient, _ url: String) async throws -> Double {
         let start = ContinuousClock.now
         let id = UUID().uuidString.lowercased()
-        var request = HTTPClientRequest(url: "\(url)/pushes")
-        request.method = .POST
-        request.headers.add(name: "content-type", value: "application/json")
-        request.body = .bytes(
-            ByteBuffer(
-                string: """
-                    {"app":"fern","token":"\(BenchQueue.token(number))","headers":{"apns-push-type":"alert",\
-                    "apns-id":"\(id)"},"payload":{"aps":{"alert":"single"}}}
-                    """
-            )
+        let push = """
+            {"app":"fern","token":"\(BenchQueue.token(number))","headers":{"apns-push-type":"alert",\
+            "apns-id":"\(id)"},"payload":{"aps":{"alert":"single"}}}
+            """
+        let response = try await client.send(
+            .POST,
+            "\(url)/pushes",
+            headers: ["content-type": "application/json"],
+            body: Array(push.utf8)
         )
-        let response = try await client.execute(request, timeout: .seconds(60))
-        guard response.status == .accepted else { throw ExitCode.failure }
-        _ = try await response.body.collect(upTo: 1 << 20)
+        guard response.status == 202 else { throw ExitCode.failure }
         while true {
-            let status = try await client.execute(HTTPClientRequest(url: "\(url)/pushes/\(id)"), timeout: .seconds(60))
-            let text = String(buffer: try await status.body.collect(upTo: 1 << 20))
-            if text.contains("\"settled\"") { return start.duration(to: .now) / .milliseconds(1) }
+            let status = try await client.send(.GET, "\(url)/pushes/\(id)")
+            if status.text.contains("\"settled\"") { return start.duration(to: .now) / .milliseconds(1) }
             try await Task.sleep(for: .milliseconds(5))
         }
     }
 
-    /// The body of the request, in parts of 1,000 devices.
-    private func lines() -> some AsyncSequence<ByteBuffer, any Error> & Sendable {
-        let count = self.pushes
-        let next = Mutex(-1)
-        return AsyncThrowingStream<ByteBuffer, any Error> {
-            let part = next.withLock { part in
-                part += 1
-                return part
-            }
-            guard part > 0 else {
-                return ByteBuffer(
-                    string: """
-                        {"app":"fern","headers":{"apns-push-type":"alert"},\
-                        "payload":{"aps":{"alert":{"title":"Hi {{name}}","body":"\(String(repeating: "x", count: 230))"}}}}\n
-                        """
-                )
-            }
-            let first = (part - 1) * 1_000
-            guard first < count else { return nil }
-            var buffer = ByteBuffer()
-            for number in first..<min(first + 1_000, count) {
-                buffer.writeString(#"{"token":"\#(BenchQueue.token(number))","values":{"name":"\#(number)"}}"# + "\n")
-            }
-            return buffer
+    /// The body of the request. It is made before the measurement begins.
+    private func body() -> [UInt8] {
+        let text = String(repeating: "x", count: 230)
+        var body = Array(
+            """
+            {"app":"fern","headers":{"apns-push-type":"alert"},\
+            "payload":{"aps":{"alert":{"title":"Hi {{name}}","body":"\(text)"}}}}\n
+            """.utf8
+        )
+        for number in 0..<self.pushes {
+            body += #"{"token":"\#(BenchQueue.token(number))","values":{"name":"\#(number)"}}\#n"#.utf8
         }
+        return body
     }
 
     private static func text(_ number: Double) -> String { number.formatted(.number.precision(.fractionLength(1))) }

@@ -3,14 +3,13 @@ import APNSPool
 import APNSRelay
 import APNSSimulator
 import ArgumentParser
-import AsyncHTTPClient
 import Foundation
 import Logging
-import NIOCore
 import NIOHTTP1
 import PostgresPushQueue
 import PostgresTestServer
 import PushQueue
+import RelayTestSupport
 
 @main
 struct RelayBench: AsyncParsableCommand {
@@ -198,9 +197,7 @@ struct Intake: AsyncParsableCommand {
         let later = SystemQueueClock().now.millisecondsSince1970 / 1_000 + 3_600
         let count = min(self.pushes, size * 20_000)
         let requests = max(count / size / self.clients, 1)
-        var configuration = HTTPClient.Configuration()
-        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = self.clients
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+        let client = TestHTTPClient()
         let start = ContinuousClock.now
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<self.clients {
@@ -214,20 +211,19 @@ struct Intake: AsyncParsableCommand {
                                 "payload":\(payload),"notBefore":\(later),"idempotencyKey":"\(number)"}
                                 """
                         }
-                        var request = HTTPClientRequest(url: "http://127.0.0.1:\(bound)/v1/pushes")
-                        request.method = .POST
-                        request.headers.add(name: "content-type", value: "application/x-ndjson")
-                        request.body = .bytes(ByteBuffer(string: lines.joined(separator: "\n")))
-                        let response = try await client.execute(request, timeout: .seconds(60))
-                        guard response.status == .accepted else { throw ExitCode.failure }
-                        _ = try await response.body.collect(upTo: 64 << 20)
+                        let response = try await client.send(
+                            .POST,
+                            "http://127.0.0.1:\(bound)/v1/pushes",
+                            headers: ["content-type": "application/x-ndjson"],
+                            body: Array(lines.joined(separator: "\n").utf8)
+                        )
+                        guard response.status == 202 else { throw ExitCode.failure }
                     }
                 }
             }
             try await group.waitForAll()
         }
         let seconds = start.duration(to: .now) / .seconds(1)
-        try await client.shutdown()
         running.cancel()
         _ = await running.result
         return Int(Double(requests * self.clients * size) / seconds)

@@ -1,7 +1,6 @@
 import APNSRelay
 import APNSSimulator
 import ArgumentParser
-import AsyncHTTPClient
 import Crypto
 import Foundation
 import HTTPTypes
@@ -11,6 +10,7 @@ import NIOHTTP1
 import NIOPosix
 import PostgresTestServer
 import PushQueue
+import RelayTestSupport
 import WebPush
 
 /// `relay-bench web-push`
@@ -74,11 +74,9 @@ struct WebPushRun: AsyncParsableCommand {
         }
         let process = try FleetRun.start(self.relay, environment)
         defer { process.terminate() }
-        var settings = HTTPClient.Configuration()
-        settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = self.clients
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
+        let client = TestHTTPClient()
         let url = "http://127.0.0.1:\(port)"
-        while (try? await client.execute(HTTPClientRequest(url: "\(url)/ready"), timeout: .seconds(1)))?.status != .ok {
+        while (try? await client.send(.GET, "\(url)/ready", timeout: .seconds(1)))?.status != 200 {
             try await Task.sleep(for: .milliseconds(50))
         }
         let paths = try await self.register(0..<self.devices, url, client)
@@ -87,15 +85,13 @@ struct WebPushRun: AsyncParsableCommand {
         let cpu = ProcessFigures.cpuSeconds(of: process.processIdentifier)
         let start = ContinuousClock.now
         _ = try await self.concurrently(self.pushes) { number in
-            var request = HTTPClientRequest(url: url + paths[number % paths.count])
-            request.method = .POST
-            request.headers.add(name: "authorization", value: authorization)
-            request.headers.add(name: "content-encoding", value: "aes128gcm")
-            request.headers.add(name: "ttl", value: "3600")
-            request.body = .bytes(ByteBuffer(bytes: Self.message(number, senderKey)))
-            let response = try await client.execute(request, timeout: .seconds(60))
-            _ = try await response.body.collect(upTo: 1 << 16)
-            guard response.status == .created else { throw ExitCode.failure }
+            let response = try await client.send(
+                .POST,
+                url + paths[number % paths.count],
+                headers: ["authorization": authorization, "content-encoding": "aes128gcm", "ttl": "3600"],
+                body: Self.message(number, senderKey)
+            )
+            guard response.status == 201 else { throw ExitCode.failure }
             return ""
         }
         let seconds = start.duration(to: .now) / .seconds(1)
@@ -114,21 +110,20 @@ struct WebPushRun: AsyncParsableCommand {
             )
         )
         try await self.subscribe(url, client, process)
-        try await client.shutdown()
         await simulator.stop()
     }
 
     /// Registers devices, and returns the paths of their endpoints.
-    private func register(_ numbers: Range<Int>, _ url: String, _ client: HTTPClient) async throws -> [String] {
+    private func register(_ numbers: Range<Int>, _ url: String, _ client: TestHTTPClient) async throws -> [String] {
         try await self.concurrently(numbers.count) { number in
-            var request = HTTPClientRequest(url: "\(url)/webpush/subscriptions")
-            request.method = .POST
-            request.headers.add(name: "content-type", value: "application/json")
             let token = BenchQueue.token(numbers.lowerBound + number)
-            request.body = .bytes(ByteBuffer(string: #"{"app":"fern","token":"\#(token)"}"#))
-            let response = try await client.execute(request, timeout: .seconds(60))
-            let body = try await response.body.collect(upTo: 1 << 16)
-            let created = try JSONDecoder().decode(Created.self, from: Data(body.readableBytesView))
+            let response = try await client.send(
+                .POST,
+                "\(url)/webpush/subscriptions",
+                headers: ["content-type": "application/json"],
+                body: Array(#"{"app":"fern","token":"\#(token)"}"#.utf8)
+            )
+            let created = try response.decode(Created.self)
             return String(created.endpoint.dropFirst(Self.origin.count))
         }
     }
@@ -147,7 +142,9 @@ struct WebPushRun: AsyncParsableCommand {
             for client in 0..<clients {
                 group.addTask {
                     var results: [String] = []
-                    for number in stride(from: client, to: count, by: clients) { results.append(try await body(number)) }
+                    for number in stride(from: client, to: count, by: clients) {
+                        results.append(try await body(number))
+                    }
                     return results
                 }
             }
@@ -169,7 +166,8 @@ struct WebPushRun: AsyncParsableCommand {
         let texts = [#"{"typ":"JWT","alg":"ES256"}"#, #"{"aud":"\#(Self.origin)","exp":\#(expiry)}"#]
         let signed = texts.map { Base64Text.encode($0.utf8) }.joined(separator: ".")
         let signature = try key.signature(for: Data(signed.utf8)).rawRepresentation
-        return "vapid t=\(signed).\(Base64Text.encode(signature)), k=\(Base64Text.encode(key.publicKey.x963Representation))"
+        return
+            "vapid t=\(signed).\(Base64Text.encode(signature)), k=\(Base64Text.encode(key.publicKey.x963Representation))"
     }
 
     private static func freePort() async throws -> Int {
@@ -199,7 +197,7 @@ struct WebPushRun: AsyncParsableCommand {
     // MARK: Subscriptions
 
     /// Registers many devices. The memory of the relay must not grow with their number.
-    private func subscribe(_ url: String, _ client: HTTPClient, _ process: Process) async throws {
+    private func subscribe(_ url: String, _ client: TestHTTPClient, _ process: Process) async throws {
         let part = self.subscriptions / 4
         for number in 0..<4 {
             let start = ContinuousClock.now

@@ -10,6 +10,7 @@ import Testing
 /// Whether a relay is ready, and what it does when its file cannot be used.
 struct ReadyProbeTests {
     private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    private static let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "test")
 
     /// Runs with a queue in a file of its own.
     private static func run(maxPageCount: Int? = nil, _ body: (SQLitePushQueue) async throws -> Void) async throws {
@@ -32,7 +33,7 @@ struct ReadyProbeTests {
         return try (0..<count).map { _ in
             NewPush(
                 id: .random(),
-                route: Route(app: "fern", environment: "production", lane: .bulk, caller: "test"),
+                route: Self.route,
                 token: try DeviceToken("ab00"),
                 push: try PreparedPush(topic: "com.a", pushType: .alert, payload: Array("{}".utf8)),
                 notBefore: now,
@@ -46,18 +47,14 @@ struct ReadyProbeTests {
         try await Self.run(maxPageCount: 500) { queue in
             let before = await ReadyProbe(queue, logger: Self.logger).problem()
             #expect(before == nil)
-            var stored: [APNSID] = []
             var problem: String?
             while problem == nil {
-                let pushes = try Self.pushes(10)
                 // Throws when the disk is full.
-                _ = try await queue.enqueue(pushes, isPartial: false)
-                stored += pushes.map(\.id)
+                _ = try await queue.enqueue(try Self.pushes(10), isPartial: false)
                 problem = await ReadyProbe(queue, logger: Self.logger).problem()
             }
             #expect(problem?.contains("Free some space") == true)
-            for id in stored {
-                _ = try await queue.cancel(id)
+            while try await queue.cancelAll(Self.route, limit: 10) > 0 {
                 _ = try await queue.prune(Retention(outcomes: .zero, idempotencyKeys: .zero), limit: 10)
             }
             let after = await ReadyProbe(queue, logger: Self.logger).problem()

@@ -1,4 +1,5 @@
 import PostgresTestServer
+import PushQueueConformance
 import RelayTestSupport
 import Testing
 
@@ -44,7 +45,7 @@ import Testing
                 try await relay.start()
             }
         }
-        try await fleet.check(unknownAtMost: kills * FleetUnderTest.maxInFlight, limit: .seconds(150))
+        try await fleet.check(unknownAtMost: kills * FleetUnderTest.maxInFlight, limit: Patience.limit * 2)
         await fleet.end()
     }
 
@@ -69,7 +70,7 @@ import Testing
             try await fleet.waitForAcknowledgements(300)
         }
         // A mark whose result no relay has learned leaves its push unknown.
-        try await fleet.check(unknownAtMost: 3 * FleetUnderTest.maxInFlight, limit: .seconds(150))
+        try await fleet.check(unknownAtMost: 3 * FleetUnderTest.maxInFlight, limit: Patience.limit * 2)
         await fleet.end()
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import PostgresTestServer
+import PushQueueConformance
 import RelayTestSupport
 import Testing
 
@@ -58,7 +59,7 @@ import Testing
                 }
             }
         }
-        try await wait(for: "nothing is queued") { try await fleet.relays[0].depth().unsettled == 0 }
+        try await Patience.wait(for: "nothing is queued") { try await fleet.relays[0].depth().unsettled == 0 }
         let parked = try await fleet.relays[0].dropParked()
         print("\(afterFailover): \(parked) parked, outages \(outages)")
         if afterFailover == "send" { #expect(parked == 0) }
@@ -96,7 +97,7 @@ import Testing
             }
             try await fleet.waitForAcknowledgements(200)
         }
-        try await wait(for: "nothing is queued") { try await relay.depth().unsettled == 0 }
+        try await Patience.wait(for: "nothing is queued") { try await relay.depth().unsettled == 0 }
         let parked = try await relay.dropParked()
         let settled = Set(try await relay.feed().map(\.id))
         let lost = Set(fleet.load.ids.values).subtracting(settled)
@@ -112,7 +113,7 @@ import Testing
             #expect(try await relay.feed(after: old) == Array(feed[(read + 1)...]))
             let response = try await relay.request("GET", "/v1/outcomes?after=\(new)")
             #expect(response.status == 410)
-            let error = try JSONDecoder().decode(ErrorBody.self, from: response.body).error
+            let error = try response.decode(ErrorBody.self).error
             #expect(error.code == "outcomesMissing")
             // All outcomes of the new history follow.
             let rest = try await relay.feed(after: error.missing.cursor)

@@ -2,6 +2,7 @@ import APNSSimulator
 import Dispatch
 import Foundation
 import PostgresTestServer
+import PushQueueConformance
 import RelayTestSupport
 import Synchronization
 import Testing
@@ -83,7 +84,8 @@ final class FleetUnderTest: Sendable {
     /// Starts three relays that end the leases of a killed one soon, and a server of their own.
     static func started() async throws -> FleetUnderTest {
         let fleet = try FleetUnderTest(
-            try await Self.simulator(),
+            // Longer than the pauses of the load, so that a kill interrupts pushes.
+            try await Self.simulator(delay: .milliseconds(300)),
             try await Self.server(),
             settings: Self.shortLeases
         )
@@ -149,19 +151,19 @@ final class FleetUnderTest: Sendable {
     /// Waits until more pushes were acknowledged.
     func waitForAcknowledgements(_ count: Int) async throws {
         let goal = self.load.ids.count + count
-        try await wait(for: "\(count) more pushes are acknowledged") { self.load.ids.count >= goal }
+        try await Patience.wait(for: "\(count) more pushes are acknowledged") { self.load.ids.count >= goal }
     }
 
     /// Waits until more requests were refused.
     func waitForRefusals(_ count: Int) async throws {
         let goal = (self.load.statuses[503] ?? 0) + count
-        try await wait(for: "\(count) more requests are refused") { (self.load.statuses[503] ?? 0) >= goal }
+        try await Patience.wait(for: "\(count) more requests are refused") { (self.load.statuses[503] ?? 0) >= goal }
     }
 
     /// Waits until a relay has more outcomes in its feed.
     func waitForOutcomes(_ count: Int, at relay: RelayUnderTest) async throws {
         let goal = try await relay.feed().count + count
-        try await wait(for: "\(count) more pushes have an outcome") { try await relay.feed().count >= goal }
+        try await Patience.wait(for: "\(count) more pushes have an outcome") { try await relay.feed().count >= goal }
     }
 
     // MARK: Results
@@ -177,14 +179,14 @@ final class FleetUnderTest: Sendable {
         unknownAtMost unknown: Int = 0,
         lost: Set<String> = [],
         of relays: [RelayUnderTest]? = nil,
-        limit: Duration = .seconds(90),
+        limit: Duration = Patience.limit,
         _ test: String = #function
     ) async throws -> KillReport {
         let count = self.load.ids.count - lost.count
         var feeds: [[SettledPush]] = []
         for relay in relays ?? self.relays {
             var feed: [SettledPush] = []
-            try await wait(for: "each of \(count) pushes has an outcome", limit: limit) {
+            try await Patience.wait(for: "each of \(count) pushes has an outcome", limit: limit) {
                 guard try await relay.depth().unsettled == 0 else { return false }
                 feed = try await relay.feed()
                 return feed.count >= count
@@ -211,24 +213,6 @@ private final class LoadEnd: Sendable {
     var isReached: Bool { self.state.withLock { $0 } }
 
     func reach() { self.state.withLock { $0 = true } }
-}
-
-/// Polls until a condition holds.
-///
-/// - Throws: if it does not hold within the limit.
-func wait(
-    for purpose: String,
-    limit: Duration = .seconds(90),
-    _ condition: () async throws -> Bool,
-    explanation: () async throws -> String = { "" }
-) async throws {
-    let start = ContinuousClock.now
-    while try await !condition() {
-        guard start.duration(to: .now) < limit else {
-            throw RelayTestFailure("\(purpose): this did not happen in \(limit). \(try await explanation())")
-        }
-        try await Task.sleep(for: .milliseconds(100))
-    }
 }
 
 /// Runs code that blocks, such as the start of a server, on a thread of its own.

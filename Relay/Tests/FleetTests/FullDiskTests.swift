@@ -1,4 +1,5 @@
 import PostgresTestServer
+import PushQueueConformance
 import RelayTestSupport
 import Testing
 
@@ -33,7 +34,7 @@ struct FullDiskTests {
             try await blocking { try disk.fill() }
             try await fleet.waitForRefusals(5)
             for relay in fleet.relays {
-                try await wait(for: "the relay is not ready") {
+                try await Patience.wait(for: "the relay is not ready") {
                     try await relay.request("GET", "/ready").status == 503
                 }
             }
@@ -48,7 +49,7 @@ struct FullDiskTests {
             try await fleet.waitForAcknowledgements(300)
         }
         // A mark whose result no relay has learned leaves its push unknown.
-        try await fleet.check(unknownAtMost: 3 * FleetUnderTest.maxInFlight, limit: .seconds(150), test)
+        try await fleet.check(unknownAtMost: 3 * FleetUnderTest.maxInFlight, limit: Patience.limit * 2, test)
         await fleet.end()
     }
 }

@@ -1,10 +1,11 @@
 import APNSSimulator
 import PostgresTestServer
+import PushQueueConformance
 import RelayTestSupport
 import Testing
 
 /// One relay of three has a bad network.
-@Suite(.timeLimit(.minutes(5))) struct PartitionTests {
+@Suite(.timeLimit(.minutes(10))) struct PartitionTests {
     @Test("A relay that loses the database for a minute refuses pushes, and stores its outcomes afterwards")
     func relayAndDatabase() async throws {
         let server = try await FleetUnderTest.server()
@@ -23,7 +24,7 @@ import Testing
             try await fleet.waitForOutcomes(300, at: cutOff)
             proxy.reset()
             let start = ContinuousClock.now
-            try await wait(for: "the relay is not ready") {
+            try await Patience.wait(for: "the relay is not ready") {
                 try await cutOff.request("GET", "/ready").status == 503
             }
             let reply = try await fleet.load.post(1_000_000..<1_000_001, to: cutOff)
@@ -40,7 +41,7 @@ import Testing
         #expect(again == .acknowledged)
         try await fleet.post(20, to: [cutOff], &round)
         // A mark whose result the relay has not learned leaves its push unknown.
-        try await fleet.check(unknownAtMost: FleetUnderTest.maxInFlight, limit: .seconds(150))
+        try await fleet.check(unknownAtMost: FleetUnderTest.maxInFlight, limit: Patience.limit * 2)
         await fleet.end()
         proxy.close()
     }
@@ -65,11 +66,11 @@ import Testing
             // The condition itself: longer than the leases of its claims and marks, which the others end.
             try await Task.sleep(until: start.advanced(by: .seconds(75)))
             proxy.heal()
-            try await wait(for: "the relay is ready again") {
+            try await Patience.wait(for: "the relay is ready again") {
                 try await cutOff.request("GET", "/ready").status == 200
             }
         }
-        try await fleet.check(unknownAtMost: FleetUnderTest.maxInFlight, limit: .seconds(150))
+        try await fleet.check(unknownAtMost: FleetUnderTest.maxInFlight, limit: Patience.limit * 2)
         await fleet.end()
         proxy.close()
     }
@@ -91,7 +92,7 @@ import Testing
             try await fleet.waitForOutcomes(300, at: cutOff)
             proxy.cut()
             let start = ContinuousClock.now
-            try await cutOff.wait(for: "the route is paused", limit: .seconds(60)) { $0.isPaused }
+            try await cutOff.wait(for: "the route is paused") { $0.isPaused }
             let before = try await fleet.relays[1].feed().count
             try await fleet.waitForOutcomes(500, at: fleet.relays[1])
             let after = try await fleet.relays[1].feed()[before...]
@@ -101,7 +102,7 @@ import Testing
             try await Task.sleep(until: start.advanced(by: .seconds(60)))
             let accepted = simulator.record.requestsProcessed
             proxy.heal()
-            try await wait(for: "the others and the relay send") {
+            try await Patience.wait(for: "the others and the relay send") {
                 let depth = try await cutOff.depth()
                 return !depth.isPaused && simulator.record.requestsProcessed > accepted + 300
             }

@@ -1,3 +1,4 @@
+import PushQueueConformance
 import RelayTestSupport
 import Testing
 
@@ -27,7 +28,7 @@ import Testing
                 try await relay.start()
             }
         }
-        try await fleet.check(unknownAtMost: kills * FleetUnderTest.maxInFlight, limit: .seconds(150))
+        try await fleet.check(unknownAtMost: kills * FleetUnderTest.maxInFlight, limit: Patience.limit * 2)
         await fleet.end()
     }
 
@@ -42,7 +43,7 @@ import Testing
         // More than the others send at once, so that it gets some.
         try await fleet.underLoad(batch: 300, pause: .zero, to: others) { try await stopped.waitForStop() }
         // A minute: then the claims of the stopped relay end, and the others send its pushes.
-        try await fleet.check(of: others, limit: .seconds(150))
+        try await fleet.check(of: others, limit: Patience.limit * 2)
         stopped.resume()
         var round = 0
         try await fleet.post(20, to: [stopped], &round)
@@ -65,7 +66,7 @@ import Testing
         // More than the others send at once, so that it gets some.
         try await fleet.underLoad(batch: 300, pause: .zero, to: others) { try await stopped.waitForStop() }
         let unknown = FleetUnderTest.maxInFlight
-        let report = try await fleet.check(unknownAtMost: unknown, of: others, limit: .seconds(150))
+        let report = try await fleet.check(unknownAtMost: unknown, of: others, limit: Patience.limit * 2)
         #expect(report.unknown > 0)
         // It may send what it has marked: these pushes are unknown, and stay so.
         stopped.resume()
@@ -86,7 +87,7 @@ import Testing
             for _ in 0..<2 {
                 try await fleet.waitForAcknowledgements(100)
                 for relay in others { try await relay.start() }
-                try await wait(for: "the relays know each other") {
+                try await Patience.wait(for: "the relays know each other") {
                     let metrics = try await first.request("GET", "/metrics").text
                     return metrics.contains("apns_relay_fleet_members 3")
                 }
@@ -136,7 +137,7 @@ import Testing
         let report = try await fleet.check(
             unknownAtMost: FleetUnderTest.maxInFlight,
             of: [fleet.relays[2]],
-            limit: .seconds(150)
+            limit: Patience.limit * 2
         )
         #expect(report.unknown > 0)
         await fleet.end()

@@ -13,6 +13,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 SHOTS = pathlib.Path(os.environ.get("PAGE_SHOTS", HERE.parent.parent / ".build/page"))
 
 
+# How long tests wait, in seconds: longer than any stall of the machine, so that only a fault exceeds it.
+PATIENCE = 120
+
+
 class Browser:
     def __init__(self):
         options = webdriver.ChromeOptions()
@@ -23,7 +27,7 @@ class Browser:
         if chromium:
             options.binary_location = chromium
         self.driver = webdriver.Chrome(options, Service(os.environ.get("PAGE_CHROMEDRIVER", "/usr/bin/chromedriver")))
-        self.driver.set_script_timeout(60)
+        self.driver.set_script_timeout(PATIENCE)
         self.set_screen(1280, 900)
 
     def set_screen(self, width, height, scheme="light", scale=1):
@@ -62,10 +66,14 @@ class Browser:
     def is_shown(self, selector):
         return any(element.is_displayed() for element in self.all(selector))
 
+    def stop_timers(self):
+        """Ends all timers of the page, and lets it start no others. What it still does, it does at once."""
+        self.run("for (let id = setTimeout(() => {}); id > 0; id--) clearTimeout(id); window.setTimeout = () => 0")
+
     def focused(self, name="id"):
         return self.run("return document.activeElement?.getAttribute(arguments[0])", name)
 
-    def wait(self, what, condition, seconds=10):
+    def wait(self, what, condition, seconds=PATIENCE):
         """Waits for a condition, and returns its value."""
         until = time.monotonic() + seconds
         while True:
@@ -77,7 +85,7 @@ class Browser:
                 raise AssertionError(f"{what}: not within {seconds} s")
             time.sleep(0.02)
 
-    def wait_text(self, selector, text, seconds=10):
+    def wait_text(self, selector, text, seconds=PATIENCE):
         try:
             return self.wait(f"'{text}' in {selector}", lambda: text in self.text(selector), seconds)
         except AssertionError as error:

@@ -5,7 +5,7 @@ import re
 import unittest
 import urllib.request
 
-from browser import Browser
+from browser import PATIENCE, Browser
 from mock_relay import MockRelay
 
 TABS = ("outcomes", "parked", "dead", "webhooks", "push")
@@ -29,7 +29,7 @@ def call(relay, method, path, body=None):
         headers["authorization"] = f"Bearer {relay.token}"
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(relay.url + path, data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:
         return json.loads(response.read())
 
 

@@ -5,6 +5,7 @@ import time
 
 from selenium.webdriver.common.keys import Keys
 
+from browser import PATIENCE
 from case import MockCase, figure
 from mock_relay import TOTALS, fill
 
@@ -114,21 +115,28 @@ class OverviewTests(MockCase):
     def test_refreshes_every_two_seconds_while_visible(self):
         browser = self.browser
         self.show()
-        times = lambda: [at for _, path, _, at in self.relay.requests if path == "/v1/overview"]
-        browser.wait("four overviews", lambda: len(times()) == 4)
-        for earlier, later in zip(times(), times()[1:]):
-            self.assertAlmostEqual(later - earlier, 2, delta=0.3)
+
+        def intervals():
+            times = [at for _, path, _, at in self.relay.requests if path == "/v1/overview"]
+            return [later - earlier for earlier, later in zip(times, times[1:])]
+
+        # A machine that stalls makes some of them longer.
+        browser.wait("intervals of two seconds", lambda: sum(abs(time - 2) < 0.3 for time in intervals()) >= 3)
+        self.assertGreaterEqual(min(intervals()), 1.7)
         page = browser.driver.current_window_handle
-        browser.driver.switch_to.new_window("tab")
-        try:
-            time.sleep(0.5)  # A request may be under way.
-            before = len(self.relay.requests)
-            time.sleep(3)
-            self.assertEqual(self.relay.requests[before:], [], "a page that nobody sees reads nothing")
-        finally:
-            browser.driver.close()
-            browser.driver.switch_to.window(page)
-        browser.wait("an overview at once", lambda: len(self.relay.requests) > before, 1)
+        for has_timers in True, False:
+            if not has_timers:
+                browser.stop_timers()
+            browser.driver.switch_to.new_window("tab")
+            try:
+                time.sleep(0.5)  # A request may be under way.
+                before = len(self.relay.requests)
+                time.sleep(3)
+                self.assertEqual(self.relay.requests[before:], [], "a page that nobody sees reads nothing")
+            finally:
+                browser.driver.close()
+                browser.driver.switch_to.window(page)
+            browser.wait("an overview at once", lambda: len(self.relay.requests) > before)
 
     def test_routes(self):
         browser = self.browser
@@ -292,13 +300,14 @@ class OverviewTests(MockCase):
         browser = self.browser
         self.allowed_errors = "ERR_"
         self.relay.route(queued=77)
+        before = int(time.time())
         self.show()
         updated = browser.text("#updated").removeprefix("Updated ")
         self.relay.stop()
         browser.wait_text("#state", "No connection")
         self.assertIn("The relay cannot be reached. The figures are from ", browser.text("#reason"))
-        self.assertLessEqual(abs(time.mktime(time.strptime(time.strftime("%Y%m%d ") + updated, "%Y%m%d %H:%M:%S"))
-                                 - time.time()), 6)
+        at = time.mktime(time.strptime(time.strftime("%Y%m%d ") + updated, "%Y%m%d %H:%M:%S"))
+        self.assertTrue(before <= at <= time.time(), updated)
         shown = re.search(r"from (\S+), (\d+) s ago", browser.text("#reason"))
         self.assertIn(shown[1], browser.text("#updated"))
         browser.wait("a growing age", lambda: int(re.search(r"(\d+) s ago", browser.text("#reason"))[1])
@@ -308,7 +317,7 @@ class OverviewTests(MockCase):
         self.assertEqual(browser.driver.title, "No connection · APNs relay")
         self.relay.routes[0]["queued"] = 78
         self.relay.start()
-        browser.wait_text("#state", "Ready", 4)
+        browser.wait_text("#state", "Ready")
         browser.wait_text("[data-figure=queued]", "78")
         self.assertEqual(browser.text("#reason"), "")
         self.assertIn("responds again", browser.text("#status-region"))
@@ -333,14 +342,14 @@ class OverviewTests(MockCase):
         browser = self.browser
         self.show()
         released = threading.Event()
-        self.relay.fail("GET", "/v1/overview", lambda: released.wait(30) and None)
-        browser.wait_text("#reason", "has not responded yet", 8)
+        self.relay.fail("GET", "/v1/overview", lambda: released.wait(PATIENCE) and None)
+        browser.wait_text("#reason", "has not responded yet")
         self.assertEqual(browser.text("#state"), "No connection")
-        browser.wait_text("#reason", "did not respond within 10 s", 10)
+        browser.wait_text("#reason", "did not respond within 10 s")
         # The next request waits, too, and the age grows meanwhile.
         age = lambda: int(re.search(r"(\d+) s ago", browser.text("#reason"))[1])
         before = age()
-        browser.wait("a growing age", lambda: age() > before + 1, 5)
+        browser.wait("a growing age", lambda: age() > before + 1)
         self.relay.faults.clear()
         released.set()
         browser.wait_text("#state", "Ready")

@@ -4,10 +4,11 @@ import Logging
 import PostgresPushQueue
 import PostgresTestServer
 import PushQueue
+import PushQueueConformance
 import Testing
 
 /// On a server of its own, so that nobody else holds transactions or connections.
-@Suite("The state of the database", .serialized, .timeLimit(.minutes(3))) struct DatabaseStateTests {
+@Suite("The state of the database", .serialized, .timeLimit(.minutes(5))) struct DatabaseStateTests {
     private let server: PostgresServer
     private let database: String
 
@@ -20,12 +21,16 @@ import Testing
         try self.server.run("ALTER DATABASE \(self.database) OWNER TO relay")
     }
 
-    private func open(as user: String = "relay") async throws -> PostgresPushQueue {
+    private func options(as user: String = "relay") throws -> PostgresPushQueue.Options {
         let connection = try ConnectionSettings(self.server.url(self.database, user: user))
         var options = PostgresPushQueue.Options(connection: connection)
-        options.timeout = .seconds(1)
+        options.timeout = Patience.limit
         options.connections = 2
-        return try await PostgresPushQueue.open(options, logger: .quiet)
+        return options
+    }
+
+    private func open(as user: String = "relay") async throws -> PostgresPushQueue {
+        try await PostgresPushQueue.open(try self.options(as: user), logger: .quiet)
     }
 
     @discardableResult
@@ -38,12 +43,14 @@ import Testing
             _ = try? server.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_sleep(3600)", in: database)
         }
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND backend_xmin IS NOT NULL"
-        while try self.sql(waiting) == "0" { try await Task.sleep(for: .milliseconds(5)) }
+        try await Patience.wait(for: "the transaction is open") { try self.sql(waiting) != "0" }
     }
 
-    private func endTransactions() throws {
+    private func endTransactions() async throws {
         try self.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
-        while try self.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != "0" {}
+        try await Patience.wait(for: "the transactions have ended") {
+            try self.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "0"
+        }
     }
 
     /// Uses up an id, as every change of the queue does.
@@ -55,7 +62,10 @@ import Testing
         var state = try await queue.databaseState()
         let count = "SELECT count(*) - 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"
         // The queue opens its connections one after the other.
-        while try Int(self.sql(count)) != state.connections { state = try await queue.databaseState() }
+        try await Patience.wait(for: "all connections are open") {
+            state = try await queue.databaseState()
+            return try Int(self.sql(count)) == state.connections
+        }
         #expect(state.connections >= 2)
         #expect(state.maxConnections == 200)
         let sizes = try self.sql(
@@ -97,7 +107,7 @@ import Testing
         #expect(age <= before.duration(to: .now))
         await superuser.close()
 
-        try self.endTransactions()
+        try await self.endTransactions()
         try self.sql("VACUUM apns.value")
         state = try await queue.databaseState()
         #expect(state.oldest[.session] == .zero)
@@ -147,7 +157,7 @@ import Testing
         try self.server.receiveLog(as: "c")
         try self.server.setSynchronousStandbys("ANY 2 (a, b)")
         let streaming = "SELECT count(*) FROM pg_stat_replication WHERE flush_lsn IS NOT NULL AND sync_state = 'quorum'"
-        while try self.server.run(streaming) != "1" { try await Task.sleep(for: .milliseconds(5)) }
+        try await Patience.wait(for: "the log is received") { try self.server.run(streaming) == "1" }
         var state = try await queue.databaseState()
         #expect(state.requiredStandbys == 2)
         #expect(state.synchronous == nil)
@@ -179,10 +189,10 @@ import Testing
         #expect(try await queue.databaseState().keptWALBytes == 0)
 
         try server.run("SELECT pg_switch_wal()")
-        while try await !queue.databaseState().isArchiveFailing { try await Task.sleep(for: .milliseconds(20)) }
+        try await Patience.wait(for: "the archive fails") { try await queue.databaseState().isArchiveFailing }
         try server.run("ALTER SYSTEM SET archive_command = 'true'")
         try server.run("SELECT pg_reload_conf()")
-        while try await queue.databaseState().isArchiveFailing { try await Task.sleep(for: .milliseconds(20)) }
+        try await Patience.wait(for: "the archive works") { try await !queue.databaseState().isArchiveFailing }
         await queue.close()
     }
 
@@ -196,13 +206,14 @@ import Testing
     }
 
     @Test("A database that is away is an error, and the next reading works") func away() async throws {
-        let queue = try await self.open()
-        _ = try await queue.databaseState()
+        var options = try self.options()
+        options.timeout = .seconds(1)
+        let queue = try await PostgresPushQueue.openImpatient(options)
         self.server.kill()
         let error = await #expect(throws: QueueError.self) { try await queue.databaseState() }
         #expect(error?.code == .unavailable)
         try self.server.start()
-        while (try? await queue.databaseState()) == nil {}
+        try await Patience.wait(for: "the database is back") { (try? await queue.databaseState()) != nil }
         await queue.close()
     }
 

@@ -3,6 +3,7 @@ import Foundation
 import PostgresPushQueue
 import PostgresTestServer
 import PushQueue
+import PushQueueConformance
 import Testing
 
 @Suite("apns.enqueue") struct EnqueueFunctionTests {
@@ -20,6 +21,7 @@ import Testing
         )
         // Nobody closes the queue of a test, and a process has at most 255 threads for queues.
         options.connections = 2
+        options.timeout = Patience.limit
         self.queue = try await PostgresPushQueue.open(options, logger: .quiet)
         let intake = SQLIntake(
             apps: [
@@ -168,21 +170,21 @@ import Testing
         ]
         try await queue.publish(intake)
         for _ in 0..<2 { try self.sql("SELECT apns.enqueue('fern', 'ab', '{}')", as: self.role) }
-        let deadline = ContinuousClock.now.advanced(by: .seconds(60))
         var refusal = ""
         // The relays count every second.
-        while !refusal.contains("53400"), ContinuousClock.now < deadline {
+        try await Patience.wait(for: "the capacity is reached") {
             _ = try await queue.settleOverdue(limit: 1)
             refusal = self.refusal("'fern', 'ab', '{}'")
+            return refusal.contains("53400")
         }
         #expect(refusal.contains("53400: the app fern has reached its capacity of 2 pushes"), "\(refusal)")
         #expect(refusal.contains("app.fern.capacity"))
         while try await queue.cancelAll(self.route, limit: 100) > 0 {}
-        while refusal.contains("53400"), ContinuousClock.now < deadline {
+        try await Patience.wait(for: "there is room again") {
             _ = try await queue.settleOverdue(limit: 1)
             refusal = self.refusal("'fern', 'ab', '{}'")
+            return !refusal.contains("53400")
         }
-        #expect(!refusal.contains("53400"), "\(refusal)")
     }
 
     @Test("A newer push replaces an older one with the same key once it is committed") func supersedes() async throws {
@@ -214,7 +216,9 @@ import Testing
             )
         }
         let session = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND usename = '\(role)'"
-        while try self.sql("SELECT count(*) \(session)") == "0" { try await Task.sleep(for: .milliseconds(10)) }
+        try await Patience.wait(for: "the transaction is open") {
+            try self.sql("SELECT count(*) \(session)") != "0"
+        }
         // A call that waited for the transaction would fail.
         #expect(try await self.queue.markWritten(claims, lease: .seconds(600)) == [true])
         let settlements = claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) }

@@ -49,6 +49,7 @@ final class PostgresFixture: QueueFixture {
         options.clock = self.clock
         options.usesOwnLeaseClock = true
         options.connections = 4
+        options.timeout = Patience.limit
         return options
     }
 
@@ -85,6 +86,25 @@ final class PostgresFixture: QueueFixture {
     func jumpImplausibly(by duration: Duration) async { self.clock.jumpImplausibly(by: duration) }
 
     func confirmJump() async { self.clock.confirm() }
+}
+
+extension PostgresPushQueue {
+    /// Opens a queue whose calls give up soon. A stall of the machine may be longer than their limit, so that the opening is
+    /// repeated.
+    static func openImpatient(_ options: Options) async throws -> PostgresPushQueue {
+        var queue: PostgresPushQueue?
+        try await Patience.wait(for: "the queue is open, and has a connection") {
+            let opened = try? await PostgresPushQueue.open(options, logger: .quiet)
+            if (try? await opened?.counts()) != nil {
+                queue = opened
+            } else {
+                await opened?.close()
+            }
+            return queue != nil
+        }
+        guard let queue else { throw QueueError(code: .unavailable, message: "the queue is not open") }
+        return queue
+    }
 }
 
 extension Logger {

@@ -44,6 +44,7 @@ import Testing
             options.clock = self.clock
             options.usesOwnLeaseClock = true
             options.connections = 2
+            options.timeout = Patience.limit
             return try await .open(options, logger: .quiet)
         }
     }
@@ -438,6 +439,7 @@ import Testing
         var options = PostgresPushQueue.Options(connection: try ConnectionSettings(url))
         options.migrates = false
         options.connections = 2
+        options.timeout = Patience.limit
         let source = try await PostgresPushQueue.open(options, logger: .quiet)
         let target = try await places.file("target")
         let error = await #expect(throws: QueueError.self) { try await self.move(source, target) }
@@ -488,6 +490,7 @@ import Testing
             options.clock = clock
             options.usesOwnLeaseClock = true
             options.connections = 2
+            options.timeout = Patience.limit
             return try await .open(options, logger: .quiet)
         }
         let source = try await open()

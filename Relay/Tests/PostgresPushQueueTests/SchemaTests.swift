@@ -2,6 +2,7 @@ import APNSModel
 import PostgresPushQueue
 import PostgresTestServer
 import PushQueue
+import PushQueueConformance
 import Testing
 
 @Suite("The schema") struct SchemaTests {
@@ -15,7 +16,7 @@ import Testing
 
     private func options() throws -> PostgresPushQueue.Options {
         var options = PostgresPushQueue.Options(connection: try ConnectionSettings(self.server.url(self.database)))
-        options.timeout = .seconds(5)
+        options.timeout = Patience.limit
         return options
     }
 

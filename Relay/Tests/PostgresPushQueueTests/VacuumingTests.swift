@@ -1,10 +1,11 @@
 import PostgresPushQueue
 import PostgresTestServer
 import PushQueue
+import PushQueueConformance
 import Testing
 
 /// On a server of its own, whose autovacuum is off.
-@Suite("Vacuuming", .serialized, .timeLimit(.minutes(2))) struct VacuumingTests {
+@Suite("Vacuuming", .serialized, .timeLimit(.minutes(5))) struct VacuumingTests {
     private let server: PostgresServer
     private let database: String
 
@@ -19,6 +20,7 @@ import Testing
         let connection = try ConnectionSettings(self.server.url(self.database, user: "relay"))
         var options = PostgresPushQueue.Options(connection: connection)
         options.connections = 2
+        options.timeout = Patience.limit
         options.vacuumThreshold = 400
         return try await PostgresPushQueue.open(options, logger: .quiet)
     }
@@ -41,14 +43,20 @@ import Testing
         )
     }
 
+    /// Waits until a table was vacuumed, once or several times.
+    private func waitForVacuum(of table: String, _ queue: PostgresPushQueue) async throws {
+        try await Patience.wait(for: "\(table) is vacuumed") {
+            _ = try await queue.settleOverdue(limit: 1)
+            let state = try self.state(of: table)
+            return !state.hasPrefix("0|") && state.hasSuffix("|0")
+        }
+    }
+
     @Test("A relay removes deleted rows from tables that its role owns, without autovacuum")
     func ownedTables() async throws {
         let queue = try await self.open()
         try self.addDeletedRows(500, to: "ident")
-        while try self.state(of: "ident") != "1|0" {
-            _ = try await queue.settleOverdue(limit: 1)
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        try await self.waitForVacuum(of: "ident", queue)
         await queue.close()
     }
 
@@ -68,10 +76,7 @@ import Testing
         try self.addDeletedRows(300, to: "few")
         try self.addDeletedRows(500, to: "owned")
         // Once the third table was vacuumed, the others had their chance.
-        while try self.state(of: "owned") != "1|0" {
-            _ = try await queue.settleOverdue(limit: 1)
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        try await self.waitForVacuum(of: "owned", queue)
         #expect(try self.state(of: "ident") == "0|500")
         #expect(try self.state(of: "few") == "0|300")
         await queue.close()

@@ -1,4 +1,5 @@
 package import Foundation
+import PushQueueConformance
 import Synchronization
 
 /// A PostgreSQL server of its own for tests, with its data in a temporary directory. It can be killed and started again. It
@@ -103,12 +104,17 @@ package final class PostgresServer: Sendable {
             state.process = process
             state.life = life
         }
-        let end = ContinuousClock.now.advanced(by: .seconds(60))
-        while !self.isUsable {
+        try self.wait(for: "the server can be used") { self.isUsable }
+    }
+
+    /// Polls until a condition holds, on this thread.
+    private func wait(for purpose: String, _ condition: () throws -> Bool) throws {
+        let end = ContinuousClock.now.advanced(by: Patience.limit)
+        while try !condition() {
             guard ContinuousClock.now < end else {
-                throw Failure(description: "the server did not start:\n\(self.log)")
+                throw Failure(description: "\(purpose): this did not happen:\n\(self.log)")
             }
-            usleep(20_000)
+            usleep(10_000)
         }
     }
 
@@ -191,7 +197,9 @@ package final class PostgresServer: Sendable {
     package func stopFollowing() throws {
         try self.run("ALTER SYSTEM SET primary_conninfo = ''")
         try self.run("SELECT pg_reload_conf()")
-        while try self.run("SELECT count(*) FROM pg_stat_wal_receiver") != "0" { usleep(10_000) }
+        try self.wait(for: "no log is received") {
+            try self.run("SELECT count(*) FROM pg_stat_wal_receiver") == "0"
+        }
     }
 
     /// Lets this standby accept changes. A server that is none becomes one first. A new timeline begins.
@@ -204,21 +212,21 @@ package final class PostgresServer: Sendable {
             try self.start()
         }
         try self.run("SELECT pg_promote(true, 60)")
-        while try self.run("SELECT pg_is_in_recovery()") == "t" { usleep(10_000) }
+        try self.wait(for: "the standby is promoted") { try self.run("SELECT pg_is_in_recovery()") == "f" }
     }
 
     /// Sets the standbys that each commit waits for.
     package func setSynchronousStandbys(_ names: String) throws {
         try self.run("ALTER SYSTEM SET synchronous_standby_names = '\(names)'")
         try self.run("SELECT pg_reload_conf()")
-        while try self.run("SHOW synchronous_standby_names") != names { usleep(10_000) }
+        try self.wait(for: "the standbys are set") { try self.run("SHOW synchronous_standby_names") == names }
     }
 
     /// Lets each commit wait for the server that follows this one, and waits until that has all changes until now.
     package func waitForStandby() throws {
         try self.setSynchronousStandbys("standby")
         let synchronous = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
-        while try self.run(synchronous) == "0" { usleep(10_000) }
+        try self.wait(for: "the standby is synchronous") { try self.run(synchronous) != "0" }
         // The checkpointer reads the settings first, and commits wait only after that.
         try self.run("CHECKPOINT")
         try self.run("SELECT pg_logical_emit_message(true, '', '')")

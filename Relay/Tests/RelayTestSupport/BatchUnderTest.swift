@@ -1,6 +1,7 @@
 import APNSModel
 package import APNSSimulator
 import Foundation
+import PushQueueConformance
 
 /// A batch that relays store and send while they are killed one after the other, while their settings change, and while it is
 /// submitted again, slowed and paused.
@@ -62,7 +63,7 @@ package struct BatchUnderTest: Sendable {
         // Until a relay has acknowledged it, and once more.
         var acknowledged = 0
         var round = 0
-        while acknowledged < 2 {
+        try await Patience.wait(for: "a relay has acknowledged the batch twice") {
             round += 1
             let response = try? await self.relays[round % self.relays.count].request(
                 "POST",
@@ -71,6 +72,7 @@ package struct BatchUnderTest: Sendable {
                 type: "application/x-ndjson"
             )
             if response?.status == 202 { acknowledged += 1 }
+            return acknowledged == 2
         }
         let pages = try await self.pages()
         guard pages.count == 1, let id = pages.first?.id else { throw RelayTestFailure("\(pages.count) batches") }
@@ -85,7 +87,9 @@ package struct BatchUnderTest: Sendable {
         let resumed = try await self.change(id, #"{"paused":false,"pushesPerSecond":null}"#, self.relays[0])
         guard resumed.status == 200 else { throw RelayTestFailure(resumed.text) }
         // The claims of a killed relay last a minute.
-        try await self.relays[0].wait(for: "all pushes have an outcome", limit: .seconds(300)) { $0.unsettled == 0 }
+        try await self.relays[0].wait(for: "all pushes have an outcome", limit: Patience.limit * 2) {
+            $0.unsettled == 0
+        }
         return try await self.check()
     }
 
@@ -93,17 +97,19 @@ package struct BatchUnderTest: Sendable {
         _ id: String,
         _ body: String,
         _ relay: RelayUnderTest
-    ) async throws -> RelayUnderTest.Response {
+    ) async throws -> TestHTTPClient.Response {
         try await relay.request("PATCH", "/v1/batches/\(id)", body: body, type: "application/json")
     }
 
     private func pages() async throws -> [Page] {
-        while true {
-            for relay in self.relays {
-                if let pages = try? await relay.json(Pages.self, "/v1/batches") { return pages.batches }
+        var pages: Pages?
+        try await Patience.wait(for: "a relay lists the batches") {
+            for relay in self.relays where pages == nil {
+                pages = try? await relay.json(Pages.self, "/v1/batches")
             }
-            try await Task.sleep(for: .milliseconds(20))
+            return pages != nil
         }
+        return pages?.batches ?? []
     }
 
     private func check() async throws -> [String: Int] {

@@ -49,7 +49,7 @@ package final class PushLoad: Sendable {
             \(self.resendsUnknown ? ",\"resendUnknown\":true" : "")}
             """
         }
-        let response: RelayUnderTest.Response
+        let response: TestHTTPClient.Response
         do {
             response = try await relay.request(
                 "POST",
@@ -67,7 +67,7 @@ package final class PushLoad: Sendable {
             }
             return .refused(status: response.status)
         }
-        let receipt = try JSONDecoder().decode(Receipt.self, from: response.body)
+        let receipt = try response.decode(Receipt.self)
         self.state.withLock { state in
             if receipt.pushes.count != numbers.count {
                 state.faults.append("\(receipt.pushes.count) ids for \(numbers.count) pushes")

@@ -1,4 +1,4 @@
-import Foundation
+import PushQueueConformance
 
 extension RelayUnderTest {
     /// What the relay's overview says about its queue.
@@ -56,17 +56,13 @@ extension RelayUnderTest {
     /// - Throws: if it does not hold within the limit.
     package func wait(
         for purpose: String,
-        limit: Duration = .seconds(30),
+        limit: Duration = Patience.limit,
         _ condition: (Depth) -> Bool
     ) async throws {
-        let start = ContinuousClock.now
-        while true {
-            let depth = try await self.depth()
-            if condition(depth) { return }
-            guard start.duration(to: .now) < limit else {
-                throw RelayTestFailure("\(purpose): this did not happen; \(depth); \(self.output.suffix(4_000))")
-            }
-            try await Task.sleep(for: .milliseconds(50))
+        try await Patience.wait(for: purpose, limit: limit) {
+            condition(try await self.depth())
+        } explanation: {
+            "\(try await self.depth()); \(self.output.suffix(4_000))"
         }
     }
 
@@ -90,7 +86,7 @@ extension RelayUnderTest {
     package func dropParked() async throws -> Int {
         let response = try await self.request("DELETE", "/v1/parked?app=fern")
         guard response.status == 200 else { throw RelayTestFailure("no parked push was dropped: \(response.text)") }
-        return try JSONDecoder().decode(Dropped.self, from: response.body).pushes
+        return try response.decode(Dropped.self).pushes
     }
 }
 

@@ -1,18 +1,9 @@
-import AsyncHTTPClient
 package import Foundation
-import NIOCore
-import NIOFoundationCompat
 import NIOHTTP1
 import Synchronization
 
 /// A relay in a process of its own, which a test can kill and start again with the same file.
 package final class RelayUnderTest: Sendable {
-    /// The client tries to connect to a killed relay again and again until this time limit.
-    private static let client = HTTPClient(
-        eventLoopGroupProvider: .singleton,
-        configuration: HTTPClient.Configuration(timeout: .init(connect: .seconds(1)))
-    )
-
     /// The folder of the built programs.
     package static var products: URL { URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent() }
 
@@ -37,6 +28,8 @@ package final class RelayUnderTest: Sendable {
             "SERVER_PRODUCTION": "localhost:\(port)", "SERVER_DEVELOPMENT": "localhost:\(port)",
             "CLIENT_CA_FILE": authority.path, "HTTP_PORT": "0",
             "STORAGE_FILE": self.file,
+            // The simulator stalls with the process of the tests.
+            "CLIENT_TIMEOUTS_RESPONSE": "10m",
         ].merging(settings) { $1 }
         self.environment = Dictionary(uniqueKeysWithValues: values.map { ("APNS_RELAY_\($0)", $1) })
         try self.writeSettings(#"{"app":{"fern":{"environments":["production"]}}}"#)
@@ -52,8 +45,14 @@ package final class RelayUnderTest: Sendable {
     /// - Parameters:
     ///   - killPoint: where it kills itself, as `KillPoint` reads it; nil for never.
     ///   - stopPoint: where it stops itself until ``resume()``; nil for never.
-    package func start(killPoint: String? = nil, stopPoint: String? = nil) async throws {
+    ///   - settings: settings of this process alone, without the prefix `APNS_RELAY_`.
+    package func start(
+        killPoint: String? = nil,
+        stopPoint: String? = nil,
+        settings: [String: String] = [:]
+    ) async throws {
         var environment = self.environment
+        for (name, value) in settings { environment["APNS_RELAY_\(name)"] = value }
         environment["SETTINGS_FILE"] = self.settingsFile.path
         environment["KILL_AT"] = killPoint
         environment["STOP_AT"] = stopPoint
@@ -124,34 +123,27 @@ package final class RelayUnderTest: Sendable {
 
     // MARK: Requests
 
-    package struct Response {
-        package var status: Int
-        package var body: Data
-        package var text: String { String(decoding: self.body, as: UTF8.self) }
-    }
-
     /// - Throws: an error if the relay cannot be reached or ends before it has responded.
     package func request(
         _ method: String,
         _ path: String,
         body: String? = nil,
         type: String? = nil
-    ) async throws -> Response {
+    ) async throws -> TestHTTPClient.Response {
         guard let port = self.port else {
             throw RelayTestFailure("the relay was not started")
         }
-        var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
-        request.method = .RAW(value: method)
-        if let body { request.body = .bytes(ByteBuffer(string: body)) }
-        if let type { request.headers.add(name: "content-type", value: type) }
-        let response = try await Self.client.execute(request, timeout: .seconds(60))
-        let buffer = try await response.body.collect(upTo: 64 << 20)
-        return Response(status: Int(response.status.code), body: Data(buffer: buffer))
+        return try await TestHTTPClient.shared.send(
+            HTTPMethod(rawValue: method),
+            "http://127.0.0.1:\(port)\(path)",
+            headers: type.map { ["content-type": $0] } ?? [:],
+            body: body.map { Array($0.utf8) }
+        )
     }
 
     package func json<Value: Decodable>(_ type: Value.Type, _ path: String) async throws -> Value {
         let response = try await self.request("GET", path)
         guard response.status == 200 else { throw RelayTestFailure("\(path): \(response.text)") }
-        return try JSONDecoder().decode(type, from: response.body)
+        return try response.decode(type)
     }
 }

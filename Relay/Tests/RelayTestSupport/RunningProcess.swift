@@ -1,4 +1,5 @@
 import Foundation
+import PushQueueConformance
 import Synchronization
 
 /// A child process whose standard error is read.
@@ -8,7 +9,6 @@ final class RunningProcess: Sendable {
         var port: Int?
         var hasEnded = false
         var exitStatus: Int32?
-        var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
     private let state = Mutex(State())
@@ -59,23 +59,13 @@ final class RunningProcess: Sendable {
         return self.port != nil
     }
 
-    private func wait(_ condition: @Sendable (State) -> Bool) async {
-        while true {
-            let isDone = self.state.withLock { condition($0) }
-            if isDone { return }
-            await withCheckedContinuation { continuation in
-                let isDone = self.state.withLock { state in
-                    guard !condition(state) else { return true }
-                    state.waiting.append(continuation)
-                    return false
-                }
-                if isDone { continuation.resume() }
-            }
-        }
+    /// Returns also if the condition does not hold in time. The test then finds another state than it expects.
+    private func wait(_ condition: (State) -> Bool) async {
+        try? await Patience.wait(for: "the process changes") { self.state.withLock { condition($0) } }
     }
 
     private func read(_ data: Data) {
-        self.change { state in
+        self.state.withLock { state in
             state.output += String(decoding: data, as: UTF8.self)
             if state.port == nil, let match = state.output.firstMatch(of: /url=https?:\/\/[^ ]*:(\d+) .*is listening/) {
                 state.port = Int(match.1)
@@ -84,18 +74,9 @@ final class RunningProcess: Sendable {
     }
 
     private func end(_ status: Int32?) {
-        self.change { state in
+        self.state.withLock { state in
             state.exitStatus = status
             state.hasEnded = true
         }
-    }
-
-    private func change(_ body: (inout State) -> Void) {
-        let waiting = self.state.withLock { state in
-            body(&state)
-            defer { state.waiting = [] }
-            return state.waiting
-        }
-        for continuation in waiting { continuation.resume() }
     }
 }

@@ -8,7 +8,7 @@ import Testing
 
 /// Calls that store many pushes, beside calls that concern pushes in flight.
 @Suite struct IntakeTests {
-    @Test("Marks and outcomes are stored between the parts of a large call", .timeLimit(.minutes(2)))
+    @Test("Marks and outcomes are stored between the parts of a large call", .timeLimit(.minutes(5)))
     func largeCall() async throws {
         let fixture = try SQLiteFixture()
         let queue = try await fixture.openQueue()
@@ -41,7 +41,7 @@ import Testing
         await queue.close()
     }
 
-    @Test("A mark does not wait behind calls that store pushes", .timeLimit(.minutes(2)))
+    @Test("A mark does not wait behind calls that store pushes", .timeLimit(.minutes(5)))
     func manyCalls() async throws {
         let fixture = try SQLiteFixture()
         let queue = try await fixture.openQueue()
@@ -73,7 +73,7 @@ import Testing
         await queue.close()
     }
 
-    @Test("A large call that does not fit on the disk stores nothing", .timeLimit(.minutes(2)))
+    @Test("A large call that does not fit on the disk stores nothing", .timeLimit(.minutes(5)))
     func fullDisk() async throws {
         let fixture = try SQLiteFixture()
         var options = SQLitePushQueue.Options()

@@ -2,6 +2,7 @@ import APNSModel
 import Foundation
 import GRDB
 import PushQueue
+import PushQueueConformance
 import SQLitePushQueue
 import Testing
 
@@ -137,10 +138,9 @@ import Testing
         return other
     }
 
-    /// Unlocks the database once this many calls wait for it, or at the latest after 20 s.
+    /// Unlocks the database once this many calls wait for it.
     private func unlock(_ other: DatabaseQueue, when calls: Int, run queue: SQLitePushQueue) async throws {
-        let begin = ContinuousClock.now
-        while queue.runningCalls < calls, begin.duration(to: .now) < .seconds(20) { await Task.yield() }
+        try? await Patience.wait(for: "the calls wait") { queue.runningCalls == calls }
         #expect(queue.runningCalls == calls)
         try await other.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
         try other.close()

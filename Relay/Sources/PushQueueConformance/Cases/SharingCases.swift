@@ -157,12 +157,10 @@ enum SharingCases {
         line: Int = #line,
         _ condition: () async throws -> Bool
     ) async throws {
-        let start = ContinuousClock.now
-        while try await !condition() {
-            guard start.duration(to: .now) < .seconds(20) else {
-                throw ConformanceFailure(text: "after 20 s, it is not true that \(what)", file: file, line: line)
-            }
-            try await Task.sleep(for: .milliseconds(1))
+        do {
+            try await Patience.wait(for: what, condition)
+        } catch let error as Patience.Exceeded {
+            throw ConformanceFailure(text: "\(error)", file: file, line: line)
         }
     }
 }

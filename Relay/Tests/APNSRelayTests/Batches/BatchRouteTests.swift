@@ -2,6 +2,7 @@ import APNSModel
 import Foundation
 import NIOHTTP1
 import PushQueue
+import RelayTestSupport
 import Synchronization
 import Testing
 
@@ -17,7 +18,7 @@ struct BatchRouteTests {
         _ server: RelayServer,
         _ lines: [String],
         partial: Bool = false
-    ) async throws -> RelayServer.ReceivedResponse {
+    ) async throws -> TestHTTPClient.Response {
         try await server.send(
             .POST,
             "/v1/batches\(partial ? "?partial=true" : "")",
@@ -30,7 +31,7 @@ struct BatchRouteTests {
         #"{"token":"\#(String(format: "%08x", number))","values":{"name":"N\#(number)"}\#(more)}"#
     }
 
-    private static func batch(_ received: RelayServer.ReceivedResponse) throws -> [String: any Sendable] {
+    private static func batch(_ received: TestHTTPClient.Response) throws -> [String: any Sendable] {
         try #require(received.json["batch"] as? [String: any Sendable])
     }
 

@@ -152,17 +152,13 @@ struct DispatchFixture {
         try FileManager.default.removeItem(at: self.folder)
     }
 
-    /// Polls the queue until a condition holds. Fails the test if it does not hold within about 20 seconds.
+    /// Polls the queue until a condition holds. Fails the test if it does not hold in time.
     func expect(
         sourceLocation: SourceLocation = #_sourceLocation,
         _ condition: (QueueCounts) async throws -> Bool
     ) async throws {
-        for _ in 0..<2_000 {
-            let counts = try await self.queue.counts()
-            if try await condition(counts) { return }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        Issue.record("the condition did not come true", sourceLocation: sourceLocation)
+        let isMet = try await eventually { try await condition(try await self.queue.counts()) }
+        #expect(isMet, sourceLocation: sourceLocation)
     }
 
     /// The certainties of all settled pushes.

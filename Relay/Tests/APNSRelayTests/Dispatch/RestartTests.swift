@@ -35,7 +35,7 @@ struct RestartTests {
 
     @Test(
         "Pushes that are being parked while their app comes back are sent",
-        .timeLimit(.minutes(2)),
+        .timeLimit(.minutes(5)),
         arguments: [false, true]
     )
     func comesBackWhileParking(areBatch: Bool) async throws {
@@ -68,7 +68,7 @@ struct RestartTests {
         }
     }
 
-    @Test("A route that pauses while its app changes is not paused with the new settings", .timeLimit(.minutes(2)))
+    @Test("A route that pauses while its app changes is not paused with the new settings", .timeLimit(.minutes(5)))
     func pauseEnds() async throws {
         let dispatcher = Mutex<Dispatcher?>(nil)
         let sender = ScriptedSender { id, count in
@@ -83,7 +83,7 @@ struct RestartTests {
         try await fixture.store(1)
         try await fixture.running {
             // The push itself waits a little; the route does not.
-            while sender.delivered.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+            try await fixture.expect { _ in !sender.delivered.isEmpty }
             try await fixture.expect { $0.queued == 1 }
             try await fixture.store(1)
             try await fixture.expect { $0.unsettled == 1 }

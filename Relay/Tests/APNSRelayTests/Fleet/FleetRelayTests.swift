@@ -1,11 +1,8 @@
 import APNSPool
 import APNSSimulator
-import AsyncHTTPClient
-import Foundation
-import NIOCore
-import NIOFoundationCompat
 import NIOHTTP1
 import PushQueue
+import RelayTestSupport
 import Testing
 
 @testable import APNSRelay
@@ -29,8 +26,9 @@ struct FleetRelayTests {
             )
             relay.fleetTiming = FleetMachine.Timing(
                 heartbeat: .milliseconds(100),
-                expiry: .seconds(2),
-                removal: .seconds(4)
+                // Longer than a machine stalls, so that only the killed relay expires.
+                expiry: .seconds(10),
+                removal: .seconds(12)
             )
             self.group = relay.group
             let (ports, continuation) = AsyncStream.makeStream(of: Int.self)
@@ -60,14 +58,14 @@ struct FleetRelayTests {
             _ path: String,
             _ body: String? = nil,
             headers: HTTPHeaders = [:]
-        ) async throws -> (status: Int, body: Data) {
-            var request = HTTPClientRequest(url: "http://127.0.0.1:\(self.port)\(path)")
-            request.method = method
-            request.headers = headers
-            if let body { request.body = .bytes(ByteBuffer(string: body)) }
-            let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
-            let bytes = try await response.body.collect(upTo: 1 << 24)
-            return (Int(response.status.code), Data(buffer: bytes))
+        ) async throws -> TestHTTPClient.Response {
+            let url = "http://127.0.0.1:\(self.port)\(path)"
+            return try await TestHTTPClient.shared.send(
+                method,
+                url,
+                headers: headers,
+                body: body.map { Array($0.utf8) }
+            )
         }
 
         struct Overview: Decodable {
@@ -85,7 +83,7 @@ struct FleetRelayTests {
         }
 
         func overview() async throws -> Overview {
-            try JSONDecoder().decode(Overview.self, from: try await self.send(.GET, "/v1/overview").body)
+            try await self.send(.GET, "/v1/overview").decode(Overview.self)
         }
 
         /// Hands pushes in.
@@ -129,6 +127,7 @@ struct FleetRelayTests {
             environment: .custom(host: "localhost")
         )
         settings.group.client.trust.caPEM = simulator.certificateAuthorityPEM
+        settings.group.client.timeouts.response = .seconds(600)
         settings.http.port = 0
         settings.dispatch.shutdownTimeout = .seconds(2)
         settings.fleet.maxConnections = 4
@@ -142,11 +141,8 @@ struct FleetRelayTests {
         sourceLocation: SourceLocation = #_sourceLocation,
         _ condition: () async throws -> Bool
     ) async throws {
-        for _ in 0..<2_000 {
-            if try await condition() { return }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        Issue.record("the condition did not come true", sourceLocation: sourceLocation)
+        let isMet = try await eventually(condition)
+        #expect(isMet, sourceLocation: sourceLocation)
     }
 
     @Test(

@@ -1,5 +1,6 @@
 import APNSModel
 import PushQueue
+import PushQueueConformance
 import SupervisedPool
 import Testing
 
@@ -13,7 +14,15 @@ struct FleetWebhooksTests {
         retry.storageDelay = .milliseconds(10)
         retry.poll = .milliseconds(20)
         return Webhooks(
-            [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret], batch: 10)],
+            [
+                WebhookSettings(
+                    name: "crm",
+                    url: receiver.url,
+                    secrets: [WebhookReceiver.secret],
+                    batch: 10,
+                    timeout: Patience.limit
+                )
+            ],
             queue: queue,
             metrics: RelayMetrics(factory: PrometheusMetrics()),
             clock: SystemQueueClock(),
@@ -69,12 +78,8 @@ struct FleetWebhooksTests {
                 #expect(first.isRunning && !second.isRunning)
                 // The relay without the duty shows what is stored.
                 let position = receiver.deliveries.flatMap(\.cursors).max().map { Int64($0) }
-                var stored: Int64?
-                for _ in 0..<4_000 where stored != position {
-                    stored = await second.storedStatuses().first?.position
-                    try await Task.sleep(for: .milliseconds(5))
-                }
-                #expect(stored == position)
+                let isShown = try await eventually { await second.storedStatuses().first?.position == position }
+                #expect(isShown)
 
                 a.queue.kill()
                 try await Self.settle(95, fixture)
@@ -168,12 +173,10 @@ struct FleetWebhooksTests {
                 #expect(receiver.deliveries.contains { $0.cursors == [3] && $0.id == "crm-3" })
                 let taken = receiver.deliveries.filter { $0.cursors == [3] }.count
                 #expect(taken == (retries ? 2 : 1))
-                var decisions = try await fixture.base.values(withPrefix: "webhook-decision/")
-                for _ in 0..<4_000 where !decisions.isEmpty {
-                    try await Task.sleep(for: .milliseconds(5))
-                    decisions = try await fixture.base.values(withPrefix: "webhook-decision/")
+                let areRemoved = try await eventually {
+                    try await fixture.base.values(withPrefix: "webhook-decision/").isEmpty
                 }
-                #expect(decisions.isEmpty)
+                #expect(areRemoved)
                 for task in tasks {
                     task.cancel()
                     await task.value
@@ -183,11 +186,9 @@ struct FleetWebhooksTests {
     }
 
     private static func isStored(_ fixture: FleetFixture, _ position: String) async throws -> Bool {
-        for _ in 0..<4_000 {
+        try await eventually {
             let value = try await fixture.base.value(forKey: "webhook/crm")
-            if value.map({ String(decoding: $0, as: UTF8.self) }) == position { return true }
-            try await Task.sleep(for: .milliseconds(5))
+            return value.map { String(decoding: $0, as: UTF8.self) } == position
         }
-        return false
     }
 }

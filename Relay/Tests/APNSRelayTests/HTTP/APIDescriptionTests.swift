@@ -2,6 +2,7 @@ import APNSModel
 import Foundation
 import HTTPTypes
 import PushQueue
+import RelayTestSupport
 import Testing
 
 @testable import APNSRelay

@@ -1,6 +1,7 @@
 import APNSModel
 import NIOHTTP1
 import PushQueue
+import RelayTestSupport
 import Synchronization
 import Testing
 

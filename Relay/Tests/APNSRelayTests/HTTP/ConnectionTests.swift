@@ -5,6 +5,7 @@ import NIOPosix
 import PushQueue
 import Synchronization
 import PushQueueConformance
+import RelayTestSupport
 import Testing
 
 @testable import APNSRelay
@@ -124,7 +125,7 @@ struct ConnectionTests {
             let body = Self.push + String(repeating: " ", count: 800 - Self.push.utf8.count)
             let first = try await RawConnection.open(server) { connection in
                 try await connection.write(Self.head("Content-Length: 800") + body.dropLast())
-                while server.api.budget.reserved < 799 { try await Task.sleep(for: .milliseconds(5)) }
+                try await Patience.wait(for: "the body has arrived") { server.api.budget.reserved >= 799 }
                 let other = try await server.send(.POST, "/v1/pushes", body: body)
                 #expect(other.status == 503)
                 #expect(other.code == "unavailable")
@@ -213,12 +214,8 @@ struct ConnectionTests {
                     )
                 }
                 // Above the limit of its address, a new connection is closed until there is room.
-                var status: Int?
-                for _ in 0..<4_000 where status == nil {
-                    status = try? await server.send(.GET, "/v1/outcomes").status
-                    try await Task.sleep(for: .milliseconds(5))
-                }
-                #expect(status == 200)
+                let hasRoom = try await eventually { (try? await server.send(.GET, "/v1/outcomes").status) == 200 }
+                #expect(hasRoom)
                 let isClosed = try await eventually { idle.prefix(19).allSatisfy { !$0.isActive } }
                 #expect(isClosed, "\(idle.map { $0.isActive ? "open" : "closed" })")
                 // The connection with a token is still there.
@@ -318,7 +315,7 @@ struct ConnectionTests {
                     // The running request keeps its bytes until it is stored.
                     let reserved = server.api.budget.reserved
                     try await connection.write(Self.head("Content-Length: 100") + "{")
-                    while server.api.budget.reserved == reserved { try await Task.sleep(for: .milliseconds(5)) }
+                    try await Patience.wait(for: "the body arrives") { server.api.budget.reserved != reserved }
                     await server.shutDown()
                     return await connection.readToEnd()
                 }

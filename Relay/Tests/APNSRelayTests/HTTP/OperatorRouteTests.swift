@@ -2,6 +2,7 @@ import APNSModel
 import NIOHTTP1
 import PushQueue
 import PushQueueConformance
+import RelayTestSupport
 import Synchronization
 import Testing
 
@@ -40,14 +41,14 @@ struct OperatorRouteTests {
         try await RelayServer.run { server in
             let id = try await server.accepted()
             let waiting = Task { try await server.send(.GET, "/v1/outcomes?wait=30s") }
-            while server.news.count != 1 { try await Task.sleep(for: .milliseconds(5)) }
+            try await Patience.wait(for: "a request waits for news") { server.news.count == 1 }
             try await server.queue.settle(id, .accepted(Receipt(apnsID: id)))
             server.news.signal()
             let page = try await waiting.value
             #expect((page.json["outcomes"] as? [[String: any Sendable]])?.count == 1)
             // There is something to read.
             _ = try await server.send(.GET, "/v1/outcomes?wait=30")
-            while server.news.count != 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try await Patience.wait(for: "no request waits for news") { server.news.count == 0 }
             #expect(try await server.send(.GET, "/v1/outcomes?wait=61s").code == "badQuery")
             // The feed is read about once a second while nothing happens.
             let last = try #require(page.json["cursor"] as? String)
@@ -62,7 +63,7 @@ struct OperatorRouteTests {
     func waitAtShutdown() async throws {
         try await RelayServer.run { server in
             let waiting = Task { try await server.send(.GET, "/v1/dead-tokens?wait=30s") }
-            while server.news.count != 1 { try await Task.sleep(for: .milliseconds(5)) }
+            try await Patience.wait(for: "a request waits for news") { server.news.count == 1 }
             await server.shutDown()
             #expect(try await waiting.value.text == #"{"cursor":null,"end":true,"tokens":[]}"#)
         }

@@ -1,4 +1,5 @@
 import NIOHTTP1
+import RelayTestSupport
 import Synchronization
 import Testing
 

@@ -3,6 +3,7 @@ import Foundation
 import NIOHTTP1
 import PushQueue
 import PushQueueConformance
+import RelayTestSupport
 import Synchronization
 import Testing
 

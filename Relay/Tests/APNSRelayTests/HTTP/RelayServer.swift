@@ -1,14 +1,13 @@
 import APNSModel
-import AsyncHTTPClient
 import Crypto
 import Foundation
 import Hummingbird
 import Logging
 import Metrics
-import NIOCore
 import NIOHTTP1
 import PushQueue
 import PushQueueConformance
+import RelayTestSupport
 import SQLitePushQueue
 import ServiceLifecycle
 
@@ -85,7 +84,7 @@ struct RelayServer: Sendable {
                 return nil
             }
             tasks.addTask {
-                try await Task.sleep(for: .seconds(60))
+                try await Task.sleep(for: Patience.limit * 2)
                 throw TimedOut()
             }
             guard let port = await ports.first(where: { _ in true }) else {
@@ -122,19 +121,6 @@ struct RelayServer: Sendable {
 
     // MARK: Requests
 
-    struct ReceivedResponse: Sendable {
-        var status: Int
-        var headers: HTTPHeaders
-        var body: [UInt8]
-
-        var text: String { String(decoding: self.body, as: UTF8.self) }
-        var json: [String: any Sendable] {
-            (try? JSONSerialization.jsonObject(with: Data(self.body))) as? [String: any Sendable] ?? [:]
-        }
-        var error: [String: any Sendable] { self.json["error"] as? [String: any Sendable] ?? [:] }
-        var code: String? { self.error["code"] as? String }
-    }
-
     func send(
         _ method: HTTPMethod,
         _ path: String,
@@ -142,32 +128,26 @@ struct RelayServer: Sendable {
         headers: HTTPHeaders = [:],
         body: String? = nil,
         bytes: [UInt8]? = nil,
-        client: HTTPClient = .shared
-    ) async throws -> ReceivedResponse {
-        var request = HTTPClientRequest(url: "\(self.scheme)://127.0.0.1:\(self.port)\(path)")
-        request.method = method
-        request.headers = headers
+        client: TestHTTPClient = .shared
+    ) async throws -> TestHTTPClient.Response {
+        var headers = headers
         if let token, !headers.contains(name: "authorization") {
-            request.headers.add(name: "authorization", value: "Bearer \(token)")
+            headers.add(name: "authorization", value: "Bearer \(token)")
         }
-        if let body {
-            request.body = .bytes(ByteBuffer(string: body))
-            if !headers.contains(name: "content-type") {
-                request.headers.add(name: "content-type", value: "application/json")
-            }
+        if body != nil, !headers.contains(name: "content-type") {
+            headers.add(name: "content-type", value: "application/json")
         }
-        if let bytes { request.body = .bytes(ByteBuffer(bytes: bytes)) }
-        let response = try await client.execute(request, timeout: .seconds(30))
-        let bytes = try await response.body.collect(upTo: 64 << 20)
-        return ReceivedResponse(
-            status: Int(response.status.code),
-            headers: response.headers,
-            body: Array(buffer: bytes)
+        return try await client.send(
+            method,
+            "\(self.scheme)://127.0.0.1:\(self.port)\(path)",
+            headers: headers,
+            body: bytes ?? body.map { Array($0.utf8) }
         )
     }
 
     /// Hands pushes in: one as JSON, several as lines.
-    func post(_ pushes: [String], partial: Bool = false, token: String? = "shop-token") async throws -> ReceivedResponse
+    func post(_ pushes: [String], partial: Bool = false, token: String? = "shop-token") async throws
+        -> TestHTTPClient.Response
     {
         let type = pushes.count == 1 ? "application/json" : "application/x-ndjson"
         return try await self.send(
@@ -197,4 +177,12 @@ struct RelayServer: Sendable {
     }
 
     struct UnexpectedResponse: Error { var text: String }
+}
+
+extension TestHTTPClient.Response {
+    var json: [String: any Sendable] {
+        (try? JSONSerialization.jsonObject(with: Data(self.body))) as? [String: any Sendable] ?? [:]
+    }
+    var error: [String: any Sendable] { self.json["error"] as? [String: any Sendable] ?? [:] }
+    var code: String? { self.error["code"] as? String }
 }

@@ -1,6 +1,7 @@
 import NIOHTTP1
 import PushQueue
 import PushQueueConformance
+import RelayTestSupport
 import Synchronization
 import Testing
 
@@ -14,13 +15,13 @@ struct SettingsRouteTests {
         ifMatch tag: String?,
         token: String = "ops-token",
         type: String = "application/json"
-    ) async throws -> RelayServer.ReceivedResponse {
+    ) async throws -> TestHTTPClient.Response {
         var headers: HTTPHeaders = ["content-type": type]
         if let tag { headers.add(name: "if-match", value: tag) }
         return try await server.send(.PUT, "/v1/settings", token: token, headers: headers, body: body)
     }
 
-    private func tag(_ response: RelayServer.ReceivedResponse) throws -> String {
+    private func tag(_ response: TestHTTPClient.Response) throws -> String {
         try #require(response.headers.first(name: "etag"))
     }
 

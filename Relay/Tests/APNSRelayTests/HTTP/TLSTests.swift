@@ -1,10 +1,8 @@
 import APNSSimulator
-import AsyncHTTPClient
 import Foundation
-import NIOCore
 import NIOHTTP1
-import NIOSSL
 import PushQueue
+import RelayTestSupport
 import ServiceLifecycle
 import Synchronization
 import Testing
@@ -51,25 +49,10 @@ struct TLSTests {
         _ server: RelayServer,
         _ certificate: SimulatedCertificate? = nil
     ) async throws -> Int {
-        var tls = TLSConfiguration.makeClientConfiguration()
-        tls.certificateVerification = .none
-        if let certificate {
-            tls.certificateChain = try NIOSSLCertificate.fromPEMBytes(Array(certificate.certificatePEM.utf8))
-                .map { .certificate($0) }
-            let key = try NIOSSLPrivateKey(bytes: Array(certificate.privateKeyPEM.utf8), format: .pem)
-            tls.privateKey = .privateKey(key)
-        }
-        var configuration = HTTPClient.Configuration(tlsConfiguration: tls)
-        configuration.connectionPool.retryConnectionEstablishment = false
-        let client = HTTPClient(configuration: configuration)
-        do {
-            let received = try await server.send(.POST, "/v1/pushes", body: RelayServer.push(), client: client)
-            try await client.shutdown()
-            return received.status
-        } catch {
-            try await client.shutdown()
-            throw error
-        }
+        let client = TestHTTPClient(
+            certificate: certificate.map { .init(chain: $0.certificatePEM, key: $0.privateKeyPEM) }
+        )
+        return try await server.send(.POST, "/v1/pushes", body: RelayServer.push(), client: client).status
     }
 
     @Test("The API is served over TLS")
@@ -200,13 +183,9 @@ struct TLSTests {
         try await Files.with { files in
             let settings = files.settings { $0.maxBodyBytes = 1_000 }
             try await RelayServer.run(settings) { server in
-                var tls = TLSConfiguration.makeClientConfiguration()
-                tls.certificateVerification = .none
-                let client = HTTPClient(configuration: .init(tlsConfiguration: tls))
                 let body = String(repeating: " ", count: 5_000_000)
-                let received = try await server.send(.POST, "/v1/pushes", body: body, client: client)
+                let received = try await server.send(.POST, "/v1/pushes", body: body)
                 #expect(received.status == 413)
-                try await client.shutdown()
             }
         }
     }
@@ -226,9 +205,8 @@ struct TLSTests {
                 let port = try #require(await ports.first { _ in true })
                 let expected = ["live": 200, "ready": 200, "metrics": 200, "v1/outcomes": 404, "": 404]
                 for (path, status) in expected {
-                    let request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/\(path)")
-                    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
-                    #expect(Int(response.status.code) == status, "\(path)")
+                    let response = try await TestHTTPClient.shared.send(.GET, "http://127.0.0.1:\(port)/\(path)")
+                    #expect(response.status == status, "\(path)")
                 }
                 #expect(try await Self.status(server, certificate) == 202)
                 #expect(!server.api.routes.contains { ["/live", "/ready", "/metrics"].contains($0.path) })

@@ -1,5 +1,6 @@
 import APNSSimulator
 import Foundation
+import PushQueueConformance
 import Synchronization
 import Testing
 
@@ -9,7 +10,7 @@ struct CurlClientTests {
     private static func request(
         _ url: String,
         body: CurlClient.Request.Body = .bytes(Array("{}".utf8)),
-        timeout: Duration = .seconds(20),
+        timeout: Duration = Patience.limit,
         maxResponseBytes: Int = 4_096
     ) -> CurlClient.Request {
         CurlClient.Request(url: url, body: body, timeout: timeout, maxResponseBytes: maxResponseBytes)

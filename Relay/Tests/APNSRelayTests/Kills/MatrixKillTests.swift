@@ -7,7 +7,7 @@ import Testing
 struct MatrixKillTests {
     @Test(
         "A homeserver that repeats a request after a kill reaches each device once",
-        .timeLimit(.minutes(1)),
+        .timeLimit(.minutes(5)),
         arguments: ["enqueue.before:1", "enqueue.after:1"]
     )
     func repetition(point: String) async throws {

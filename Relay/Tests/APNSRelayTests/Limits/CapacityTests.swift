@@ -2,6 +2,7 @@ import APNSModel
 import NIOHTTP1
 import PushQueue
 import PushQueueConformance
+import RelayTestSupport
 import Testing
 
 @testable import APNSRelay

@@ -62,6 +62,7 @@ struct SharedRateTests {
         let database = try server.createDatabase()
         var options = PostgresPushQueue.Options(connection: try ConnectionSettings(server.url(database)))
         options.connections = 2
+        options.timeout = Patience.limit
         let first = try await PostgresPushQueue.open(options, logger: FleetFixture.logger)
         let second = try await PostgresPushQueue.open(options, logger: FleetFixture.logger)
         try await body(first, second, ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000)))
@@ -140,7 +141,7 @@ struct SharedRateTests {
             #expect(try await first.take(1_500) == nil)
             #expect(try await second.take(1) != nil)
             first.rate.giveBack(1_500)
-            while try await second.available() < 980 { try await Task.sleep(for: .milliseconds(1)) }
+            try await Patience.wait(for: "the pushes are given back") { try await second.available() >= 980 }
             fixture.clock.advance(by: .milliseconds(100))
             #expect(try await second.take(900) == nil)
             #expect(try await first.takeAll() + second.takeAll() <= 110)
@@ -180,9 +181,9 @@ struct SharedRateTests {
             #expect(await Self.code(relays[1], 1, shop) == .rateLimited)
             // Pushes that were not stored, as after a conflict.
             relays[0].giveBack(1_500, shop)
-            while await Self.code(relays[1], 1, shop) != nil {
+            try await Patience.wait(for: "the pushes are given back") {
                 fixture.clock.advance(by: .milliseconds(1))
-                try await Task.sleep(for: .milliseconds(1))
+                return await Self.code(relays[1], 1, shop) == nil
             }
             #expect(
                 try await relays[1].callers(fixture.base.counts()).first { $0.name == "shop" }?.available ?? 0 > 900

@@ -4,6 +4,7 @@ import Logging
 import NIOHTTP1
 import PushQueue
 import PushQueueConformance
+import RelayTestSupport
 import Synchronization
 import Testing
 import WebPush
@@ -38,7 +39,7 @@ struct MatrixRouteTests {
         return #"{"notification":{\#(id)\#(more),"devices":[\#(devices.joined(separator: ","))]}}"#
     }
 
-    private static func notify(_ server: RelayServer, _ body: String) async throws -> RelayServer.ReceivedResponse {
+    private static func notify(_ server: RelayServer, _ body: String) async throws -> TestHTTPClient.Response {
         try await server.send(.POST, Self.path, token: nil, body: body)
     }
 

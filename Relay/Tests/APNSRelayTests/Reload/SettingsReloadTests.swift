@@ -1,13 +1,11 @@
 @_spi(Relay) import APNSPool
 import APNSSimulator
-import AsyncHTTPClient
+import Crypto
 import Foundation
 import Logging
-import NIOCore
 import NIOHTTP1
-import NIOPosix
-import NIOSSL
 import PushQueue
+import PushQueueConformance
 import RelayTestSupport
 import SQLitePushQueue
 import Synchronization
@@ -36,18 +34,12 @@ private final class RunningRelay: Sendable {
         }
     }
 
-    struct Response {
-        var status: Int
-        var text: String
-    }
-
     let simulator: Simulator
     let folder: URL
     private let values: Values
     private let task: Task<Void, any Error>
-    let port: Int
-    private let url: String
-    private let client: HTTPClient
+    let url: String
+    private let client = TestHTTPClient()
 
     /// - Parameter values: settings besides those of the app `fern` and the caller `ops`.
     static func run(
@@ -96,14 +88,10 @@ private final class RunningRelay: Sendable {
             try await relay.run { continuation.yield($0) }
         }
         let port = try #require(await ports.first { _ in true })
-        self.port = port
         self.url = "\(loaded.settings.http.hasTLS ? "https" : "http")://127.0.0.1:\(port)"
         self.simulator = simulator
         self.folder = folder
         self.values = source
-        var tls = TLSConfiguration.makeClientConfiguration()
-        tls.certificateVerification = .none
-        self.client = HTTPClient(configuration: .init(tlsConfiguration: tls))
     }
 
     static let token = "ops-token-1234567"
@@ -111,25 +99,23 @@ private final class RunningRelay: Sendable {
     private func end() async throws {
         self.task.cancel()
         _ = await self.task.result
-        try await self.client.shutdown()
         await self.simulator.stop()
         try FileManager.default.removeItem(at: self.folder)
     }
 
     func send(_ method: HTTPMethod, _ path: String, _ body: String? = nil, token: String = token) async throws
-        -> Response
+        -> TestHTTPClient.Response
     {
-        var request = HTTPClientRequest(url: self.url + path)
-        request.method = method
-        request.headers = ["authorization": "Bearer \(token)", "content-type": "application/json"]
-        if let body { request.body = .bytes(ByteBuffer(string: body)) }
-        let response = try await self.client.execute(request, timeout: .seconds(30))
-        let bytes = try await response.body.collect(upTo: 1 << 24)
-        return Response(status: Int(response.status.code), text: String(buffer: bytes))
+        try await self.client.send(
+            method,
+            self.url + path,
+            headers: ["authorization": "Bearer \(token)", "content-type": "application/json", "if-match": "*"],
+            body: body.map { Array($0.utf8) }
+        )
     }
 
     /// Changes settings and lets the relay read them again.
-    func reload(_ changes: [String: String?]) async throws -> Response {
+    func reload(_ changes: [String: String?]) async throws -> TestHTTPClient.Response {
         self.values.set(changes)
         return try await self.send(.POST, "/v1/reload")
     }
@@ -148,14 +134,21 @@ private final class RunningRelay: Sendable {
 
     /// Waits until the status of a push contains a text.
     func wait(for text: String, of id: String) async throws {
-        while try await !self.send(.GET, "/v1/pushes/\(id)").text.contains(text) {
-            try await Task.sleep(for: .milliseconds(10))
+        try await Patience.wait(for: "the push is \(text)") {
+            try await self.send(.GET, "/v1/pushes/\(id)").text.contains(text)
         }
+    }
+
+    /// Pauses these apps and no others.
+    func pause(_ apps: [String]) async throws {
+        let names = apps.map { "\"\($0)\"" }.joined(separator: ",")
+        let response = try await self.send(.PUT, "/v1/settings", #"{"pausedApps":[\#(names)]}"#)
+        #expect(response.status == 200, "\(response)")
     }
 }
 
 /// Relays whose settings change while they run.
-@Suite("Reload", .timeLimit(.minutes(3))) struct SettingsReloadTests {
+@Suite("Reload", .timeLimit(.minutes(5))) struct SettingsReloadTests {
     private static let moss = [
         "apps": "fern, moss", "app.moss.topic": "com.grasscove.Moss", "app.moss.environments": "production",
     ]
@@ -198,13 +191,11 @@ private final class RunningRelay: Sendable {
     @Test("Pushes of an app that is removed are parked, and are sent when it is there again")
     func parked() async throws {
         try await RunningRelay.run({ _, _ in Self.moss }) { relay in
-            let push = #"""
-                {"app":"moss","token":"00ff","headers":{"apns-push-type":"alert"},"payload":{"aps":{}},\#
-                "notBefore":\#(SystemQueueClock().now.advanced(by: .seconds(1)).seconds)}
-                """#
-            let response = try await relay.send(.POST, "/v1/pushes", push)
-            let id = try #require(response.text.split(separator: "\"").first { $0.utf8.count == 36 }.map(String.init))
+            // So that the push is still queued when the app is removed.
+            try await relay.pause(["moss"])
+            let id = try await relay.push(to: "moss").id
             _ = try await relay.reload(["apps": "fern", "app.moss.topic": nil, "app.moss.environments": nil])
+            try await relay.pause([])
             try await relay.wait(for: "parked", of: id)
             _ = try await relay.reload(Self.moss)
             try await relay.wait(for: "accepted", of: id)
@@ -214,12 +205,11 @@ private final class RunningRelay: Sendable {
     @Test("Pushes that were queued with an earlier topic of their app are parked, and hold up no others")
     func otherTopic() async throws {
         try await RunningRelay.run({ _, _ in Self.moss }) { relay in
-            let due = SystemQueueClock().now.advanced(by: .seconds(1)).seconds
-            let push =
-                #"{"app":"moss","token":"00ff","headers":{"apns-push-type":"alert"},"payload":{},"notBefore":\#(due)}"#
-            let response = try await relay.send(.POST, "/v1/pushes", push)
-            let id = try #require(response.text.split(separator: "\"").first { $0.utf8.count == 36 }.map(String.init))
+            // So that the push is still queued when the topic changes.
+            try await relay.pause(["moss"])
+            let id = try await relay.push(to: "moss").id
             _ = try await relay.reload(["app.moss.topic": "com.grasscove.Other"])
+            try await relay.pause([])
             try await relay.wait(for: "the app's topic in the settings is com.grasscove.Other", of: id)
             try await relay.wait(for: "parked", of: id)
             try await relay.wait(for: "accepted", of: try await relay.push(to: "moss").id)
@@ -233,8 +223,8 @@ private final class RunningRelay: Sendable {
             let response = try await relay.reload(["callers": "ops, shop", "caller.shop.tokenFile": file.path])
             #expect(response.status == 422)
             try Data("shop-token-123456".utf8).write(to: file)
-            while try await relay.push(to: "fern", token: "shop-token-123456").status != 202 {
-                try await Task.sleep(for: .milliseconds(50))
+            try await Patience.wait(for: "the file is read") {
+                try await relay.push(to: "fern", token: "shop-token-123456").status == 202
             }
         }
     }
@@ -276,8 +266,8 @@ private final class RunningRelay: Sendable {
         async throws
     {
         func waitForOutcome(_ id: String, at receiver: WebhookReceiver) async throws {
-            while !receiver.deliveries.contains(where: { String(decoding: $0.body, as: UTF8.self).contains(id) }) {
-                try await Task.sleep(for: .milliseconds(10))
+            try await Patience.wait(for: "the outcome arrives") {
+                receiver.deliveries.contains { String(decoding: $0.body, as: UTF8.self).contains(id) }
             }
         }
         let secret = String(decoding: WebhookReceiver.secret, as: UTF8.self)
@@ -339,39 +329,25 @@ private final class RunningRelay: Sendable {
         }) { relay in
             #expect(try await relay.push(to: "fern").status == 202)
             let new = try relay.simulator.makeClientCertificate()
-            let certificate = try NIOSSLCertificate.fromPEMBytes(Array(new.certificatePEM.utf8))
-            #expect(try await Self.certificates(of: relay) != certificate)
+            #expect(try await !Self.has(new, relay))
             try Self.write(new, to: relay.folder)
             let response = try await relay.reload([:])
             #expect(response.text == Self.changes(certificates: true), "\(response)")
-            #expect(try await Self.certificates(of: relay) == certificate)
+            #expect(try await Self.has(new, relay))
             #expect(try await relay.push(to: "fern").status == 202)
         }
     }
 
-    /// The certificates that a new connection gets.
-    private static func certificates(of relay: RunningRelay) async throws -> [NIOSSLCertificate] {
-        let received = MultiThreadedEventLoopGroup.singleton.next().makePromise(of: [NIOSSLCertificate].self)
-        let context = try NIOSSLContext(configuration: .makeClientConfiguration())
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    let handler = try NIOSSLClientHandler(
-                        context: context,
-                        serverHostname: "localhost",
-                        customVerificationCallback: { certificates, promise in
-                            received.succeed(certificates)
-                            promise.succeed(.certificateVerified)
-                        }
-                    )
-                    try channel.pipeline.syncOperations.addHandler(handler)
-                }
-            }
-            .connect(host: "127.0.0.1", port: relay.port).get()
-        let certificates = try await received.futureResult.get()
-        // The relay may have closed it already.
-        try? await channel.close()
-        return certificates
+    /// Whether a new connection gets a certificate, each of which has a key of its own.
+    private static func has(_ certificate: SimulatedCertificate, _ relay: RunningRelay) async throws -> Bool {
+        let key = try P256.Signing.PrivateKey(pemRepresentation: certificate.privateKeyPEM).publicKey
+        let digest = Data(SHA256.hash(data: key.derRepresentation))
+        let client = TestHTTPClient(publicKeyPin: "sha256//\(digest.base64EncodedString())")
+        do {
+            return try await client.send(.GET, "\(relay.url)/live").status == 200
+        } catch let failure as TestHTTPClient.Failure where failure.isOtherKey {
+            return false
+        }
     }
 
     private static func write(_ certificate: SimulatedCertificate, to folder: URL) throws {
@@ -395,13 +371,15 @@ private final class RunningRelay: Sendable {
         }
         #expect(try await status("development") == 400)
         try relay.writeSettings(#"{"app":{"fern":{"environments":["production","development"]}}}"#)
-        while try await status("development") != 202 { try await Task.sleep(for: .milliseconds(20)) }
+        try await Patience.wait(for: "the file is read") { try await status("development") == 202 }
         try relay.writeSettings(#"{"app":{"fern":"#)
-        while !relay.output.contains("The settings cannot be applied") { try await Task.sleep(for: .milliseconds(20)) }
+        try await Patience.wait(for: "the error is logged") {
+            relay.output.contains("The settings cannot be applied")
+        }
         #expect(try await status("development") == 202)
         try relay.writeSettings(#"{"app":{"fern":{"environments":["production"]}}}"#)
         relay.hangUp()
-        while try await status("development") != 400 { try await Task.sleep(for: .milliseconds(20)) }
+        try await Patience.wait(for: "the file is read again") { try await status("development") == 400 }
         #expect(try await status("production") == 202)
         await relay.kill()
         await simulator.stop()

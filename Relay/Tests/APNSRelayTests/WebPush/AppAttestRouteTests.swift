@@ -5,6 +5,7 @@ import Foundation
 import NIOHTTP1
 import PushQueue
 import PushQueueConformance
+import RelayTestSupport
 import Testing
 import WebPush
 
@@ -35,7 +36,7 @@ struct AppAttestRouteTests {
             environment: String = "production",
             challenge: String? = nil,
             _ change: (inout TestDevice.Attestation) -> Void = { _ in }
-        ) async throws -> RelayServer.ReceivedResponse {
+        ) async throws -> TestHTTPClient.Response {
             let own = try await self.challenge()
             let text = challenge ?? own
             let request = AppAttestRequest(method: "POST", path: AppAttestRouteTests.keys, challenge: text)
@@ -65,7 +66,7 @@ struct AppAttestRouteTests {
             _ method: HTTPMethod,
             _ path: String,
             _ body: String? = nil
-        ) async throws -> RelayServer.ReceivedResponse {
+        ) async throws -> TestHTTPClient.Response {
             self.counter += 1
             let header = try self.authorization(method, path, body, try await self.challenge())
             return try await self.server.send(
@@ -77,7 +78,7 @@ struct AppAttestRouteTests {
             )
         }
 
-        mutating func subscribe(_ more: String = "") async throws -> RelayServer.ReceivedResponse {
+        mutating func subscribe(_ more: String = "") async throws -> TestHTTPClient.Response {
             try await self.send(
                 .POST,
                 AppAttestRouteTests.subscriptions,

@@ -5,6 +5,7 @@ import Logging
 import NIOHTTP1
 import PushQueue
 import PushQueueConformance
+import RelayTestSupport
 import Synchronization
 import Testing
 import WebPush
@@ -96,7 +97,7 @@ struct WebPushRouteTests {
         _ sender: Sender?,
         message: [UInt8] = message,
         headers: HTTPHeaders = [:]
-    ) async throws -> RelayServer.ReceivedResponse {
+    ) async throws -> TestHTTPClient.Response {
         var fields: HTTPHeaders = ["ttl": "60", "content-encoding": "aes128gcm"]
         if let sender { fields.add(name: "authorization", value: try sender.authorization()) }
         for (name, value) in headers { fields.replaceOrAdd(name: name, value: value) }
@@ -327,7 +328,7 @@ struct WebPushRouteTests {
                 Array(Self.message.prefix(86)) + Array(repeating: byte, count: 3_900)
             }
             func fetch(_ method: HTTPMethod, _ id: String, _ secret: String) async throws
-                -> RelayServer.ReceivedResponse
+                -> TestHTTPClient.Response
             {
                 let path = "/webpush/subscriptions/\(subscription.id)/messages/\(id)"
                 return try await server.send(method, path, token: secret)

@@ -2,6 +2,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import Logging
+import PushQueueConformance
 import Synchronization
 import Testing
 
@@ -147,11 +148,12 @@ final class WebhookReceiver: Sendable {
     }
 }
 
-/// Whether the condition is met within 20 seconds.
-func eventually(_ condition: () throws -> Bool) async throws -> Bool {
-    for _ in 0..<4_000 {
-        if try condition() { return true }
-        try await Task.sleep(for: .milliseconds(5))
+/// Whether a condition is met in time.
+func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
+    do {
+        try await Patience.wait(for: "the condition", condition)
+        return true
+    } catch is Patience.Exceeded {
+        return false
     }
-    return false
 }

@@ -70,12 +70,8 @@ struct WebhooksSQLiteTests {
                 }
                 let task = Task { await webhooks.run() }
                 let position: Int64 = round == 0 ? 10 : 25
-                var stored = await webhooks.storedStatuses().first
-                for _ in 0..<4_000 where stored?.position != position {
-                    try await Task.sleep(for: .milliseconds(5))
-                    stored = await webhooks.storedStatuses().first
-                }
-                #expect(stored?.position == position)
+                let isStored = try await eventually { await webhooks.storedStatuses().first?.position == position }
+                #expect(isStored)
                 task.cancel()
                 await task.value
             }

@@ -4,6 +4,7 @@ import Crypto
 import Foundation
 import Logging
 import PushQueue
+import PushQueueConformance
 import SupervisedPool
 import Testing
 
@@ -26,8 +27,8 @@ struct WebhooksTests {
         apps: Set<String>? = nil,
         onlyInvalidTokens: Bool = false,
         batch: Int = 3,
-        timeout: Duration = .seconds(10),
-        giveUpAfter: Duration = .seconds(60)
+        timeout: Duration = Patience.limit,
+        giveUpAfter: Duration = .seconds(3_600)
     ) -> WebhookSettings {
         WebhookSettings(
             name: name,
@@ -86,6 +87,7 @@ struct WebhooksTests {
 
     @Test("Outcomes arrive in the order of the feed, signed, and the position survives a restart")
     func postsInOrder() async throws {
+        let start = Date().timeIntervalSince1970
         try await WebhookReceiver.run { receiver in
             let disk = FeedQueue.Disk()
             try Self.settle(disk, [2, 3, 5, 8, 13, 21, 34])
@@ -113,7 +115,7 @@ struct WebhooksTests {
             for delivery in deliveries {
                 #expect(delivery.contentType == "application/json")
                 let seconds = try #require(Double(delivery.timestamp))
-                #expect(abs(seconds - Date().timeIntervalSince1970) < 60)
+                #expect(seconds >= start - 1 && seconds <= Date().timeIntervalSince1970)
                 let signed = Array("\(delivery.id).\(delivery.timestamp).".utf8) + delivery.body
                 let code = try #require(
                     delivery.signature.hasPrefix("v1,")
@@ -334,34 +336,6 @@ struct WebhooksTests {
             let moss = receiver.deliveries.filter { $0.id.hasPrefix("moss") }
             #expect(moss.flatMap(\.cursors) == [6, 7, 8])
             #expect(receiver.deliveries.filter { $0.id.hasPrefix("dead") }.map(\.cursors) == [[8]])
-        }
-    }
-
-    @Test("Killed at any step, the next process goes on with the same requests and repeats at most one")
-    func crashes() async throws {
-        for calls in 0...12 {
-            try await WebhookReceiver.run { receiver in
-                let disk = FeedQueue.Disk()
-                try Self.settle(disk, 1...7)
-                let queue = FeedQueue(disk, calls: calls)
-                let first = Self.webhooks([Self.settings(receiver.url)], queue)
-                try await Self.run(first) {
-                    try await Self.until { queue.isDead || first.statuses().first?.position == 7 }
-                }
-                let before = receiver.deliveries.count
-                let second = Self.webhooks([Self.settings(receiver.url)], FeedQueue(disk))
-                try await Self.run(second) { try await Self.until { second.statuses().first?.position == 7 } }
-                let deliveries = receiver.deliveries
-                let repeated = deliveries.count - Set(deliveries.map(\.id)).count
-                #expect(repeated <= 1, "killed after \(calls) calls, \(before) requests")
-                var bodies: [String: [UInt8]] = [:]
-                for delivery in deliveries {
-                    #expect(bodies[delivery.id] == nil || bodies[delivery.id] == delivery.body)
-                    bodies[delivery.id] = delivery.body
-                }
-                #expect(Array(Set(deliveries.flatMap(\.cursors))).sorted() == Array(1...7))
-                #expect(bodies.count == 3, "killed after \(calls) calls")
-            }
         }
     }
 
