@@ -45,7 +45,7 @@ struct ExactlyOnceTests {
         configuration.pool.size = 2
         configuration.pool.maxOverflow = 1
         configuration.timeouts.response = .seconds(1)
-        configuration.timeouts.deadline = .seconds(20)
+        configuration.timeouts.deadline = Patience.limit
         let client = try APNSClient(configuration: configuration)
         let run = Task { try await client.run() }
         let book = Book()
