@@ -73,9 +73,11 @@ struct BulkResumeTests {
     }
 
     @Test func anInterruptedRunResumesWithoutDuplicates() async throws {
-        try await Server.with({ $0.responseDelay = .milliseconds(60) }) { server in
+        try await Server.with { server in
             let total = 3000
             let arguments = try BulkTests.arguments(server, Self.tokens(total)) + ["--in-flight", "50", "--resume"]
+            // So slow that no run ends before its interrupt.
+            server.simulator.inject(Fault(.delay(.milliseconds(300)), when: .always))
             var interrupts = 0
             while interrupts < 3 {
                 let running = try Running(arguments)
@@ -88,6 +90,7 @@ struct BulkResumeTests {
                 #expect(result.error.contains("press again to quit"))
                 interrupts += 1
             }
+            server.simulator.removeFaults()
             let result = try await Tool.run(arguments + ["--json"])
             #expect(result.status == 0, "\(result.error)")
             #expect(result.error.contains("Resuming: "))

@@ -88,14 +88,14 @@ struct BulkTests {
     @Test func theSecondInterruptQuits() async throws {
         try await Server.with { server in
             server.simulator.inject(Fault(.stall(), when: .always))
-            let running = try Running(try Self.arguments(server, token(1)) + ["--timeout", "60"])
+            // The deadline is longer than this test may take.
+            let running = try Running(try Self.arguments(server, token(1)) + ["--timeout", "3600"])
             try await server.simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived > 0 }
             running.interrupt()
             #expect(await eventually { running.error.contains("press again to quit") })
             running.interrupt()
             let result = await running.end()
             #expect(result.status == 130)
-            #expect(result.time < .seconds(40))
         }
     }
 
@@ -134,9 +134,9 @@ struct BulkTests {
             var arguments = try Self.arguments(server, text)
             let index = try #require(arguments.firstIndex(of: "--ca-file"))
             arguments.removeSubrange(index...index + 1)
-            let result = try await Tool.run(arguments)
+            // The deadline is longer than this test may take.
+            let result = try await Tool.run(arguments + ["--timeout", "3600"])
             #expect(result.status == 78)
-            #expect(result.time < .seconds(20))
             #expect(result.error.contains("not trusted"))
             #expect(server.folder.lines(of: "results.ndjson").count < 50_000)
         }

@@ -1,6 +1,7 @@
 import APNSModel
 import APNSSimulator
 import Foundation
+import TestSupport
 import Testing
 
 /// `apns send` from its command line.
@@ -95,11 +96,11 @@ struct SendTests {
         let result = try await Tool.run(["send", "--title", "Hey", token(1)] + options)
         #expect(result.status == 75)
         #expect(result.output.hasPrefix("\(token(1)) not-sent "))
-        // Without the option the deadline is 30 seconds.
-        #expect(result.time < .seconds(25))
+        // Without the option, the error would be that there is no connection.
+        #expect(result.output.contains("deadline"), "\(result.output)")
     }
 
-    @Test("A certificate that is not trusted fails long before the deadline of 30 seconds")
+    @Test("A certificate that is not trusted fails without waiting for the deadline")
     func untrustedCertificate() async throws {
         try await Server.with { server in
             let other = try await Simulator.start()
@@ -108,10 +109,10 @@ struct SendTests {
             for extra in [["--ca-file", path], []] {
                 let options = [
                     "--endpoint", "https://localhost:\(server.simulator.port)", "--topic", "com.example.app",
+                    "--timeout", "3600",
                 ]
                 let result = try await Tool.run(["send", "--title", "Hey", token(1)] + options + extra)
                 #expect(result.status == 78)
-                #expect(result.time < .seconds(20))
                 #expect(result.lastErrorLine.contains("not trusted"), "\(result.error)")
             }
         }

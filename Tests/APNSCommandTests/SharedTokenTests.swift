@@ -120,10 +120,10 @@ struct SharedTokenTests {
             "-c", "exec 9>\"$1.lock\" && flock 9 && : >\"$1.held\" && exec sleep 1000", "sh", self.path("token"),
         ]
         try holder.run()
-        while !FileManager.default.fileExists(atPath: self.path("token.held")) {
-            try await ContinuousClock().sleep(for: .milliseconds(1))
-            #expect(holder.isRunning)
-        }
+        #expect(
+            await eventually { FileManager.default.fileExists(atPath: self.path("token.held")) || !holder.isRunning }
+        )
+        #expect(holder.isRunning)
         async let waiting = self.token()
         // The process waits for the lock or has not reached it yet. In both cases the holder's death lets it continue.
         try await ContinuousClock().sleep(for: .milliseconds(200))

@@ -55,7 +55,9 @@ struct TerminalTests {
     }
 
     @Test func aRunStoppedByControlCResumes() async throws {
-        try await Server.with({ $0.responseDelay = .milliseconds(50) }) { server in
+        try await Server.with { server in
+            // So slow that the run does not end before it is stopped.
+            server.simulator.inject(Fault(.delay(.milliseconds(500)), when: .always))
             let arguments = try self.arguments(server, 1200) + ["--resume"]
             let terminal = try PseudoTerminal(arguments, columns: 80)
             #expect(await eventually { terminal.text.contains(" % ") })
@@ -66,6 +68,7 @@ struct TerminalTests {
             let done = server.folder.lines(of: "results.ndjson").count
             #expect(done > 0 && done < 1200)
             #expect(done == server.simulator.record.requestsProcessed)
+            server.simulator.removeFaults()
             let rest = try PseudoTerminal(arguments, columns: 80)
             #expect(try await rest.end() == 0)
             #expect(rest.frames.contains("Resuming: \(done) lines are done."))

@@ -11,7 +11,6 @@ struct Tool {
         var status: Int32
         var output: String
         var error: String
-        var time: Duration
 
         var lines: [String] { self.output.split(separator: "\n").map(String.init) }
         var lastErrorLine: String { self.error.split(separator: "\n").last.map(String.init) ?? "" }
@@ -46,13 +45,11 @@ struct Tool {
         process.owner = OpenStreams(process.input, process.output, process.error)
         process.handlesSignals = false
         process.columns = 80
-        let start = ContinuousClock.now
         let status = await ToolProcess.$current.withValue(process) { await APNSTool.status(of: arguments) }
         return Result(
             status: status,
             output: try String(contentsOfFile: folder.path("output"), encoding: .utf8),
-            error: try String(contentsOfFile: folder.path("error"), encoding: .utf8),
-            time: start.duration(to: .now)
+            error: try String(contentsOfFile: folder.path("error"), encoding: .utf8)
         )
     }
 
@@ -101,7 +98,6 @@ final class Running: Sendable {
     private let process: Process
     private let input = Pipe()
     private let folder: URL
-    private let start = ContinuousClock.now
     private let ended = Mutex<(isOver: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
 
     init(_ arguments: [String], environment: [String: String] = [:]) throws {
@@ -161,8 +157,7 @@ final class Running: Sendable {
         return Tool.Result(
             status: self.process.terminationStatus,
             output: self.output,
-            error: self.error,
-            time: self.start.duration(to: .now)
+            error: self.error
         )
     }
 }

@@ -1,5 +1,6 @@
 import APNSModel
 import APNSPool
+import Foundation
 import Synchronization
 import TestSupport
 import Testing
@@ -122,12 +123,21 @@ struct ControlServerTests {
         }
     }
 
+    /// Reads at least so many lines of the events after a position, and leaves.
+    private func events(_ url: String, after position: Int, lines: Int) async throws -> String {
+        let curl = try Curl(["-N", "\(url)/events?after=\(position)"])
+        #expect(await eventually { curl.text.count { $0 == "\n" } >= lines })
+        curl.stop()
+        _ = await curl.status
+        return curl.text
+    }
+
     @Test("A reader that fell behind the kept pushes is told which are missing")
     func missedEvents() async throws {
         try await ControlClient.with(keep: 1) { control in
             for number in 1...4 { try await control.push(number) }
             try await self.serve(control) { url in
-                let text = try await Curl.run("-N", "--max-time", "1", "\(url)/events?after=0").text
+                let text = try await self.events(url, after: 0, lines: 5)
                 let expected = "event: dropped\ndata: {\"from\":1,\"to\":3}\n\nevent: push\nid: 4\n"
                 #expect(text.hasPrefix(expected), "\(text)")
             }
@@ -146,14 +156,14 @@ struct ControlServerTests {
             _ = await control.client.broadcast(push, to: try ChannelID("dHN0"))
             for number in 1...5 { try await control.push(number) }
             try await self.serve(control) { url in
-                let text = try await Curl.run("-N", "--max-time", "1", "\(url)/events?after=0").text
+                let text = try await self.events(url, after: 0, lines: 11)
                 let lines = text.split(separator: "\n").filter { !$0.hasPrefix("data: {\"apns") }
                 #expect(
                     lines.prefix(6) == [
                         "event: push", "id: 1", "event: dropped", #"data: {"from":2,"to":4}"#, "event: push", "id: 5",
                     ]
                 )
-                let anew = try await Curl.run("-N", "--max-time", "1", "\(url)/events?after=99").text
+                let anew = try await self.events(url, after: 99, lines: 5)
                 #expect(anew.hasPrefix("event: reset\ndata: {}\n\nevent: push\nid: 1\n"), "\(anew)")
             }
         }
@@ -163,11 +173,11 @@ struct ControlServerTests {
     func clientLeaves() async throws {
         try await ControlClient.with { control in
             try await self.serve(control) { url async throws in
-                async let reply = Curl.run("--max-time", "1", "\(url)/pushes/wait?timeoutSeconds=300")
+                let curl = try Curl(["\(url)/pushes/wait?timeoutSeconds=300"])
                 func waiters() -> Int { control.simulator.core.state.withLock { $0.waiters.count } }
                 #expect(await eventually { waiters() == 1 })
-                // 28: curl's time was over.
-                #expect(try await reply.status == 28)
+                curl.stop()
+                #expect(await curl.status == SIGKILL)
                 #expect(await eventually { waiters() == 0 })
             }
         }

@@ -104,19 +104,6 @@ func deliver(_ count: Int, with client: APNSClient) async -> [PushOutcome] {
     }
 }
 
-extension PathCheck.Limits {
-    /// No pause of the process is long enough for a PING.
-    static var patient: PathCheck.Limits {
-        var limits = PathCheck.Limits()
-        limits.idle = .minutes(10)
-        limits.busy = .minutes(10)
-        limits.acknowledgement = .minutes(10)
-        limits.trust = .minutes(10)
-        limits.check = .minutes(10)
-        return limits
-    }
-}
-
 /// Runs a server and a client around `body`, and checks that no pushes, leases, connections or streams remain.
 func withServer(
     limit: UInt32 = 1000,

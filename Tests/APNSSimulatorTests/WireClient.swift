@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import TestSupport
 
 @testable import APNSSimulator
 @testable import HTTP2Wire
@@ -11,18 +12,23 @@ actor WireClient: ConnectionDelegate {
     private let loop: any EventLoop
     private let port: Int
     private let tls: TLSContext
+    private let pings: PathCheck.Limits
     private var connection: Connection?
     private var ready: CheckedContinuation<Bool, Never>?
     private var waiting: [(isMet: (WireClient) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
     private var nextTag: UInt64 = 0
     private(set) var results: [UInt64: StreamResult] = [:]
+    /// The tags of the results, in the order of their arrival.
+    private(set) var finished: [UInt64] = []
     private(set) var limits: [Int] = []
     private(set) var goAway: WireError?
     private(set) var closeError: WireError?
 
-    init(_ simulator: Simulator) throws {
+    /// - Parameter pings: When the connection sends PINGs; by default never.
+    init(_ simulator: Simulator, pings: PathCheck.Limits = .patient) throws {
         self.loop = MultiThreadedEventLoopGroup.singleton.next()
         self.port = simulator.port
+        self.pings = pings
         var tls = TLSConfiguration()
         tls.caPEM = simulator.certificateAuthorityPEM
         tls.trustsSystemRoots = false
@@ -37,9 +43,8 @@ actor WireClient: ConnectionDelegate {
             tls: self.tls,
             variableNames: [":path", "apns-id"]
         )
-        configuration.pathCheck.busy = .milliseconds(200)
-        // Longer than a busy machine needs for an acknowledgement.
-        configuration.pathCheck.acknowledgement = .seconds(2)
+        configuration.pathCheck = self.pings
+        configuration.connectTimeout = .minutes(10)
         let connection = Connection(id: 1, configuration: configuration, loop: self.loop, delegate: self)
         self.connection = connection
         return await withCheckedContinuation {
@@ -71,7 +76,7 @@ actor WireClient: ConnectionDelegate {
             return StreamSubmission(
                 request: request,
                 tag: StreamTag(self.nextTag),
-                deadline: self.loop.now + .seconds(20)
+                deadline: self.loop.now + TimeAmount(Patience.limit)
             )
         }
         self.connection?.submit(submissions)
@@ -136,7 +141,10 @@ actor WireClient: ConnectionDelegate {
 
     nonisolated func connection(_ id: Int, finished results: [StreamResult]) {
         self.assumeIsolated { client in
-            for result in results { client.results[result.tag.rawValue] = result }
+            for result in results {
+                client.results[result.tag.rawValue] = result
+                client.finished.append(result.tag.rawValue)
+            }
             client.resumeWaiting()
         }
     }

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import TestSupport
 
 @testable import HTTP2Wire
 
@@ -118,6 +119,8 @@ actor ConnectionProbe: ConnectionDelegate {
             tls: context,
             variableNames: [":path", "apns-id"]
         )
+        configuration.connectTimeout = .minutes(10)
+        configuration.pathCheck = .patient
         configure(&configuration)
         let connection = Connection(id: 1, configuration: configuration, loop: self.loop, delegate: self)
         self.connection = connection
@@ -161,7 +164,7 @@ actor ConnectionProbe: ConnectionDelegate {
         )
     }
 
-    func submit(_ requests: [HTTP2Request], deadline: TimeAmount = .seconds(10)) {
+    func submit(_ requests: [HTTP2Request], deadline: TimeAmount = TimeAmount(Patience.limit)) {
         let submissions = requests.map { request in
             self.nextTag += 1
             return StreamSubmission(request: request, tag: StreamTag(self.nextTag), deadline: self.loop.now + deadline)

@@ -44,7 +44,6 @@ struct NetworkProbeTests {
         tls.trustsSystemRoots = false
         let context = try TLSContext(.client, configuration: tls)
         let address = try SocketAddress(ipAddress: "127.0.0.1", port: listener.port)
-        let begin = NIODeadline.now()
         let code = await withCheckedContinuation { continuation in
             // The probe blocks its thread.
             Thread.detachNewThread {
@@ -60,7 +59,6 @@ struct NetworkProbeTests {
         }
         // The time is over, or the server has sent too much.
         #expect(code == .connectTimeout || code == .flooded)
-        #expect(NIODeadline.now() - begin < .seconds(30))
         await listener.close()
     }
 }

@@ -12,7 +12,7 @@ struct ProxyTests {
         through port: Int,
         host: String = "127.0.0.1",
         credentials: ProxyEndpoint.Credentials? = nil,
-        timeout: TimeAmount = .seconds(10),
+        timeout: TimeAmount = .minutes(10),
         lookUp: (@Sendable (String, Int) -> Result<[SocketAddress], WireError>)? = nil
     ) async -> ConnectionProbe.Beginning {
         await probe.open {

@@ -29,11 +29,9 @@ struct TLSFailureTests {
         at location: SourceLocation = #_sourceLocation
     ) async {
         let probe = ConnectionProbe(host: host, port: port, tls: tls)
-        let begin = NIODeadline.now()
+        // The connect timeout is longer than this test may take.
         let beginning = await probe.open()
         #expect(beginning == .closed(code), sourceLocation: location)
-        // It takes milliseconds. A loaded machine may take nearly as long as the connect timeout of 10 s.
-        #expect(NIODeadline.now() - begin < .seconds(9), sourceLocation: location)
         if let error = await probe.closeError {
             #expect(error.isConfiguration == isConfiguration, "\(error)", sourceLocation: location)
             #expect(!error.message.isEmpty && !error.message.contains("no further detail"), sourceLocation: location)

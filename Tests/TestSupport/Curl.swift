@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A run of `curl`, which ends after at most 30 seconds.
+/// A run of `curl`, which ends after `Patience.limit` at the latest.
 public final class Curl: Sendable {
     private let process = Process()
     private let folder: URL
@@ -15,7 +15,7 @@ public final class Curl: Sendable {
         try Data(input).write(to: files.input)
         try Data().write(to: files.output)
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        self.process.arguments = ["curl", "-s", "--max-time", "30"] + arguments
+        self.process.arguments = ["curl", "-s", "--max-time", "\(Patience.limit.components.seconds)"] + arguments
         self.process.standardInput = try FileHandle(forReadingFrom: files.input)
         self.process.standardOutput = try FileHandle(forWritingTo: files.output)
         self.process.terminationHandler = { [weak self] _ in
@@ -30,6 +30,10 @@ public final class Curl: Sendable {
     deinit { try? FileManager.default.removeItem(at: self.folder) }
 
     private static func output(in folder: URL) -> URL { folder.appendingPathComponent("output") }
+
+    /// Ends curl, as if its user had closed the terminal. Sends SIGKILL, because a child inherits the signals that the
+    /// test runner's threads block.
+    public func stop() { kill(self.process.processIdentifier, SIGKILL) }
 
     /// What curl has written so far.
     public var text: String {

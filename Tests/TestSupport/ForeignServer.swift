@@ -2,6 +2,7 @@ import Foundation
 import HTTP2Wire
 import NIOCore
 import NIOPosix
+import Synchronization
 
 /// A third-party server in its own process, with files in its own directory.
 package final class ForeignServer: Sendable {
@@ -17,6 +18,8 @@ package final class ForeignServer: Sendable {
     package let caPEM: String
     package let directory: String
     private let processID: Int32
+    /// Begins at a random number, because other processes may start servers, too.
+    private static let portCount = Atomic<Int>(Int.random(in: 0..<8000))
 
     /// - Parameters:
     ///   - files: the files in its directory besides `cert.pem`, `key.pem` and `ca.pem`.
@@ -55,7 +58,7 @@ package final class ForeignServer: Sendable {
                 directory: directory,
                 processID: process.processIdentifier
             )
-            if await Self.listens(port) { return server }
+            if await Self.listens(port, process) { return server }
             server.end()
             if attempt == 3 { break }
         }
@@ -77,25 +80,32 @@ package final class ForeignServer: Sendable {
     /// Sends SIGKILL: a child inherits the signals that the test runner's threads block, SIGTERM among them.
     private func end() { kill(self.processID, SIGKILL) }
 
+    /// A port that nothing listens on. It is below the range from which the system takes ports for servers that ask for
+    /// any port, so that no server of another test gets it before the process does.
     private static func freePort() async throws -> Int {
-        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .bind(host: "127.0.0.1", port: 0).get()
-        let port = channel.localAddress?.port ?? 0
-        try await channel.close().get()
-        return port
+        while true {
+            let port = 20_000 + Self.portCount.add(1, ordering: .relaxed).newValue % 8000
+            let channel = try? await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+                .bind(host: "127.0.0.1", port: port).get()
+            guard let channel else { continue }
+            try await channel.close().get()
+            return port
+        }
     }
 
-    /// Tries to connect, up to 400 times 25 ms.
-    private static func listens(_ port: Int) async -> Bool {
+    /// Waits until the process listens on the port.
+    ///
+    /// - Returns: False if the process has ended, for example because it could not have the port.
+    private static func listens(_ port: Int, _ process: Process) async -> Bool {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
-        for _ in 0..<400 {
-            if let channel = try? await ClientBootstrap(group: loop).connect(host: "127.0.0.1", port: port).get() {
-                try? await channel.close().get()
-                return true
-            }
-            _ = try? await loop.scheduleTask(in: .milliseconds(25)) {}.futureResult.get()
+        let isOver = await eventually {
+            guard process.isRunning else { return true }
+            guard let channel = try? await ClientBootstrap(group: loop).connect(host: "127.0.0.1", port: port).get()
+            else { return false }
+            try? await channel.close().get()
+            return true
         }
-        return false
+        return isOver && process.isRunning
     }
 }

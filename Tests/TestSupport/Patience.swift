@@ -1,3 +1,6 @@
+package import HTTP2Wire
+import NIOCore
+
 /// How long tests wait.
 public enum Patience {
     /// The longest time that a test waits for anything that must happen. It only ends tests that have failed, so it is
@@ -17,4 +20,17 @@ public func eventually(_ isMet: () async throws -> Bool) async rethrows -> Bool 
         try? await clock.sleep(for: .milliseconds(1))
     }
     return true
+}
+
+extension PathCheck.Limits {
+    /// Limits for a connection whose PINGs a test does not need: no pause of the process is long enough for one.
+    package static var patient: PathCheck.Limits {
+        var limits = PathCheck.Limits()
+        limits.idle = .minutes(10)
+        limits.busy = .minutes(10)
+        limits.acknowledgement = .minutes(10)
+        limits.trust = .minutes(10)
+        limits.check = .minutes(10)
+        return limits
+    }
 }

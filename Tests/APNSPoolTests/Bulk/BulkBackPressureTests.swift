@@ -51,11 +51,12 @@ struct BulkBackPressureTests {
 
     @Test("An outage holds the input back; its rows are sent once APNs is reachable again")
     func outage() async throws {
-        let authority = try CertificateAuthority()
-        let first = try await ScriptedServer.start(authority: authority)
-        await first.stop()
-        var configuration = APNSClientConfiguration.local(port: first.port, caPEM: authority.certificatePEM)
+        let server = try await ScriptedServer.start()
+        let closed = try #require(ClosedPort())
+        let network = AddressSwitch(closed.number)
+        var configuration = APNSClientConfiguration.local(server)
         configuration.pool.unavailableAfter = .milliseconds(200)
+        network.apply(to: &configuration)
         let client = try APNSClient(configuration: configuration)
         try await client.start()
         let (control, run) = send(client)
@@ -63,13 +64,12 @@ struct BulkBackPressureTests {
         #expect(control.progress.pulled <= Self.mostPulled)
         // Single pushes fail meanwhile.
         #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .unavailable)
-        let second = try await ScriptedServer.start(port: first.port, authority: authority)
+        network.point(to: server.port)
         let summary = await run.value
-        // No row failed unsent. On a busy machine a response may time out.
-        #expect(summary.notSent == 0 && summary.accepted + summary.unknown == Self.rows, "\(summary)")
+        #expect(summary.accepted == Self.rows, "\(summary)")
         #expect(control.progress.hold == nil)
         await client.shutdown()
-        await second.stop()
+        await server.stop()
     }
 
     @Test("A full queue holds the input back")
@@ -152,7 +152,7 @@ struct BulkBackPressureTests {
             #expect(control.progress.hold != nil)
             server.follow { _ in [.respond(200)] }
             // From here on a busy machine may respond slowly.
-            try client.update { $0.timeouts.response = .seconds(10) }
+            try client.update { $0.timeouts.response = .seconds(600) }
             let summary = await run.value
             #expect(summary.accepted >= Self.rows - 100, "\(summary)")
             #expect(summary.total == Self.rows)
@@ -161,9 +161,9 @@ struct BulkBackPressureTests {
 
     @Test("Held rows end at their own deadlines, and one row at a time probes")
     func heldRowsExpire() async throws {
-        let closed = try await ScriptedServer.start()
-        await closed.stop()
-        var configuration = APNSClientConfiguration.local(port: closed.port, caPEM: nil)
+        let closed = try #require(ClosedPort())
+        defer { withExtendedLifetime(closed) {} }
+        var configuration = APNSClientConfiguration.local(port: closed.number, caPEM: nil)
         configuration.pool.unavailableAfter = .milliseconds(100)
         let client = try APNSClient(configuration: configuration)
         try await client.start()
@@ -179,9 +179,9 @@ struct BulkBackPressureTests {
 
     @Test("A stop during a hold ends the pulled rows at once")
     func stopDuringHold() async throws {
-        let closed = try await ScriptedServer.start()
-        await closed.stop()
-        var configuration = APNSClientConfiguration.local(port: closed.port, caPEM: nil)
+        let closed = try #require(ClosedPort())
+        defer { withExtendedLifetime(closed) {} }
+        var configuration = APNSClientConfiguration.local(port: closed.number, caPEM: nil)
         configuration.pool.unavailableAfter = .milliseconds(100)
         let client = try APNSClient(configuration: configuration)
         try await client.start()
@@ -210,11 +210,7 @@ struct BulkBackPressureTests {
                     server.release()
                     #expect(await single.value.certainty == .accepted)
                 }
-                let outcome = await client.deliver(
-                    samplePush(),
-                    to: deviceToken,
-                    options: DeliveryOptions(deadline: .seconds(5))
-                )
+                let outcome = await client.deliver(samplePush(), to: deviceToken)
                 #expect(outcome.certainty == .accepted, "\(outcome)")
             }
             #expect(accepted == 5)

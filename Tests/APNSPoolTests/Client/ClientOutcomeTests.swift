@@ -1,5 +1,6 @@
 import HTTP2Wire
 import SupervisedPool
+import TestSupport
 import Testing
 
 @testable import APNSPool
@@ -224,11 +225,14 @@ struct ClientOutcomeTests {
         let script: ScriptedServer.Script = {
             $0.number == 1 ? [.respond(200)] : [.respond(503, reason: "ServiceUnavailable")]
         }
+        let clock = ManualClock()
         try await withServer(script: script) {
-            $0.timeouts.deadline = .seconds(5)
+            $0.use(clock)
         } _: { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let outcomes = await deliver(100, with: client)
+            let pushes = Task { await deliver(100, with: client) }
+            #expect(await ends(advancing: clock) { _ = await pushes.value })
+            let outcomes = await pushes.value
             #expect(outcomes.allSatisfy { $0.status == 503 })
             #expect(server.record.pushes.count <= 1 + 100 + 100)
             #expect(server.record.connections <= 4)
@@ -258,13 +262,15 @@ struct ClientOutcomeTests {
 
     @Test func aDeadlineOnTheWireResetsTheStreamAndReturnsItsLease() async throws {
         let script: ScriptedServer.Script = { $0.number == 2 ? [.hold] : [.respond(200)] }
-        try await withServer(limit: 1, script: script) { client, server in
+        let clock = ManualClock()
+        try await withServer(limit: 1, script: script, configure: { $0.use(clock) }) { client, server in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let outcome = await client.deliver(
-                samplePush(),
-                to: deviceToken,
-                options: DeliveryOptions(deadline: .seconds(1))
-            )
+            let push = Task {
+                await client.deliver(samplePush(), to: deviceToken, options: DeliveryOptions(deadline: .seconds(1)))
+            }
+            await server.wait { $0.held == 1 }
+            clock.advance(by: .seconds(1))
+            let outcome = await push.value
             #expect(outcome.certainty == .unknown)
             #expect(outcome.error?.code == .deadlineExceeded)
             let outcomes = await deliver(100, with: client)

@@ -72,6 +72,13 @@ struct ConfigurationTests {
         #expect(error?.setting == "trust.caPEM")
     }
 
+    @Test("By default, 10,000 pushes and 16 MiB of payload may wait for a stream")
+    func boundsOfTheQueue() {
+        let pool = APNSClientConfiguration(authentication: .withoutToken).poolConfiguration
+        #expect(pool.maxWaiters == 10_000)
+        #expect(pool.maxQueuedBytes == 16 * 1024 * 1024)
+    }
+
     @Test func valuesAtTheLimitsAreAllowed() throws {
         var configuration = APNSClientConfiguration(authentication: .withoutToken)
         configuration.pool = .init(size: 0, maxOverflow: 1, connectSpacing: .zero)

@@ -52,27 +52,73 @@ struct ConnectFaultTests {
     }
 
     @Test func aHostThatDoesNotExistIsAConfigurationFault() async throws {
-        try await withClient(.local(port: 443, caPEM: nil, host: "nowhere.invalid")) { client in
-            let outcome = await client.deliver(
-                samplePush(),
-                to: deviceToken,
-                options: DeliveryOptions(deadline: .seconds(12))
-            )
-            #expect(outcome.certainty == .notSent)
-            // Without a resolver the lookup fails temporarily instead.
-            #expect([.configuration, .deadlineExceeded, .unavailable].contains(outcome.error?.code))
+        let clock = ManualClock()
+        let lookUps = Journal<MonotonicInstant>()
+        var configuration = APNSClientConfiguration.local(port: 443, caPEM: nil, host: "nowhere.invalid")
+        configuration.use(clock)
+        let adjust = configuration.adjustConnection
+        configuration.adjustConnection = {
+            adjust?(&$0)
+            $0.nameResolver = NameResolver { host, _ in
+                lookUps.write(clock.now)
+                return .failure(WireError(.hostNotFound, "the host '\(host)' does not exist"))
+            }
         }
+        try await withClient(configuration) { client in
+            // The clock stands still, so the push does not wait.
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == .notSent && outcome.error?.code == .configuration)
+            #expect(outcome.error?.message.contains("'nowhere.invalid' does not exist") == true, "\(outcome)")
+            let first = clock.now
+            #expect(lookUps.entries == [first])
+            // No push brings the next look-up forward.
+            await until { clock.nextWakeUp == first.advanced(by: .seconds(5)) }
+            clock.advance(by: .milliseconds(4999))
+            #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .configuration)
+            #expect(lookUps.entries == [first])
+            clock.advance(by: .milliseconds(1))
+            await lookUps.wait(count: 2)
+            #expect(lookUps.entries == [first, first.advanced(by: .seconds(5))])
+        }
+    }
+
+    @Test("If so configured, pushes wait for a connection, however long there is none")
+    func pushesMayWaitForAConnection() async throws {
+        let clock = ManualClock()
+        let server = try await ScriptedServer.start()
+        let closed = try #require(ClosedPort())
+        let network = AddressSwitch(closed.number)
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.use(clock)
+        configuration.timeouts.deadline = .seconds(3600)
+        configuration.pool.unavailableAfter = .seconds(10)
+        configuration.pool.whenUnavailable = .wait
+        network.apply(to: &configuration)
+        try await withClient(configuration) { client in
+            let early = Task { await client.deliver(samplePush(), to: deviceToken) }
+            let end = clock.now.advanced(by: .seconds(60))
+            await until {
+                clock.advance(by: .milliseconds(100))
+                return clock.now >= end
+            }
+            #expect(await client.health.cause?.code == .unreachable)
+            let late = Task { await client.deliver(samplePush(), to: DeviceToken.sample(1)) }
+            await until { await client.status.pool.queueDepth == 2 }
+            network.point(to: server.port)
+            let outcomes = Task { await [early.value, late.value] }
+            #expect(await ends(advancing: clock) { _ = await outcomes.value })
+            #expect(await outcomes.value.map(\.certainty) == [.accepted, .accepted])
+        }
+        await server.stop()
     }
 
     @Test func anUntrustedCertificateFailsAtOnce() async throws {
         let server = try await ScriptedServer.start()
-        try await withClient(.local(port: server.port, caPEM: nil)) { client in
-            // The deadline is longer than this test may take.
-            let outcome = await client.deliver(
-                samplePush(),
-                to: deviceToken,
-                options: DeliveryOptions(deadline: .seconds(300))
-            )
+        var configuration = APNSClientConfiguration.local(port: server.port, caPEM: nil)
+        // The clock stands still, so neither the deadline nor the hold-off ends.
+        configuration.use(ManualClock())
+        try await withClient(configuration) { client in
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
             #expect(outcome.certainty == .notSent)
             #expect(outcome.error?.code == .configuration)
             #expect(outcome.advice == .checkEnvironment)
@@ -183,10 +229,15 @@ extension ConnectFaultTests {
             }
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)
-        let client = try APNSClient(configuration: .local(port: port, caPEM: nil))
+        let clock = ManualClock()
+        var configuration = APNSClientConfiguration.local(port: port, caPEM: nil)
+        configuration.use(clock)
+        let client = try APNSClient(configuration: configuration)
         try await client.start()
+        let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         // The push waits for a second connection to confirm the fault, but not until its deadline.
-        let outcome = await client.deliver(samplePush(), to: deviceToken)
+        #expect(await ends(advancing: clock) { _ = await push.value })
+        let outcome = await push.value
         #expect(outcome.error?.code == .credential && outcome.certainty == .notSent)
         #expect(outcome.retryAfter ?? .zero > .seconds(3))
         #expect(await client.status.hasCredentialFault)

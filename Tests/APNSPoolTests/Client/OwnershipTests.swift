@@ -1,6 +1,7 @@
 import Logging
 import ServiceLifecycle
 import SupervisedPool
+import TestSupport
 import Testing
 
 @testable import APNSPool
@@ -124,9 +125,9 @@ struct OwnershipTests {
     }
 
     @Test func shutdownIsQuickWhileAPNsIsUnreachable() async throws {
-        let server = try await ScriptedServer.start()
-        await server.stop()
-        var configuration = APNSClientConfiguration.local(port: server.port, caPEM: nil)
+        let closed = try #require(ClosedPort())
+        defer { withExtendedLifetime(closed) {} }
+        var configuration = APNSClientConfiguration.local(port: closed.number, caPEM: nil)
         // Longer than this test may take.
         configuration.timeouts.deadline = .seconds(300)
         let client = try APNSClient(configuration: configuration)
@@ -144,6 +145,36 @@ struct OwnershipTests {
         #expect(await client?.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         weak let runtime = client?.runtime
         client = nil
+        await server.wait { $0.openConnections == 0 }
+        await until { runtime == nil }
+        await server.stop()
+    }
+
+    @Test("A client that is released while it runs logs it, and its pushes fail as if its task had been cancelled")
+    func releaseWhileRunning() async throws {
+        let (logger, lines) = RecordingLog.make()
+        let server = try await ScriptedServer.start(limit: 2) { $0.number == 1 ? [.respond(200)] : [.hold] }
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.logger = logger
+        var client: APNSClient? = try APNSClient(configuration: configuration)
+        try await client?.start()
+        weak let runtime = client?.runtime
+        // Unlike a call for one push, the iterator of a bulk call does not keep its client.
+        let tokens = (0..<5).map { DeviceToken.sample($0) }
+        var iterator = client?.deliveries(of: samplePush(), to: tokens, token: { $0 }).makeAsyncIterator()
+        #expect(await iterator?.next()?.outcome.certainty == .accepted)
+        await server.wait { $0.held >= 1 }
+        #expect(lines.entries.isEmpty, "\(lines.entries)")
+        client = nil
+        var outcomes: [PushOutcome] = []
+        while let delivery = await iterator?.next() { outcomes.append(delivery.outcome) }
+        iterator = nil
+        // At most two pushes were sent.
+        #expect(outcomes.count == 4, "\(outcomes)")
+        #expect((1...2).contains(outcomes.count { $0.certainty == .unknown }), "\(outcomes)")
+        #expect(outcomes.allSatisfy { [.unknown, .notSent].contains($0.certainty) }, "\(outcomes)")
+        await lines.wait { $0.contains { $0.message.contains("was released while running") } }
+        #expect(lines.count(.error, containing: "an APNSClient was released while running") == 1)
         await server.wait { $0.openConnections == 0 }
         await until { runtime == nil }
         await server.stop()
@@ -186,6 +217,32 @@ struct OwnershipTests {
         #expect(outcome.certainty == .notSent)
         #expect(outcome.error?.code == .notRunning)
         #expect(outcome.error?.message.contains("run()") == true)
+    }
+
+    @Test("While a client is not running, its pushes wait, and the log warns once, after a second")
+    func notRunningIsLogged() async throws {
+        let clock = ManualClock()
+        let (logger, lines) = RecordingLog.make()
+        let server = try await ScriptedServer.start()
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.use(clock)
+        configuration.logger = logger
+        let client = try APNSClient(configuration: configuration)
+        let pushes = Task { await deliver(3, with: client) }
+        await until { clock.sleepers == 3 }
+        clock.advance(by: .milliseconds(999))
+        #expect(lines.entries.isEmpty && clock.sleepers == 3)
+        clock.advance(by: .milliseconds(1))
+        // Now each push waits until its deadline.
+        await until {
+            clock.nextWakeUp.map { clock.now.duration(to: $0) > .seconds(10) } ?? false && clock.sleepers == 3
+        }
+        #expect(lines.entries.map(\.level) == [.warning], "\(lines.entries)")
+        #expect(lines.count(.warning, containing: "the client is not running: call run()") == 1)
+        try await client.start()
+        #expect(await pushes.value.allSatisfy { $0.certainty == .accepted })
+        await client.shutdown()
+        await server.stop()
     }
 
     @Test func withoutARunABulkCallEndsAtItsDeadlines() async throws {

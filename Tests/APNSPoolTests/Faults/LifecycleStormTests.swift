@@ -22,9 +22,6 @@ struct LifecycleStormTests {
         }
     }()
 
-    /// How long a shutdown may take beyond its time limit.
-    private static let patience = Duration.seconds(10)
-
     /// The totals of all storms.
     private struct Sum {
         var pushes = 0
@@ -83,7 +80,6 @@ struct LifecycleStormTests {
             await group.waitForAll()
             return took
         }
-        if took > shutdownTime + Self.patience { Issue.record("\(comment): the shutdown took \(took)") }
         sum.longestEnd = max(sum.longestEnd, took)
         #expect(client.runtime.lifecycle.pushesInFlight == 0, "\(comment)")
         let status = await client.status

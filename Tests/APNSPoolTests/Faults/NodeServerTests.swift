@@ -35,11 +35,21 @@ struct NodeServerTests {
         var configuration = APNSClientConfiguration.local(port: server.port, caPEM: server.caPEM)
         configuration.pool.size = 2
         configuration.pool.maxOverflow = 1
-        configuration.timeouts.response = .milliseconds(500)
-        configuration.timeouts.deadline = .seconds(20)
+        // The clock advances five times as fast as real time, but only while this process runs.
+        let clock = ManualClock()
+        configuration.use(clock)
+        configuration.timeouts.response = .seconds(5)
+        configuration.timeouts.deadline = .seconds(200)
         let client = try APNSClient(configuration: configuration)
         try await client.start()
         let book = Book()
+        let time = Task {
+            while !Task.isCancelled {
+                clock.advance(by: .milliseconds(5))
+                try? await ContinuousClock().sleep(for: .milliseconds(1))
+            }
+        }
+        defer { time.cancel() }
         await withTaskGroup(of: Void.self) { group in
             for worker in 0..<20 {
                 group.addTask { await self.sendSingles(worker, seed, client, book) }

@@ -135,16 +135,17 @@ struct StreamFaultTests {
     @Test func aPushIsUnknownIfThePeerIgnoresPings() async throws {
         let server = try await ScriptedServer.start(script: { $0.number > 1 ? [.hold] : [.respond(200)] })
         var configuration = APNSClientConfiguration.local(server)
-        configuration.adjustConnection = {
-            $0.pathCheck.busy = .milliseconds(100)
-            $0.pathCheck.acknowledgement = .milliseconds(100)
-        }
+        let clock = ManualClock()
+        configuration.use(clock)
+        // A PING is sent two seconds after the last bytes, and its acknowledgement may take five.
+        configuration.adjustConnection = { _ in }
         let client = try APNSClient(configuration: configuration)
         try await client.start()
         #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         let push = Task { await client.deliver(samplePush(), to: deviceToken) }
         await server.wait { $0.held == 1 }
         await server.muteAll()
+        #expect(await ends(advancing: clock) { _ = await push.value })
         let outcome = await push.value
         #expect(outcome.certainty == .unknown && outcome.error?.code == .connectionLost)
         server.follow { _ in [.respond(200)] }
@@ -182,13 +183,19 @@ struct StreamFaultTests {
         let script: ScriptedServer.Script = { push in
             push.numberOnConnection == 10 ? [.respond(200), .goAway(includingThis: true)] : [.respond(200)]
         }
-        try await withServer(limit: 10, script: script) { client, server in
-            // With a backoff after each GOAWAY, this number of pushes took 15 seconds.
-            let summary = await client.sendAll(
-                samplePush(),
-                to: (0..<200).map { DeviceToken.sample($0) },
-                options: BulkOptions(deadline: .seconds(5), lane: .interactive)
-            )
+        // The clock stands still, so a client that waits before a connect never ends.
+        let clock = ManualClock()
+        try await withServer(limit: 10, script: script, configure: { $0.use(clock) }) { client, server in
+            let run = Task {
+                await client.sendAll(
+                    samplePush(),
+                    to: (0..<200).map { DeviceToken.sample($0) },
+                    options: BulkOptions(lane: .interactive)
+                )
+            }
+            #expect(await ends { _ = await run.value })
+            run.cancel()
+            let summary = await run.value
             #expect(summary.accepted == 200, "\(summary)")
             #expect(server.record.connections >= 20)
         }

@@ -97,12 +97,17 @@ struct LogTests {
     @Test func aRepeatedlyFailingConnectionIsLoggedOnce() async throws {
         let clock = ManualClock()
         let (logger, lines) = self.trace()
-        try await withServer(configure: {
-            $0.use(clock)
-            $0.logger = logger
-        }) { client, server in
+        let server = try await ScriptedServer.start()
+        let closed = try #require(ClosedPort())
+        let network = AddressSwitch(server.port)
+        var configuration = APNSClientConfiguration.local(server)
+        configuration.use(clock)
+        configuration.logger = logger
+        network.apply(to: &configuration)
+        try await withAPNSClient(configuration: configuration) { client in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            await server.stop()
+            network.point(to: closed.number)
+            server.dropAll()
             // The test's clock controls the pauses between the attempts.
             await until {
                 clock.advance(by: .milliseconds(50))
@@ -114,6 +119,7 @@ struct LogTests {
                 return lines.entries.contains { $0.message.contains("still lost or refused") }
             }
         }
+        await server.stop()
     }
 
     /// The number of lines above debug level does not depend on the number of pushes. No line contains a secret or a

@@ -161,14 +161,18 @@ struct HealthTests {
 
     @Test func lostConnectionsDegradeAndThenFailTheHealth() async throws {
         let clock = ManualClock()
+        let closed = try #require(ClosedPort())
+        let network = AddressSwitch(closed.number)
         try await withPatientSimulator(configure: {
             $0.use(clock)
             $0.pool = .init(size: 1, maxOverflow: 0, connectSpacing: .zero)
             $0.logger.logLevel = .critical
+            network.point(to: $0.environment.port)
+            network.apply(to: &$0)
         }) { client, simulator in
             let changes = client.healthChanges
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            await simulator.stopListening()
+            network.point(to: closed.number)
             await simulator.dropConnections()
             let lost = await read(changes) { $0.cause?.code == .reconnecting }
             #expect(lost.last?.name == "degraded" && lost.allSatisfy { $0.isReady }, "\(lost)")
@@ -179,7 +183,7 @@ struct HealthTests {
             #expect(await client.health.cause?.code == .unreachable)
             #expect(await !client.health.isReady)
 
-            await simulator.startListening()
+            network.point(to: simulator.port)
             // The reconnects use the same clock.
             await until {
                 clock.advance(by: .milliseconds(100))

@@ -70,15 +70,15 @@ struct ConnectionActorTests {
 
     @Test("A push that reaches its connection after its deadline is not written")
     func lateOnTheLoop() async throws {
-        try await withOwnLoop { client, server, loop in
+        let clock = ManualClock()
+        try await withOwnLoop(configure: { $0.use(clock) }) { client, server, loop in
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
             let blocked = await BlockedLoop(loop)
-            let began = client.runtime.clock.now
             let options = DeliveryOptions(deadline: .seconds(1))
             let push = Task { await client.deliver(samplePush(), to: deviceToken, options: options) }
             // It has its stream, so the pool ends it no more.
             await until { await client.status.pool.leased == 1 }
-            await until { began.duration(to: client.runtime.clock.now) > .milliseconds(1100) }
+            clock.advance(by: .milliseconds(1100))
             blocked.release()
             let outcome = await push.value
             #expect(outcome.certainty == .notSent && outcome.error?.code == .deadlineExceeded)

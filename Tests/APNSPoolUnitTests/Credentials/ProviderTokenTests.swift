@@ -1,4 +1,5 @@
 import APNSSimulator
+import Logging
 import Synchronization
 import TestSupport
 import Testing
@@ -108,6 +109,29 @@ struct ProviderTokenTests {
             }
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         }
+    }
+
+    @Test("If APNs refuses tokens and its clock differs from this machine's, the log has the difference, once")
+    func wrongClockIsLogged() async throws {
+        let (logger, lines) = RecordingLog.make()
+        // 1,800,000,000 seconds since 1970.
+        let date = ("date", "Fri, 15 Jan 2027 08:00:00 GMT")
+        let script: ScriptedServer.Script = { _ in
+            [.respond(403, reason: "ExpiredProviderToken", fields: [date])]
+        }
+        try await withServer(
+            script: script,
+            configure: {
+                self.configure(&$0)
+                $0.wallClock = { 1_800_000_000 - 7_200 }
+                $0.logger = logger
+            }
+        ) { client, _ in
+            for _ in 0..<3 { #expect(await client.deliver(samplePush(), to: deviceToken).status == 403) }
+        }
+        let reports = lines.entries.filter { $0.metadata["clock"] != nil }
+        #expect(reports.map(\.level) == [.error] && reports.first?.message == "APNs refuses the provider token")
+        #expect(reports.first?.metadata["clock"] == "this machine's clock is 2 h behind APNs", "\(reports)")
     }
 
     @Test func constantExpiryRefusalsCauseNoResendStorm() async throws {

@@ -11,7 +11,7 @@ struct BudgetTests {
     }
 
     @Test func replacementsHaveABurstAndThenAnInterval() {
-        let budget = ReplacementBudget(burst: 2, interval: .seconds(5))
+        let budget = ReplacementBudget(burst: 2)
         #expect(budget.take(now: at(100)) && budget.take(now: at(100)))
         #expect(!budget.take(now: at(104.9)))
         #expect(budget.take(now: at(105)))
@@ -21,6 +21,15 @@ struct BudgetTests {
         #expect(!budget.take(now: at(10_000)))
         // A clock that stops or runs backwards allows no replacement.
         #expect(!budget.take(now: at(0)))
+    }
+
+    @Test("A client may replace as many connections at once as its pool has, and then one every five seconds")
+    func replacementsOfAClient() throws {
+        var configuration = APNSClientConfiguration.local(port: 1, caPEM: nil)
+        configuration.pool.size = 3
+        let budget = try APNSClient(configuration: configuration).runtime.replacements
+        #expect((0..<4).map { _ in budget.take(now: at(100)) } == [true, true, true, false])
+        #expect([104.9, 105, 105, 110].map { budget.take(now: at($0)) } == [false, true, false, true])
     }
 
     @Test func aPoolWithoutBaseConnectionsMayReplaceOne() {

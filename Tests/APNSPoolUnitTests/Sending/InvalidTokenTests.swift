@@ -16,7 +16,9 @@ struct InvalidTokenTests {
     @Test func singleAndBulkPushesFillTheStreamUntilTheClientEnds() async throws {
         let journal = Journal<InvalidToken>()
         var reader: Task<Void, Never>?
-        try await withServer(script: Self.script) { client, _ in
+        // The share is that of the last ten seconds.
+        let clock = ManualClock()
+        try await withServer(script: Self.script, configure: { $0.use(clock) }) { client, _ in
             let stream = client.invalidTokens
             reader = Task {
                 for await token in stream { journal.write(token) }
@@ -26,7 +28,7 @@ struct InvalidTokenTests {
             let summary = await client.sendAll(samplePush(), to: (0..<160).map { DeviceToken.sample($0) })
             #expect(summary.rejected == 10)
             await journal.wait(count: 11)
-            // The first ten seconds of the client: 161 responses, 11 of them 410.
+            // 161 responses, 11 of them 410.
             #expect(await client.status.invalidTokenShare == 11.0 / 161)
         }
         await reader?.value

@@ -29,24 +29,19 @@ struct SupersedeTests {
         var aps: APS
     }
 
-    private func sent(_ simulator: Simulator) throws -> [Payload.APS] {
-        try simulator.record.pushes.map { try JSONDecoder().decode(Payload.self, from: Data($0.payload)).aps }
+    private func sent(_ payloads: [[UInt8]]) throws -> [Payload.APS] {
+        try payloads.map { try JSONDecoder().decode(Payload.self, from: Data($0)).aps }
     }
 
-    private func withClient(
-        delay: Duration,
-        _ body: (APNSClient, Simulator) async throws -> Void
-    ) async throws {
-        var simulation = Simulator.Configuration()
-        simulation.responseDelay = delay
-        try await withPatientSimulator(simulation: simulation, configure: { $0.pool.connectSpacing = .zero }, body)
-    }
-
-    private let options = DeliveryOptions(deadline: .seconds(30), supersedes: "match-42")
+    private let options = DeliveryOptions(supersedes: "match-42")
 
     /// A hundred updates of one activity while the server is slow.
     @Test func theFirstAndTheLastOfManyUpdatesArrive() async throws {
-        try await self.withClient(delay: .milliseconds(200)) { client, simulator in
+        var simulation = Simulator.Configuration()
+        simulation.responseDelay = .milliseconds(200)
+        try await withPatientSimulator(simulation: simulation, configure: { $0.pool.connectSpacing = .zero }) {
+            client,
+            simulator in
             var tasks: [Task<PushOutcome, Never>] = []
             for number in 0..<100 {
                 tasks.append(
@@ -67,7 +62,7 @@ struct SupersedeTests {
             for outcome in superseded {
                 #expect(outcome.certainty == .notSent && outcome.attempts == 0 && outcome.error?.canResend == false)
             }
-            let sent = try self.sent(simulator)
+            let sent = try self.sent(simulator.record.pushes.map(\.payload))
             #expect(sent.count == accepted)
             let scores = sent.compactMap { $0.content?.score }
             #expect(scores.first == 0 && scores.last == 99)
@@ -81,30 +76,31 @@ struct SupersedeTests {
     }
 
     @Test func anEndIsSentEvenIfUpdatesFollow() async throws {
-        try await self.withClient(delay: .milliseconds(500)) { client, simulator in
+        try await withServer(script: { $0.number == 1 ? [.hold] : [.respond(200)] }) { client, server in
             func push(_ notification: PushNotification, _ number: UInt64) async -> Task<PushOutcome, Never> {
                 let task = Task { await client.deliver(notification, to: DeviceToken.sample(1), options: self.options) }
                 await until { client.runtime.sending.supersedeQueue.arrivalCount == number }
                 return task
             }
             let first = await push(Self.update(1), 1)
-            await until { simulator.record.requestsReceived == 1 }
+            await server.wait { $0.held == 1 }
             let second = await push(Self.update(2), 2)
             let end = await push(.liveActivityEnd(topic: app), 3)
             let late = await push(Self.update(3), 4)
+            server.release()
             #expect(await first.value.certainty == .accepted)
             #expect(await second.value.error?.code == .superseded)
             #expect(await end.value.certainty == .accepted)
             #expect(await late.value.certainty == .accepted)
-            let events = try self.sent(simulator).map(\.event)
+            let events = try self.sent(server.record.pushes.map(\.body)).map(\.event)
             #expect(events == ["update", "end", "update"])
         }
     }
 
     @Test func aDeadlineOrCancellationEndsTheWait() async throws {
-        try await self.withClient(delay: .seconds(2)) { client, simulator in
+        try await withServer(script: { $0.number == 1 ? [.hold] : [.respond(200)] }) { client, server in
             let first = Task { await client.deliver(Self.update(1), to: DeviceToken.sample(1), options: self.options) }
-            await until { simulator.record.requestsReceived == 1 }
+            await server.wait { $0.held == 1 }
             var short = self.options
             short.deadline = .milliseconds(20)
             let late = await client.deliver(Self.update(2), to: DeviceToken.sample(1), options: short)
@@ -117,9 +113,9 @@ struct SupersedeTests {
             let outcome = await cancelled.value
             #expect(outcome.error?.code == .cancelled && outcome.certainty == .notSent)
             // Another device or key does not wait.
-            async let other = client.deliver(Self.update(4), to: DeviceToken.sample(2), options: self.options)
-            await until { simulator.record.requestsReceived == 2 }
-            #expect(await other.certainty == .accepted)
+            let other = await client.deliver(Self.update(4), to: DeviceToken.sample(2), options: self.options)
+            #expect(other.certainty == .accepted)
+            server.release()
             #expect(await first.value.certainty == .accepted)
             #expect(
                 client.runtime.sending.supersedeQueue.keyCount == 0

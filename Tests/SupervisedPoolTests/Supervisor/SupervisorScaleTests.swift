@@ -5,7 +5,7 @@ import Testing
 
 /// The cost of a supervisor with many children.
 struct SupervisorScaleTests {
-    /// The time that the machine takes for the start, failure, removal and stop of each child.
+    /// The processor time that the machine takes for the start, failure, removal and stop of each child.
     private func life(_ count: Int) -> Duration {
         let specs = (0..<count).map { number in
             ChildSpec(
@@ -14,7 +14,7 @@ struct SupervisorScaleTests {
                 restartBackoff: number % 4 == 0 ? Backoff(minimum: .seconds(1), maximum: .seconds(30)) : nil
             ) { _ in }
         }
-        return ContinuousClock().measure {
+        return ProcessorTime.measure {
             var machine = SupervisorStateMachine(
                 name: "test",
                 strategy: .oneForOne,
@@ -80,10 +80,8 @@ struct SupervisorScaleTests {
                 for await _ in requests {}
             }
         }
-        let started = ContinuousClock.now
         let supervisor = Supervisor(name: "many", strategy: .oneForOne, children: children)
         let context = ChildContext(id: "many") { supervisor.shutdown() }
         try await supervisor.run(context)
-        #expect(ContinuousClock.now - started < .seconds(20))
     }
 }
