@@ -1,5 +1,4 @@
 import APNSSimulator
-import Dispatch
 import Foundation
 import PostgresTestServer
 import PushQueueConformance
@@ -213,11 +212,4 @@ private final class LoadEnd: Sendable {
     var isReached: Bool { self.state.withLock { $0 } }
 
     func reach() { self.state.withLock { $0 = true } }
-}
-
-/// Runs code that blocks, such as the start of a server, on a thread of its own.
-func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
-        DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
-    }
 }

@@ -1,5 +1,6 @@
 import APNSSimulator
 import Foundation
+import PostgresTestServer
 import RelayTestSupport
 import Testing
 

@@ -12,8 +12,10 @@ import Testing
     private let server: PostgresServer
     private let database: String
 
-    init() throws {
-        self.server = try PostgresServer(["autovacuum = off", "max_prepared_transactions = 5"])
+    init() async throws {
+        self.server = try await blocking {
+            try PostgresServer(["autovacuum = off", "max_prepared_transactions = 5"])
+        }
         // A relay's role has these rights and no others.
         try self.server.run("CREATE ROLE relay LOGIN")
         try self.server.run("CREATE ROLE monitor LOGIN IN ROLE pg_monitor, relay")
@@ -177,7 +179,9 @@ import Testing
 
     @Test("The log that a replication slot keeps is measured, and an archive that fails is noticed")
     func log() async throws {
-        let server = try PostgresServer(["archive_mode = on", "archive_command = 'false'", "autovacuum = off"])
+        let server = try await blocking {
+            try PostgresServer(["archive_mode = on", "archive_command = 'false'", "autovacuum = off"])
+        }
         let database = try server.createDatabase()
         let connection = try ConnectionSettings(server.url(database))
         let queue = try await PostgresPushQueue.open(.init(connection: connection), logger: .quiet)

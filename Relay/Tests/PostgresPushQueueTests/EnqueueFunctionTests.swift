@@ -205,15 +205,17 @@ import Testing
         #expect(claims.map(\.id.description) == [old])
         let server = self.fixture.server
         let (database, role) = (self.fixture.database, self.role)
-        let open = Task.detached {
-            try server.run(
-                """
-                BEGIN; SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match', idempotency_key => 'k'); \
-                SELECT pg_sleep(600); COMMIT
-                """,
-                in: database,
-                as: role
-            )
+        let open = Task {
+            try await blocking {
+                try server.run(
+                    """
+                    BEGIN; SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match', idempotency_key => 'k'); \
+                    SELECT pg_sleep(600); COMMIT
+                    """,
+                    in: database,
+                    as: role
+                )
+            }
         }
         let session = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND usename = '\(role)'"
         try await Patience.wait(for: "the transaction is open") {

@@ -14,7 +14,7 @@ import Testing
     private static let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop")
 
     init() async throws {
-        self.server = try PostgresServer()
+        self.server = try await blocking { try PostgresServer() }
         self.database = try self.server.createDatabase()
         var options = PostgresPushQueue.Options(connection: try ConnectionSettings(self.server.url(self.database)))
         options.timeout = Patience.limit
@@ -131,8 +131,10 @@ import Testing
         // The statement waits for a lock that nobody releases.
         let server = self.server
         let database = self.database
-        let lock = Task.detached {
-            try server.run("BEGIN; LOCK TABLE apns.tally; SELECT pg_sleep(600)", in: database)
+        let lock = Task {
+            try await blocking {
+                try server.run("BEGIN; LOCK TABLE apns.tally; SELECT pg_sleep(600)", in: database)
+            }
         }
         let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
         try await Patience.wait(for: "the table is locked") { try self.server.run(sleeping) != "0" }
@@ -177,7 +179,7 @@ import Testing
     }
 
     @Test("A server without fsync is refused") func fsync() async throws {
-        let server = try PostgresServer(["fsync = off"])
+        let server = try await blocking { try PostgresServer(["fsync = off"]) }
         let database = try server.createDatabase()
         let options = PostgresPushQueue.Options(connection: try ConnectionSettings(server.url(database)))
         let error = try await #require(throws: QueueError.self) {

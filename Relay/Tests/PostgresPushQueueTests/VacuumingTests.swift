@@ -9,8 +9,8 @@ import Testing
     private let server: PostgresServer
     private let database: String
 
-    init() throws {
-        self.server = try PostgresServer(["autovacuum = off"])
+    init() async throws {
+        self.server = try await blocking { try PostgresServer(["autovacuum = off"]) }
         try self.server.run("CREATE ROLE relay LOGIN")
         self.database = try self.server.createDatabase()
         try self.server.run("ALTER DATABASE \(self.database) OWNER TO relay")
