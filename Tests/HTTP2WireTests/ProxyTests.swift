@@ -80,11 +80,10 @@ struct ProxyTests {
     }
 
     @Test func anUnreachableProxyIsNamedInTheError() async throws {
-        let proxy = try await ScriptedProxy.start(.silence)
-        await proxy.stop()
+        let port = try #require(ClosedPort())
         let probe = ConnectionProbe(host: "localhost", port: 1, tls: TLSConfiguration())
-        #expect(await self.open(probe, through: proxy.port) == .closed(.connectRefused))
-        #expect(await probe.closeError?.message.contains("the proxy '127.0.0.1:\(proxy.port)'") == true)
+        #expect(await self.open(probe, through: port.number) == .closed(.connectRefused))
+        #expect(await probe.closeError?.message.contains("the proxy '127.0.0.1:\(port.number)'") == true)
     }
 
     // MARK: Tinyproxy

@@ -35,7 +35,7 @@ package final class ForeignServer: Sendable {
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         // Another process may take the port between its choice and its use.
         for attempt in 1...3 {
-            let port = try await Self.freePort()
+            let port = Self.freePort()
             var texts = [
                 "cert.pem": identity.certificateChainPEM, "key.pem": identity.privateKeyPEM,
                 "ca.pem": authority.certificatePEM,
@@ -82,15 +82,13 @@ package final class ForeignServer: Sendable {
 
     /// A port that nothing listens on. It is below the range from which the system takes ports for servers that ask for
     /// any port, so that no server of another test gets it before the process does.
-    private static func freePort() async throws -> Int {
+    ///
+    /// The test itself never listens on it. A process that another test starts at that moment would inherit the socket,
+    /// keep the port, and seem to be this server.
+    private static func freePort() -> Int {
         while true {
             let port = 20_000 + Self.portCount.add(1, ordering: .relaxed).newValue % 8000
-            let channel = try? await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-                .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-                .bind(host: "127.0.0.1", port: port).get()
-            guard let channel else { continue }
-            try await channel.close().get()
-            return port
+            if ClosedPort(port) != nil { return port }
         }
     }
 
