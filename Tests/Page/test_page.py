@@ -797,11 +797,13 @@ class PageTests(unittest.TestCase):
         figure("long tasks", f"{len(tasks)}, longest {max(tasks, default=0):.0f} ms")
         figure("rows in the document", most_rows)
         figure("heap", f"{heap / 1048576:.0f} MiB")
-        self.assertLess(max(clicks), 1000)
-        self.assertLess(worst_wall, 1)
         self.assertLess(most_rows, 200)
-        self.assertLess(max(tasks, default=0), 500)
-        self.assertLess(sum(tasks) / 1000 / seconds, 0.05, "the share of the time in tasks of more than 50 ms")
+        # Times say something only about a long load, and on a machine that does nothing else.
+        if PUSHES >= 100_000:
+            self.assertLess(max(clicks), 1000)
+            self.assertLess(worst_wall, 1)
+            self.assertLess(max(tasks, default=0), 500)
+            self.assertLess(sum(tasks) / 1000 / seconds, 0.05, "the share of the time in tasks of more than 50 ms")
         # All of them are there: the filter finds the oldest, and the end of the list shows it.
         browser.find("#list").click()
         browser.keys(Keys.ESCAPE, Keys.END)

@@ -8,7 +8,7 @@ struct Throughput: ParsableCommand {
         discussion: """
             Without a subcommand it measures once; 'throughput help measure' lists the options of that.
             """,
-        subcommands: [Measure.self, Sweep.self, Goals.self, Page.self, Probe.self, Soak.self],
+        subcommands: [Measure.self, Sweep.self, Goals.self, Page.self, Probe.self, Soak.self, Outages.self],
         defaultSubcommand: Measure.self
     )
 }

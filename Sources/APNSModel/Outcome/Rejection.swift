@@ -92,6 +92,36 @@ public struct Rejection: Sendable, Hashable {
     /// may come from a proxy or gateway that had already passed the push on.
     package var provesNoEffect: Bool { self.status < 500 || self.reason?.entry != nil }
 
+    /// What the response is about. APNs names a reason in every response other than 200, so a response without one comes
+    /// from a server before it; only a 410 is taken as APNs' own.
+    var subject: RejectionReason.Subject {
+        if let entry = self.reason?.entry { return entry.subject }
+        switch self.status {
+        case 403: return .credential
+        case 410: return .deviceTokenAndTopic
+        case 429, 500...: return .service
+        default: return self.reason == nil ? .service : .request
+        }
+    }
+
+    /// Whether the response says nothing about the push: any other push would meet it now. The opposite is a verdict on the
+    /// push.
+    package var isWeather: Bool {
+        switch self.subject {
+        case .service, .credential, .connection: true
+        case .request, .deviceToken, .deviceTokenAndTopic: false
+        }
+    }
+
+    /// Whether it is weather that concerns the credential alone.
+    package var isCredentialWeather: Bool { self.subject == .credential }
+
+    /// Whether the response proves that APNs accepts the credential.
+    package var provesCredential: Bool { self.subject == .deviceToken || self.provesTopic }
+
+    /// Whether the response proves that APNs accepts the credential for the push's topic.
+    package var provesTopic: Bool { self.subject == .deviceTokenAndTopic }
+
     /// Whether a resend may succeed without any correction.
     var mayBeResent: Bool {
         self.reason?.entry?.mayBeResent ?? (self.disposition == .retryLater || self.disposition == .pauseDevice)

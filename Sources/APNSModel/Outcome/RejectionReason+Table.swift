@@ -8,6 +8,8 @@ extension RejectionReason {
         var mayBeResent = false
         /// How long to wait before a resend; nil if no time is known.
         var delay: Duration?
+        /// What the reason is about, and so what a response with it proves.
+        var subject: Subject
         var meaning: String
         /// Its other spelling.
         var alias: String?
@@ -19,6 +21,7 @@ extension RejectionReason {
             _ meaning: String,
             mayBeResent: Bool = false,
             delay: Duration? = nil,
+            about subject: Subject? = nil,
             alias: String? = nil
         ) {
             self.reason = reason
@@ -27,8 +30,29 @@ extension RejectionReason {
             self.meaning = meaning
             self.mayBeResent = mayBeResent
             self.delay = delay
+            self.subject = subject ?? (disposition == .credential ? .credential : .request)
             self.alias = alias
         }
+    }
+
+    /// What a response is about. A response about the service, the credential or the connection is weather: it would have
+    /// met any other push. All others are verdicts on their push.
+    ///
+    /// Apple's pages do not say in which order APNs checks a request. What is known: a text that is no device token got
+    /// `InvalidProviderToken` (firebase/firebase-ios-sdk#4042), so the credential is checked before the device token.
+    enum Subject: Sendable {
+        /// APNs itself, or a server before it.
+        case service
+        /// The provider token or the certificate.
+        case credential
+        /// This connection: another one may well work.
+        case connection
+        /// The request. The credential may not have been checked.
+        case request
+        /// The device token, which is checked after the credential. The topic may not have been checked.
+        case deviceToken
+        /// The device token for this topic: the credential is valid for the topic.
+        case deviceTokenAndTopic
     }
 
     /// The delay after 500 and 503. Apple, "Handling notification responses from APNs": start with 15 minutes.
@@ -40,7 +64,8 @@ extension RejectionReason {
             .badDeviceToken,
             400,
             .tokenOrEnvironment,
-            "the device token is malformed or, most often, belongs to the other environment (sandbox or production)"
+            "the device token is malformed or, most often, belongs to the other environment (sandbox or production)",
+            about: .deviceToken
         ),
         Entry(.badExpirationDate, 400, .fixRequest, "the expiration is invalid"),
         Entry(.badMessageID, 400, .fixRequest, "the apns-id is not a UUID"),
@@ -50,7 +75,8 @@ extension RejectionReason {
             .deviceTokenNotForTopic,
             400,
             .tokenOrEnvironment,
-            "the device token does not belong to the topic's app"
+            "the device token does not belong to the topic's app",
+            about: .deviceToken
         ),
         Entry(.duplicateHeaders, 400, .fixRequest, "a header was sent twice"),
         Entry(
@@ -59,7 +85,8 @@ extension RejectionReason {
             .retryLater,
             "the connection had been idle too long",
             mayBeResent: true,
-            delay: .zero
+            delay: .zero,
+            about: .connection
         ),
         Entry(.invalidPushType, 400, .fixRequest, "the push type is unknown to APNs or does not fit"),
         Entry(.missingDeviceToken, 400, .fixRequest, "the request has no device token"),
@@ -102,12 +129,19 @@ extension RejectionReason {
             .credential,
             "the connection is bound to another key; a new connection is needed",
             mayBeResent: true,
-            delay: .zero
+            delay: .zero,
+            about: .connection
         ),
         Entry(.badPath, 404, .fixRequest, "the path of the request is wrong"),
         Entry(.methodNotAllowed, 405, .fixRequest, "the method of the request is wrong"),
-        Entry(.expiredToken, 410, .tokenInvalid, "the device token has expired"),
-        Entry(.unregistered, 410, .tokenInvalid, "the device token is no longer active for the topic"),
+        Entry(.expiredToken, 410, .tokenInvalid, "the device token has expired", about: .deviceTokenAndTopic),
+        Entry(
+            .unregistered,
+            410,
+            .tokenInvalid,
+            "the device token is no longer active for the topic",
+            about: .deviceTokenAndTopic
+        ),
         Entry(.payloadTooLarge, 413, .fixRequest, "the payload is too large"),
         Entry(
             .tooManyProviderTokenUpdates,
@@ -115,14 +149,16 @@ extension RejectionReason {
             .retryLater,
             "the provider token was changed more often than every 20 minutes; keep the one in use",
             mayBeResent: true,
-            delay: .seconds(20 * 60)
+            delay: .seconds(20 * 60),
+            about: .credential
         ),
         Entry(
             .tooManyRequests,
             429,
             .pauseDevice,
             "too many pushes in a row to one device token or channel",
-            mayBeResent: true
+            mayBeResent: true,
+            about: .deviceToken
         ),
         Entry(
             .internalServerError,
@@ -130,7 +166,8 @@ extension RejectionReason {
             .retryLater,
             "APNs had an internal error",
             mayBeResent: true,
-            delay: apnsRecovery
+            delay: apnsRecovery,
+            about: .service
         ),
         Entry(
             .serviceUnavailable,
@@ -138,7 +175,8 @@ extension RejectionReason {
             .retryLater,
             "APNs is overloaded or down",
             mayBeResent: true,
-            delay: apnsRecovery
+            delay: apnsRecovery,
+            about: .service
         ),
         Entry(
             .shutdown,
@@ -146,7 +184,8 @@ extension RejectionReason {
             .retryLater,
             "this APNs server is stopping; another one will take the push",
             mayBeResent: true,
-            delay: .zero
+            delay: .zero,
+            about: .service
         ),
         Entry(
             .broadcastFeatureNotEnabled,
@@ -163,7 +202,7 @@ extension RejectionReason {
         Entry(.missingPushType, 400, .fixRequest, "the push type is missing"),
         Entry(.cannotCreateChannelConfig, 400, .fixRequest, "the app has reached its limit of channels"),
         Entry(.missingChannelQueueSize, 400, .fixRequest, "the channel's storage policy is missing or invalid"),
-        Entry(.topicMismatch, 403, .credential, "the certificate does not cover the bundle ID"),
+        Entry(.topicMismatch, 403, .credential, "the certificate does not cover the bundle ID", about: .request),
     ]
 
     private static let byName: [String: Entry] = {

@@ -34,7 +34,7 @@ final class ManagementEndpoint: Sendable {
             connection: connection,
             streamCap: configuration.pool.maxConcurrentStreams,
             replacements: ReplacementBudget(burst: 1),
-            retries: RetryBudget(percent: configuration.retry.budgetPercent),
+            retries: RetryBudget(),
             events: events
         )
         self.currentPool = CurrentPool(

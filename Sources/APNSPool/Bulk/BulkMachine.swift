@@ -46,7 +46,7 @@ struct BulkMachine {
         case open
         /// Nothing is sent before `until`, for this reason.
         case held(because: AttemptEnd, until: MonotonicInstant)
-        /// One push at a time, until there is a response.
+        /// One push at a time, until there is a verdict.
         case oneByOne(because: AttemptEnd)
     }
 
@@ -75,12 +75,6 @@ struct BulkMachine {
         "the deadline came before it was sent",
         isFinal: true
     )
-    private static let noResponse = AttemptEnd.notSent(
-        .deadlineExceeded,
-        "the deadline came before it was sent: the pushes before it got no response",
-        isFinal: true
-    )
-
     private let maxInFlight: Int
     private var limit: Int
     private var flow = Flow.open
@@ -145,7 +139,7 @@ struct BulkMachine {
                 return .end(self.takeAllWaiting(), stop)
             }
         } else if now >= self.earliestDeadline, let expired = self.takeExpired(now) {
-            return .end(expired, self.hold ?? Self.expired)
+            return .end(expired, self.hold?.final(now: now) ?? Self.expired)
         }
         if self.input == .open, self.isPullingOver {
             self.input = .closed
@@ -185,8 +179,14 @@ struct BulkMachine {
     private var submittable: Int {
         switch self.flow {
         case .open: self.waitingCount
-        case .held, .oneByOne: self.inFlight == 0 ? min(1, self.waitingCount) : 0
+        // The weather admits one push at a time by itself, also while others wait for responses that never come.
+        case .held, .oneByOne: self.inFlight == 0 || self.isHeldByWeather ? min(1, self.waitingCount) : 0
         }
+    }
+
+    /// Whether bad weather holds the input back.
+    var isHeldByWeather: Bool {
+        if case .held(let cause, _) = self.flow, case .held = cause { true } else { false }
     }
 
     /// The number of elements that may be pulled now.
@@ -313,7 +313,8 @@ struct BulkMachine {
     /// Records that `count` pushes were handed to a connection.
     mutating func submitted(_ count: Int) {
         self.inFlight += count
-        if count > 0, case .held(let cause, _) = self.flow { self.flow = .oneByOne(because: cause) }
+        guard count > 0, case .held(let cause, _) = self.flow, !self.isHeldByWeather else { return }
+        self.flow = .oneByOne(because: cause)
     }
 
     /// Records that the checkout was given up or its streams were returned. A new checkout is needed.
@@ -326,6 +327,15 @@ struct BulkMachine {
         using random: inout some RandomNumberGenerator
     ) {
         self.isCheckingOut = false
+        if case .held(_, _, let until) = end {
+            // The weather decides when one push may be tried. Once the input is closed, nothing waits for that.
+            if self.isPullingOver {
+                self.failedCheckout = (self.takeAllWaiting(), end.final(now: now))
+            } else {
+                self.flow = .held(because: end, until: until)
+            }
+            return
+        }
         guard case .notSent(let code, _, _, true) = end else {
             self.failedCheckout = (self.takeAllWaiting(), end)
             return
@@ -358,8 +368,8 @@ struct BulkMachine {
         self.nextResend = min(self.nextResend, notBefore)
     }
 
-    /// Records that APNs responded to a push. Ends a hold, or the time in which pushes are sent one by one (`oneByOne`).
-    mutating func receivedResponse() {
+    /// Records a verdict of APNs on a push. Ends a hold, or the time in which pushes are sent one by one (`oneByOne`).
+    mutating func receivedVerdict() {
         guard case .open = self.flow else {
             self.flow = .open
             self.pauses.reset()
@@ -367,9 +377,9 @@ struct BulkMachine {
         }
     }
 
-    /// Records that a push was written and got no response.
-    mutating func receivedNoResponse() {
-        if case .open = self.flow { self.flow = .oneByOne(because: Self.noResponse) }
+    /// Records that the weather has changed: the next push may ask again whether it may be tried.
+    mutating func weatherChanged() {
+        if self.isHeldByWeather { self.tryOnceMore() }
     }
 
     /// Records a response which proves that the environment and topic are right.

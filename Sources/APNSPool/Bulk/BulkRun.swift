@@ -50,6 +50,8 @@ final class BulkRun: BulkEngine {
     /// When the checkout was requested; nil unless queue times are measured.
     private var checkoutBegan: MonotonicInstant?
     private var timer: (instant: MonotonicInstant, task: Task<Void, Never>)?
+    /// The version of the client's state when streams were last requested.
+    private var version = 0
     private var hasEntered = false
     private var isCancellationHandled = false
     /// Whether the call has seen that the consumer's service group is shutting down gracefully.
@@ -141,7 +143,7 @@ final class BulkRun: BulkEngine {
 
     private func reportProgress() {
         self.consumer.progress.unfinished = self.machine.unfinished
-        self.consumer.progress.hold = self.machine.hold?.error
+        self.consumer.progress.hold = self.machine.hold?.error(now: self.context.clock.now)
         self.consumer.report()
         self.span?.note(self.consumer.progress)
         self.tally.flush(to: self.context.monitor.pushes)
@@ -156,6 +158,7 @@ final class BulkRun: BulkEngine {
         self.readOrders()
         self.noteInterruptions()
         if self.pendingCheckout != nil, let checkout = self.collector.takeCheckout() { self.use(checkout) }
+        if self.machine.isHeldByWeather, !self.context.router.isCurrent(self.version) { self.machine.weatherChanged() }
         self.machine.beginRound()
         while true {
             switch self.machine.next(self.context.clock.now) {
@@ -241,9 +244,18 @@ final class BulkRun: BulkEngine {
         }
     }
 
-    /// Schedules a signal to the consumer's task at `instant` or earlier.
+    /// Schedules a signal to the consumer's task at `instant` or earlier, and in bad weather as soon as it changes.
     private func arm(_ instant: MonotonicInstant) {
         let clock = self.context.clock
+        if self.machine.isHeldByWeather {
+            self.timer?.task.cancel()
+            let task = Task { @concurrent [collector, router = self.context.router, version] in
+                await router.waitForChange(since: version, until: instant)
+                if !Task.isCancelled { collector.signal() }
+            }
+            self.timer = (clock.now, task)
+            return
+        }
         if let timer, clock.now < timer.instant {
             if timer.instant <= instant { return }
             timer.task.cancel()
@@ -266,6 +278,8 @@ final class BulkRun: BulkEngine {
                 .notSent(.notRunning, "the client is not running: call run() or start()", isFinal: true)
             )
         }
+        // Read first, so that no change is missed.
+        self.version = self.context.router.currentVersion
         do throws(AttemptEnd) {
             await self.checkOut(count, deadline, by: try await self.context.router.signed(until: deadline))
         } catch {
@@ -275,7 +289,7 @@ final class BulkRun: BulkEngine {
 
     private func checkOut(_ count: Int, _ deadline: MonotonicInstant, by route: SendRoute) async {
         self.checkoutBegan = self.context.monitor.queueTimes.begin(at: self.context.clock.now)
-        let wanted = route.limit(count)
+        let wanted = route.limit(count, isLeased: false)
         let deadline = route.waitDeadline(deadline, now: self.context.clock.now)
         let lane = PoolLane(self.options.lane)
         do throws(PoolError) {
@@ -324,10 +338,14 @@ final class BulkRun: BulkEngine {
     /// Hands the first waiting pushes to the connection, as many as there are streams. Pushes that must not be sent any
     /// more end here.
     private func submit(_ lease: consuming PoolLease<ConnectionActor>, by route: SendRoute) {
-        self.context.monitor.queueTimes.end(self.checkoutBegan, at: self.context.clock.now)
+        let now = self.context.clock.now
+        self.context.monitor.queueTimes.end(self.checkoutBegan, at: now)
+        if let end = route.admitLate(now: now) {
+            lease.release()
+            return self.checkoutFailed(end)
+        }
         // While the credential is refused, the lease is for a single push, which tests it.
         let room = self.machine.leased(route.limit(lease.count))
-        let now = self.context.clock.now
         let routeKey = self.remember(route)
         var batches = BatchBuilder(
             lease.worker,
@@ -468,7 +486,7 @@ final class BulkRun: BulkEngine {
         if !self.probes.isEmpty { self.probes[item.index] = nil }
         guard let pending = self.pushes[item.index].take() else { return }
         self.tally.add(pending.push.pushType, to: self.context.monitor.pushes)
-        self.machine.receivedResponse()
+        self.machine.receivedVerdict()
         self.tokenWorks(pending.token)
         let receipt = item.result.receipt(id: pending.history.id, attempts: pending.history.attempts + 1)
         self.consumer.add(item.index, pending.sequence, .accepted(receipt))
@@ -477,12 +495,9 @@ final class BulkRun: BulkEngine {
     private func learn(from end: AttemptEnd, _ index: Int) {
         switch end {
         case .rejected(let rejection, _):
-            // A refused credential says nothing about later pushes.
-            if rejection.status != 403 { self.machine.receivedResponse() }
+            if !rejection.isWeather { self.machine.receivedVerdict() }
             self.watch(rejection, index)
-        case .unknown(let code, _) where code == .connectionLost || code == .deadlineExceeded:
-            self.machine.receivedNoResponse()
-        case .accepted, .notSent, .notProcessed, .unknown:
+        case .accepted, .notSent, .held, .notProcessed, .unknown:
             break
         }
     }

@@ -96,12 +96,15 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
         let topicReasons: Set<RejectionReason> = [
             .topicDisallowed, .deviceTokenNotForTopic, .badTopic, .missingTopic,
         ]
-        if reason == .badDeviceToken || rejection.status == 410 {
-            self.pass(.credential, "accepted")
-            self.pass(.topic, "pushes to '\(topic)' are allowed")
-        } else if let reason, topicReasons.contains(reason) {
+        if let reason, topicReasons.contains(reason) {
             self.pass(.credential, "accepted")
             self.fail(.topic, "\(text): \(rejection.meaning)", "use the app's bundle ID, and a key of its team")
+        } else if rejection.provesTopic {
+            self.pass(.credential, "accepted")
+            self.pass(.topic, "pushes to '\(topic)' are allowed")
+        } else if rejection.provesCredential {
+            self.pass(.credential, "accepted")
+            self.pass(.topic, "'\(topic)' was not refused; only a push to a real device proves it")
         } else {
             self.fail(
                 .credential,
@@ -116,7 +119,8 @@ extension APNSClient {
     /// Checks the credential and the topic with one round trip to APNs.
     ///
     /// Opens a connection if there is none and sends a background push to a device token that cannot exist. The
-    /// response shows whether APNs accepts the credential and the topic: `BadDeviceToken` means that everything works.
+    /// response shows whether APNs accepts the credential: `BadDeviceToken` means that it does. A topic that APNs refuses fails
+    /// the check; whether APNs checks every topic before the device token is not documented.
     /// Use it for a smoke test after a deployment or a button on an admin page, not for every readiness probe.
     ///
     /// ```swift

@@ -153,14 +153,14 @@ public struct APNSClientConfiguration: Sendable {
     /// Which pushes are retried, and how often. A push that may have been processed is never resent unless you opt in
     /// with `resendsUnknown`.
     public struct Retry: Sendable {
-        /// The maximum number of attempts for one push, including the first. Attempts that sent no byte do not count.
-        /// Default 5; 1 to 5. With 1, a push that was sent is not retried.
+        /// The maximum number of attempts for one push, including the first. Default 5; 1 to 5. With 1, a push that was
+        /// sent is not retried.
+        ///
+        /// Attempts that sent no byte do not count. Neither do attempts that met a failure which meets every push, such as a
+        /// 503: while it lasts, one push at a time is tried and the others wait, each until its own deadline.
         public var maxAttempts: Int
         /// Whether a push is retried after a response with status 500. Default true.
         public var retriesInternalServerError: Bool
-        /// The maximum share of retries after 503 and 500, in per cent of the responses of the last ten seconds. 100
-        /// retries in ten seconds are always allowed. Default 20; 0 to 100.
-        public var budgetPercent: Int
         /// Whether a push that was written but got no response, or a 5xx response without one of APNs' documented
         /// reasons, is resent with the same `apns-id`. Default false.
         ///
@@ -173,12 +173,10 @@ public struct APNSClientConfiguration: Sendable {
         public init(
             maxAttempts: Int = 5,
             retriesInternalServerError: Bool = true,
-            budgetPercent: Int = 20,
             resendsUnknown: Bool = false
         ) {
             self.maxAttempts = maxAttempts
             self.retriesInternalServerError = retriesInternalServerError
-            self.budgetPercent = budgetPercent
             self.resendsUnknown = resendsUnknown
         }
     }
@@ -344,7 +342,6 @@ public struct APNSClientConfiguration: Sendable {
         try check("timeouts.drain", self.timeouts.drain, .zero, .seconds(86_400))
         try check("broadcastSpacing", self.broadcastSpacing, .zero, .seconds(3600))
         try check("retry.maxAttempts", self.retry.maxAttempts, 1...5)
-        try check("retry.budgetPercent", self.retry.budgetPercent, 0...100)
     }
 }
 

@@ -41,7 +41,7 @@ final class ClientRuntime: Sendable {
         self.monitor = ClientMonitor(configuration)
         self.replacements = ReplacementBudget(burst: configuration.pool.size)
         self.workers = WorkerTally(limit: configuration.pool.workerCount, onChange: configuration.onWorkerTally ?? {})
-        let retries = RetryBudget(percent: configuration.retry.budgetPercent)
+        let retries = RetryBudget()
         self.credentials = try CredentialManager(
             CredentialSessionFactory(
                 configuration,

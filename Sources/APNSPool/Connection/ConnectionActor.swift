@@ -327,6 +327,7 @@ actor ConnectionActor: PoolWorker {
             takeReplacement: { self.shared.replacements.take(now: now) }
         )
         self.perform(evaluation.actions)
+        self.shared.weather.observe(evaluation.weather, now: now)
         if evaluation.provesCredential { self.shared.credentialBreaker.accepted(provesTopic: evaluation.provesTopic) }
         if evaluation.responses > 0 {
             self.shared.retries.recordResponses(evaluation.responses, invalid: evaluation.invalidTokens, now: now)

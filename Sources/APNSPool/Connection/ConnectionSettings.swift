@@ -13,6 +13,7 @@ final class ConnectionSettings: Sendable {
     let replacements: ReplacementBudget
     let retries: RetryBudget
     let credentialBreaker: CredentialBreaker
+    let weather: Weather
     let events: ClientEvents
     /// Called when a worker has found that its path to APNs is lost, so that its siblings do not wait for theirs.
     let pathLosses = Listeners()
@@ -27,7 +28,8 @@ final class ConnectionSettings: Sendable {
         retries: RetryBudget,
         seed: UInt64? = nil,
         events: ClientEvents = ClientEvents(),
-        credentialBreaker: CredentialBreaker? = nil
+        credentialBreaker: CredentialBreaker? = nil,
+        weather: Weather = Weather()
     ) {
         self.fixed = connection
         self.cap = Atomic(streamCap)
@@ -37,6 +39,7 @@ final class ConnectionSettings: Sendable {
         self.retries = retries
         self.seed = seed
         self.events = events
+        self.weather = weather
         self.credentialBreaker = credentialBreaker ?? CredentialBreaker(onEvent: { events.write(.credential($0)) })
     }
 

@@ -20,7 +20,13 @@ extension ConnectionStateMachine {
         var latency: Duration?
         /// The response time of the timed push in nanoseconds; nil if its response is not among the results.
         var responseTime: Int64?
+        /// What the results say about the weather.
+        var weather = WeatherStateMachine.Results()
     }
+
+    /// How many pushes without a response count as weather in one tick. A single lost connection must not look like an
+    /// outage.
+    static let lostLimit = 10
 
     /// Evaluates the results of one tick. A success costs a few additions.
     ///
@@ -37,6 +43,8 @@ extension ConnectionStateMachine {
     ) -> Evaluation {
         var evaluation = Evaluation()
         var successes = 0
+        var lost = 0
+        let quiet = quietSince.duration(to: now)
         for result in results {
             if result.tag == self.latency.tag {
                 evaluation.latency = self.latency.ended(hasResponse: result.ending == .response, now: now)
@@ -45,30 +53,37 @@ extension ConnectionStateMachine {
             if result.ending == .response {
                 evaluation.responses += 1
                 switch result.status {
-                case 403, 500, 503:
+                case 200, 201, 204, 410:
+                    successes += 1
+                    evaluation.provesCredential = true
+                    evaluation.provesTopic = true
+                    if result.status == 410 { evaluation.invalidTokens += 1 }
+                default:
+                    let rejection = Rejection(status: result.status, body: result.body)
+                    evaluation.record(rejection, retryAfter: result.retryAfter)
+                    if !rejection.isWeather {
+                        successes += 1
+                        continue
+                    }
                     self.count(&successes, connection, &evaluation)
                     evaluation.actions += self.receivedError(
-                        result,
+                        rejection,
                         connection: connection,
                         now: now,
                         using: &generator,
                         takeReplacement: takeReplacement
                     )
-                case 200, 201, 204, 400, 410:
-                    successes += 1
-                    evaluation.provesCredential = true
-                    if result.status != 400 { evaluation.provesTopic = true }
-                    if result.status == 410 { evaluation.invalidTokens += 1 }
-                default:
-                    // A server may respond with 404, 405 or 413 without checking the credential. A 429 can be about the
-                    // credential.
-                    successes += 1
                 }
-            } else if result.cause == .deadline, result.ending == .unknown {
+            } else {
+                if let cause = result.weather(quiet: quiet) {
+                    evaluation.weather.cause = cause
+                    if case .reset = result.cause { evaluation.weather.weather += 1 } else { lost += 1 }
+                }
+                guard result.cause == .deadline, result.ending == .unknown else { continue }
                 self.count(&successes, connection, &evaluation)
                 evaluation.actions += self.deadlinePassed(
                     connection: connection,
-                    quiet: quietSince.duration(to: now),
+                    quiet: quiet,
                     now: now,
                     using: &generator,
                     takeReplacement: takeReplacement
@@ -76,6 +91,8 @@ extension ConnectionStateMachine {
             }
         }
         self.count(&successes, connection, &evaluation)
+        evaluation.weather.verdicts += evaluation.responses
+        evaluation.weather.weather += min(lost, Self.lostLimit)
         return evaluation
     }
 
@@ -86,15 +103,17 @@ extension ConnectionStateMachine {
         successes = 0
     }
 
-    /// Evaluates a 403, 500 or 503.
+    /// Evaluates a response that is weather.
     private mutating func receivedError(
-        _ result: StreamResult,
+        _ rejection: Rejection,
         connection: Int,
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
         takeReplacement: () -> Bool
     ) -> [Action] {
-        switch result.status {
+        switch rejection.status {
+        case 403:
+            return self.receivedForbidden(rejection, connection: connection, takeReplacement: takeReplacement)
         case 503:
             return self.suspect(
                 connection: connection,
@@ -110,16 +129,16 @@ extension ConnectionStateMachine {
                 takeReplacement: takeReplacement
             )
         default:
-            return self.receivedForbidden(result, connection: connection, takeReplacement: takeReplacement)
+            return self.receivedOtherResponse(connection: connection)
         }
     }
 
     private mutating func receivedForbidden(
-        _ result: StreamResult,
+        _ rejection: Rejection,
         connection: Int,
         takeReplacement: () -> Bool
     ) -> [Action] {
-        let reason = Rejection(status: 403, body: result.body).reason
+        let reason = rejection.reason
         if let refusal = CredentialStateMachine.Refusal(status: 403, reason: reason) {
             let isFresh = self.isFresh(connection: connection)
             return [.refuseCredential(refusal, connection: connection, isFresh: isFresh)]
@@ -129,5 +148,47 @@ extension ConnectionStateMachine {
             return self.tokenRefused(connection: connection, takeReplacement: takeReplacement)
         }
         return self.receivedOtherResponse(connection: connection)
+    }
+}
+
+extension ConnectionStateMachine.Evaluation {
+    /// Records what a response other than 200 and 410 says about the weather and the credential.
+    fileprivate mutating func record(_ rejection: Rejection, retryAfter: Duration?) {
+        if rejection.provesCredential { self.provesCredential = true }
+        if rejection.provesTopic { self.provesTopic = true }
+        guard rejection.isWeather else { return }
+        // The verdicts are the responses that remain.
+        self.weather.verdicts -= 1
+        self.weather.weather += 1
+        self.weather.cause = .init(
+            description:
+                "\(rejection.status) \(rejection.reason.map { PeerText.printable($0.rawValue) } ?? "without a reason")",
+            concernsCredential: rejection.isCredentialWeather
+        )
+        if let retryAfter { self.weather.retryAfter = max(retryAfter, self.weather.retryAfter ?? .zero) }
+    }
+}
+
+extension StreamResult {
+    /// The weather that ended a stream without a response; nil if its end says nothing about APNs: the caller cancelled it,
+    /// the client closed the connection, or the server did not process it because it closes this connection.
+    ///
+    /// - Parameter quiet: how long streams have been open without a response frame. After a shorter time, a passed deadline
+    ///   shows only that the caller is impatient.
+    func weather(quiet: Duration) -> WeatherStateMachine.Cause? {
+        switch (self.ending, self.cause) {
+        case (.unknown, .deadline):
+            quiet < ErrorRateTracker.shortestQuiet ? nil : .init(description: "no response in time")
+        case (.unknown, .reset(let code)): .init(description: "streams reset (\(code)) without a response")
+        case (.notProcessed, .reset(let code)): .init(description: "streams refused (\(code))")
+        case (.unknown, .connectionLost), (.unknown, .goAway): .init(description: "connections lost without a response")
+        default: nil
+        }
+    }
+
+    /// The `retry-after` of the response in whole seconds, up to a day; nil if it has none.
+    var retryAfter: Duration? {
+        let seconds = self.fields.first("retry-after").flatMap { Int64($0) }
+        return seconds.flatMap { $0 >= 0 && $0 <= 86_400 ? Duration.seconds($0) : nil }
     }
 }

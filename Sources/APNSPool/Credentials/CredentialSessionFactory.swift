@@ -53,6 +53,10 @@ final class CredentialSessionFactory: Sendable {
                 events.write(.credential(event))
             }
         }
+        let weather = Weather(
+            onChange: { [version = self.version] in version.advance() },
+            onEvent: { [events = self.monitor.events] in events.write(.weather($0)) }
+        )
         let settings = ConnectionSettings(
             connection: Self.connection(configuration, context),
             streamCap: configuration.pool.maxConcurrentStreams,
@@ -60,7 +64,8 @@ final class CredentialSessionFactory: Sendable {
             retries: self.retries,
             seed: configuration.connectionSeed,
             events: self.monitor.events,
-            credentialBreaker: breaker
+            credentialBreaker: breaker,
+            weather: weather
         )
         let pool = configuration.poolConfiguration
         return CredentialSession(

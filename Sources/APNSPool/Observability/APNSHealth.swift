@@ -46,6 +46,8 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
 
             // Failing.
 
+            /// Each push gets the same failure, such as a 503, so that one at a time is tried and the others wait.
+            public static let outage = Code(rawValue: "outage")
             /// No connection to APNs for `pool.unavailableAfter`, 10 s by default.
             public static let unreachable = Code(rawValue: "unreachable")
             /// No connection can be made as configured: a host that does not exist, an untrusted certificate.
@@ -109,6 +111,8 @@ struct HealthInputs: Sendable, Equatable {
     var isRevoked = false
     /// APNs' reason for refusing the credential.
     var credentialFault: String?
+    /// The bad weather that has been reported.
+    var weather: WeatherStateMachine.Cause?
     /// A refusal on one connection that another connection has not confirmed yet.
     var suspectedRefusal: String?
     /// Why no provider token can be signed; nil if signing works.
@@ -160,6 +164,18 @@ extension APNSHealth {
         case .unavailable(let fault):
             let text = fault.map { ": \($0)" } ?? ""
             return .failing(.init(code: .unreachable, message: "no connection to APNs for a while\(text)"))
+        case .available, .connecting:
+            guard let weather = inputs.weather else { break }
+            return .failing(
+                .init(
+                    code: weather.concernsCredential ? .credential : .outage,
+                    message: "each push gets the same failure (\(weather)): one at a time is tried, the others wait"
+                )
+            )
+        }
+        switch inputs.connections {
+        case .unavailable:
+            break
         case .connecting:
             guard inputs.hasConnected else { return .starting }
             if let refusal = inputs.suspectedRefusal {

@@ -70,7 +70,7 @@ extension AttemptEnd {
         switch self {
         case .accepted: .accepted
         case .rejected: .rejected
-        case .notSent: .notSent
+        case .notSent, .held: .notSent
         case .notProcessed: .notProcessed
         case .unknown: .unknown
         }
@@ -82,6 +82,7 @@ extension AttemptEnd {
         case .accepted: nil
         case .rejected(let rejection, _): rejection.reason?.rawValue ?? PushError.Code.rejected.rawValue
         case .notSent(let code, _, _, _), .notProcessed(let code, _), .unknown(let code, _): code.rawValue
+        case .held: "held"
         }
     }
 }

@@ -8,6 +8,7 @@ import Synchronization
 /// Event loops write these events without calling a log handler; a task of the client reads and logs them.
 enum ClientEvent: Sendable, Equatable {
     case credential(CredentialStateMachine.Event)
+    case weather(WeatherStateMachine.Event)
     /// The first connection has become degraded: it uses fewer streams than it could.
     case degraded
     /// The last degraded connection uses all its streams again.
@@ -56,6 +57,16 @@ extension Logger {
             break
         case .credential(.ended):
             self.notice("APNs accepts the credential again", metadata: ["credential": "\(credential)"])
+        case .weather(.began(let cause)):
+            self.error(
+                "pushes are not delivered: each gets the same failure. One at a time is tried, the others wait",
+                metadata: ["credential": "\(credential)", "failure": "\(cause)"]
+            )
+        case .weather(.ended(let cause, let time)):
+            self.notice(
+                "pushes are delivered again",
+                metadata: ["credential": "\(credential)", "failure": "\(cause)", "lasted": "\(time.rounded)"]
+            )
         case .degraded:
             self.warning(
                 "APNs responds with 503, and no more connections may be replaced: fewer pushes are sent at once"

@@ -10,6 +10,9 @@ enum AttemptEnd: Error {
     indirect case rejected(Rejection, retryAfter: Duration?)
     /// Nothing of the push was written. `isFinal`: another attempt is pointless.
     case notSent(PushError.Code, String, retryAfter: Duration? = nil, isFinal: Bool)
+    /// Nothing of the push was written, because each push has met the same failure since `since`. The next one may be tried
+    /// at `until`.
+    indirect case held(WeatherStateMachine.Cause, since: MonotonicInstant, until: MonotonicInstant)
     case notProcessed(PushError.Code, String)
     case unknown(PushError.Code, String)
 }
@@ -42,11 +45,9 @@ extension AttemptEnd {
                 apnsUniqueID: result.fields.first("apns-unique-id").map(PeerText.printable)
             )
             rejection.reason = rejection.reason.map { RejectionReason(rawValue: PeerText.printable($0.rawValue)) }
-            let seconds = result.fields.first("retry-after").flatMap { Int64($0) }
-            let named = seconds.flatMap { $0 >= 0 && $0 <= 86_400 ? Duration.seconds($0) : nil }
             self = .rejected(
                 rejection,
-                retryAfter: named ?? (rejection.disposition == .pauseDevice ? Self.devicePause : nil)
+                retryAfter: result.retryAfter ?? (rejection.disposition == .pauseDevice ? Self.devicePause : nil)
             )
         case .notSent:
             switch result.cause {
@@ -123,10 +124,26 @@ extension AttemptEnd {
         }
     }
 
+    /// The end after which no attempt follows, for a push that bad weather holds.
+    func final(now: MonotonicInstant) -> AttemptEnd {
+        guard case .held = self, let error = self.error(now: now) else { return self }
+        return .notSent(error.code, error.message, retryAfter: error.retryAfter, isFinal: true)
+    }
+
     /// The error of a push that is not sent; nil for every other end.
-    var error: PushError? {
-        guard case .notSent(let code, let message, let retryAfter, _) = self else { return nil }
-        return PushError(code: code, certainty: .notSent, message: message, retryAfter: retryAfter)
+    func error(now: MonotonicInstant) -> PushError? {
+        switch self {
+        case .notSent(let code, let message, let retryAfter, _):
+            PushError(code: code, certainty: .notSent, message: message, retryAfter: retryAfter)
+        case .held(let cause, let since, let until):
+            PushError(
+                code: cause.concernsCredential ? .credential : .unavailable,
+                certainty: .notSent,
+                message: "each push has met the same failure for \(since.duration(to: now).components.seconds) s: \(cause)",
+                retryAfter: max(now.duration(to: until), .zero)
+            )
+        case .accepted, .rejected, .notProcessed, .unknown: nil
+        }
     }
 
     /// Describes the pool's error in terms of the client's settings.

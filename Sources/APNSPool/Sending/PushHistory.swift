@@ -19,12 +19,22 @@ struct PushHistory: Sendable {
 
     /// The limit for attempts that ended before a byte was written. They do not count towards `maxAttempts`.
     static let unsentLimit = 20
+    /// The limit for attempts that met weather and may be repeated. They do not count towards `maxAttempts`, because only
+    /// one push at a time is tried in bad weather.
+    static let weatherLimit = 100
+    /// The limit for attempts that ended with a GOAWAY which declares them unprocessed. A server may close each connection
+    /// after a few requests, and then a push may be on many of them.
+    static let goAwayLimit = 1000
 
     let id: APNSID
     let deadline: MonotonicInstant
     // Small integers, because one of these exists for every push in flight.
     private var attemptCount: Int32 = 0
     private var unsent: Int32 = 0
+    /// The attempts that met weather.
+    private var weather: Int32 = 0
+    /// The attempts that ended with a connection which the server closed without processing them.
+    private var goAways: Int32 = 0
     /// The error of all attempts so far, with the strongest `Certainty` among them.
     private var strongest: PushError?
     private var usedSecondChance = false
@@ -61,6 +71,7 @@ struct PushHistory: Sendable {
     ///
     /// - Parameters:
     ///   - isDegraded: whether APNs is overloaded. If so, even the second attempt after 503 or 500 is delayed.
+    ///   - patience: how long the push waits for bad weather to pass before its first attempt; nil: until its deadline.
     ///   - takeBudget: takes one retry from the budget. Called at most once: if the status was 500 or more and a retry
     ///     is otherwise possible.
     mutating func decide(
@@ -69,7 +80,8 @@ struct PushHistory: Sendable {
         now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator,
         isDegraded: Bool = false,
-        takeBudget: () -> Bool
+        patience: Duration? = nil,
+        takeBudget: () -> Bool = { true }
     ) -> Decision {
         var wait = Duration.zero
         var isOverloaded = false
@@ -83,23 +95,33 @@ struct PushHistory: Sendable {
             self.strongest = self.merged(
                 .rejected(rejection, attempts: self.attempts, retryAfter: retryAfter)
             )
-            guard self.mayResend(rejection, policy), self.attempts < policy.maxAttempts else {
-                return self.finish()
+            if rejection.isWeather { self.weather += 1 }
+            guard self.mayResend(rejection, policy), self.hasAttemptsLeft(policy) else { return self.finish() }
+            if rejection.reason == .tooManyProviderTokenUpdates {
+                wait = self.strongest?.retryAfter ?? .zero
+            } else if rejection.status >= 429 {
+                wait = retryAfter ?? .zero
             }
             if rejection.status >= 500 {
-                wait = retryAfter ?? .zero
                 isOverloaded = isDegraded
                 needsBudget = true
             }
         case .notProcessed(let code, let message):
             self.strongest = self.merged(PushError(code: code, certainty: .notProcessed, message: message))
-            guard self.attempts < policy.maxAttempts else { return self.finish() }
+            if code == .goAway { self.goAways += 1 } else { self.weather += 1 }
+            guard self.hasAttemptsLeft(policy) else { return self.finish() }
         case .notSent(let code, let message, let retryAfter, let isFinal):
             self.strongest = self.merged(
                 PushError(code: code, certainty: .notSent, message: message, retryAfter: retryAfter)
             )
             guard !isFinal, self.unsent < Self.unsentLimit else { return self.finish() }
             self.unsent += 1
+        case .held(_, let since, let until):
+            if let error = end.error(now: now) { self.strongest = self.merged(error) }
+            // A push that has met the weather itself waits for it to pass, because no better outcome is left for it.
+            let isPatient = patience.map { self.attempts > 0 || since.duration(to: now) < $0 } ?? true
+            guard isPatient, now < self.deadline else { return self.finish() }
+            return .retry(after: max(now.duration(to: min(until, self.deadline)), .zero))
         case .unknown(let code, let message):
             self.strongest = self.merged(PushError(code: code, certainty: .unknown, message: message))
             // A lost connection or a response timeout (`deadlineExceeded`), but not a cancellation or shutdown. After
@@ -129,6 +151,13 @@ struct PushHistory: Sendable {
         )
     }
 
+    /// Whether the limits of attempts allow another one. An attempt that met weather or a GOAWAY counts towards a limit of
+    /// its own; `maxAttempts` 1 allows no second attempt of any kind.
+    private func hasAttemptsLeft(_ policy: APNSClientConfiguration.Retry) -> Bool {
+        policy.maxAttempts > 1 && self.weather < Self.weatherLimit && self.goAways < Self.goAwayLimit
+            && self.attempts - Int(self.weather + self.goAways) < policy.maxAttempts
+    }
+
     private mutating func mayResend(_ rejection: Rejection, _ policy: APNSClientConfiguration.Retry) -> Bool {
         switch (rejection.status, rejection.reason) {
         case (500, _) where !policy.retriesInternalServerError: return false
@@ -137,10 +166,13 @@ struct PushHistory: Sendable {
         case (400, .idleTimeout): return true
         case (403, .invalidProviderToken) where !self.hasOtherToken:
             return false
-        case (403, .expiredProviderToken), (403, .unrelatedKeyIDInToken), (403, .invalidProviderToken):
+        case (403, .unrelatedKeyIDInToken), (403, .invalidProviderToken):
             // Allowed once, on a new connection and with a fresh token.
             defer { self.usedSecondChance = true }
             return !self.usedSecondChance
+        // On a new connection and with a fresh token. If that is refused, too, this machine's clock is wrong or APNs' is.
+        case (403, .expiredProviderToken): return true
+        case (429, .tooManyProviderTokenUpdates), (429, nil): return true
         default: return false
         }
     }
@@ -154,7 +186,8 @@ struct PushHistory: Sendable {
 
     /// The delay before the next attempt. While APNs is overloaded, even the second attempt is delayed.
     private func delay(isOverloaded: Bool, using generator: inout some RandomNumberGenerator) -> Duration {
-        let tries = self.attempts + Int(self.unsent) + (isOverloaded ? 1 : 0)
+        // The pause after a GOAWAY is that of the next connect.
+        let tries = self.attempts - Int(self.goAways) + Int(self.unsent) + (isOverloaded ? 1 : 0)
         return tries >= 2 ? Self.delays.wait(after: tries - 1, using: &generator) : .zero
     }
 

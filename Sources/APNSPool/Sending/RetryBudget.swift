@@ -1,8 +1,8 @@
 import SupervisedPool
 import Synchronization
 
-/// Limits the retries after 503 and 500 to a share of the responses of the last ten seconds, but never below a floor.
-/// Without this limit, every push would be sent five times to a server that is down.
+/// Limits the retries of channel calls after 503 and 500 to a share of the responses of the last ten seconds, but never below
+/// a floor, and counts the responses to pushes. Pushes are limited by `Weather`.
 final class RetryBudget: Sendable {
     private struct State {
         /// Responses in each of the last ten seconds.
@@ -32,7 +32,7 @@ final class RetryBudget: Sendable {
     private let floor: Int
     private let state = Mutex(State())
 
-    init(percent: Int, floor: Int = 100) {
+    init(percent: Int = 20, floor: Int = 100) {
         self.percent = percent
         self.floor = floor
     }

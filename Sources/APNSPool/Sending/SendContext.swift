@@ -97,7 +97,7 @@ final class SendContext: Sendable {
 
     /// Decides whether another attempt follows.
     ///
-    /// - Parameter budget: the retry budget of the attempt's host; nil: the budget of the pushes' host.
+    /// - Parameter budget: the retry budget of the host that manages channels; nil: the attempt was a push.
     @inline(never)
     func decide(
         _ end: AttemptEnd,
@@ -112,7 +112,8 @@ final class SendContext: Sendable {
             now: self.clock.now,
             using: &generator,
             isDegraded: budget == nil && self.monitor.events.degradedConnections > 0,
-            takeBudget: { (budget ?? self.retries).take(now: self.clock.now) }
+            patience: self.patience,
+            takeBudget: { budget?.take(now: self.clock.now) ?? true }
         )
         guard case .retry = decision else { return decision }
         // Pushes that are left after the supervision tree has ended are not retried.
@@ -121,6 +122,12 @@ final class SendContext: Sendable {
         }
         self.monitor.resends.wrappingAdd(1, ordering: .relaxed)
         return decision
+    }
+
+    /// How long a push waits for bad weather to pass: as long as for a connection. Nil: until its deadline.
+    private var patience: Duration? {
+        let pool = self.live.settings.pool
+        return pool.whenUnavailable == .wait ? nil : pool.unavailableAfter
     }
 
     // MARK: Time

@@ -50,6 +50,10 @@ class SendLoop {
     @exclusivity(unchecked) fileprivate var checkoutDeadline = MonotonicInstant(nanoseconds: 0)
     /// How the last attempt ended.
     @exclusivity(unchecked) fileprivate var end: AttemptEnd?
+    /// The version of the client's state when the attempt asked for its route.
+    @exclusivity(unchecked) private var version = 0
+    /// The version of the client's state in which bad weather held the attempt; nil if it did not.
+    @exclusivity(unchecked) private var heldVersion: Int?
     /// The outcome, as soon as it is final.
     @exclusivity(unchecked) fileprivate var outcome: PushOutcome?
 
@@ -148,6 +152,8 @@ class SendLoop {
     fileprivate func beginAttempt() -> Step {
         if let end = self.expiry() { return self.over(end) }
         let now = self.calledAt.take() ?? self.context.clock.now
+        // Read first, so that no change is missed.
+        self.version = self.context.router.currentVersion
         do throws(AttemptEnd) {
             let route = try self.nextRoute(now: now)
             if !route.isUnsigned { return self.take(route, now) }
@@ -179,6 +185,7 @@ class SendLoop {
 
     private func over(_ end: AttemptEnd) -> Step {
         self.end = end
+        if case .held = end { self.heldVersion = self.version }
         return .over
     }
 
@@ -189,13 +196,8 @@ class SendLoop {
     fileprivate func prepareToWrite() -> Bool {
         self.context.monitor.queueTimes.end(self.askedAt, at: self.context.clock.now)
         // Whether the task is cancelled was checked by the checkout, and is checked by `ConnectionActor.send`.
-        if let end = self.expiry() {
-            self.end = end
-        } else if let end = self.renewRoute() ?? self.claimWrite() {
-            self.end = end
-        } else {
-            return true
-        }
+        guard let end = self.expiry() ?? self.renewRoute() ?? self.claimWrite() else { return true }
+        _ = self.over(end)
         return false
     }
 
@@ -206,7 +208,10 @@ class SendLoop {
         // Compares the version first, because retaining the route costs more.
         if let version = self.route?.version, self.context.router.isCurrent(version) { return nil }
         guard let route else { return nil }
-        self.route = self.context.router.renewed(route, now: self.context.clock.now)
+        let now = self.context.clock.now
+        self.version = self.context.router.currentVersion
+        if let end = route.admitLate(now: now) { return end }
+        self.route = self.context.router.renewed(route, now: now)
         // No stream is held while a token is signed.
         return self.route == nil
             ? .notSent(.connectionLost, "its provider token was replaced before it was sent", isFinal: false) : nil
@@ -233,24 +238,29 @@ class SendLoop {
             self.finish(outcome)
             return nil
         case .retry(let delay):
-            self.span?.retry(after: end, attempts: self.history.attempts, in: delay)
+            if self.heldVersion == nil { self.span?.retry(after: end, attempts: self.history.attempts, in: delay) }
             return delay
         }
     }
 
-    /// The retry budget of the management host; nil: the budget of the pushes' host.
+    /// The retry budget of the management host; nil: the request goes to the host for pushes.
     private var budget: RetryBudget? {
         self.destination == .pushes ? nil : self.context.credentials.latest.management.settings.retries
     }
 
-    /// Waits before the next attempt.
+    /// Waits before the next attempt. A push that bad weather holds goes on as soon as the weather changes.
     ///
     /// - Returns: whether there is an outcome.
     @inline(never)
     fileprivate func pause(_ time: Duration) async -> Bool {
         let clock = self.context.clock
         if time > .zero {
-            _ = await self.context.lifecycle.ended.wait(until: clock.now.advanced(by: time), clock: clock)
+            let until = clock.now.advanced(by: time)
+            if let version = self.heldVersion.take() {
+                await self.context.router.waitForChange(since: version, until: until)
+            } else {
+                _ = await self.context.lifecycle.ended.wait(until: until, clock: clock)
+            }
         }
         if Task.isCancelled { self.outcome = self.cancelled() }
         return self.outcome != nil

@@ -23,12 +23,21 @@ final class SendRoute: Sendable {
     let validUntil: MonotonicInstant
     /// The version of the client's state from which the route was made.
     let version: Int
+    /// Whether the route was made in bad weather, for one attempt that was admitted.
+    let isAdmitted: Bool
 
     /// How long an attempt waits for a candidate credential. Short, because a stream and a token were ready a moment
     /// ago.
     static let probeWait = Duration.seconds(1)
 
-    init(_ session: CredentialSession, _ destination: Destination, probe: RotationProbe? = nil, version: Int) {
+    init(
+        _ session: CredentialSession,
+        _ destination: Destination,
+        probe: RotationProbe? = nil,
+        version: Int,
+        isAdmitted: Bool = false
+    ) {
+        self.isAdmitted = isAdmitted
         self.credentialSession = session
         self.destination = destination
         self.pool = destination == .pushes ? session.pool : session.management.pool
@@ -40,6 +49,7 @@ final class SendRoute: Sendable {
 
     /// Keeps the pool even if the session has a new one by now: a lease must be returned to the pool that it came from.
     private init(_ other: SendRoute, _ token: ProviderToken, validUntil: MonotonicInstant, version: Int) {
+        self.isAdmitted = other.isAdmitted
         self.credentialSession = other.credentialSession
         self.destination = other.destination
         self.pool = other.pool
@@ -69,9 +79,14 @@ final class SendRoute: Sendable {
     /// Whether this attempt probes a candidate credential.
     var isProbe: Bool { self.probe != nil }
 
-    /// Limits `count` to the pushes that may be sent at once: one while the credential is in doubt.
-    func limit(_ count: Int) -> Int {
-        self.isProbe || self.settings.credentialBreaker.hasFault ? min(count, 1) : count
+    /// Limits `count` to the pushes that may be sent at once: one while the credential is in doubt, and fewer while bad
+    /// weather clears.
+    ///
+    /// - Parameter isLeased: whether the pushes have their streams. Only then do they count as sent while the weather clears.
+    func limit(_ count: Int, isLeased: Bool = true) -> Int {
+        guard count > 0 else { return 0 }
+        if self.isProbe || self.settings.credentialBreaker.hasFault { return 1 }
+        return isLeased ? self.settings.weather.take(count) : count
     }
 
     /// The deadline for waiting for a signature or for a stream.
@@ -92,7 +107,9 @@ final class SendRoute: Sendable {
     /// Why nothing is sent while APNs refuses the credential; nil if the attempt may proceed. From time to time, one
     /// attempt may proceed nevertheless, to test whether APNs accepts the credential again.
     func admit(now: MonotonicInstant) -> AttemptEnd? {
-        guard let (refusal, retryAfter) = self.settings.credentialBreaker.refusal(now: now) else { return nil }
+        guard let (refusal, retryAfter) = self.settings.credentialBreaker.refusal(now: now) else {
+            return self.admitInWeather(now: now)
+        }
         if self.isProbe { return .credentialReplaced }
         return .notSent(
             .credential,
@@ -100,6 +117,18 @@ final class SendRoute: Sendable {
             retryAfter: retryAfter,
             isFinal: true
         )
+    }
+
+    /// Why nothing is sent in bad weather; nil if the attempt may proceed. The weather may have changed since the route was
+    /// made, so this is asked again before an attempt is written.
+    func admitInWeather(now: MonotonicInstant) -> AttemptEnd? {
+        guard case .wait(let until, let cause, let since) = self.settings.weather.admit(now: now) else { return nil }
+        return self.isProbe ? .credentialReplaced : .held(cause, since: since, until: until)
+    }
+
+    /// Why an attempt that has waited for its stream is not written; nil if it may be.
+    func admitLate(now: MonotonicInstant) -> AttemptEnd? {
+        self.isAdmitted || self.settings.weather.isFair ? nil : self.admitInWeather(now: now)
     }
 }
 

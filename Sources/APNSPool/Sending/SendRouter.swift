@@ -92,14 +92,16 @@ final class SendRouter: Sendable {
             throw .credentialRevoked
         }
         if let end = self.pause(of: session, now: now) { throw end }
-        var route = SendRoute(session, destination, probe: probe, version: version)
+        let settings = destination == .pushes ? session.settings : session.management.settings
+        let isFair = settings.weather.isFair && !settings.credentialBreaker.hasFault
+        var route = SendRoute(session, destination, probe: probe, version: version, isAdmitted: !isFair)
         if session.resolved.signer != nil {
             guard let (token, validUntil) = session.tokens.current(now: now) else { return route }
             route = route.with(token, validUntil: validUntil)
         }
         if let end = route.admit(now: now) { throw end }
-        // Not cached while the credential is refused: each attempt must ask whether it may test the credential.
-        if mayProbe, !route.isProbe, !route.settings.credentialBreaker.hasFault {
+        // Not cached while the credential is refused or the weather is bad: each attempt must ask whether it may be tried.
+        if mayProbe, !route.isProbe, isFair, route.settings.weather.isFair, !route.settings.credentialBreaker.hasFault {
             let route = route
             self.cache.withLock { $0.route = route }
         }
@@ -109,6 +111,16 @@ final class SendRouter: Sendable {
     /// Whether nothing has changed since a route with this version was made.
     @inline(__always)
     func isCurrent(_ version: Int) -> Bool { version == self.version.current }
+
+    @inline(__always)
+    var currentVersion: Int { self.version.current }
+
+    /// Waits until something changes that a route depends on, unless it has changed since `version`.
+    func waitForChange(since version: Int, until instant: MonotonicInstant) async {
+        let change = self.version.nextChange
+        guard self.isCurrent(version) else { return }
+        _ = await change.wait(until: instant, clock: self.clock)
+    }
 
     /// Returns the route with the current provider token. The credential session and the pool stay the same.
     ///

@@ -204,11 +204,6 @@ import Logging
             .meaning("The maximum number of attempts per push, including the first; 1 turns retries off."),
         .boolean("retry.retriesInternalServerError", \.retry.retriesInternalServerError)
             .meaning("Whether a push is retried after a response 500."),
-        .integer("retry.budgetPercent", \.retry.budgetPercent, 0...100)
-            .meaning(
-                "The limit on retries after 503 and 500, in per cent of the responses of the last ten seconds, but at "
-                    + "least 100 retries."
-            ),
         .boolean("retry.resendsUnknown", \.retry.resendsUnknown)
             .meaning(
                 "Whether a push that was written and got no response, or a 5xx response without one of APNs' documented "

@@ -143,7 +143,7 @@ struct BulkBackPressureTests {
     func silence() async throws {
         try await withServer(
             script: { _ in [.hold] },
-            configure: { $0.timeouts.response = .milliseconds(100) }
+            configure: { $0.timeouts.response = .milliseconds(1100) }
         ) { client, server in
             let (control, run) = send(client, options: BulkOptions(maxInFlight: 20))
             await until { control.progress.outcomes.unknown >= 23 }

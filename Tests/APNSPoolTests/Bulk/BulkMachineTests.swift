@@ -21,7 +21,7 @@ struct BulkMachineTests {
         switch step {
         case .pull(let count): "pull \(count)"
         case .closeInput: "close input"
-        case .end(let indices, let end): "end \(indices) \(end.error?.code.rawValue ?? "")"
+        case .end(let indices, let end): "end \(indices) \(end.error(now: at(0))?.code.rawValue ?? "")"
         case .checkOut(let count, let deadline): "check out \(count) until \(deadline.nanoseconds / 1_000_000)"
         case .wait(.distantFuture): "wait"
         case .wait(let instant): "wait until \(instant.nanoseconds / 1_000_000)"
@@ -59,7 +59,7 @@ struct BulkMachineTests {
         #expect(lease(1) == [2])
         machine.beginRound()
         #expect(next(0) == "wait")
-        machine.receivedResponse()
+        machine.receivedVerdict()
         machine.received(2)
         machine.beginRound()
         #expect(next(1) == "pull 2")
@@ -101,7 +101,7 @@ struct BulkMachineTests {
         for _ in 0..<8 {
             #expect(next(now) == "check out \(pauses.isEmpty ? 2 : 1) until 10000")
             fail(Self.unavailable, now)
-            #expect(machine.hold?.error?.code == .unavailable)
+            #expect(machine.hold?.error(now: at(now))?.code == .unavailable)
             machine.beginRound()
             guard case .wait(let instant) = machine.next(at(now)) else { return #expect(Bool(false)) }
             // Rounded up: the machine checks out nothing before the instant.
@@ -144,14 +144,45 @@ struct BulkMachineTests {
         machine.beginRound()
         #expect(next(60) == "wait until 10000")
         machine.received(1)
-        machine.receivedNoResponse()
         #expect(next(70) == "check out 1 until 10000")
         #expect(lease(1) == [1])
         machine.received(1)
-        machine.receivedResponse()
+        machine.receivedVerdict()
         #expect(machine.hold == nil)
         machine.beginRound()
         #expect(next(80) == "pull 63")
+    }
+
+    @Test("In bad weather one push is tried whenever the weather admits one; a verdict reopens the input")
+    mutating func weather() {
+        let cause = WeatherStateMachine.Cause(description: "503 ServiceUnavailable")
+        func held(until: Int64) -> AttemptEnd { .held(cause, since: at(0), until: at(until)) }
+        machine.beginRound()
+        _ = next(0)
+        pull(0..<3, deadline: 10_000)
+        _ = next(0)
+        fail(held(until: 500), 0)
+        #expect(machine.isHeldByWeather)
+        // Nothing more is pulled, and the rows wait for the next probe.
+        machine.beginRound()
+        #expect(next(0) == "wait until 500")
+        #expect(next(500) == "check out 1 until 10000")
+        #expect(lease(5) == [0])
+        // While the probe has no result, the weather refuses a second one.
+        #expect(next(500) == "check out 1 until 10000")
+        fail(held(until: 5500), 500)
+        machine.beginRound()
+        #expect(next(510) == "wait until 5500")
+        // The probe fails, the weather changes, and the next probe may begin sooner.
+        machine.received(1)
+        machine.weatherChanged()
+        #expect(next(520) == "check out 1 until 10000")
+        #expect(lease(1) == [1])
+        machine.received(1)
+        machine.receivedVerdict()
+        #expect(machine.hold == nil)
+        machine.beginRound()
+        #expect(next(530) == "pull 63")
     }
 
     @Test("Held rows end at their deadline with the reason of the hold; then one row probes")

@@ -244,7 +244,15 @@ private struct BulkWorld {
         case 2..<5:
             self.note("held")
             if !self.isStopping { self.isDoubtful = true }
-            self.fail(.notSent(.unavailable, "no connection", isFinal: true))
+            if Bool.random(using: &self.random) {
+                self.fail(.notSent(.unavailable, "no connection", isFinal: true))
+            } else {
+                self.note("bad weather")
+                // The weather itself admits one push at a time, also beside others that are on a connection.
+                self.isDoubtful = false
+                let until = self.now.advanced(by: .milliseconds(Int.random(in: 0...500, using: &self.random)))
+                self.fail(.held(.init(description: "503 ServiceUnavailable"), since: self.now, until: until))
+            }
         case 5 where deadline <= self.now: self.fail(.notSent(.deadlineExceeded, "timed out", isFinal: true))
         default: self.lease(Int.random(in: 1...count, using: &self.random))
         }
@@ -288,15 +296,13 @@ private struct BulkWorld {
             switch kind {
             case 0:
                 self.note("no response")
-                self.machine.receivedNoResponse()
-                self.isDoubtful = true
                 self.places[index] = .ended
             case 1:
                 self.places[index] = .ended
                 self.resend(index)
             default:
                 self.note("accepted")
-                self.machine.receivedResponse()
+                self.machine.receivedVerdict()
                 self.machine.tokenWorks()
                 (self.isDoubtful, self.hasResponded) = (false, true)
                 self.places[index] = .ended
@@ -355,7 +361,7 @@ private struct BulkWorld {
             }
             let active = self.all(.onConnection)
             for index in active {
-                self.machine.receivedResponse()
+                self.machine.receivedVerdict()
                 self.machine.tokenWorks()
                 (self.isDoubtful, self.hasResponded) = (false, true)
                 self.places[index] = .ended

@@ -312,14 +312,14 @@ struct BulkTests {
                 pulled.wrappingAdd(1, ordering: .relaxed)
                 return number
             }
-            let options = BulkOptions(maxInFlight: 20)
+            let options = BulkOptions(maxInFlight: 20, deadline: .milliseconds(300))
             for await delivery in client.deliveries(
                 of: samplePush(),
                 to: rows,
                 token: { DeviceToken.sample($0) },
                 options: options
             ) {
-                #expect(delivery.outcome.certainty == .notProcessed)
+                #expect([.notProcessed, .notSent].contains(delivery.outcome.certainty))
                 finished += 1
                 #expect(pulled.load(ordering: .relaxed) <= finished + 40)
                 if finished == 60 { break }

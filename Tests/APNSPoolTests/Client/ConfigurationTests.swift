@@ -46,7 +46,6 @@ struct ConfigurationTests {
         Case(setting: "broadcastSpacing") { $0.broadcastSpacing = .seconds(-1) },
         Case(setting: "retry.maxAttempts") { $0.retry.maxAttempts = 0 },
         Case(setting: "retry.maxAttempts") { $0.retry.maxAttempts = 6 },
-        Case(setting: "retry.budgetPercent") { $0.retry.budgetPercent = 101 },
     ]
 
     @Test(arguments: Self.cases) func aSettingOutOfItsLimitsIsNamed(_ test: Case) throws {
@@ -82,7 +81,7 @@ struct ConfigurationTests {
     @Test func valuesAtTheLimitsAreAllowed() throws {
         var configuration = APNSClientConfiguration(authentication: .withoutToken)
         configuration.pool = .init(size: 0, maxOverflow: 1, connectSpacing: .zero)
-        configuration.retry = .init(maxAttempts: 1, budgetPercent: 0)
+        configuration.retry = .init(maxAttempts: 1)
         _ = try APNSClient(configuration: configuration)
     }
 }

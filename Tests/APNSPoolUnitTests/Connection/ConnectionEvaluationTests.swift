@@ -56,7 +56,7 @@ struct ConnectionEvaluationTests {
     @Test(
         "Each status counts as a response; some prove the credential, and some its topic",
         arguments: [
-            (200, true, true), (201, true, true), (204, true, true), (410, true, true), (400, true, false),
+            (200, true, true), (201, true, true), (204, true, true), (410, true, true), (400, false, false),
             (404, false, false), (405, false, false), (413, false, false), (429, false, false), (403, false, false),
             (500, false, false), (503, false, false),
         ]
@@ -68,6 +68,56 @@ struct ConnectionEvaluationTests {
         #expect(evaluation.provesCredential == provesCredential)
         #expect(evaluation.provesTopic == provesTopic)
         #expect(evaluation.invalidTokens == (status == 410 ? 1 : 0))
+    }
+
+    @Test(
+        "A response says something about its push, or would have met any other push; only APNs' reasons prove the credential",
+        arguments: [
+            (400, "BadDeviceToken", false, true), (400, "DeviceTokenNotForTopic", false, true),
+            (400, "BadTopic", false, false),
+            (400, nil, true, false), (400, "IdleTimeout", true, false), (400, "SomethingNew", false, false),
+            (403, "InvalidProviderToken", true, false), (403, "ExpiredProviderToken", true, false),
+            (403, nil, true, false),
+            (404, "BadPath", false, false), (404, nil, true, false), (413, "PayloadTooLarge", false, false),
+            (429, "TooManyRequests", false, true), (429, "TooManyProviderTokenUpdates", true, false),
+            (429, nil, true, false),
+            (500, "InternalServerError", true, false), (502, nil, true, false), (503, "Shutdown", true, false),
+        ] as [(Int, String?, Bool, Bool)]
+    )
+    func weather(_ status: Int, _ reason: String?, _ isWeather: Bool, _ provesCredential: Bool) {
+        var machine = self.ready()
+        let evaluation = self.evaluate(&machine, [self.response(status, reason), self.response(200)])
+        #expect(evaluation.weather.verdicts == (isWeather ? 1 : 2))
+        #expect(evaluation.weather.weather == (isWeather ? 1 : 0))
+        #expect(
+            evaluation.weather.cause?.description == (isWeather ? "\(status) \(reason ?? "without a reason")" : nil)
+        )
+        var alone = self.ready()
+        #expect(self.evaluate(&alone, [self.response(status, reason)]).provesCredential == provesCredential)
+    }
+
+    @Test(
+        "Streams without a response are weather, unless the caller or the client ended them or the connection only closes"
+    )
+    func streamsWithoutResponse() {
+        func weather(_ ending: StreamEnding, _ cause: StreamCause, quiet: Duration = .seconds(10)) -> Int {
+            var machine = self.ready()
+            let result = StreamResult(tag: 0, ending: ending, cause: cause)
+            return self.evaluate(&machine, [result], quiet: quiet).weather.weather
+        }
+        #expect(weather(.unknown, .connectionLost) == 1)
+        #expect(weather(.unknown, .reset(.internalError)) == 1)
+        #expect(weather(.notProcessed, .reset(.refusedStream)) == 1)
+        #expect(weather(.unknown, .deadline) == 1)
+        #expect(weather(.unknown, .deadline, quiet: .milliseconds(500)) == 0)
+        #expect(weather(.unknown, .cancelled) == 0)
+        #expect(weather(.unknown, .closedLocally) == 0)
+        #expect(weather(.notProcessed, .goAway) == 0)
+        #expect(weather(.notSent, .connectionLost) == 0)
+        // One lost connection does not look like an outage.
+        var machine = self.ready()
+        let lost = [StreamResult](repeating: .init(tag: 0, ending: .unknown, cause: .connectionLost), count: 500)
+        #expect(self.evaluate(&machine, lost).weather.weather == Machine.lostLimit)
     }
 
     @Test("A tick of successes and of streams without a response causes no action")
@@ -85,7 +135,8 @@ struct ConnectionEvaluationTests {
         expected.invalidTokens = 2
         expected.provesCredential = true
         expected.provesTopic = true
-        let results = [200, 410, 400, 410, 404].map { response($0) }
+        expected.weather.verdicts = 5
+        let results = [200, 410, 201, 410, 204].map { response($0) }
         #expect(evaluate(&machine, results + others) == expected)
     }
 
@@ -218,7 +269,8 @@ struct ConnectionEvaluationTests {
         var machine = ready()
         machine.willSubmit(tag: 7, now: start)
         let lost = StreamResult(tag: 7, ending: .unknown, cause: .connectionLost)
-        #expect(evaluate(&machine, [lost], at: start.advanced(by: .seconds(9))) == Machine.Evaluation())
+        let evaluation = evaluate(&machine, [lost], at: start.advanced(by: .seconds(9)))
+        #expect(evaluation.latency == nil && evaluation.responseTime == nil)
         machine.willSubmit(tag: 8, now: start)
         _ = machine.replace()
         _ = machine.ready(connection: 2, limit: 1)

@@ -108,16 +108,23 @@ struct PushHistoryTests {
         #expect(run().end(rejected(status, reason)) == .retry(after: .zero))
     }
 
-    @Test(arguments: [RejectionReason.expiredProviderToken, .unrelatedKeyIDInToken])
-    func aPushWithARefusedTokenIsResentOnce(_ reason: RejectionReason) {
+    @Test func aPushOnAConnectionOfAnotherKeyIsResentOnce() {
         let run = run()
-        #expect(run.end(rejected(403, reason)) == .retry(after: .zero))
-        #expect(finish(run.end(rejected(403, reason))).error?.rejection?.reason == reason)
-        // The same holds with another failure in between, and for the other reason.
-        let other = self.run()
-        _ = other.end(rejected(403, .expiredProviderToken))
-        _ = other.end(refused)
-        #expect(finish(other.end(rejected(403, .unrelatedKeyIDInToken))).status == 403)
+        #expect(run.end(rejected(403, .unrelatedKeyIDInToken)) == .retry(after: .zero))
+        _ = run.end(refused)
+        #expect(finish(run.end(rejected(403, .unrelatedKeyIDInToken))).status == 403)
+    }
+
+    @Test("A push whose provider token is expired is resent until its deadline, after growing pauses")
+    func expiredToken() {
+        let run = run(deadline: .seconds(20))
+        #expect(run.end(rejected(403, .expiredProviderToken)) == .retry(after: .zero))
+        var attempts = 1
+        while case .retry(let delay) = run.end(rejected(403, .expiredProviderToken)) {
+            attempts += 1
+            run.now = run.now.advanced(by: delay)
+        }
+        #expect(attempts > 5 && attempts < PushHistory.weatherLimit)
     }
 
     @Test(arguments: [
@@ -223,22 +230,63 @@ struct PushHistoryTests {
 
     @Test(arguments: 1...5)
     func noMoreAttemptsThanAllowed(_ limit: Int) {
-        for end in [rejected(503), refused] {
-            let run = run()
-            run.policy.maxAttempts = limit
-            for _ in 1..<limit {
-                guard case .retry = run.end(end) else {
-                    Issue.record("the push ended after \(run.history.attempts) attempts")
-                    return
-                }
+        let run = run()
+        run.policy.maxAttempts = limit
+        run.policy.resendsUnknown = true
+        for _ in 1..<limit {
+            guard case .retry = run.end(unknown) else {
+                Issue.record("the push ended after \(run.history.attempts) attempts")
+                return
             }
-            #expect(finish(run.end(end)).attempts == limit)
         }
+        #expect(finish(run.end(unknown)).attempts == limit)
+    }
+
+    @Test("What meets every push does not count towards maxAttempts, but maxAttempts 1 turns all resends off")
+    func weatherHasItsOwnLimit() {
+        for (end, limit) in [
+            (rejected(503), PushHistory.weatherLimit), (refused, PushHistory.weatherLimit),
+            (.notProcessed(.goAway, ""), PushHistory.goAwayLimit),
+        ] {
+            let run = run(deadline: .seconds(1_000_000))
+            while case .retry = run.end(end) {}
+            #expect(run.history.attempts == limit)
+            let single = self.run()
+            single.policy.maxAttempts = 1
+            #expect(finish(single.end(end)).attempts == 1)
+        }
+    }
+
+    @Test("A push that bad weather holds waits as long as for a connection, or until its deadline if it was sent before")
+    func held() {
+        let cause = WeatherStateMachine.Cause(description: "503 ServiceUnavailable")
+        let policy = APNSClientConfiguration.Retry()
+        var random = SeededRandom(seed: 1)
+        let now = self.start.advanced(by: .seconds(12))
+        func held(_ history: inout PushHistory, since: Int64, patience: Duration?) -> PushHistory.Decision {
+            let end = AttemptEnd.held(
+                cause,
+                since: self.start.advanced(by: .seconds(since)),
+                until: now.advanced(by: .seconds(3))
+            )
+            return history.decide(end, policy: policy, now: now, using: &random, patience: patience)
+        }
+        var new = PushHistory(id: self.id, deadline: self.start.advanced(by: .seconds(60)))
+        #expect(held(&new, since: 3, patience: .seconds(10)) == .retry(after: .seconds(3)))
+        #expect(held(&new, since: 0, patience: nil) == .retry(after: .seconds(3)))
+        let error = finish(held(&new, since: 0, patience: .seconds(10))).error
+        #expect(error?.code == .unavailable && error?.certainty == .notSent && error?.canResend == true)
+        #expect(error?.retryAfter == .seconds(3))
+        #expect(error?.message.contains("503 ServiceUnavailable") == true)
+        var sent = PushHistory(id: self.id, deadline: self.start.advanced(by: .seconds(14)))
+        sent.countAttempt()
+        #expect(held(&sent, since: 0, patience: .seconds(10)) == .retry(after: .seconds(2)))
+        var late = PushHistory(id: self.id, deadline: now)
+        #expect(finish(held(&late, since: 11, patience: nil)).certainty == .notSent)
     }
 
     @Test func unsentAttemptsAreFreeButLimited() {
         let run = run(deadline: .seconds(1_000_000))
-        run.policy.maxAttempts = 1
         for _ in 0..<PushHistory.unsentLimit {
             guard case .retry = run.end(lost) else {
                 Issue.record("the push ended too early")

@@ -190,7 +190,6 @@ struct SettingsExample: Sendable {
         SettingsExample("timeouts.drain", "1m", becomes: "60.0 seconds"),
         SettingsExample("retry.maxAttempts", "1", becomes: "1"),
         SettingsExample("retry.retriesInternalServerError", "false", becomes: "false"),
-        SettingsExample("retry.budgetPercent", "0", becomes: "0"),
         SettingsExample("retry.resendsUnknown", "yes", becomes: "true"),
         SettingsExample("massRejection.window", "1000", becomes: "1000"),
         SettingsExample("massRejection.rejections", "off", becomes: "\(Int.max)"),

@@ -1,0 +1,242 @@
+import SupervisedPool
+
+/// Whether APNs decides on pushes at present, or fails all of them alike. One value for each credential, because an outage
+/// may concern the credential alone.
+///
+/// A response that says something about its push is a verdict; whatever would meet any other push now is weather
+/// (`Rejection.isWeather` and `StreamResult.weather`).
+///
+/// ```
+///            weather, and no verdict with it            a verdict, after 18 of 20 results were weather
+///   fair ────────────────────────────────────▶ bad ───────────────────────────────────────────▶ clearing
+///    ▲                                        │  ▲                                                │  │
+///    │ a verdict, while weather is sporadic   │  │ more weather than a quarter of the verdicts    │  │
+///    ├────────────────────────────────────────┘  └────────────────────────────────────────────────┘  │
+///    └───────────────────────────────────────────────────────────────────────────────────────────────┘
+///                                                                                       128 verdicts
+/// ```
+///
+/// In bad weather, one push at a time probes, after growing pauses, until a verdict arrives. While it clears, each verdict
+/// admits two further pushes, so that full speed is back after eight round trips. Sporadic weather slows nothing down: the
+/// verdict of any push in flight ends it at once.
+struct WeatherStateMachine: Sendable {
+    /// What meets every push, for errors, health and logs.
+    struct Cause: Hashable, Sendable, CustomStringConvertible {
+        /// For example "503 ServiceUnavailable".
+        var description: String
+        /// Whether it concerns the credential, and not APNs as a whole.
+        var concernsCredential = false
+    }
+
+    /// The results of one connection in one tick of its event loop.
+    struct Results: Equatable, Sendable {
+        var verdicts = 0
+        var weather = 0
+        /// The cause of the last weather among them.
+        var cause: Cause?
+        /// The longest `retry-after` among them.
+        var retryAfter: Duration?
+    }
+
+    /// A time of bad weather.
+    struct Spell: Equatable, Sendable {
+        var cause: Cause
+        let since: MonotonicInstant
+        /// The probes that met weather, too.
+        var failedProbes = 0
+        var pauses = WeatherStateMachine.pauses
+        /// No probe begins before this instant.
+        var nextProbe: MonotonicInstant
+        /// While a probe is under way: when another one may begin although it has no result.
+        var probeEnd: MonotonicInstant?
+        /// Whether nearly all of the last results were weather.
+        var isGeneral = false
+        /// Whether it has been reported.
+        var isReported = false
+    }
+
+    struct Clearing: Equatable, Sendable {
+        /// How many further pushes may begin.
+        var credit: Int
+        var verdicts: Int
+        var weather = 0
+        var lastResult: MonotonicInstant
+    }
+
+    enum State: Equatable, Sendable {
+        case fair
+        case bad(Spell)
+        case clearing(Spell, Clearing)
+    }
+
+    enum Event: Equatable, Sendable {
+        case began(Cause)
+        case ended(Cause, after: Duration)
+    }
+
+    enum Admission: Equatable, Sendable {
+        /// One push may be sent.
+        case send
+        /// None may be sent before `until`.
+        case wait(until: MonotonicInstant, Cause, since: MonotonicInstant)
+    }
+
+    /// The pauses before the probes of a spell. The first probe begins at once.
+    static let pauses = Backoff(.doubling(randomPercent: 50), minimum: .milliseconds(20), maximum: .seconds(5))
+    /// How long a probe without a result holds back the next one.
+    static let probeTime = Duration.seconds(5)
+    /// The longest pause that a `retry-after` can cause: the time for which APNs refuses a new provider token.
+    static let longestPause = Duration.seconds(20 * 60)
+    /// How many of the last results are considered, and how many of them must be weather for a general fault.
+    static let window = 20
+    static let generalLimit = 18
+    /// A spell is reported when it has lasted this long, or when this many probes have failed.
+    static let reportAfter = Duration.seconds(2)
+    static let reportAfterProbes = 8
+    /// The verdicts after which the weather is fair again.
+    static let clearingVerdicts = 128
+    /// While it clears, one push may begin after so long without a result.
+    static let clearingPause = Duration.seconds(1)
+
+    private(set) var state = State.fair
+    /// One bit for each of the last results, the newest in the lowest bit; 1: weather.
+    private var history: UInt32 = 0
+
+    /// Whether pushes are sent without limits.
+    var isFair: Bool { self.state == .fair }
+
+    /// The spell that lasts or clears.
+    var spell: Spell? {
+        switch self.state {
+        case .fair: nil
+        case .bad(let spell), .clearing(let spell, _): spell
+        }
+    }
+
+    // MARK: Results
+
+    /// Records the results of a tick.
+    mutating func observe(
+        _ results: Results,
+        now: MonotonicInstant,
+        using random: inout some RandomNumberGenerator
+    ) -> Event? {
+        self.record(results)
+        switch self.state {
+        case .fair:
+            guard results.verdicts == 0, results.weather > 0, let cause = results.cause else { return nil }
+            self.state = .bad(Spell(cause: cause, since: now, nextProbe: now, isGeneral: self.isGeneral))
+            return nil
+        case .bad(var spell):
+            guard results.verdicts == 0 else { return self.receivedVerdicts(results, spell, now) }
+            guard results.weather > 0 else { return nil }
+            if let cause = results.cause { spell.cause = cause }
+            if self.isGeneral { spell.isGeneral = true }
+            if spell.probeEnd != nil {
+                spell.probeEnd = nil
+                spell.failedProbes += 1
+                spell.nextProbe = now.advanced(by: spell.pauses.next(using: &random))
+            }
+            // A single server's wish does not hold back what other servers take.
+            if spell.isGeneral, let retryAfter = results.retryAfter {
+                spell.nextProbe = max(spell.nextProbe, now.advanced(by: min(retryAfter, Self.longestPause)))
+            }
+            self.state = .bad(spell)
+            return self.report(now)
+        case .clearing(var spell, var clearing):
+            clearing.verdicts += results.verdicts
+            clearing.weather += results.weather
+            clearing.credit += 2 * results.verdicts
+            clearing.lastResult = now
+            if clearing.weather * 4 > clearing.verdicts {
+                if let cause = results.cause { spell.cause = cause }
+                spell.probeEnd = nil
+                spell.nextProbe = now.advanced(by: spell.pauses.next(using: &random))
+                self.state = .bad(spell)
+                return nil
+            }
+            if clearing.verdicts >= Self.clearingVerdicts { return self.end(spell, now) }
+            self.state = .clearing(spell, clearing)
+            return nil
+        }
+    }
+
+    private mutating func receivedVerdicts(_ results: Results, _ spell: Spell, _ now: MonotonicInstant) -> Event? {
+        guard spell.isGeneral, results.verdicts < Self.clearingVerdicts else { return self.end(spell, now) }
+        let clearing = Clearing(credit: 2 * results.verdicts, verdicts: results.verdicts, lastResult: now)
+        self.state = .clearing(spell, clearing)
+        return nil
+    }
+
+    private mutating func end(_ spell: Spell, _ now: MonotonicInstant) -> Event? {
+        self.state = .fair
+        return spell.isReported ? .ended(spell.cause, after: spell.since.duration(to: now)) : nil
+    }
+
+    private mutating func record(_ results: Results) {
+        self.history = Self.shifted(self.history, results.verdicts, by: 0)
+        self.history = Self.shifted(self.history, results.weather, by: 1)
+    }
+
+    private static func shifted(_ history: UInt32, _ count: Int, by bit: UInt32) -> UInt32 {
+        let mask = UInt32(1) << UInt32(Self.window) - 1
+        guard count < Self.window else { return bit == 0 ? 0 : mask }
+        let added = bit == 0 ? 0 : UInt32(1) << UInt32(count) - 1
+        return (history << UInt32(count) | added) & mask
+    }
+
+    private var isGeneral: Bool { self.history.nonzeroBitCount >= Self.generalLimit }
+
+    // MARK: Questions
+
+    /// Whether a push may be sent now. In bad weather, a push that is admitted is the probe.
+    mutating func admit(now: MonotonicInstant) -> Admission {
+        switch self.state {
+        case .fair:
+            return .send
+        case .bad(var spell):
+            let until = max(spell.probeEnd ?? spell.nextProbe, spell.nextProbe)
+            guard now >= until else { return .wait(until: until, spell.cause, since: spell.since) }
+            spell.probeEnd = now.advanced(by: Self.probeTime)
+            self.state = .bad(spell)
+            return .send
+        case .clearing(let spell, var clearing):
+            let until = clearing.lastResult.advanced(by: Self.clearingPause)
+            if clearing.credit == 0 {
+                guard now >= until else { return .wait(until: until, spell.cause, since: spell.since) }
+                clearing.credit = 1
+                clearing.lastResult = now
+            }
+            clearing.credit -= 1
+            self.state = .clearing(spell, clearing)
+            return .send
+        }
+    }
+
+    /// How many pushes may be sent by one that was admitted together with others.
+    ///
+    /// - Parameter count: how many are wanted, at least one.
+    mutating func take(_ count: Int) -> Int {
+        switch self.state {
+        case .fair:
+            return count
+        case .bad:
+            return 1
+        case .clearing(let spell, var clearing):
+            let more = min(count - 1, clearing.credit)
+            clearing.credit -= more
+            self.state = .clearing(spell, clearing)
+            return 1 + more
+        }
+    }
+
+    /// The spell's beginning, as soon as it has lasted long enough to be reported.
+    mutating func report(_ now: MonotonicInstant) -> Event? {
+        guard case .bad(var spell) = self.state, !spell.isReported, spell.failedProbes > 0,
+            spell.since.duration(to: now) >= Self.reportAfter || spell.failedProbes >= Self.reportAfterProbes
+        else { return nil }
+        spell.isReported = true
+        self.state = .bad(spell)
+        return .began(spell.cause)
+    }
+}

@@ -1,0 +1,215 @@
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+@testable import APNSPoolTestSupport
+
+/// When pushes are held back because each of them gets the same failure, and when they are sent again.
+struct WeatherStateMachineTests {
+    private static let cause = WeatherStateMachine.Cause(description: "503 ServiceUnavailable")
+    private static let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
+
+    /// A machine with a clock and random numbers of its own.
+    private struct Station {
+        var machine = WeatherStateMachine()
+        var now = WeatherStateMachineTests.start
+        var random = SeededRandom(seed: 1)
+
+        mutating func verdicts(_ count: Int = 1) -> WeatherStateMachine.Event? {
+            self.machine.observe(.init(verdicts: count), now: self.now, using: &self.random)
+        }
+
+        mutating func weather(_ count: Int = 1, retryAfter: Duration? = nil) -> WeatherStateMachine.Event? {
+            let results = WeatherStateMachine.Results(weather: count, cause: cause, retryAfter: retryAfter)
+            return self.machine.observe(results, now: self.now, using: &self.random)
+        }
+
+        /// Admits a push, waiting for as long as the machine says.
+        mutating func admit() -> Duration {
+            var waited = Duration.zero
+            while case .wait(let until, _, _) = self.machine.admit(now: self.now) {
+                waited += self.now.duration(to: until)
+                self.now = until
+            }
+            return waited
+        }
+
+        var isHeld: Bool {
+            var copy = self.machine
+            return copy.admit(now: self.now) != .send
+        }
+    }
+
+    @Test("The first probe begins at once, and each further one after a longer pause, of at most five seconds")
+    func probes() {
+        var station = Station()
+        _ = station.weather(500)
+        #expect(station.admit() == .zero)
+        #expect(station.isHeld)
+        var pauses: [Duration] = []
+        for _ in 0..<12 {
+            _ = station.weather()
+            pauses.append(station.admit())
+        }
+        #expect(pauses[0] >= .milliseconds(10) && pauses[0] <= .milliseconds(20))
+        #expect(pauses.allSatisfy { $0 <= .seconds(5) })
+        #expect(pauses[11] >= .milliseconds(2500))
+    }
+
+    @Test("A probe without a result holds back the next one for five seconds")
+    func lostProbe() {
+        var station = Station()
+        _ = station.weather(500)
+        #expect(station.admit() == .zero)
+        #expect(station.admit() == .seconds(5))
+    }
+
+    @Test("A verdict ends sporadic weather at once, without limits afterwards")
+    func sporadic() {
+        var station = Station()
+        _ = station.verdicts(20)
+        for _ in 0..<1000 {
+            _ = station.weather()
+            #expect(station.admit() == .zero)
+            _ = station.verdicts(9)
+            #expect(station.machine.isFair)
+        }
+    }
+
+    @Test("A tick with verdicts does not begin bad weather, whatever else is in it")
+    func mixedTick() {
+        var station = Station()
+        let mixed = WeatherStateMachine.Results(verdicts: 1, weather: 99, cause: Self.cause)
+        #expect(station.machine.observe(mixed, now: station.now, using: &station.random) == nil)
+        #expect(station.machine.isFair)
+    }
+
+    @Test("After a general fault, full speed is back after eight round trips")
+    func clearing() {
+        var station = Station()
+        _ = station.weather(500)
+        _ = station.admit()
+        var sent = 1
+        var roundTrips = 0
+        while !station.machine.isFair {
+            roundTrips += 1
+            _ = station.verdicts(sent)
+            sent = 0
+            while !station.machine.isFair, !station.isHeld {
+                _ = station.admit()
+                sent += station.machine.take(1000)
+            }
+        }
+        #expect(roundTrips <= 8)
+    }
+
+    @Test("While it clears, weather among the results returns to single probes")
+    func relapse() {
+        var station = Station()
+        _ = station.weather(500)
+        _ = station.admit()
+        _ = station.verdicts()
+        _ = station.admit()
+        _ = station.weather()
+        #expect(station.isHeld)
+        #expect(station.admit() >= .milliseconds(10))
+    }
+
+    @Test("While it clears, pushes whose results never come hold the others back for a second at a time")
+    func lostCredit() {
+        var station = Station()
+        _ = station.weather(500)
+        _ = station.admit()
+        _ = station.verdicts()
+        #expect(station.admit() == .zero)
+        #expect(station.admit() == .zero)
+        #expect(station.admit() == .seconds(1))
+    }
+
+    @Test("A retry-after delays the next probe once the fault is general, by at most twenty minutes")
+    func retryAfter() {
+        var station = Station()
+        _ = station.weather(1, retryAfter: .seconds(60))
+        #expect(station.admit() == .zero)
+        _ = station.weather(30, retryAfter: .seconds(60))
+        #expect(station.admit() == .seconds(60))
+        _ = station.weather(1, retryAfter: .seconds(86_400))
+        #expect(station.admit() == .seconds(1200))
+    }
+
+    @Test("A spell is reported once after two seconds, and once when it has ended")
+    func reports() {
+        var station = Station()
+        _ = station.weather(500)
+        var events: [WeatherStateMachine.Event] = []
+        while station.now < Self.start.advanced(by: .seconds(30)) {
+            _ = station.admit()
+            if let event = station.machine.report(station.now) { events.append(event) }
+            if let event = station.weather() { events.append(event) }
+        }
+        #expect(events == [.began(Self.cause)])
+        let lasted = Self.start.duration(to: station.now)
+        #expect(station.verdicts(200) == .ended(Self.cause, after: lasted))
+        #expect(station.machine.isFair)
+    }
+
+    @Test("A short spell is not reported")
+    func shortSpell() {
+        var station = Station()
+        #expect(station.weather(500) == nil)
+        for _ in 0..<3 {
+            _ = station.admit()
+            #expect(station.weather() == nil)
+        }
+        #expect(station.verdicts(200) == nil)
+    }
+
+    /// A service with one verdict for each push, or weather for a time, and senders that obey the machine.
+    @Test("Random outages cost at most the pushes in flight when they begin, and one for each probe", arguments: 1...50)
+    func randomOutages(_ seed: UInt64) {
+        var random = SeededRandom(seed: seed)
+        var station = Station()
+        station.random = SeededRandom(seed: seed &+ 1000)
+        let inFlight = Int.random(in: 1...1000, using: &random)
+        for _ in 0..<20 {
+            // Fair weather.
+            for _ in 0..<30 {
+                _ = station.verdicts(inFlight)
+                station.now = station.now.advanced(by: .milliseconds(30))
+            }
+            #expect(station.machine.isFair)
+            // The outage: what is in flight fails, in ticks.
+            let end = station.now.advanced(by: .milliseconds(Int64.random(in: 1...60_000, using: &random)))
+            var left = inFlight
+            while left > 0 {
+                let tick = Int.random(in: 1...left, using: &random)
+                _ = station.weather(tick)
+                left -= tick
+            }
+            var probes = 0
+            while true {
+                _ = station.admit()
+                guard station.now < end else { break }
+                probes += 1
+                _ = station.weather()
+                station.now = station.now.advanced(by: .milliseconds(1))
+            }
+            // The pauses double, up to five seconds.
+            #expect(probes <= 12 + 60 / 2, "seed \(seed)")
+            // The outage is over, and the last probe gets a verdict.
+            #expect(end.duration(to: station.now) <= .seconds(5), "seed \(seed)")
+            var verdicts = 1
+            while !station.machine.isFair {
+                _ = station.verdicts(verdicts)
+                station.now = station.now.advanced(by: .milliseconds(30))
+                verdicts = 0
+                while !station.machine.isFair, !station.isHeld {
+                    _ = station.admit()
+                    verdicts += station.machine.take(1)
+                }
+                verdicts = max(verdicts, 1)
+            }
+        }
+    }
+}
