@@ -102,13 +102,15 @@ struct BulkStopTests {
     @Test("The message says until when, or what to do")
     func messages() {
         func message(_ stop: BulkStop) -> String { stop.message(now: 1000) { "at \($0)" } }
+        let hint = "With --token-file, all runs and processes with this key share one provider token."
         let wait = Self.hold(.credential, "429", retryAfter: .milliseconds(1_199_500))
         #expect(
-            message(.tokenUpdates(wait)) == "429. No new provider token is possible until at 2199, for 20 minutes."
+            message(.tokenUpdates(wait))
+                == "429. No new provider token is possible until at 2199, for 20 minutes. \(hint)"
         )
         let short = Self.hold(.credential, "429", retryAfter: .seconds(5))
-        #expect(message(.tokenUpdates(short)) == "429. No new provider token is possible until at 1005, for 1 minute.")
-        #expect(message(.tokenUpdates(Self.hold(.credential, "429"))).hasSuffix("for up to 20 minutes."))
+        #expect(message(.tokenUpdates(short)).hasSuffix(" until at 1005, for 1 minute. \(hint)"))
+        #expect(message(.tokenUpdates(Self.hold(.credential, "429"))).hasSuffix("for up to 20 minutes. \(hint)"))
         #expect(message(.clock(wait)).contains("check this machine's clock"))
         #expect(message(.configuration(wait)) == "429")
         #expect(WallTime.timeOfDay(1_700_000_000).contains(/^[0-2][0-9]:[0-5][0-9]$/))

@@ -60,7 +60,8 @@ struct BulkCommand: AsyncParsableCommand {
 
             After the first Ctrl-C (or SIGTERM), the tool begins no further push, waits for the pushes in flight and \
             writes their results. The second one ends the tool immediately. During an outage of APNs, the run waits. \
-            Configuration errors stop it immediately, and so does a credential that does not work for a minute.
+            Configuration errors stop it immediately. Expired provider tokens stop it after a minute, and a longer wait \
+            for a new one at once.
 
             To resume after an interrupt, a crash or a failure, give the same files. The tool sends lines without a \
             row, and resends lines whose advice in the results is resend, wait, check-environment or \
@@ -72,7 +73,8 @@ struct BulkCommand: AsyncParsableCommand {
                 --results results.ndjson --resume || [ $? -ne 75 ]
               do sleep 60; done
 
-            After a kill, at most --in-flight pushes are sent twice, with the same apns-id. The file RESULTS.run \
+            Give --token-file, so that all runs share one provider token: APNs accepts a new one only every 20 \
+            minutes. After a kill, at most --in-flight pushes are sent twice, with the same apns-id. The file RESULTS.run \
             beside the results identifies the run; keep it as long as you may resume.
 
             Send to the tokens of a database, and print the tokens to remove from it:

@@ -53,14 +53,15 @@ enum BulkStop: Equatable {
                 `apns doctor` compares it with the server's.
                 """
         case .tokenUpdates(let error):
+            let hint = "With --token-file, all runs and processes with this key share one provider token."
             guard let wait = error.retryAfter else {
-                return "\(error.message). No new provider token is possible for up to 20 minutes."
+                return "\(error.message). No new provider token is possible for up to 20 minutes. \(hint)"
             }
             let seconds = max(wait.components.seconds, 0)
             let minutes = max((seconds + 59) / 60, 1)
             return """
                 \(error.message). No new provider token is possible until \(clockTime(now + seconds)), for \
-                \(minutes) \(minutes == 1 ? "minute" : "minutes").
+                \(minutes) \(minutes == 1 ? "minute" : "minutes"). \(hint)
                 """
         }
     }
