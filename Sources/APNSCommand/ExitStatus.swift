@@ -19,11 +19,12 @@ enum ExitStatus {
     static let help = """
         Exit status:
           0   all pushes were accepted
-          1   at least one was rejected, or refused as invalid
+          1   at least one was rejected, refused as invalid or has an unknown
+              outcome, and none is left to send
           64  an option or a setting is wrong
           74  a file could not be read or written to its end
-          75  all pushes that failed can be resent; those with an unknown outcome
-              may arrive twice
+          75  pushes are left to send: they were not sent or not processed, or APNs
+              rejected them for a reason that passes
           78  the configuration is wrong: key, certificate, host, topic
         """
 }
@@ -41,27 +42,50 @@ struct OutcomeCounts: Sendable {
     private(set) var causes: [String: Int] = [:]
     /// Pushes that were accepted, or failed, after more than one attempt.
     private(set) var triedAgain = 0
-    private var hasInvalid = false
+    /// Whether pushes with an unknown outcome count as left to send.
+    var resendsUnknown = false
+    /// The number of failed pushes that may be accepted as they are if they are sent again.
+    private(set) var resendable = 0
+    /// The number of pushes that were rejected because of the environment or the topic, and that are sent again once it
+    /// is corrected.
+    private(set) var misdirected = 0
     /// The first failure that only a change of the configuration can fix.
     private(set) var configurationFault: PushError?
     /// The first rejection because of the credential or the topic.
     private var configurationRejection: PushError?
     /// Whether a response of this run proved that the credential and the topic are valid.
     private var isConfigurationProven = false
-    /// Whether a part of the input was left out. Another run can send it.
-    var isIncomplete = false
+    /// The number of lines of the input that have no outcome; nil if it is not known, since the input is a pipe that was
+    /// not read to its end.
+    var withoutOutcome: Int? = 0
+
+    /// Whether a part of the input has no outcome. Another run can send it.
+    var isIncomplete: Bool { self.withoutOutcome != 0 }
+
+    /// The number of lines that are left to send; nil if it is not known.
+    var remaining: Int? { self.withoutOutcome.map { $0 + self.resendable } }
 
     var total: Int { self.accepted + self.rejected + self.notProcessed + self.notSent + self.unknown }
 
     mutating func count(_ outcome: PushOutcome) {
-        self.add(outcome.certainty, 1)
+        self.add(outcome.certainty, self.prospect(of: outcome), 1)
         if outcome.certainty == .accepted { self.isConfigurationProven = true }
         if outcome.attempts > 1 { self.triedAgain += 1 }
         self.countCause(of: outcome)
     }
 
+    /// What another run does with the push.
+    func prospect(of outcome: PushOutcome) -> LineProspect {
+        LineProspect(outcome.certainty, outcome.advice, resendsUnknown: self.resendsUnknown)
+    }
+
     /// Adds rows that already exist, or, with a negative count, removes rows that are replaced.
-    mutating func add(_ certainty: Certainty, _ count: Int) {
+    mutating func add(_ certainty: Certainty, _ prospect: LineProspect, _ count: Int) {
+        switch prospect {
+        case .done: break
+        case .remaining: self.resendable += count
+        case .misdirected: self.misdirected += count
+        }
         switch certainty {
         case .accepted: self.accepted += count
         case .rejected: self.rejected += count
@@ -88,12 +112,11 @@ struct OutcomeCounts: Sendable {
         case .accepted, .unknown: return
         case .notProcessed, .notSent: break
         }
-        if error.isConfigurationFault {
-            self.configurationFault = self.configurationFault ?? error
-        } else if !error.canResend {
-            self.hasInvalid = true
-        }
+        if error.isConfigurationFault { self.configurationFault = self.configurationFault ?? error }
     }
+
+    /// Records that the run stops because of its configuration.
+    mutating func stop(because fault: PushError) { self.configurationFault = self.configurationFault ?? fault }
 
     /// An error that only a change of the configuration can fix: a failure that stops the run; otherwise, the first
     /// rejection because of the credential or the topic, unless another response proved both valid.
@@ -103,16 +126,45 @@ struct OutcomeCounts: Sendable {
 
     var status: ExitCode {
         if self.configurationError != nil { return ExitStatus.configuration }
-        if self.rejected > 0 || self.hasInvalid { return ExitStatus.rejected }
-        if self.accepted < self.total || self.isIncomplete { return ExitStatus.resumable }
-        return ExitStatus.success
+        if self.resendable > 0 || self.isIncomplete { return ExitStatus.resumable }
+        return self.accepted < self.total ? ExitStatus.rejected : ExitStatus.success
     }
 
-    /// `accepted 998, rejected 2, not-processed 0, not-sent 0, unknown 0`
+    /// `accepted 998, rejected 0, not-processed 0, not-sent 2, unknown 0; remaining 7, of them 5 without a row`
     var line: String {
         "accepted \(self.accepted), rejected \(self.rejected), not-processed \(self.notProcessed), "
-            + "not-sent \(self.notSent), unknown \(self.unknown)"
+            + "not-sent \(self.notSent), unknown \(self.unknown)" + self.remainder
     }
+
+    private var remainder: String {
+        guard let remaining, let withoutOutcome else {
+            return "; remaining \(self.resendable) and all lines after them"
+        }
+        if remaining == 0 { return "" }
+        return "; remaining \(remaining)" + (withoutOutcome > 0 ? ", of them \(withoutOutcome) without a row" : "")
+    }
+
+    /// What a run of `apns bulk` leaves to be done.
+    var advice: [String] {
+        var lines: [String] = []
+        if let remaining {
+            if remaining > 0 { lines.append("--resume sends \(Self.lines(remaining)) that remain.") }
+        } else {
+            lines.append("Stopped: --resume sends the rest of the tokens.")
+        }
+        if self.misdirected > 0 {
+            lines.append(
+                "--resume also resends \(Self.lines(self.misdirected)) whose device tokens do not match the environment "
+                    + "or the topic."
+            )
+        }
+        if self.unknown > 0, !self.resendsUnknown {
+            lines.append("Only --resend-unknown resends \(Self.lines(self.unknown)) with an unknown outcome.")
+        }
+        return lines
+    }
+
+    private static func lines(_ count: Int) -> String { count == 1 ? "1 line" : "\(count) lines" }
 
     /// The numbers of failures by name.
     var failures: [(name: String, count: Int)] {
@@ -141,12 +193,13 @@ struct OutcomeCounts: Sendable {
 extension PushError {
     /// Whether only a change of the configuration helps: further pushes would fail in the same way.
     var isConfigurationFault: Bool {
-        [.configuration, .credential, .suspectedMisconfiguration].contains(self.code)
+        let codes: [Code] = [.configuration, .credential, .suspectedMisconfiguration]
+        return codes.contains(self.code) && self.passingCredentialState == nil
     }
 
-    /// Whether APNs rejected the credential or the topic, not the device token or the payload.
+    /// Whether APNs rejected the credential or the topic, not the device token or the payload, and a resend does not help.
     var isConfigurationRejection: Bool {
-        guard let rejection else { return false }
+        guard let rejection, !self.canResend else { return false }
         let topicReasons: [RejectionReason?] = [.badTopic, .missingTopic, .topicDisallowed]
         return rejection.disposition == .credential || topicReasons.contains(rejection.reason)
     }

@@ -8,11 +8,15 @@ import Testing
 
 /// The parts of `apns bulk`, without a server.
 struct BulkUnitTests {
+    private static func rejected(_ reason: RejectionReason) -> PushOutcome {
+        .failed(.rejected(Rejection(status: reason.status ?? 0, reason: reason), attempts: 1))
+    }
+
     private static func row(_ token: String, _ certainty: Certainty, _ line: Int) -> ResultRow {
         let outcome: PushOutcome =
             switch certainty {
             case .accepted: .accepted(Receipt(apnsID: .random()))
-            case .rejected: .failed(.rejected(Rejection(status: 410, reason: .unregistered), attempts: 1))
+            case .rejected: Self.rejected(.unregistered)
             default: .failed(PushError(code: .unavailable, certainty: certainty, message: "m"))
             }
         return ResultRow(token: token, outcome: outcome, line: line)
@@ -69,10 +73,15 @@ struct BulkUnitTests {
         #expect((1...10).filter { isSkipped(resending, $0) } == [1, 2, 7])
         #expect(plain.done == 5 && resending.done == 3)
         #expect(plain.hasSuperseded)
-        #expect(plain.counts.first { $0.certainty == .notSent }?.count == 1)
+        #expect(Self.count(plain, .notSent) == 1)
         #expect(plain.isRow(ofLine: 3, for: "t3") && !plain.isRow(ofLine: 3, for: "t4"))
         #expect(plain.isRow(ofLine: 4, for: "any"))
         #expect(throws: EarlierResults.Mistake.self) { try plain.add(Array("x".utf8)) }
+    }
+
+    /// The number of lines whose row has this certainty.
+    private static func count(_ results: EarlierResults, _ certainty: Certainty) -> Int {
+        results.counts.reduce(0) { $0 + ($1.row.certainty == certainty ? $1.count : 0) }
     }
 
     @Test("A row with a huge line number costs no memory for the lines before it")
@@ -91,32 +100,80 @@ struct BulkUnitTests {
         }
     }
 
-    @Test("A line that was rejected because of the environment or the credential is resent")
-    func misconfiguredLines() throws {
-        let reasons: [(RejectionReason, Int, isSkipped: Bool)] = [
-            (.badDeviceToken, 400, false), (.invalidProviderToken, 403, false), (.unregistered, 410, true),
-            (.payloadTooLarge, 413, true),
-        ]
+    private static func failed(_ code: PushError.Code, _ certainty: Certainty) -> PushOutcome {
+        .failed(PushError(code: code, certainty: certainty, message: "m"))
+    }
+
+    private static let prospects: [(PushOutcome, LineProspect)] = [
+        (.accepted(Receipt(apnsID: .random())), .done), (Self.failed(.connectionLost, .unknown), .done),
+        (Self.rejected(.unregistered), .done), (Self.rejected(.payloadTooLarge), .done),
+        (Self.rejected(.topicDisallowed), .done), (Self.rejected(.badDeviceToken), .misdirected),
+        (Self.rejected(.deviceTokenNotForTopic), .misdirected), (Self.rejected(.invalidProviderToken), .remaining),
+        (Self.rejected(.expiredProviderToken), .remaining), (Self.rejected(.tooManyProviderTokenUpdates), .remaining),
+        (Self.rejected(.tooManyRequests), .remaining), (Self.rejected(.internalServerError), .remaining),
+        (Self.rejected(.serviceUnavailable), .remaining), (Self.rejected(.shutdown), .remaining),
+        (Self.failed(.unavailable, .notSent), .remaining), (Self.failed(.credential, .notSent), .remaining),
+        (Self.failed(.suspectedMisconfiguration, .notSent), .remaining),
+        (Self.failed(.goAway, .notProcessed), .remaining),
+        (Self.failed(.validation, .notSent), .done), (Self.failed(.expired, .notSent), .done),
+    ]
+
+    @Test("A line is resent if its row's advice is that a resend may help, also after a correction")
+    func resumableLines() throws {
+        for resendsUnknown in [false, true] {
+            var results = EarlierResults(resendsUnknown: resendsUnknown)
+            for (index, entry) in Self.prospects.enumerated() {
+                // Advice in the token's text is ignored.
+                let token = #"","advice":"check-environment","#
+                try results.add(Array(ResultRow(token: token, outcome: entry.0, line: index + 1).json.utf8))
+            }
+            for (index, entry) in Self.prospects.enumerated() {
+                let isConsented = resendsUnknown && entry.0.certainty == .unknown
+                let prospect = isConsented ? .remaining : entry.1
+                switch results.plan(forLine: index + 1) {
+                case .skip: #expect(prospect == .done, "\(entry.0)")
+                case .resend(let row): #expect(row == .init(certainty: entry.0.certainty, prospect: prospect))
+                case .send: Issue.record("line \(index + 1) has a row")
+                }
+            }
+            let done = Self.prospects.count { $0.1 == .done } - (resendsUnknown ? 1 : 0)
+            #expect(results.done == done)
+            for certainty in Certainty.allCases {
+                #expect(Self.count(results, certainty) == Self.prospects.count { $0.0.certainty == certainty })
+            }
+            // The last row counts.
+            let line = (Self.prospects.firstIndex { $0.1 == .misdirected } ?? 0) + 1
+            let last = ResultRow(token: "00ff", outcome: .accepted(Receipt(apnsID: .random())), line: line)
+            try results.add(Array(last.json.utf8))
+            #expect(results.done == done + 1)
+        }
+    }
+
+    @Test("A resend of a push that may have arrived replaces its row only if it proves something")
+    func unknownRowsAreKept() {
+        var line = TokenLine(token: "00ff", number: 1, earlier: .init(certainty: .unknown, prospect: .remaining))
+        for (outcome, prospect) in Self.prospects {
+            let isProof = outcome.certainty >= .unknown || outcome.certainty == .rejected && prospect == .done
+            #expect(line.keepsRow(after: outcome) == !isProof, "\(outcome)")
+        }
+        line.earlier = .init(certainty: .rejected, prospect: .remaining)
+        #expect(!Self.prospects.contains { line.keepsRow(after: $0.0) })
+        line.earlier = nil
+        #expect(!Self.prospects.contains { line.keepsRow(after: $0.0) })
+    }
+
+    @Test("Device tokens that were rejected before do not stop a run, unless nothing was ever accepted")
+    func widenedLimits() throws {
         var results = EarlierResults(resendsUnknown: false)
-        for (index, entry) in reasons.enumerated() {
-            // Advice in the token's text is ignored.
-            let token = #"","advice":"check-environment","#
-            let outcome = PushOutcome.failed(.rejected(Rejection(status: entry.1, reason: entry.0), attempts: 1))
-            let row = ResultRow(token: token, outcome: outcome, line: index + 1)
+        for line in 1...30 {
+            let row = ResultRow(token: "t", outcome: Self.rejected(.badDeviceToken), line: line)
             try results.add(Array(row.json.utf8))
         }
-        for (index, entry) in reasons.enumerated() {
-            switch results.plan(forLine: index + 1) {
-            case .skip: #expect(entry.isSkipped)
-            case .resend(let outcome): #expect(!entry.isSkipped && outcome == .rejected)
-            case .send: Issue.record("line \(index + 1) has a row")
-            }
-        }
-        #expect(results.done == 2)
-        #expect(results.counts.first { $0.certainty == .rejected }?.count == 4)
-        let last = ResultRow(token: "00ff", outcome: .accepted(Receipt(apnsID: .random())), line: 1)
-        try results.add(Array(last.json.utf8))
-        #expect(results.done == 3)
+        let limits = MassRejectionLimits(window: 200, rejections: 150)
+        #expect(results.widened(limits) == limits)
+        try results.add(Array(Self.row("t", .accepted, 31).json.utf8))
+        #expect(results.widened(limits) == MassRejectionLimits(window: 230, rejections: 180))
+        #expect(results.widened(.off) == .off)
     }
 
     @Test func aLineKeepsItsIDWithinARunOnly() {
@@ -146,7 +203,10 @@ struct BulkUnitTests {
         #expect(pieces.complete == 9 && pieces.total == 14)
     }
 
-    @Test(arguments: [("", 0), ("\n\n", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\na\n\nb\n", 2)])
+    @Test(arguments: [
+        ("", 0), ("\n\n", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\na\n\nb\n", 2), ("\r\n \t\r\na\r\n\r\n", 1),
+        (" a \n ", 1),
+    ])
     func linesAreCounted(text: String, count: Int) {
         for size in [1, 2, 100] {
             var lines = LineCount()

@@ -36,6 +36,36 @@ struct SendTests {
         }
     }
 
+    @Test("A push that may be sent again exits with 75, whatever became of the others")
+    func resendable() async throws {
+        try await Server.with { server in
+            server.simulator.setToken(token(2), .unregistered(sinceMilliseconds: 1_700_000_000_123))
+            for reason in [
+                RejectionReason.serviceUnavailable, .internalServerError, .tooManyRequests,
+                .tooManyProviderTokenUpdates, .expiredProviderToken,
+            ] {
+                server.simulator.inject(
+                    Fault(.respond(reason), when: FaultTrigger(times: nil, deviceTokens: [token(1)]))
+                )
+                let arguments = ["send", "--title", "Hey", "--timeout", "4"] + server.options
+                #expect(try await Tool.run(arguments + [token(1)]).status == 75, "\(reason)")
+                let result = try await Tool.run(arguments + [token(1), token(2), token(3)])
+                #expect(result.status == 75, "\(result.output)")
+                server.simulator.removeFaults()
+            }
+        }
+    }
+
+    @Test("A push whose fate is unknown exits with 1: a resend may arrive twice")
+    func unknownFate() async throws {
+        try await Server.with { server in
+            server.simulator.inject(Fault(.reset(code: 2), when: .always))
+            let result = try await Tool.run(["send", "--title", "Hey", token(1)] + server.options)
+            #expect(result.status == 1, "\(result.output)")
+            #expect(result.output.hasPrefix("\(token(1)) unknown "))
+        }
+    }
+
     @Test("A push that APNs rejects because of the credential or the topic exits with 78 and names the reason")
     func configurationRejection() async throws {
         for reason in [RejectionReason.invalidProviderToken, .topicDisallowed] {

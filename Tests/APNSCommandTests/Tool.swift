@@ -133,6 +133,8 @@ final class Running: Sendable {
         return try FileHandle(forWritingTo: url)
     }
 
+    /// Whether the process has ended.
+    var isOver: Bool { self.ended.withLock { $0.isOver } }
     var output: String { self.text("output") }
     var error: String { self.text("error") }
 

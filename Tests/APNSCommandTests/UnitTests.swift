@@ -62,7 +62,8 @@ struct UnitTests {
         #expect(row.json.hasSuffix(#","line":1,"apnsUniqueID":"6f2e0a4d-9b7c-4c0e-8d5e-0a1b2c3d4e5f"}"#))
     }
 
-    @Test func theWorstOutcomeSetsTheExitStatus() {
+    @Test("The status is 75 as long as a push is left to send, then 1 if one was not accepted")
+    func exitStatus() {
         func status(_ outcomes: [PushOutcome]) -> Int32 {
             var counts = OutcomeCounts()
             for outcome in outcomes { counts.count(outcome) }
@@ -72,14 +73,28 @@ struct UnitTests {
             .failed(PushError(code: code, certainty: certainty, message: ""))
         }
         let accepted = PushOutcome.accepted(Receipt(apnsID: .random()))
-        let rejected = PushOutcome.failed(.rejected(Rejection(status: 410, reason: .unregistered), attempts: 1))
+        func rejection(_ reason: RejectionReason) -> PushOutcome {
+            .failed(.rejected(Rejection(status: reason.status ?? 0, reason: reason), attempts: 1))
+        }
+        let rejected = rejection(.unregistered)
         #expect(status([]) == 0)
         #expect(status([accepted]) == 0)
         #expect(status([accepted, failed(.unavailable, .notSent)]) == 75)
         #expect(status([accepted, failed(.goAway, .notProcessed)]) == 75)
-        #expect(status([accepted, failed(.connectionLost, .unknown)]) == 75)
+        #expect(status([accepted, failed(.connectionLost, .unknown)]) == 1)
         #expect(status([accepted, failed(.validation, .notSent)]) == 1)
-        #expect(status([rejected, failed(.unavailable, .notSent)]) == 1)
+        #expect(status([accepted, failed(.expired, .notSent)]) == 1)
+        #expect(status([accepted, rejected]) == 1)
+        #expect(status([accepted, rejection(.badDeviceToken)]) == 1)
+        let passing: [RejectionReason] = [
+            .serviceUnavailable, .shutdown, .internalServerError, .tooManyRequests, .tooManyProviderTokenUpdates,
+            .expiredProviderToken, .idleTimeout,
+        ]
+        for reason in passing { #expect(status([rejection(reason)]) == 75, "\(reason)") }
+        for other in [rejected, failed(.connectionLost, .unknown), failed(.validation, .notSent)] {
+            #expect(status([other, failed(.unavailable, .notSent)]) == 75)
+            #expect(status([rejection(.serviceUnavailable), other]) == 75)
+        }
         #expect(status([rejected, failed(.configuration, .notSent)]) == 78)
         #expect(status([failed(.credential, .notSent)]) == 78)
     }
@@ -93,8 +108,8 @@ struct UnitTests {
             outcomes.reduce(into: OutcomeCounts()) { $0.count($1) }
         }
         let refused = [
-            rejected(403, .invalidProviderToken), rejected(403, .expiredProviderToken), rejected(403, .topicMismatch),
-            rejected(400, .topicDisallowed), rejected(400, .badTopic), rejected(400, .missingTopic),
+            rejected(403, .invalidProviderToken), rejected(403, .topicMismatch), rejected(400, .topicDisallowed),
+            rejected(400, .badTopic), rejected(400, .missingTopic),
         ]
         let unavailable = PushOutcome.failed(PushError(code: .unavailable, certainty: .notSent, message: ""))
         for outcome in refused {
@@ -105,15 +120,52 @@ struct UnitTests {
                 #expect(counts([rejected(unproved, nil), outcome]).status.rawValue == 78)
             }
             for other in [.accepted(Receipt(apnsID: .random())), rejected(410, .unregistered), rejected(400, nil)] {
-                #expect(counts([outcome, other]).status.rawValue == 1)
+                // A credential that works now may accept the push.
+                let isLeft = outcome.advice == .fixCredential
+                #expect(counts([outcome, other]).status.rawValue == (isLeft ? 75 : 1))
                 #expect(counts([other, outcome]).configurationError == nil)
             }
         }
         // Rows of an earlier run do not show that the configuration of this run works.
         var resumed = OutcomeCounts()
-        resumed.add(.accepted, 10)
+        resumed.add(.accepted, .done, 10)
         resumed.count(refused[0])
         #expect(resumed.status.rawValue == 78)
+    }
+
+    @Test("The last line and the exit status agree, and the numbers add up")
+    func remainingLines() {
+        var counts = OutcomeCounts()
+        counts.add(.accepted, .done, 90)
+        counts.add(.rejected, .misdirected, 2)
+        counts.add(.unknown, .done, 1)
+        #expect(counts.line == "accepted 90, rejected 2, not-processed 0, not-sent 0, unknown 1")
+        #expect(counts.status.rawValue == 1 && counts.remaining == 0)
+        counts.add(.notSent, .remaining, 3)
+        #expect(counts.line == "accepted 90, rejected 2, not-processed 0, not-sent 3, unknown 1; remaining 3")
+        #expect(counts.status.rawValue == 75)
+        counts.withoutOutcome = 4
+        #expect(counts.remaining == 7 && counts.total == 96)
+        #expect(
+            counts.line
+                == "accepted 90, rejected 2, not-processed 0, not-sent 3, unknown 1; remaining 7, of them 4 without a row"
+        )
+        #expect(
+            counts.advice == [
+                "--resume sends 7 lines that remain.",
+                "--resume also resends 2 lines whose device tokens do not match the environment or the topic.",
+                "Only --resend-unknown resends 1 line with an unknown outcome.",
+            ]
+        )
+        // A pipe that was not read to its end.
+        counts.withoutOutcome = nil
+        #expect(counts.remaining == nil && counts.status.rawValue == 75)
+        #expect(counts.line.hasSuffix("unknown 1; remaining 3 and all lines after them"))
+        // The rows are replaced.
+        counts.add(.notSent, .remaining, -3)
+        counts.add(.unknown, .done, 3)
+        counts.withoutOutcome = 0
+        #expect(counts.remaining == 0 && counts.status.rawValue == 1)
     }
 
     @Test("Causes are counted by name up to a limit and as one beyond it")

@@ -31,7 +31,7 @@ struct DocumentationTests {
             try deviceExample(simulator)
             #expect(simulator.devices.map(\.isOnline) == [false])
             try await bulkExamples(client, Self.push, to: devices)
-            #expect(simulator.record.pushes.map(\.status) == Array(repeating: 200, count: 18))
+            #expect(simulator.record.pushes.map(\.status) == Array(repeating: 200, count: 24))
         }
     }
 

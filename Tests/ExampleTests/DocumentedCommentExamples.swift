@@ -152,7 +152,7 @@ func supersedingExample(_ client: some PushSender, _ update: PushNotification, t
     print(outcome)
 }
 
-/// Sends a push to each device in five ways.
+/// Sends a push to each device in seven ways.
 func bulkExamples(_ client: APNSClient, _ notification: PushNotification, to devices: [Device]) async throws {
     let deviceTokens = devices.map(\.token)
     // example Sources/APNSModel/Bulk/PushSender+Bulk.swift 1
@@ -165,6 +165,18 @@ func bulkExamples(_ client: APNSClient, _ notification: PushNotification, to dev
         print(delivery.element, delivery.outcome.certainty)
     }
     // end of example
+    // example Sources/APNSModel/Bulk/BulkControl.swift 2
+    let deliveries = client.deliveries(of: notification, to: deviceTokens)
+    for await delivery in deliveries { print(delivery.outcome.certainty) }
+    if !deliveries.control.progress.isFinished { print("not all were sent") }
+    // end of example
+    func finishedSummary() async {
+        // example Sources/APNSModel/Bulk/BulkSummary.swift
+        let summary = await client.sendAll(notification, to: deviceTokens)
+        if !summary.isFinished { print("not all were sent:", summary.stopped?.message ?? "") }
+        // end of example
+    }
+    await finishedSummary()
     func badges() async throws {
         // example Sources/APNSModel/Bulk/PushSender+Bulk.swift 3
         let push = try PushNotification(topic: "com.grasscove.Fern", alert: "Hey There").prepared()
@@ -188,7 +200,7 @@ func bulkExamples(_ client: APNSClient, _ notification: PushNotification, to dev
 }
 
 func controlExample(_ client: APNSClient, _ notification: PushNotification, to deviceTokens: [DeviceToken]) async {
-    // example Sources/APNSModel/Bulk/BulkControl.swift
+    // example Sources/APNSModel/Bulk/BulkControl.swift 1
     let control = BulkControl()
     async let summary = client.sendAll(notification, to: deviceTokens, options: BulkOptions(control: control))
     control.rate = .perSecond(500)

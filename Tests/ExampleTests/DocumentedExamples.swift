@@ -147,16 +147,20 @@ final class PushLifecycle: Sendable {
 func count(_ notification: PushNotification, to tokens: [String], with client: APNSClient) async -> Bool {
     let summary = await client.sendAll(notification, to: tokens)
     print("\(summary.accepted) accepted, \(summary.rejected) rejected, \(summary.unknown) unknown")
-    return summary.accepted == tokens.count
+    if !summary.isFinished { print("not all were sent:", summary.stopped?.message ?? "") }
+    return summary.isFinished && summary.accepted == summary.total
 }
 
 func announce(_ notification: PushNotification, to devices: [Device], with client: APNSClient) async {
-    for await delivery in client.deliveries(of: notification, to: devices, token: \.token) {
+    let deliveries = client.deliveries(of: notification, to: devices, token: \.token)
+    for await delivery in deliveries {
         let device = delivery.element
         if let end = delivery.outcome.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {
             print("forget", device.token)
         }
     }
+    let progress = deliveries.control.progress
+    if !progress.isFinished { print("sent to the first \(progress.pulled) devices only") }
 }
 
 func remindEach(_ devices: [Device], with client: APNSClient) async {
@@ -196,7 +200,8 @@ struct Campaign: Service {
             default: if let error = delivery.outcome.error { print(delivery.element, error) }
             }
         }
-        left += lines.dropFirst(control.progress.pulled)
+        // The loop also ends early, for example at a shutdown.
+        if !control.progress.isFinished { left += lines.dropFirst(control.progress.pulled) }
         try left.joined(separator: "\n").write(toFile: tokens, atomically: true, encoding: .utf8)
     }
 }

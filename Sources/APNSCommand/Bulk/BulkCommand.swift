@@ -59,19 +59,22 @@ struct BulkCommand: AsyncParsableCommand {
                 --payload payload.json --results results.ndjson
 
             After the first Ctrl-C (or SIGTERM), the tool begins no further push, waits for the pushes in flight and \
-            writes their results. The second one ends the tool immediately. Configuration errors stop the run \
-            immediately.
+            writes their results. The second one ends the tool immediately. During an outage of APNs, the run waits. \
+            Configuration errors stop it immediately. Expired provider tokens stop it after a minute, and a longer wait \
+            for a new one at once.
 
-            To resume after an interrupt, a crash or a failure, give the same files. The tool skips lines that were \
-            accepted or rejected. It resends lines that were not sent or not processed, lines that were rejected \
-            because of the environment or the credential, and, with --resend-unknown, lines with an unknown outcome. \
-            In the end, each line has one row:
+            To resume after an interrupt, a crash or a failure, give the same files. The tool sends lines without a \
+            row, and resends lines whose advice in the results is resend, wait, check-environment or \
+            fix-credential: a push that was not sent or not processed, or that APNs rejected because of an outage, \
+            the environment or the credential. It resends lines with an unknown outcome only with \
+            --resend-unknown. This loop ends when nothing is left to send; then each line has one row:
 
               until apns bulk --tokens tokens.txt --payload payload.json \\
                 --results results.ndjson --resume || [ $? -ne 75 ]
               do sleep 60; done
 
-            After a kill, at most --in-flight pushes are sent twice, with the same apns-id. The file RESULTS.run \
+            Give --token-file, so that all runs share one provider token: APNs accepts a new one only every 20 \
+            minutes. After a kill, at most --in-flight pushes are sent twice, with the same apns-id. The file RESULTS.run \
             beside the results identifies the run; keep it as long as you may resume.
 
             Send to the tokens of a database, and print the tokens to remove from it:
@@ -134,8 +137,11 @@ struct BulkCommand: AsyncParsableCommand {
             push: push,
             start: start,
             tokensPath: self.files.tokens,
+            lines: tokens?.lines,
             inFlight: options.inFlight,
             rate: try self.pushRate(),
+            massRejection: start.earlier?.widened(options.configuration.massRejection)
+                ?? options.configuration.massRejection,
             progress: Progress(
                 total: tokens?.lines,
                 earlier: start.earlier?.done ?? 0,
@@ -146,21 +152,19 @@ struct BulkCommand: AsyncParsableCommand {
         if !self.quiet { for line in start.notes { Standard.error.print(line) } }
         Interrupts.handle(announces: true)
         try await client.start()
-        let report = await job.send(with: client, from: reader)
+        var report = await job.send(with: client, from: reader)
         await client.shutdown()
-        let failures = report.failures + start.finish(hasReplaced: report.hasReplaced)
-        for failure in failures { Standard.error.print("apns: \(failure)") }
-        self.print(report)
-        if report.isOtherFile { throw ExitStatus.usage }
-        if !failures.isEmpty { throw ExitStatus.inputOutput }
-        if report.counts.status != ExitStatus.success { throw report.counts.status }
+        report.failures += start.finish(hasReplaced: report.hasReplaced)
+        for failure in report.failures { Standard.error.print("apns: \(failure)") }
+        self.print(report, canResume: start.file.isRegular)
+        if report.status != ExitStatus.success { throw report.status }
     }
 
-    private func print(_ report: BulkReport) {
+    private func print(_ report: BulkReport, canResume: Bool) {
         let counts = report.counts
-        if let fault = counts.configurationError { Standard.error.print("apns: \(fault.message)") }
+        if let reason = report.stop ?? counts.configurationError?.message { Standard.error.print("apns: \(reason)") }
         for line in counts.causeLines.prefix(20) { Standard.error.print("  \(line)") }
-        if counts.isIncomplete { Standard.error.print("Stopped: the rest of the tokens was not sent.") }
+        if canResume { for line in counts.advice { Standard.error.print(line) } }
         if self.json { Standard.output.print(JSONText.encode(report.summary)) }
         Standard.error.print(counts.line)
     }

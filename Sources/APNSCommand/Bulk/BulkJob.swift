@@ -1,4 +1,5 @@
 import APNSPool
+import ArgumentParser
 import Synchronization
 
 /// The result of a run of `apns bulk`.
@@ -14,6 +15,8 @@ struct BulkReport: Sendable {
     /// Whether the tokens differ from those of the earlier run.
     var isOtherFile = false
     var failures: [InputOutputError] = []
+    /// Why the run stopped before the end of the tokens, for the user; nil if nothing but a signal stopped it.
+    var stop: String?
 
     struct Summary: Encodable {
         struct Cause: Encodable {
@@ -28,9 +31,22 @@ struct BulkReport: Sendable {
         var unknown: Int
         var sent: Int
         var earlier: Int
+        /// Lines that the next run with `--resume` sends; left out if the number is not known.
+        var remaining: Int?
+        /// Those of them that have no row; left out if the number is not known.
+        var withoutRow: Int?
+        /// Lines that `--resume` sends again once the environment or the topic is corrected.
+        var misdirected: Int
         var isComplete: Bool
+        var exitStatus: Int32
         var seconds: Double
         var causes: [Cause]
+    }
+
+    /// The exit status of the run.
+    var status: ExitCode {
+        if self.isOtherFile { return ExitStatus.usage }
+        return self.failures.isEmpty ? self.counts.status : ExitStatus.inputOutput
     }
 
     var summary: Summary {
@@ -42,7 +58,11 @@ struct BulkReport: Sendable {
             unknown: self.counts.unknown,
             sent: self.sent,
             earlier: self.earlier,
+            remaining: self.counts.remaining,
+            withoutRow: self.counts.withoutOutcome,
+            misdirected: self.counts.misdirected,
             isComplete: !self.counts.isIncomplete,
+            exitStatus: self.status.rawValue,
             seconds: (self.seconds * 1000).rounded() / 1000,
             causes: self.counts.sortedCauses.map { .init(cause: $0.cause, count: $0.count) }
         )
@@ -63,8 +83,11 @@ struct BulkJob: Sendable {
     let push: PreparedPush
     let start: BulkStart
     let tokensPath: String
+    /// The number of lines to send; nil if it is not known.
+    let lines: Int?
     let inFlight: Int
     let rate: PushRate?
+    let massRejection: MassRejectionLimits
     let progress: Progress
 
     /// How often rows are written while nobody waits for room.
@@ -82,16 +105,19 @@ struct BulkJob: Sendable {
         let began = ContinuousClock.now
         await withTaskGroup { group in
             group.addTask {
+                var watch = HoldWatch()
                 while !Task.isCancelled {
                     try? await Task.sleep(for: Self.tick)
                     writer.flush()
                     let hold = control.progress.hold
-                    // The configuration cannot change during a run, so waiting pushes end with this error.
-                    if Interrupts.isStopRequested || hold?.isConfigurationFault == true { control.stop() }
-                    let (counts, sent) = tally.report.withLock { ($0.counts, $0.sent) }
+                    if let stop = watch.stop(hold, now: .now) { tally.report.withLock { $0.stop(stop) } }
+                    let (counts, sent, stop) = tally.report.withLock { ($0.counts, $0.sent, $0.stop) }
+                    // Waiting pushes get one more attempt, and end with the reason of the hold.
+                    if Interrupts.isStopRequested || stop != nil { control.stop() }
                     self.progress.update(sent) { text in
                         text.inFlight = writer.inFlight
                         text.failures = counts.failures
+                        text.hold = hold?.message
                     }
                 }
             }
@@ -105,7 +131,8 @@ struct BulkJob: Sendable {
         result.seconds = began.duration(to: .now) / .seconds(1)
         let end = await feed.end
         // Lines that were read but not sent have no row.
-        result.counts.isIncomplete = end != .endOfFile || writer.inFlight > 0
+        let isRead = end == .endOfFile && writer.inFlight == 0
+        result.counts.withoutOutcome = isRead ? 0 : self.lines.map { max($0 - result.counts.total, 0) }
         if let failure = writer.failure { result.failures.append(failure) }
         if case .failed(let text) = end {
             result.failures.append(InputOutputError(description: text))
@@ -116,7 +143,10 @@ struct BulkJob: Sendable {
 
     private func emptyReport() -> BulkReport {
         var report = BulkReport()
-        for (certainty, count) in self.start.earlier?.counts ?? [] { report.counts.add(certainty, count) }
+        report.counts.resendsUnknown = self.start.earlier?.resendsUnknown ?? false
+        for (row, count) in self.start.earlier?.counts ?? [] {
+            report.counts.add(row.certainty, row.prospect, count)
+        }
         report.earlier = self.start.earlier?.done ?? 0
         return report
     }
@@ -133,27 +163,28 @@ struct BulkJob: Sendable {
             of: self.push,
             to: TokenLines(feed: feed),
             token: { $0.token },
-            options: BulkOptions(maxInFlight: self.inFlight, control: control),
+            options: BulkOptions(
+                maxInFlight: self.inFlight,
+                massRejection: self.massRejection,
+                control: control
+            ),
             apnsID: { BulkJobManifest.apnsID(run: id, line: $0.number) }
         )
         for await delivery in deliveries {
             let line = delivery.element
-            let certainty = delivery.outcome.certainty
-            // If an earlier run's push may have arrived, that remains true.
-            let keepsRow = line.earlier == .unknown && (certainty == .notSent || certainty == .notProcessed)
+            let keepsRow = line.keepsRow(after: delivery.outcome)
             let mustStop = tally.report.withLock { report in
                 report.sent += 1
                 if keepsRow {
                     report.counts.countCause(of: delivery.outcome)
                 } else {
                     if let earlier = line.earlier {
-                        report.counts.add(earlier, -1)
+                        report.counts.add(earlier.certainty, earlier.prospect, -1)
                         report.hasReplaced = true
                     }
                     report.counts.count(delivery.outcome)
                 }
-                // No connection for a whole deadline: the run ends and can be resumed.
-                return report.counts.configurationFault != nil || delivery.outcome.error?.code == .unavailable
+                return report.counts.configurationFault != nil || delivery.outcome.error?.isWithoutConnection == true
             }
             writer.write(
                 keepsRow ? nil : ResultRow(token: line.token, outcome: delivery.outcome, line: line.number)
@@ -161,4 +192,37 @@ struct BulkJob: Sendable {
             if mustStop || writer.failure != nil { control.stop() }
         }
     }
+}
+
+extension BulkReport {
+    /// Records why the run stops. The first reason counts.
+    fileprivate mutating func stop(_ reason: BulkStop) {
+        guard self.stop == nil else { return }
+        self.stop = reason.message(now: WallTime.now, clockTime: WallTime.timeOfDay)
+        switch reason {
+        case .configuration(let error), .clock(let error): self.counts.stop(because: error)
+        case .tokenUpdates: break
+        }
+    }
+}
+
+extension TokenLine {
+    /// Whether the line keeps its row: a push of an earlier run may have arrived, and this outcome of a resend proves
+    /// nothing about it.
+    func keepsRow(after outcome: PushOutcome) -> Bool {
+        guard self.earlier?.certainty == .unknown else { return false }
+        switch outcome.certainty {
+        case .accepted, .unknown: return false
+        case .notProcessed, .notSent: return true
+        // A row that is sent again without consent must not replace one that needs it.
+        case .rejected: return LineProspect(.rejected, outcome.advice, resendsUnknown: false) != .done
+        }
+    }
+}
+
+extension PushError {
+    /// Whether the push waited for its whole deadline without a connection. The run then ends, and can be resumed.
+    ///
+    /// An outage behind the connection, which APNs' own responses report, does not end the run.
+    fileprivate var isWithoutConnection: Bool { self.code == .unavailable && self.rejection == nil }
 }

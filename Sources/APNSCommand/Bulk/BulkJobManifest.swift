@@ -16,7 +16,7 @@ struct BulkJobManifest: Codable, Equatable, Sendable {
     /// The content of a token file, as far as changes to it matter.
     struct Tokens: Codable, Equatable, Sendable {
         var sha256: String
-        /// The number of lines that are not empty.
+        /// The number of lines that are not blank.
         var lines: Int
     }
 
@@ -120,7 +120,7 @@ extension BulkJobManifest.Tokens {
     }
 }
 
-/// Counts the lines that are not empty.
+/// Counts the lines that are not blank, as `LineReader` returns them.
 struct LineCount {
     private var ended = 0
     private var isInLine = false
@@ -132,7 +132,7 @@ struct LineCount {
         while position < bytes.count {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[position...])
             let length = Files.firstLineEnd(in: rest) ?? rest.count
-            if length > 0 { self.isInLine = true }
+            if !self.isInLine { self.isInLine = !rest.prefix(length).allSatisfy(LineReader.isBlank) }
             position += length
             if position < bytes.count {
                 if self.isInLine { self.ended += 1 }

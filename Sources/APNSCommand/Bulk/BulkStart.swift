@@ -19,7 +19,7 @@ struct BulkStart: Sendable {
             let (earlier, isTorn) = try self.file.earlier(resendsUnknown: options.resendUnknown)
             var notes = isTorn ? ["The last row of '\(results)' was incomplete and was removed."] : []
             if let id = try Self.check(run, runFile, hasRows: earlier.rows > 0, results) {
-                notes.append("Resuming: \(earlier.done) lines are done.")
+                notes.append("Resuming: \(earlier.done == 1 ? "1 line is" : "\(earlier.done) lines are") done.")
                 (self.id, self.earlier, self.notes) = (id, earlier, notes)
                 return
             }

@@ -8,23 +8,28 @@ struct EarlierResults: Sendable {
         var description: String
     }
 
+    /// What a row says about its line.
+    struct Row: Equatable, Sendable {
+        var certainty: Certainty
+        var prospect: LineProspect
+    }
+
     /// What to do with a line.
     enum Plan: Equatable {
         /// Send it: it has no row.
         case send
         /// Send it again: the next row replaces its row.
-        case resend(Certainty)
+        case resend(Row)
         case skip
     }
 
     private static let certainties = Certainty.allCases
-    /// The outcome of a line that was rejected because of the environment or the credential. Its device token may be
-    /// valid.
-    private static let misconfigured = UInt8(certainties.count + 1)
+    /// The number of values of `LineProspect`.
+    private static let prospects = UInt8(LineProspect.allCases.count)
 
     let resendsUnknown: Bool
-    /// By line: 0 without a row, the index in `certainties` plus one, or `misconfigured`.
-    private var outcomes = LineTable<UInt8>(missing: 0)
+    /// By line: 0 without a row, or one more than the index in `certainties` times `prospects` plus the prospect.
+    private var entries = LineTable<UInt8>(missing: 0)
     /// By line: the fingerprint of the token in the row.
     private var tokens = LineTable<UInt32>(missing: 0)
     private(set) var rows = 0
@@ -41,50 +46,51 @@ struct EarlierResults: Sendable {
         guard let row = RowScan(bytes),
             let place = Self.certainties.firstIndex(of: row.outcome)
         else { throw Mistake(description: "line \(self.rows) is not a row of results") }
-        if self.outcomes[row.line] > 0 { self.hasSuperseded = true }
-        self.outcomes[row.line] = row.isMisconfigured ? Self.misconfigured : UInt8(place + 1)
+        if self.entries[row.line] > 0 { self.hasSuperseded = true }
+        let prospect = LineProspect(row.outcome, row.advice, resendsUnknown: self.resendsUnknown)
+        self.entries[row.line] = 1 + UInt8(place) * Self.prospects + prospect.rawValue
         self.tokens[row.line] = row.token
     }
 
-    func outcome(ofLine line: Int) -> Certainty? {
-        guard self.outcomes[line] > 0 else { return nil }
-        if self.outcomes[line] == Self.misconfigured { return .rejected }
-        return Self.certainties[Int(self.outcomes[line]) - 1]
-    }
-
     func plan(forLine line: Int) -> Plan {
-        self.plan(for: self.outcomes[line])
+        guard let row = Self.row(self.entries[line]) else { return .send }
+        return row.prospect == .done ? .skip : .resend(row)
     }
 
-    private func plan(for entry: UInt8) -> Plan {
-        if entry == 0 { return .send }
-        if entry == Self.misconfigured { return .resend(.rejected) }
-        let outcome = Self.certainties[Int(entry) - 1]
-        switch outcome {
-        case .notSent, .notProcessed: return .resend(outcome)
-        case .unknown where self.resendsUnknown: return .resend(outcome)
-        default: return .skip
-        }
+    /// Nil for a line without a row.
+    private static func row(_ entry: UInt8) -> Row? {
+        guard entry > 0 else { return nil }
+        let (place, prospect) = (entry - 1).quotientAndRemainder(dividingBy: Self.prospects)
+        return LineProspect(rawValue: prospect).map { Row(certainty: Self.certainties[Int(place)], prospect: $0) }
     }
 
     /// Whether the line's row contains this token.
     func isRow(ofLine line: Int, for token: String) -> Bool {
-        guard self.outcome(ofLine: line) != nil else { return true }
-        return self.tokens[line] == RowScan.fingerprint(of: token)
+        self.entries[line] == 0 || self.tokens[line] == RowScan.fingerprint(of: token)
     }
 
-    /// How many lines have each outcome.
-    var counts: [(certainty: Certainty, count: Int)] {
-        var counts = [Int](repeating: 0, count: Self.certainties.count + 2)
-        for outcome in self.outcomes.values { counts[Int(outcome)] += 1 }
-        return zip(Self.certainties, counts.dropFirst()).map { certainty, count in
-            (certainty, certainty == .rejected ? count + counts[Int(Self.misconfigured)] : count)
+    /// How many lines have each kind of row.
+    var counts: [(row: Row, count: Int)] {
+        var counts = [Int](repeating: 0, count: 1 + Self.certainties.count * Int(Self.prospects))
+        for entry in self.entries.values { counts[Int(entry)] += 1 }
+        return counts.enumerated().compactMap { entry, count in
+            Self.row(UInt8(entry)).map { (row: $0, count: count) }
         }
     }
 
     /// The number of lines that are not sent again.
-    var done: Int {
-        self.outcomes.values.count { self.plan(for: $0) == .skip }
+    var done: Int { self.counts.reduce(0) { $0 + ($1.row.prospect == .done ? $1.count : 0) } }
+
+    /// The limits that stop a run which resumes these results.
+    ///
+    /// Device tokens that were rejected before are sent again first, and most of them are rejected again. That says nothing
+    /// about the environment and the topic if other pushes were accepted, so that many more rejections are allowed.
+    func widened(_ limits: MassRejectionLimits) -> MassRejectionLimits {
+        let counts = self.counts
+        let isProven = counts.contains { $0.row.certainty == .accepted && $0.count > 0 }
+        let rejected = counts.reduce(0) { $0 + ($1.row.prospect == .misdirected ? $1.count : 0) }
+        guard isProven, limits.rejections <= limits.window else { return limits }
+        return MassRejectionLimits(window: limits.window + rejected, rejections: limits.rejections + rejected)
     }
 }
 
@@ -92,8 +98,8 @@ struct EarlierResults: Sendable {
 /// older form that ends with the line's number. Pure.
 struct RowScan {
     var outcome: Certainty
-    /// Whether the push was rejected because of the environment or the credential.
-    var isMisconfigured: Bool
+    /// The recommended action; `none` for an accepted push.
+    var advice: Advice
     var line: Int
     /// The fingerprint of the token in its JSON form.
     var token: UInt32
@@ -103,9 +109,7 @@ struct RowScan {
     private static let start = Array(#"{"token":""#.utf8)
     private static let middle = Array(#","outcome":""#.utf8)
     private static let end = Array(#","line":"#.utf8)
-    private static let misconfigurations = [Advice.checkEnvironment, .fixCredential].map {
-        Array(#""advice":"\#($0.rawValue)""#.utf8)
-    }
+    private static let advice = Array(#","advice":""#.utf8)
     private static let uniqueID = Array(#","apnsUniqueID":"#.utf8)
 
     init?(_ bytes: some BidirectionalCollection<UInt8>) {
@@ -136,10 +140,14 @@ struct RowScan {
             line > 0, line < Self.limit
         else { return nil }
         self.outcome = outcome
-        // The tool writes all keys in between, and none of their values contains this key.
-        let rest = bytes[quote...]
-        self.isMisconfigured =
-            outcome == .rejected && Self.misconfigurations.contains { rest.firstRange(of: $0) != nil }
+        self.advice = .none
+        if outcome != .accepted {
+            // The tool writes all keys in between, and none of their values contains this key.
+            guard let key = bytes[quote...].firstRange(of: Self.advice),
+                let end = bytes[key.upperBound...].firstIndex(of: UInt8(ascii: "\""))
+            else { return nil }
+            self.advice = Advice(rawValue: String(decoding: bytes[key.upperBound..<end], as: UTF8.self))
+        }
         self.line = line
         self.token = hash.value
     }

@@ -83,7 +83,7 @@ final class LineReader {
         return bytes.isEmpty ? nil : .line(String(decoding: bytes, as: UTF8.self), number: self.number)
     }
 
-    private static func isBlank(_ byte: UInt8) -> Bool {
+    static func isBlank(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
     }
 }

@@ -4,8 +4,8 @@ import APNSPool
 struct TokenLine: Sendable {
     var token: String
     var number: Int
-    /// The certainty in its row of an earlier run.
-    var earlier: Certainty?
+    /// Its row of an earlier run.
+    var earlier: EarlierResults.Row?
 }
 
 /// Reads the lines to send, as fast as the writer has room, until the file ends or the run is stopped.
@@ -88,8 +88,8 @@ actor TokenFeed {
                 switch earlier.plan(forLine: number) {
                 case .skip: skipped += 1
                 case .send: lines.append(TokenLine(token: token, number: number))
-                case .resend(let outcome):
-                    lines.append(TokenLine(token: token, number: number, earlier: outcome))
+                case .resend(let row):
+                    lines.append(TokenLine(token: token, number: number, earlier: row))
                 }
             }
         }

@@ -24,9 +24,10 @@ struct BroadcastCommand: AsyncParsableCommand {
 
             Exit status:
               0   APNs accepted it, even if the channel has no subscribers
-              1   APNs refused it
+              1   APNs refused it, and a resend does not help
               64  an option or the payload is wrong
-              75  it was not sent, or the outcome is unknown
+              75  it was not sent, APNs refused it for a reason that passes, or the
+                  outcome is unknown
               78  the configuration is wrong: key, certificate, host
             """
     )
@@ -88,6 +89,7 @@ struct BroadcastCommand: AsyncParsableCommand {
             Standard.output.print(row.text)
         }
         var counts = OutcomeCounts()
+        counts.resendsUnknown = true
         counts.count(outcome)
         if let fault = counts.configurationError { Standard.error.print("apns: \(fault.message)") }
         if counts.status != ExitStatus.success { throw counts.status }

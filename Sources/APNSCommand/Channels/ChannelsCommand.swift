@@ -20,10 +20,11 @@ struct ChannelsCommand: AsyncParsableCommand {
 
             Exit status:
               0   the command succeeded, or the channel to delete did not exist
-              1   APNs refused
+              1   APNs refused, and a repetition does not help
               64  an option or the id is wrong
-              75  it was not done, or the outcome is unknown; try again (before
-                  another create, check the list)
+              75  it was not done, APNs refused for a reason that passes, or the
+                  outcome is unknown; try again (before another create, check
+                  the list)
               78  the configuration is wrong: key, certificate, host
             """,
         subcommands: [ListChannels.self, CreateChannel.self, ShowChannel.self, DeleteChannel.self]
@@ -67,6 +68,7 @@ extension ChannelCommand {
             if self.json { Standard.output.print(JSONText.encode(FailedCall(error))) }
             Standard.error.print("apns: \(error.certainty.rawValue), \(error.message)")
             var counts = OutcomeCounts()
+            counts.resendsUnknown = true
             counts.count(.failed(error))
             throw counts.status
         }

@@ -7,6 +7,8 @@ struct ProgressText {
     /// Items per second; nil at the start.
     var rate: Double?
     var inFlight: Int?
+    /// Why nothing is sent at present.
+    var hold: String?
     /// The numbers of failures by name.
     var failures: [(name: String, count: Int)] = []
 
@@ -24,6 +26,7 @@ struct ProgressText {
         for failure in self.failures where failure.count > 0 {
             parts.append(("\(failure.count) \(failure.name)", 4, true))
         }
+        if let hold { parts.append(("waiting: \(hold.prefix(40))", 4, true)) }
         func length() -> Int { parts.reduce(-2) { $0 + $1.text.count + 2 } }
         while length() > width, let worst = parts.indices.max(by: { parts[$0].rank < parts[$1].rank }) {
             parts.remove(at: worst)
@@ -43,6 +46,7 @@ struct ProgressText {
         var parts = [self.total.map { "\(self.done) of \($0)" } ?? "\(self.done)"]
         if let rate { parts.append("\(Self.rate(rate))/s") }
         if let inFlight { parts.append("\(inFlight) in flight") }
+        if let hold { parts.append("waiting: \(hold)") }
         parts += self.failures.filter { $0.count > 0 }.map { "\($0.count) \($0.name)" }
         if let left { parts.append("\(Self.time(left)) left") }
         return parts.joined(separator: ", ")

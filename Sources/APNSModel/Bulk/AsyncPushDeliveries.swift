@@ -3,6 +3,9 @@
 /// A separate task reads the input. If the input throws, the loop throws that error after the outcomes of all elements
 /// pulled before it.
 ///
+/// The loop also ends when the call is stopped, cancelled or shut down. ``BulkProgress/isFinished`` of the control's
+/// progress says whether it reached the end of the input.
+///
 /// If you leave the loop early, elements that were read but not sent are lost to the input; the control's
 /// `completedPrefix` shows how many elements are done. The input must end when its task is cancelled, as the inputs of
 /// the standard library do, because a stopped run waits for the input to end.
@@ -17,7 +20,8 @@ public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence
         let call: BulkCall<Rows.Element>
         let input: BulkInput<Rows.Element, Rows.Failure>
 
-        /// The next outcome, in order of arrival. Nil once every pulled row has its outcome.
+        /// The next outcome, in order of arrival. Nil once every pulled row has its outcome, also if the call ended
+        /// before the end of the input.
         ///
         /// - Throws: the input's error, after the outcomes of all rows before it.
         public mutating func next() async throws(Rows.Failure) -> PushDelivery<Rows.Element>? {
@@ -59,6 +63,7 @@ public struct AsyncPushDeliveries<Rows: AsyncSequence & Sendable>: AsyncSequence
             options: self.options,
             control: self.control,
             close: { input.close() },
+            inputEnd: { input.failure != nil ? .failed : input.isFinished ? .finished : .closed },
             pull: { place, room in
                 switch input.take(room: room, into: place) {
                 case .element: push(place.pointee)

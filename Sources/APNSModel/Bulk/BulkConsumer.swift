@@ -67,6 +67,14 @@ package struct BulkConsumer {
         return (delivery.index, delivery.outcome)
     }
 
+    /// Records how the call ended.
+    ///
+    /// - Returns: the outcomes of the call, with its end.
+    package func finish(_ end: BulkEnd) -> BulkSummary {
+        self.given.finish(end)
+        return self.given.summary
+    }
+
     /// Reports the progress to the control.
     package mutating func report() {
         self.progress.outcomes = self.given.summary

@@ -51,7 +51,7 @@ public final class BulkControl: Sendable {
     /// Stops pulling elements permanently.
     ///
     /// Pulled elements are still sent, and the run ends when all of them have their outcomes; ``progress`` then shows
-    /// how many elements were pulled. During a ``BulkProgress/hold``, each pulled element gets one more attempt and
+    /// how many elements were pulled, and ``BulkProgress/isFinished`` is false. During a ``BulkProgress/hold``, each pulled element gets one more attempt and
     /// otherwise ends as `notSent`.
     public func stop() { self.change { $0.isStopped = true } }
 
@@ -63,7 +63,7 @@ public final class BulkControl: Sendable {
     /// The progress of the run.
     ///
     /// `outcomes` and `completedPrefix` are always exact: they count every outcome that the consumer has received, and
-    /// every element that it has moved past. The other values are updated each time the consumer has taken all
+    /// every element that it has moved past. The end of the run is known as soon as its loop has ended. The other values are updated each time the consumer has taken all
     /// available outcomes, and are exact once the run has ended.
     public var progress: BulkProgress {
         self.state.withLock { state in
@@ -142,6 +142,16 @@ public struct BulkProgress: Sendable, Hashable {
     /// whatever they are, and has requested the next one. Use it as a checkpoint if you also record which elements need
     /// to be resent.
     public var completedPrefix = 0
+
+    /// Whether the run reached the end of its input: each element has its outcome. False while the run goes on, and if
+    /// it ended early; `outcomes.stopped` then contains the reason.
+    ///
+    /// ```swift
+    /// let deliveries = client.deliveries(of: notification, to: deviceTokens)
+    /// for await delivery in deliveries { print(delivery.outcome.certainty) }
+    /// if !deliveries.control.progress.isFinished { print("not all were sent") }
+    /// ```
+    public var isFinished: Bool { self.outcomes.isFinished }
 
     /// No progress yet.
     public init() {}

@@ -11,8 +11,27 @@ package protocol BulkEngine: AnyObject {
     /// The next outcome; nil at the end.
     func next() async -> (index: Int, outcome: PushOutcome)?
 
+    /// Records how the call ended. Called once, after `next()` has returned nil.
+    ///
+    /// - Returns: the outcomes of the call, with its end.
+    func finish(_ end: BulkEnd) -> BulkSummary
+
     /// Wakes `next()` when an input that had no element available has one again, or ends.
     var wake: @Sendable () -> Void { get }
+}
+
+/// How a bulk call ended.
+@usableFromInline
+package struct BulkEnd: Sendable {
+    /// Whether the whole input was pulled.
+    package let isFinished: Bool
+    /// Why the call ended early; nil if it is finished, or if the input threw.
+    package let stopped: PushError?
+
+    package init(isFinished: Bool, stopped: PushError?) {
+        self.isFinished = isFinished
+        self.stopped = stopped
+    }
 }
 
 /// The source of an engine's elements.

@@ -87,6 +87,9 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
     /// The input's error, once all elements before it have been taken.
     var failure: Failure? { self.state.withLock { $0.failure } as? Failure }
 
+    /// Whether the input ended by itself, without an error and before it was closed.
+    var isFinished: Bool { self.state.withLock { $0.isFinished } }
+
     // MARK: The task that pulls
 
     private func isWanted() async -> Bool {
@@ -133,7 +136,10 @@ final class BulkInput<Element: Sendable, Failure: Error>: Sendable {
         let onArrival = self.state.withLock { state in
             state.isOver = true
             // A cancellation that follows from `close()` is not an error of the input.
-            if !state.isClosed { state.failure = error }
+            if !state.isClosed {
+                state.failure = error
+                state.isFinished = error == nil
+            }
             defer { state.onArrival = nil }
             return state.onArrival
         }
@@ -154,6 +160,7 @@ private struct BulkInputState: @unchecked Sendable {
     var demand = 0
     var isClosed = false
     var isOver = false
+    var isFinished = false
     var failure: (any Error)?
     /// The task that pulls, while it waits until another element is wanted. Resumed with `isWanted`.
     var pump: OneShot<Bool>?

@@ -1,4 +1,9 @@
-/// The number of outcomes of each kind in a bulk call.
+/// The number of outcomes of each kind in a bulk call, and how the call ended.
+///
+/// ```swift
+/// let summary = await client.sendAll(notification, to: deviceTokens)
+/// if !summary.isFinished { print("not all were sent:", summary.stopped?.message ?? "") }
+/// ```
 public struct BulkSummary: Sendable, Hashable {
     /// Pushes that APNs accepted.
     public var accepted = 0
@@ -10,8 +15,15 @@ public struct BulkSummary: Sendable, Hashable {
     public var notSent = 0
     /// Pushes that were written but got no response.
     public var unknown = 0
-    /// Why the call stopped on its own: most device tokens were rejected (`suspectedMisconfiguration`). Nil otherwise,
-    /// also after `stop()`, a cancellation or a shutdown.
+    /// Whether the call reached the end of its input: each element has its outcome.
+    ///
+    /// False while the call runs, if it ended early (see ``stopped``), if the input threw, and if the loop was left. A
+    /// call that is stopped before its input says that it has no further element counts as ended early.
+    public var isFinished = false
+    /// Why the call stopped sending; nil if nothing stopped it.
+    ///
+    /// The code is `suspectedMisconfiguration` if most device tokens were rejected, `cancelled` after
+    /// ``BulkControl/stop()`` or a cancellation of the task, and `shuttingDown` if the client or its service shut down.
     public var stopped: PushError?
 
     /// Rejected pushes by APNs' reason, at most ``reasonLimit`` different reasons.
@@ -42,10 +54,10 @@ public struct BulkSummary: Sendable, Hashable {
         }
     }
 
-    mutating func count(_ outcome: PushOutcome) {
-        self.count(outcome.certainty)
-        if case .rejected(let error) = outcome { self.count(rejectedFor: error.reason) }
-        if outcome.error?.code == .suspectedMisconfiguration { self.stopped = outcome.error }
+    /// Records the end of the call. A reason to stop that is already known counts.
+    mutating func finish(_ end: BulkEnd) {
+        self.isFinished = end.isFinished
+        self.stopped = self.stopped ?? end.stopped
     }
 
     mutating func count(rejectedFor reason: RejectionReason?) {

@@ -11,7 +11,7 @@ package final class GivenOutcomes: Sendable {
     private let notSent = Atomic<Int>(0)
     private let unknown = Atomic<Int>(0)
     private let prefix = Atomic<Int>(0)
-    /// The parts that change rarely: `stopped` and `rejections`.
+    /// The parts that change rarely: `isFinished`, `stopped` and `rejections`.
     private let rest = Mutex(BulkSummary())
 
     package init() {}
@@ -29,6 +29,8 @@ package final class GivenOutcomes: Sendable {
         case .unknown: Self.addOne(to: self.unknown)
         }
     }
+
+    package func finish(_ end: BulkEnd) { self.rest.withLock { $0.finish(end) } }
 
     /// Records that the consumer is done with this many elements at the start of the input.
     package func complete(_ count: UInt64) { self.prefix.store(Int(clamping: count), ordering: .releasing) }

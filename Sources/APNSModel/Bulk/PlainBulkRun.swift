@@ -74,6 +74,8 @@ package final class PlainBulkRun: BulkEngine {
         }
     }
 
+    package func finish(_ end: BulkEnd) -> BulkSummary { self.consumer.finish(end) }
+
     private func report() {
         self.consumer.progress.unfinished = self.inFlight
         self.consumer.report()

@@ -19,6 +19,9 @@ extension PushDelivery: Sendable where Element: Sendable {}
 /// Sending starts when you request the first outcome, and each loop over this sequence sends again. Leaving the loop
 /// early resets nothing: no further element is pulled, and pushes in flight finish. Unread outcomes slow the call down:
 /// unread outcomes and pushes in flight together are at most twice `maxInFlight`.
+///
+/// The loop also ends when the call is stopped, cancelled or shut down. ``BulkProgress/isFinished`` of the control's
+/// progress says whether it reached the end of the input.
 public struct PushDeliveries<Row>: AsyncSequence {
     /// A row with its outcome.
     public typealias Element = PushDelivery<Row>
@@ -30,7 +33,8 @@ public struct PushDeliveries<Row>: AsyncSequence {
         @usableFromInline
         let call: BulkCall<Row>
 
-        /// The next outcome, in order of arrival. Nil once every pulled row has its outcome.
+        /// The next outcome, in order of arrival. Nil once every pulled row has its outcome, also if the call ended
+        /// before the end of the input.
         ///
         /// In a cancelled task no further row is pulled, waiting pushes are not sent (`cancelled`), and pushes in
         /// flight finish.
@@ -68,6 +72,8 @@ public struct PushDeliveries<Row>: AsyncSequence {
 
     private final class Door {
         var isClosed = false
+        /// Whether the input said, before it was closed, that it has no further element.
+        var isInputOver = false
     }
 
     /// Creates a run. The first call of `next()` pulls the first element.
@@ -80,7 +86,13 @@ public struct PushDeliveries<Row>: AsyncSequence {
                 options: self.options,
                 control: self.control,
                 close: { door.isClosed = true },
-                pull: { place, _ in door.isClosed ? .end : pull(place) }
+                inputEnd: { door.isInputOver ? .finished : .closed },
+                pull: { place, _ in
+                    if door.isClosed { return .end }
+                    let pulled = pull(place)
+                    if case .end = pulled { door.isInputOver = true }
+                    return pulled
+                }
             )
         )
     }

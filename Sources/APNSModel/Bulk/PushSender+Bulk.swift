@@ -87,17 +87,15 @@ extension PushSender {
     ///   - push: a notification, which is encoded once, when you call this function, or a prepared push.
     ///   - tokens: device tokens or their text, pulled only as fast as pushes finish.
     ///   - options: concurrency, rate, deadline and control.
-    /// - Returns: the number of outcomes of each kind.
+    /// - Returns: the number of outcomes of each kind, and whether the call reached the end of `tokens`.
     public func sendAll<Tokens: Sequence>(
         _ push: some PushContent,
         to tokens: Tokens,
         options: BulkOptions = BulkOptions()
     ) async -> BulkSummary where Tokens.Element: DeviceTokenConvertible {
-        var summary = BulkSummary()
-        for await delivery in self.deliveries(of: push, to: tokens, options: options) {
-            summary.count(delivery.outcome)
-        }
-        return summary
+        var iterator = self.deliveries(of: push, to: tokens, options: options).makeAsyncIterator()
+        while await iterator.next() != nil {}
+        return iterator.call.summary ?? BulkSummary()
     }
 
     @inlinable
@@ -201,16 +199,15 @@ extension PushSender {
     ///   - push: a notification, which is encoded once, when you call this function, or a prepared push.
     ///   - tokens: device tokens or their text. A separate task pulls them, a few ahead of those in flight.
     ///   - options: concurrency, rate, deadline and control.
-    /// - Returns: the number of outcomes of each kind.
+    /// - Returns: the number of outcomes of each kind, and whether the call reached the end of `tokens`.
     /// - Throws: the input's error. The counts are then lost; if you need them, loop over `deliveries` instead.
     public func sendAll<Tokens: AsyncSequence & Sendable>(
         _ push: some PushContent,
         to tokens: Tokens,
         options: BulkOptions = BulkOptions()
     ) async throws(Tokens.Failure) -> BulkSummary where Tokens.Element: DeviceTokenConvertible & Sendable {
-        var summary = BulkSummary()
         var iterator = self.deliveries(of: push, to: tokens, options: options).makeAsyncIterator()
-        while let delivery = try await iterator.next() { summary.count(delivery.outcome) }
-        return summary
+        while try await iterator.next() != nil {}
+        return iterator.call.summary ?? BulkSummary()
     }
 }

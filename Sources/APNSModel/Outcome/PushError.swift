@@ -30,7 +30,7 @@ public struct PushError: Error, Sendable, Hashable {
         public static let validation = Code(rawValue: "validation")
         /// The push had no outcome before its deadline.
         public static let deadlineExceeded = Code(rawValue: "deadlineExceeded")
-        /// The caller's task was cancelled.
+        /// The caller's task was cancelled, or the caller stopped its bulk call.
         public static let cancelled = Code(rawValue: "cancelled")
         /// The client's queue is full.
         public static let queueFull = Code(rawValue: "queueFull")

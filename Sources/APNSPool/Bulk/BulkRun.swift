@@ -136,10 +136,13 @@ final class BulkRun: BulkEngine {
             self.context.lifecycle.listeners.add(self.collector) { [collector] in collector.signal() }
         } else {
             // The client is shutting down. Nothing was pulled, so no outcome is due.
+            self.consumer.begin()
             self.isOver = true
             self.source.close()
         }
     }
+
+    func finish(_ end: BulkEnd) -> BulkSummary { self.consumer.finish(end) }
 
     private func reportProgress() {
         self.consumer.progress.unfinished = self.machine.unfinished

@@ -14,8 +14,10 @@ final class GroupBulkRun: BulkEngine {
     private let options: BulkOptions
     private let control: BulkControl
     private var hasStarted = false
-    /// Nil before the start, or if the call has ended without an engine.
+    /// Nil before the start.
     private var engine: (any BulkEngine)?
+    /// Why the call ended without the app's client.
+    private var failure: PushError?
     private var use: AppRegistry.Use?
     private let engineWake = EngineWake()
 
@@ -41,27 +43,36 @@ final class GroupBulkRun: BulkEngine {
     func next() async -> (index: Int, outcome: PushOutcome)? {
         if !self.hasStarted {
             self.hasStarted = true
-            self.engine = await self.start()
-            if let engine { self.engineWake.set(engine.wake) } else { self.source.close() }
+            let engine = await self.start()
+            self.engine = engine
+            self.engineWake.set(engine.wake)
         }
         if let delivery = await self.engine?.next() { return delivery }
         self.leave()
         return nil
     }
 
-    private func start() async -> (any BulkEngine)? {
+    func finish(_ end: BulkEnd) -> BulkSummary {
+        let end = end.isFinished ? end : BulkEnd(isFinished: false, stopped: self.failure ?? end.stopped)
+        return self.engine?.finish(end) ?? BulkSummary()
+    }
+
+    private func start() async -> any BulkEngine {
         switch await self.waitForClient() {
         case .success(let use):
             self.use = use
             return use.client.makeBulkEngine(self.source, self.options, self.control)
         case .failure(let error):
+            var source = self.source
             switch error.code {
             case .configuration, .notRunning:
-                let source = Self.failing(self.source, with: error)
-                return PlainBulkRun(sender: self.sender, source, self.options, self.control)
+                self.failure = error
+                source = Self.failing(source, with: error)
             default:
-                return nil
+                // Nothing was pulled. The run ends at once.
+                source.close()
             }
+            return PlainBulkRun(sender: self.sender, source, self.options, self.control)
         }
     }
 
