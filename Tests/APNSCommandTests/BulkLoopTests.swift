@@ -88,7 +88,7 @@ struct BulkLoopTests {
                 let skipped = Int.random(in: 0...30, using: &random)
                 server.simulator.inject(Fault(weather.effect, when: FaultTrigger(skip: skipped, times: nil)))
                 let running = try Running(arguments)
-                let moment = server.simulator.record.requestsReceived + Int.random(in: 1...60, using: &random)
+                let moment = server.simulator.record.requestsReceived + Int.random(in: 1...skipped + 5, using: &random)
                 #expect(await eventually { running.isOver || server.simulator.record.requestsReceived >= moment })
                 running.signal(SIGTERM)
                 let result = await running.end()

@@ -36,6 +36,8 @@ public struct PushError: Error, Sendable, Hashable {
         public static let queueFull = Code(rawValue: "queueFull")
         /// No connection to APNs could be opened for a while.
         public static let unavailable = Code(rawValue: "unavailable")
+        /// Each push gets the same failure at present, such as a 503. The message names it.
+        public static let outage = Code(rawValue: "outage")
         /// The client is shutting down and accepts no more pushes.
         public static let shuttingDown = Code(rawValue: "shuttingDown")
         /// The client is not running.
@@ -240,7 +242,7 @@ public struct PushError: Error, Sendable, Hashable {
         case .validation: return .fixRequest
         case .credential: return .fixCredential
         case .configuration, .suspectedMisconfiguration: return .checkEnvironment
-        case .unavailable, .queueFull: return .wait
+        case .unavailable, .outage, .queueFull: return .wait
         case .expired, .superseded: return .none
         default: return .resend
         }

@@ -54,6 +54,12 @@ public enum APNSHealth: Sendable, Hashable, CustomStringConvertible {
             public static let configuration = Code(rawValue: "configuration")
             /// A bug in this library: the client restarts after a pause.
             public static let internalFault = Code(rawValue: "internal-fault")
+
+            /// All codes of this version.
+            public static let known: [Code] = [
+                .reconnecting, .suspectedMisconfiguration, .overload, .credential, .outage, .unreachable,
+                .configuration, .internalFault,
+            ]
         }
 
         /// The reason as a code.

@@ -58,6 +58,9 @@ struct MetricSnapshot: Sendable {
             + Self.healthStates.map {
                 MetricSample("apns_health", ["state": $0], .gauge($0 == self.health.name ? 1 : 0))
             }
+            + APNSHealth.Cause.Code.known.map {
+                MetricSample("apns_health_cause", ["cause": $0.rawValue], .gauge($0 == self.health.cause?.code ? 1 : 0))
+            }
             + [
                 MetricSample("apns_restarts_total", .counter(self.restarts)),
                 MetricSample("apns_queue_time", .timer(self.queueTimes)),

@@ -137,9 +137,11 @@ extension AttemptEnd {
             PushError(code: code, certainty: .notSent, message: message, retryAfter: retryAfter)
         case .held(let cause, let since, let until):
             PushError(
-                code: cause.concernsCredential ? .credential : .unavailable,
+                code: cause.concernsCredential ? .credential : .outage,
                 certainty: .notSent,
-                message: "each push has met the same failure for \(since.duration(to: now).components.seconds) s: \(cause)",
+                message: """
+                    each push has met the same failure for \(since.duration(to: now).components.seconds) s: \(cause)
+                    """,
                 retryAfter: max(now.duration(to: until), .zero)
             )
         case .accepted, .rejected, .notProcessed, .unknown: nil

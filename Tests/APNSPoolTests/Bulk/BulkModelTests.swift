@@ -193,9 +193,10 @@ private struct BulkWorld {
             self.places[index] = .ended
             switch code {
             case .deadlineExceeded,
-                .unavailable where !self.isStopping:
+                .unavailable where !self.isStopping,
+                .outage where !self.isStopping:
                 self.check(self.deadlines[index] <= self.now, "\(index) ended before its deadline")
-                self.note(code == .unavailable ? "expired while held" : "expired")
+                self.note(code == .deadlineExceeded ? "expired" : "expired while held")
             default: break
             }
         } else {

@@ -257,7 +257,7 @@ struct PushHistoryTests {
         }
     }
 
-    @Test("A push that bad weather holds waits as long as for a connection, or until its deadline if it was sent before")
+    @Test("Bad weather holds a push as long as it waits for a connection, or until its deadline if it was sent before")
     func held() {
         let cause = WeatherStateMachine.Cause(description: "503 ServiceUnavailable")
         let policy = APNSClientConfiguration.Retry()
@@ -275,7 +275,7 @@ struct PushHistoryTests {
         #expect(held(&new, since: 3, patience: .seconds(10)) == .retry(after: .seconds(3)))
         #expect(held(&new, since: 0, patience: nil) == .retry(after: .seconds(3)))
         let error = finish(held(&new, since: 0, patience: .seconds(10))).error
-        #expect(error?.code == .unavailable && error?.certainty == .notSent && error?.canResend == true)
+        #expect(error?.code == .outage && error?.certainty == .notSent && error?.canResend == true)
         #expect(error?.retryAfter == .seconds(3))
         #expect(error?.message.contains("503 ServiceUnavailable") == true)
         var sent = PushHistory(id: self.id, deadline: self.start.advanced(by: .seconds(14)))

@@ -54,7 +54,8 @@ struct Outages: ParsableCommand {
     ]
 
     private func execute() async throws {
-        print("fault                            accepted rejected not-proc not-sent  unknown twice  after  hold | health")
+        let columns = "accepted rejected not-proc not-sent  unknown twice  after  hold | health"
+        print("fault                            \(columns)")
         for (name, effect) in Self.faults where only.map({ name.contains($0) }) ?? true {
             print(try await measure(name, effect))
         }

@@ -58,7 +58,7 @@ struct RouteFault: Sendable, Hashable {
     init?(_ error: PushError) {
         self.message = error.message
         switch error.code {
-        case .unavailable, .notRunning, .queueFull:
+        case .unavailable, .outage, .notRunning, .queueFull:
             // The pause can be short, because the client limits how often it connects: the tests cause no traffic.
             self.longestPause = RoutePause.longestPauseWithoutConnection
         case .credential, .configuration, .suspectedMisconfiguration:

@@ -1,0 +1,184 @@
+import APNSModel
+import APNSSimulator
+import APNSTesting
+import Logging
+import SupervisedPool
+import TestSupport
+import Testing
+
+@testable import APNSPool
+@testable import APNSPoolTestSupport
+
+/// Campaigns and single pushes through failures that meet every push.
+@Suite(.timeLimit(.minutes(20)), .serialized)
+struct WeatherTests {
+    struct Weather: Sendable, CustomTestStringConvertible {
+        let name: String
+        let effect: FaultEffect
+        /// Whether a push that met it may have been processed, so that it is not sent again.
+        let isUnknown: Bool
+
+        var testDescription: String { self.name }
+    }
+
+    static let weathers: [Weather] = [
+        .init(name: "502", effect: .respond(status: 502, reason: nil), isUnknown: true),
+        .init(name: "503 without a reason", effect: .respond(status: 503, reason: nil), isUnknown: true),
+        .init(name: "reset", effect: .reset(code: 2), isUnknown: true),
+        .init(name: "dropped", effect: .dropConnection(), isUnknown: true),
+        .init(name: "ExpiredProviderToken", effect: .respond(.expiredProviderToken), isUnknown: false),
+        .init(name: "InternalServerError", effect: .respond(.internalServerError), isUnknown: false),
+        .init(name: "ServiceUnavailable", effect: .respond(.serviceUnavailable), isUnknown: false),
+        .init(name: "Shutdown", effect: .respond(.shutdown), isUnknown: false),
+        .init(name: "refused", effect: .reset(code: 7), isUnknown: false),
+    ]
+
+    private static let inFlight = 100
+
+    /// The most pushes that a spell may cost: those in flight when it begins, and one for each probe. The pauses between
+    /// the probes double from 10 ms, so a spell of a few seconds has at most twelve; connections add some of their own.
+    private static func mostLost(_ spells: Int) -> Int { spells * (Self.inFlight + 30) }
+
+    private func withClient(_ body: (APNSClient, Simulator) async throws -> Void) async throws {
+        try await withSimulatedAPNS(
+            configure: {
+                $0.usePatientLimits()
+                $0.logger.logLevel = .critical
+            },
+            body
+        )
+    }
+
+    /// Checks what the outcomes say against the simulator's ledger.
+    private func check(_ summary: BulkSummary, _ simulator: Simulator, isUnknown: Bool, spells: Int, _ comment: Comment)
+    {
+        #expect(simulator.record.duplicates.isEmpty, comment)
+        #expect(summary.rejected == 0 && summary.notProcessed == 0 && summary.notSent == 0, comment)
+        #expect(summary.unknown <= (isUnknown ? Self.mostLost(spells) : 0), comment)
+    }
+
+    @Test(
+        "A campaign loses at most what was in flight, and nothing to a failure that proves no effect",
+        arguments: weathers
+    )
+    func campaign(_ weather: Weather) async throws {
+        try await self.withClient { client, simulator in
+            let rows = 2_000
+            let push = samplePush()
+            let control = BulkControl()
+            let run = Task {
+                await client.sendAll(
+                    push,
+                    to: (0..<rows).map { DeviceToken.sample($0) },
+                    options: BulkOptions(maxInFlight: Self.inFlight, control: control)
+                )
+            }
+            await until { simulator.record.requestsProcessed >= 500 }
+            simulator.inject(
+                Fault(weather.effect, when: .during(.zero..<(.seconds(TestScale.size(1, thorough: 10)))))
+            )
+            let summary = await run.value
+            #expect(summary.total == rows)
+            self.check(summary, simulator, isUnknown: weather.isUnknown, spells: 1, "\(weather.name): \(summary)")
+            #expect(await client.health == .serving)
+        }
+    }
+
+    @Test("Single pushes of many tasks wait for the end of the failure", arguments: weathers)
+    func singlePushes(_ weather: Weather) async throws {
+        try await self.withClient { client, simulator in
+            let seconds = TestScale.size(1, thorough: 10)
+            let began = Journal<Bool>()
+            let summary = await withTaskGroup(of: BulkSummary.self) { group in
+                for task in 0..<Self.inFlight {
+                    group.addTask {
+                        var summary = BulkSummary()
+                        for number in 0..<20 {
+                            if task == 0, number == 3 {
+                                let span = Duration.zero..<(.seconds(seconds))
+                                simulator.inject(Fault(weather.effect, when: .during(span)))
+                                began.write(true)
+                            }
+                            let token = DeviceToken.sample(task * 100 + number)
+                            summary.count(await client.deliver(samplePush(), to: token).certainty)
+                        }
+                        return summary
+                    }
+                }
+                return await group.reduce(into: BulkSummary()) { total, part in
+                    total.accepted += part.accepted
+                    total.rejected += part.rejected
+                    total.notProcessed += part.notProcessed
+                    total.notSent += part.notSent
+                    total.unknown += part.unknown
+                }
+            }
+            #expect(began.entries == [true])
+            #expect(summary.total == Self.inFlight * 20)
+            self.check(summary, simulator, isUnknown: weather.isUnknown, spells: 1, "\(weather.name): \(summary)")
+        }
+    }
+
+    @Test("Random weathers, one after another, cost at most what was in flight at the beginning of each")
+    func randomWeathers() async throws {
+        for seed in TestScale.seeds(fixed: TestScale.size(2, thorough: 200)) {
+            var random = SeededRandom(seed: seed)
+            try await self.withClient { client, simulator in
+                let rows = 3_000
+                let run = Task {
+                    await client.sendAll(
+                        samplePush(),
+                        to: (0..<rows).map { DeviceToken.sample($0) },
+                        options: BulkOptions(maxInFlight: Self.inFlight)
+                    )
+                }
+                var spells = 0
+                var isUnknown = false
+                for threshold in [300, 1_000, 2_000] {
+                    await until { simulator.record.requestsProcessed >= threshold }
+                    guard let weather = Self.weathers.randomElement(using: &random) else { continue }
+                    let time = Duration.milliseconds(Int64.random(in: 1...600, using: &random))
+                    simulator.inject(Fault(weather.effect, when: .during(.zero..<time)))
+                    spells += 1
+                    isUnknown = isUnknown || weather.isUnknown
+                }
+                let summary = await run.value
+                #expect(summary.total == rows)
+                self.check(summary, simulator, isUnknown: isUnknown, spells: spells, "seed \(seed): \(summary)")
+            }
+        }
+    }
+
+    @Test("Within five seconds, health says that nothing is delivered and why; the log has one line at each end")
+    func health() async throws {
+        let (logger, lines) = RecordingLog.make()
+        try await withSimulatedAPNS(
+            configure: {
+                $0.usePatientLimits()
+                $0.logger = logger
+            }
+        ) { client, simulator in
+            simulator.inject(Fault(.respond(status: 502, reason: nil), when: .always))
+            let run = Task {
+                await client.sendAll(
+                    samplePush(),
+                    to: (0..<200).map { DeviceToken.sample($0) },
+                    options: BulkOptions(maxInFlight: 50)
+                )
+            }
+            await until { await client.health.cause?.code == .outage }
+            let health = await client.health
+            #expect(
+                health.name == "failing" && health.cause?.message.contains("502 without a reason") == true,
+                "\(health)"
+            )
+            #expect(!health.isReady)
+            simulator.removeFaults()
+            #expect(await run.value.accepted >= 100)
+            await until { await client.health == .serving }
+        }
+        let texts = lines.entries.map(\.message)
+        #expect(texts.count { $0.hasPrefix("pushes are not delivered") } == 1, "\(texts)")
+        #expect(texts.count { $0 == "pushes are delivered again" } == 1, "\(texts)")
+    }
+}
