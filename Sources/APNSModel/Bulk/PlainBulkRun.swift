@@ -25,6 +25,11 @@ package final class PlainBulkRun: BulkEngine {
     private var nextBegin = ContinuousClock.now
     private var rate: PushRate?
     private var isSenderShuttingDown = false
+    /// How many outcomes in a row were failures that meet every push. While there are any, one push at a time is sent, after
+    /// growing pauses.
+    private var failures = 0
+    private var heldUntil = ContinuousClock.now
+    private var hold: PushError?
     private var consumer: BulkConsumer
 
     private struct Delivery: Sendable {
@@ -78,14 +83,30 @@ package final class PlainBulkRun: BulkEngine {
 
     private func report() {
         self.consumer.progress.unfinished = self.inFlight
+        self.consumer.progress.hold = self.hold
         self.consumer.report()
     }
 
     private func takeResults() {
         let deliveries = self.results.take()
         self.inFlight -= deliveries.count
-        for delivery in deliveries { self.consumer.add(delivery.index, delivery.sequence, delivery.outcome) }
+        for delivery in deliveries {
+            self.consumer.add(delivery.index, delivery.sequence, delivery.outcome)
+            self.watch(delivery.outcome)
+        }
         if deliveries.contains(where: { $0.outcome.error?.code == .shuttingDown }) { self.isSenderShuttingDown = true }
+    }
+
+    private func watch(_ outcome: PushOutcome) {
+        guard let error = outcome.error, error.isWeather else {
+            self.failures = 0
+            self.hold = nil
+            return
+        }
+        self.failures += 1
+        self.hold = error
+        // 50 ms, doubled with each failure, up to five seconds.
+        self.heldUntil = .now + min(.milliseconds(50 << min(self.failures - 1, 7)), .seconds(5))
     }
 
     /// Pulls as many elements as there is room for.
@@ -95,10 +116,12 @@ package final class PlainBulkRun: BulkEngine {
         while true {
             // An input may take a while: apply any changed order to the next element.
             let orders = self.readOrders()
-            if self.isInputOver || self.inFlight + self.consumer.count >= self.options.maxInFlight { return nil }
+            let most = self.hold == nil ? self.options.maxInFlight : 1
+            if self.isInputOver || self.inFlight + self.consumer.count >= most { return nil }
             // Elements that the input had read before it was closed are still pulled.
             if !self.isInputClosed {
                 if orders.isPaused { return nil }
+                if self.hold != nil, self.heldUntil > .now { return self.heldUntil }
                 if orders.rate != nil, self.nextBegin > .now { return self.nextBegin }
             }
             guard self.pullOne() else { return nil }

@@ -223,6 +223,12 @@ public struct PushError: Error, Sendable, Hashable {
         }
     }
 
+    /// Whether the failure says nothing about the push: any other push would meet it now.
+    package var isWeather: Bool {
+        if let rejection { return rejection.isWeather }
+        return [.connectionLost, .outage, .unavailable, .refused, .credential].contains(self.code)
+    }
+
     /// The invalidation of the device token by APNs (status 410); nil for other errors.
     public var invalidation: TokenInvalidation? {
         self.certainty == .rejected ? self.rejection?.invalidation : nil

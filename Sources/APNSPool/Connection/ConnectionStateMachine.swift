@@ -80,6 +80,8 @@ struct ConnectionStateMachine {
     /// not reset it: otherwise a server that responds once and then floods could keep a core busy with new connections.
     private var floodBackoff: Backoff
     private var lastFlood: MonotonicInstant?
+    /// Whether the last backoff was because of a flood.
+    private var isFlooded = false
     /// Updated when a connection begins.
     var streamCap: Int
     /// Whether this is a base worker, which reconnects by itself. An overflow worker waits for a request.
@@ -228,7 +230,7 @@ struct ConnectionStateMachine {
 
     /// Records responses other than 403, 500 and 503. They prove that the connection works.
     mutating func receivedProof(connection: Int, count: Int = 1) -> [Action] {
-        guard self.currentConnection == connection else { return [] }
+        guard self.currentConnection == connection else { return self.receivedLateProof(connection) }
         self.errors.received(count)
         if !self.isProven {
             self.isProven = true
@@ -243,6 +245,15 @@ struct ConnectionStateMachine {
             }
         }
         return actions
+    }
+
+    /// Records responses on a connection that drains. A server that ends its connections before they have responded still
+    /// works, so the worker does not wait.
+    private mutating func receivedLateProof(_ connection: Int) -> [Action] {
+        guard self.draining.contains(connection), !self.isFlooded else { return [] }
+        self.backoff.reset()
+        guard case .backingOff(_, isConfiguration: false) = self.state else { return [] }
+        return self.open()
     }
 
     /// Records a 403 that refuses neither the credential nor its token. It proves only that the connection responds.
@@ -472,6 +483,7 @@ struct ConnectionStateMachine {
         self.adaptiveLimit.reset()
         var wait = self.backoff.next(using: &generator)
         if case .configuration(let holdOff) = fault { wait = max(wait, holdOff, Self.configurationHoldOff) }
+        self.isFlooded = fault == .flood
         if fault == .flood {
             if let lastFlood, lastFlood.duration(to: now) > Self.floodMemory { self.floodBackoff.reset() }
             self.lastFlood = now

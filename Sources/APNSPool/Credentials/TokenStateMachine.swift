@@ -153,17 +153,18 @@ struct TokenStateMachine: Sendable {
     private func needsSignature(now: MonotonicInstant, wallNow: Int64) -> Bool {
         guard let token, self.isUsable(now: now, wallNow: wallNow) else { return true }
         let age = max(token.age(now: now), token.ignoresWallClock ? .zero : token.wallAge(wallNow))
-        let isFromTheFuture = !token.ignoresWallClock && token.isFromTheFuture(wallNow)
         guard let firstUse = token.firstUse else {
             // APNs has not seen this token, so another one costs nothing. Replace it if 20 minutes of use would take it
             // beyond the refresh age.
+            let isFromTheFuture = !token.ignoresWallClock && token.isFromTheFuture(wallNow)
             return isFromTheFuture || age >= TokenPolicy.refreshAge - TokenPolicy.shortestUse
         }
+        // A token in use whose `iat` now lies in the future is kept: the wall clock may have been set back, and then a new
+        // token would be the wrong one. If the old one is wrong, APNs refuses it.
         let use = firstUse.duration(to: now)
         let interval = self.renewAt.map { firstUse.duration(to: $0) } ?? self.refreshInterval
         let isDue =
-            age >= TokenPolicy.refreshAge || isFromTheFuture
-            || use >= interval && now >= (self.waitsUntil ?? now)
+            age >= TokenPolicy.refreshAge || use >= interval && now >= (self.waitsUntil ?? now)
         return isDue && use >= TokenPolicy.shortestUse && !self.isHeldBack(now: now) && now >= (self.retryAt ?? now)
     }
 
@@ -354,12 +355,14 @@ struct TokenStateMachine: Sendable {
         }
         let age = token.age(now: now)
         if token.isFromTheFuture(serverTime ?? wallNow) {
-            if self.restoreFallback(serverTime ?? wallNow, now: now) { return .replaced }
+            if self.restoreFallback(before: serverTime ?? wallNow, now: now) { return .replaced }
             let isClockAhead = serverTime.map {
                 wallNow.saturatingDifference(to: $0) > TokenPolicy.futureTolerance.components.seconds
             }
             if isClockAhead == true || token.isForced && age < TokenPolicy.shortestUse { return self.suspectClock() }
         } else {
+            // Signed while the wall clock was behind. The previous token is good, if it is young enough.
+            if hasExpired, self.restoreFallback(before: serverTime, now: now) { return .replaced }
             guard hasExpired, !(self.isHeldBack(now: now) && age < TokenPolicy.usableAge) else { return .kept }
             let shortestAge = token.isForced ? TokenPolicy.shortestUse : TokenPolicy.shortestReplaceableAge
             if age < shortestAge { return self.suspectClock() }
@@ -374,10 +377,12 @@ struct TokenStateMachine: Sendable {
     }
 
     /// Makes the previous token the current one again, if it is usable.
-    private mutating func restoreFallback(_ wallNow: Int64, now: MonotonicInstant) -> Bool {
-        guard let fallback, fallback.age(now: now) < TokenPolicy.usableAge, !fallback.isFromTheFuture(wallNow) else {
-            return false
-        }
+    ///
+    /// - Parameter time: the time, in seconds since 1970; nil if it is not known. A token with a later `iat` is not restored.
+    private mutating func restoreFallback(before time: Int64?, now: MonotonicInstant) -> Bool {
+        guard let fallback, fallback.age(now: now) < TokenPolicy.usableAge,
+            time.map({ !fallback.isFromTheFuture($0) }) ?? true
+        else { return false }
         self.lastRefused = self.token?.value.generation
         self.token = fallback
         self.token?.ignoresWallClock = true

@@ -45,6 +45,21 @@ struct PlainBulkTests {
         }
     }
 
+    @Test("While each push gets the same failure, the call pauses between them, longer each time")
+    func weather() async {
+        let calls = Atomic<Int>(0)
+        let sender = RecordingPushSender { _, _ in
+            guard calls.wrappingAdd(1, ordering: .relaxed).oldValue >= 4 else {
+                return .failed(.rejected(Rejection(status: 503, reason: .serviceUnavailable), attempts: 1))
+            }
+            return .accepted(Receipt(apnsID: .random()))
+        }
+        let began = ContinuousClock.now
+        let summary = await sender.sendAll(samplePush(), to: (0..<20).map { DeviceToken.sample($0) })
+        #expect(summary.accepted == 16 && summary.rejected == 4)
+        #expect(began.duration(to: .now) >= .milliseconds(50 + 100 + 200 + 400))
+    }
+
     @Test("A recording sender receives the pushes of a bulk call in the order of its rows")
     func recorder() async {
         let dead = DeviceToken.sample(3)

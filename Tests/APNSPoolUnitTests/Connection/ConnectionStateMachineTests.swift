@@ -97,6 +97,24 @@ struct ConnectionStateMachineTests {
 
     private struct Unexpected: Error { var state: String }
 
+    @Test("A connection that ends before its first response lets the worker wait only until that response arrives")
+    func lateProof() throws {
+        var machine = self.machine()
+        _ = machine.connect()
+        var waits: [Duration] = []
+        for connection in 1...20 {
+            _ = machine.ready(connection: connection, limit: 100)
+            _ = self.goAway(&machine, connection)
+            waits.append(self.start.duration(to: try self.backOffEnd(machine)))
+            #expect(
+                machine.receivedProof(connection: connection) == [
+                    .report(.connecting), .open(connection: connection + 1),
+                ]
+            )
+        }
+        #expect(waits.allSatisfy { $0 <= .milliseconds(300) })
+    }
+
     // MARK: connect
 
     @Test func connectOpensTheFirstConnection() {

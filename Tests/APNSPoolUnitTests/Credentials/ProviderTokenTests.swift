@@ -179,6 +179,44 @@ struct ProviderTokenTests {
         await simulator.stop()
     }
 
+    @Test(
+        "A wall clock that is set wrong and right again five minutes later fails no push, whatever the age of the token",
+        arguments: [-3_600, -1_800, -300, 300, 1_800, 3_600] as [Int64],
+        [5, 25, 30, 45, 48, 52]
+    )
+    func wallClockIsSet(_ step: Int64, _ minute: Int) async throws {
+        var simulation = Simulator.Configuration()
+        simulation.limitsProviderTokenUpdates = true
+        let began = WallClock.secondsSince1970()
+        let (truth, wall) = (Offset(), Offset())
+        simulation.clock = { began + truth.seconds.load(ordering: .relaxed) }
+        let simulator = try await Simulator.start(simulation)
+        let key = SimulatedKey()
+        simulator.addKey(key)
+        let clock = ManualClock()
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
+        configuration.use(clock)
+        configuration.wallClock = { began + wall.seconds.load(ordering: .relaxed) }
+        try await withAPNSClient(configuration: configuration) { client in
+            for passed in 0..<80 {
+                let error: Int64 = minute <= passed && passed < minute + 5 ? step : 0
+                truth.seconds.store(Int64(passed) * 60, ordering: .relaxed)
+                wall.seconds.store(Int64(passed) * 60 + error, ordering: .relaxed)
+                let push = Task { await client.deliver(samplePush(), to: deviceToken) }
+                // A retry waits on the client's clock.
+                #expect(await ends(advancing: clock) { _ = await push.value })
+                let outcome = await push.value
+                #expect(outcome.certainty == .accepted, "minute \(passed): \(outcome)")
+                clock.advance(by: .seconds(60))
+            }
+        }
+        await simulator.stop()
+    }
+
     @Test func lateRefusalsOnTheOldConnectionKeepTheNewOne() async throws {
         // 30 pushes wait on the first connection; they are refused one after another while the second one serves.
         let script: ScriptedServer.Script = { push in
