@@ -181,4 +181,40 @@ struct WeatherTests {
         #expect(texts.count { $0.hasPrefix("pushes are not delivered") } == 1, "\(texts)")
         #expect(texts.count { $0 == "pushes are delivered again" } == 1, "\(texts)")
     }
+
+    @Test("A second process with the same key and no shared token holds its campaign, and names the reason")
+    func secondProcess() async throws {
+        var simulation = Simulator.Configuration()
+        simulation.limitsProviderTokenUpdates = true
+        let simulator = try await Simulator.start(simulation)
+        let key = SimulatedKey()
+        simulator.addKey(key)
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
+        try await withAPNSClient(configuration: configuration) { first in
+            #expect(await first.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+        }
+        try await withAPNSClient(configuration: configuration) { second in
+            let control = BulkControl()
+            let run = Task {
+                await second.sendAll(
+                    samplePush(),
+                    to: (0..<5_000).map { DeviceToken.sample($0) },
+                    options: BulkOptions(maxInFlight: Self.inFlight, control: control)
+                )
+            }
+            await until { control.progress.hold?.message.contains("429 TooManyProviderTokenUpdates") == true }
+            #expect(control.progress.hold?.code == .credential)
+            await until { await second.health.cause?.code == .credential }
+            control.stop()
+            let summary = await run.value
+            #expect(summary.accepted == 0 && summary.unknown == 0)
+            #expect(summary.rejected <= Self.mostLost(1), "\(summary)")
+            #expect(control.progress.pulled <= Self.mostLost(1) + 64, "\(summary)")
+        }
+        await simulator.stop()
+    }
 }
