@@ -131,7 +131,8 @@ public final class APNSClientGroup: Service {
 
     /// Replaces the app with this name, if any, for example to change its key or environments.
     ///
-    /// Pushes in flight with the old key finish, including running bulk calls. A new key has its own connections.
+    /// Pushes in flight with the old key finish, including running bulk calls. A new key has its own connections, and is
+    /// used without a trial: if APNs refuses it, the app's pushes fail until the app is replaced again.
     ///
     /// - Throws: As ``add(_:)``. The old app then stays.
     public func replace(_ app: APNSApp) throws(APNSConfigurationError) {

@@ -125,7 +125,9 @@ final class AppRegistry: Sendable {
             guard mayReplace || state.apps[app.name] == nil else { return false }
             let tokens = state.tokenSources.retain(resolved.signer?.key, clock: self.clock)
             // Release the old key after retaining the new one: an unchanged key then keeps its token.
-            if let old = state.apps[app.name] { state.tokenSources.release(old.resolved.signer?.key) }
+            if let old = state.apps[app.name] {
+                state.tokenSources.release(old.resolved.signer?.key, now: self.clock.now)
+            }
             // A new key never uses the old key's pools, whatever the isolation.
             if let old = state.apps[app.name], !old.resolved.isSame(as: resolved) { self.release(app.name, &state) }
             var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID] = [:]
@@ -173,7 +175,7 @@ final class AppRegistry: Sendable {
         self.state.withLock { state in
             guard state.apps[name] != nil else { return false }
             self.release(name, &state)
-            state.tokenSources.release(state.apps[name]?.resolved.signer?.key)
+            state.tokenSources.release(state.apps[name]?.resolved.signer?.key, now: self.clock.now)
             state.apps[name] = nil
             return true
         }

@@ -103,6 +103,45 @@ struct GroupTokenTests: GroupOfClients {
         #expect(group.registry.tokenSourceCount == 0)
     }
 
+    @Test("A key's token survives the last app that has the key by an hour, so that the app may come back")
+    func tokenOfAKeyThatComesBack() async throws {
+        let key = SimulatedKey()
+        var simulation = self.simulation(knowing: key)
+        simulation.limitsProviderTokenUpdates = true
+        try await self.withGroup(simulation: simulation, configure: { $0.isolation = .perApp }) { group, simulator in
+            try group.add(self.app("app", key, simulator))
+            #expect(await self.deliver(group, "app", simulator).certainty == .accepted)
+            try group.replace(self.app("app", SimulatedKey(), simulator))
+            try group.replace(self.app("app", key, simulator))
+            #expect(await self.deliver(group, "app", simulator).certainty == .accepted)
+            group.remove("app")
+            try group.add(self.app("app", key, simulator))
+            #expect(await self.deliver(group, "app", simulator).certainty == .accepted)
+        }
+    }
+
+    @Test("A source without an app is forgotten after an hour, and the oldest ones beyond a limit")
+    func sourcesAreForgotten() throws {
+        let clock = ManualClock()
+        var sources = ProcessTokenSources()
+        func key(_ number: UInt8) throws -> SigningKey {
+            SigningKey(
+                identifiers: try TokenIdentifiers(keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5", keyFile: nil),
+                publicKey: [number]
+            )
+        }
+        let first = try key(1)
+        let source = sources.retain(first, clock: clock)
+        sources.release(first, now: clock.now)
+        #expect(sources.count == 0 && sources.kept == 1)
+        #expect(sources.retain(first, clock: clock) === source)
+        sources.release(first, now: clock.now)
+        clock.advance(by: ProcessTokenSources.memory)
+        let second = try key(2)
+        _ = sources.retain(second, clock: clock)
+        #expect(sources.kept == 1 && sources.count == 1)
+    }
+
     private func deliver(_ group: APNSClientGroup, _ name: String, _ simulator: Simulator) async -> PushOutcome {
         await group.sender(for: name, in: .custom(host: "localhost", port: simulator.port))
             .deliver(samplePush(topic: "com.example.\(name)"), to: deviceToken)
