@@ -159,6 +159,8 @@ extension ConnectionStateMachine.Evaluation {
         guard rejection.isWeather else { return }
         // The verdicts are the responses that remain.
         self.weather.verdicts -= 1
+        // The credential's own machine holds pushes back for a refused credential.
+        guard CredentialStateMachine.Refusal(status: rejection.status, reason: rejection.reason) == nil else { return }
         self.weather.weather += 1
         self.weather.cause = .init(
             description:

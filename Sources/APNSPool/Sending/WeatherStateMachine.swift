@@ -18,7 +18,8 @@ import SupervisedPool
 ///
 /// In bad weather, one push at a time probes, after growing pauses, until a verdict arrives. While it clears, each verdict
 /// admits two further pushes, so that full speed is back after eight round trips. Sporadic weather slows nothing down: the
-/// verdict of any push in flight ends it at once.
+/// verdict of any push in flight ends it at once. A key or certificate that APNs refuses is not weather here, because
+/// `CredentialStateMachine` holds pushes back for it.
 struct WeatherStateMachine: Sendable {
     /// What meets every push, for errors, health and logs.
     struct Cause: Hashable, Sendable, CustomStringConvertible {
@@ -60,6 +61,7 @@ struct WeatherStateMachine: Sendable {
         var credit: Int
         var verdicts: Int
         var weather = 0
+        let since: MonotonicInstant
         var lastResult: MonotonicInstant
     }
 
@@ -93,8 +95,10 @@ struct WeatherStateMachine: Sendable {
     /// A spell is reported when it has lasted this long, or when this many probes have failed.
     static let reportAfter = Duration.seconds(2)
     static let reportAfterProbes = 8
-    /// The verdicts after which the weather is fair again.
+    /// The verdicts after which the weather is fair again, and the time after which two are enough: with few pushes, none
+    /// of them waits.
     static let clearingVerdicts = 128
+    static let clearingTime = Duration.seconds(5)
     /// While it clears, one push may begin after so long without a result.
     static let clearingPause = Duration.seconds(1)
 
@@ -155,7 +159,8 @@ struct WeatherStateMachine: Sendable {
                 self.state = .bad(spell)
                 return nil
             }
-            if clearing.verdicts >= Self.clearingVerdicts { return self.end(spell, now) }
+            let isQuiet = clearing.since.duration(to: now) >= Self.clearingTime
+            if clearing.verdicts >= (isQuiet ? 2 : Self.clearingVerdicts) { return self.end(spell, now) }
             self.state = .clearing(spell, clearing)
             return nil
         }
@@ -163,7 +168,8 @@ struct WeatherStateMachine: Sendable {
 
     private mutating func receivedVerdicts(_ results: Results, _ spell: Spell, _ now: MonotonicInstant) -> Event? {
         guard spell.isGeneral, results.verdicts < Self.clearingVerdicts else { return self.end(spell, now) }
-        let clearing = Clearing(credit: 2 * results.verdicts, verdicts: results.verdicts, lastResult: now)
+        let verdicts = results.verdicts
+        let clearing = Clearing(credit: 2 * verdicts, verdicts: verdicts, since: now, lastResult: now)
         self.state = .clearing(spell, clearing)
         return nil
     }
@@ -203,7 +209,8 @@ struct WeatherStateMachine: Sendable {
         case .clearing(let spell, var clearing):
             let until = clearing.lastResult.advanced(by: Self.clearingPause)
             if clearing.credit == 0 {
-                guard now >= until else { return .wait(until: until, spell.cause, since: spell.since) }
+                // The wait is short now, whenever the spell began.
+                guard now >= until else { return .wait(until: until, spell.cause, since: clearing.since) }
                 clearing.credit = 1
                 clearing.lastResult = now
             }

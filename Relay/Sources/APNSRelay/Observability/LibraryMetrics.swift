@@ -23,6 +23,7 @@ enum LibraryMetrics {
             "Parts of the client that crashed and were restarted."
         ),
         .init("apns_health", .gauge, unit: "0 or 1", "1 for the current state of the client."),
+        .init("apns_health_cause", .gauge, unit: "0 or 1", "1 for the cause of the client's current state."),
         .init("apns_misconfiguration_suspected", .gauge, unit: "0 or 1", "1 while most device tokens are refused."),
         .init("apns_provider_token_age_seconds", .gauge, unit: "seconds", "Time since the provider token was signed."),
         .init("apns_certificate_days_left", .gauge, unit: "days", "Days until the client certificate expires."),
