@@ -145,13 +145,17 @@ struct CredentialFaultTests {
     @Test func tooManyTokenUpdatesAreLoggedOnceAndTheTokenIsKept() async throws {
         let (logger, lines) = RecordingLog.make()
         try await withServer(
-            script: { _ in [.respond(429, reason: "TooManyProviderTokenUpdates")] },
+            script: { _ in [.hold] },
             configure: {
                 $0.authentication = authentication()
                 $0.logger = logger
             }
         ) { client, server in
-            for outcome in await deliver(100, with: client) {
+            // All of them are under way before the first response, because a push that begins later is held back.
+            let pushes = Task { await deliver(100, with: client) }
+            await server.wait { $0.held == 100 }
+            server.release(status: 429, reason: "TooManyProviderTokenUpdates")
+            for outcome in await pushes.value {
                 #expect(outcome.status == 429 && outcome.attempts == 1)
                 #expect(outcome.retryAfter ?? .zero > .seconds(19 * 60))
             }
