@@ -35,7 +35,9 @@ struct BulkLoopTests {
     private static let dead = 7
     private static let invalid = 11
     /// A loop without end would take this many runs.
-    private static let limit = 30
+    private static let limit = TestScale.size(30, thorough: 300)
+    /// How long the weather lasts that the loop passes through at last.
+    private static let weatherTime = Duration.seconds(TestScale.size(1, thorough: 20))
 
     private static func tokens() -> String {
         (1...self.total).map { $0 == self.invalid ? "no token" : token($0) }.joined(separator: "\n")
@@ -99,6 +101,7 @@ struct BulkLoopTests {
                 )
                 server.simulator.removeFaults()
             }
+            server.simulator.inject(Fault(weather.effect, when: .during(.zero..<Self.weatherTime)))
             let result = try await Self.loop(arguments)
             #expect(result.status == 1, "seed \(random.seed): \(result.error)")
             try Self.checkRows(server, mayBeUnknown: weather.isUnknown)

@@ -327,7 +327,7 @@ struct BulkMachine {
         using random: inout some RandomNumberGenerator
     ) {
         self.isCheckingOut = false
-        if case .held(_, _, let until) = end {
+        if case .held(_, _, let until, _) = end {
             // The weather decides when one push may be tried. Once the input is closed, nothing waits for that.
             if self.isPullingOver {
                 self.failedCheckout = (self.takeAllWaiting(), end.final(now: now))

@@ -457,7 +457,7 @@ final class BulkRun: BulkEngine {
             self.pushes[index] = PendingPush(
                 push: push,
                 token: token,
-                history: PushHistory(id: id ?? self.context.ids.next(), deadline: deadline),
+                history: PushHistory(id: id ?? self.context.ids.next(), deadline: deadline, kind: .row),
                 sequence: sequence
             )
             self.machine.pulled(index, deadline: deadline)

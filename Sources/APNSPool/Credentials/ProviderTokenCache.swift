@@ -232,6 +232,12 @@ final class ProviderTokenCache: Sendable {
         var isUsable: Bool
     }
 
+    /// When a new token is possible again; nil unless APNs has reported too many updates.
+    var heldBackUntil: MonotonicInstant? {
+        let now = self.clock.now
+        return self.state.withLock { $0.machine.heldBackUntil(now: now) }
+    }
+
     var status: Status {
         let (now, wallNow) = (self.clock.now, self.wallClock())
         let machine = self.state.withLock { $0.machine }

@@ -11,8 +11,13 @@ enum AttemptEnd: Error {
     /// Nothing of the push was written. `isFinal`: another attempt is pointless.
     case notSent(PushError.Code, String, retryAfter: Duration? = nil, isFinal: Bool)
     /// Nothing of the push was written, because each push has met the same failure since `since`. The next one may be tried
-    /// at `until`.
-    indirect case held(WeatherStateMachine.Cause, since: MonotonicInstant, until: MonotonicInstant)
+    /// at `until`. `newToken`: when a new provider token is possible, if APNs has refused the latest one as one too many.
+    indirect case held(
+        WeatherStateMachine.Cause,
+        since: MonotonicInstant,
+        until: MonotonicInstant,
+        newToken: MonotonicInstant? = nil
+    )
     case notProcessed(PushError.Code, String)
     case unknown(PushError.Code, String)
 }
@@ -135,14 +140,14 @@ extension AttemptEnd {
         switch self {
         case .notSent(let code, let message, let retryAfter, _):
             PushError(code: code, certainty: .notSent, message: message, retryAfter: retryAfter)
-        case .held(let cause, let since, let until):
+        case .held(let cause, let since, let until, let newToken):
             PushError(
                 code: cause.concernsCredential ? .credential : .outage,
                 certainty: .notSent,
                 message: """
                     each push has met the same failure for \(since.duration(to: now).components.seconds) s: \(cause)
                     """,
-                retryAfter: max(now.duration(to: until), .zero)
+                retryAfter: max(now.duration(to: newToken ?? until), .zero)
             )
         case .accepted, .rejected, .notProcessed, .unknown: nil
         }

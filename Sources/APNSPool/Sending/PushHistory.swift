@@ -9,8 +9,11 @@ struct PushHistory: Sendable {
     }
 
     /// The kind of request, which determines what is resent and when.
-    enum Kind: Sendable {
+    enum Kind: Equatable, Sendable {
         case push
+        /// A push of a bulk call. It waits for APNs to accept its provider token again until its deadline, because nobody
+        /// waits for this push alone.
+        case row
         /// A call that manages channels. A repeatable call (any except `create`) is resent when its outcome is unknown.
         /// A later response that settles the state of the channel then decides the outcome, even if the outcome of an
         /// earlier attempt is unknown.
@@ -98,7 +101,7 @@ struct PushHistory: Sendable {
             if rejection.isWeather { self.weather += 1 }
             guard self.mayResend(rejection, policy), self.hasAttemptsLeft(policy) else { return self.finish() }
             if rejection.reason == .tooManyProviderTokenUpdates {
-                wait = self.strongest?.retryAfter ?? .zero
+                if self.kind != .row { wait = self.strongest?.retryAfter ?? .zero }
             } else if rejection.status >= 429 {
                 wait = retryAfter ?? .zero
             }
@@ -116,7 +119,7 @@ struct PushHistory: Sendable {
             )
             guard !isFinal, self.unsent < Self.unsentLimit else { return self.finish() }
             self.unsent += 1
-        case .held(_, let since, let until):
+        case .held(_, let since, let until, _):
             if let error = end.error(now: now) { self.strongest = self.merged(error) }
             // A push that has met the weather itself waits for it to pass, because no better outcome is left for it.
             let isPatient = patience.map { self.attempts > 0 || since.duration(to: now) < $0 } ?? true

@@ -123,7 +123,9 @@ final class SendRoute: Sendable {
     /// made, so this is asked again before an attempt is written.
     func admitInWeather(now: MonotonicInstant) -> AttemptEnd? {
         guard case .wait(let until, let cause, let since) = self.settings.weather.admit(now: now) else { return nil }
-        return self.isProbe ? .credentialReplaced : .held(cause, since: since, until: until)
+        if self.isProbe { return .credentialReplaced }
+        let newToken = cause.concernsCredential ? self.credentialSession.tokens.heldBackUntil : nil
+        return .held(cause, since: since, until: until, newToken: newToken)
     }
 
     /// Why an attempt that has waited for its stream is not written; nil if it may be.

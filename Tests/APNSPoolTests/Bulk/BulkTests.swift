@@ -319,7 +319,8 @@ struct BulkTests {
                 token: { DeviceToken.sample($0) },
                 options: options
             ) {
-                #expect([.notProcessed, .notSent].contains(delivery.outcome.certainty))
+                // Unknown if the deadline came between the push and its refusal.
+                #expect([.notProcessed, .notSent, .unknown].contains(delivery.outcome.certainty))
                 finished += 1
                 #expect(pulled.load(ordering: .relaxed) <= finished + 40)
                 if finished == 60 { break }

@@ -21,8 +21,9 @@ struct PushHistoryTests {
         var asked = 0
         var isDegraded = false
 
-        init(_ id: APNSID, deadline: Duration = .seconds(30)) {
-            self.history = PushHistory(id: id, deadline: MonotonicInstant(nanoseconds: 0).advanced(by: deadline))
+        init(_ id: APNSID, deadline: Duration = .seconds(30), kind: PushHistory.Kind = .push) {
+            let end = MonotonicInstant(nanoseconds: 0).advanced(by: deadline)
+            self.history = PushHistory(id: id, deadline: end, kind: kind)
         }
 
         func end(_ end: AttemptEnd) -> PushHistory.Decision {
@@ -255,6 +256,18 @@ struct PushHistoryTests {
             single.policy.maxAttempts = 1
             #expect(finish(single.end(end)).attempts == 1)
         }
+    }
+
+    @Test("A row of a bulk call waits for its deadline after a 429 of the token; a single push ends at once")
+    func tokenUpdates() {
+        let rejection = Rejection(status: 429, reason: .tooManyProviderTokenUpdates)
+        let end = AttemptEnd.rejected(rejection, retryAfter: .seconds(1200))
+        #expect(finish(run().end(end)).retryAfter == .seconds(1200))
+        let row = Run(self.id, kind: .row)
+        #expect(row.end(end) == .retry(after: .zero))
+        row.now = row.now.advanced(by: .seconds(30))
+        let outcome = finish(row.end(end))
+        #expect(outcome.certainty == .rejected && outcome.retryAfter == .seconds(1200) && outcome.attempts == 2)
     }
 
     @Test("Bad weather holds a push as long as it waits for a connection, or until its deadline if it was sent before")
