@@ -23,8 +23,6 @@ let package = Package(
         .library(name: "WebPush", targets: ["WebPush"]),
         // For servers of your own: evidence that a request comes from an unmodified copy of an app.
         .library(name: "AppAttest", targets: ["AppAttest"]),
-        // For gateways of your own: requests of Matrix homeservers, and the notifications for them.
-        .library(name: "MatrixPush", targets: ["MatrixPush"]),
     ],
     dependencies: [
         // By name and path: a bare path takes the folder's name, which differs from clone to clone.
@@ -91,12 +89,6 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        // Matrix' Push Gateway API without storage and without a server, for this relay and for others.
-        .target(
-            name: "MatrixPush",
-            dependencies: [.product(name: "APNSModel", package: "swift-apns-pool")],
-            swiftSettings: settings
-        ),
         // Apple's root certificate for App Attest, as bytes.
         .target(name: "CAppAttestRoot", exclude: ["apple-app-attestation-root-ca.pem"]),
         // App Attest without storage and without a server, for this relay and for others.
@@ -124,7 +116,6 @@ let package = Package(
                 "AppAttest",
                 "CAPNSRelayFiles",
                 "CLibcurl",
-                "MatrixPush",
                 "PostgresPushQueue",
                 "PushQueue",
                 "SQLitePushQueue",
@@ -165,11 +156,6 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
-            swiftSettings: settings
-        ),
-        .testTarget(
-            name: "MatrixPushTests",
-            dependencies: ["MatrixPush", .product(name: "APNSModel", package: "swift-apns-pool")],
             swiftSettings: settings
         ),
         // For tests: devices with keys of App Attest, and an authority that attests them.

@@ -231,15 +231,6 @@ package struct Relay: Sendable {
                 )
             )
         }
-        parts.append(
-            DeadPushkeyKeeper(
-                live: live,
-                queue: self.queue,
-                keys: self.settings.webPush?.deviceTokenKeys,
-                clock: self.clock,
-                logger: self.logger
-            )
-        )
         if let reload { parts.append(SettingsWatch(reload: reload)) }
         if let waitForFailure { parts.append(QueueFailureService(waitForFailure: waitForFailure)) }
         if let news { parts.append(NewsService(news: news, dispatcher: dispatcher)) }

@@ -43,7 +43,7 @@ public struct RelayDoctor: Sendable {
     /// It uses the provider token of the relays, because APNs could refuse the relays after another one. If there is none yet,
     /// it signs one that the relays will use: beside the file, or in the database.
     public func findings() async -> [Finding] {
-        self.listening(now: SystemQueueClock().now) + self.registration(now: SystemQueueClock().now) + self.matrix()
+        self.listening(now: SystemQueueClock().now) + self.registration(now: SystemQueueClock().now)
             + self.webhooks()
             + (await self.apps())
     }
@@ -145,14 +145,6 @@ public struct RelayDoctor: Sendable {
                     "devices register themselves with App Attest, as \(attested.id)"
                 )
             }
-        }
-    }
-
-    /// The apps to which Matrix homeservers push.
-    func matrix() -> [Finding] {
-        self.settings.apps.filter { !$0.matrixAppIDs.isEmpty }.map { app in
-            let ids = app.matrixAppIDs.sorted { $0.key < $1.key }.map { "\($0.key) (\($0.value))" }
-            return Finding("matrix, app \(app.name)", isOK: true, "homeservers push to \(ids.joined(separator: ", "))")
         }
     }
 

@@ -106,23 +106,12 @@ struct RelayAPI: Sendable {
             budget: self.budget,
             prove: { connections.prove($0) }
         )
-        let matrix = MatrixRoutes(
-            live: live,
-            dispatch: settings.dispatch,
-            settings: settings.matrix,
-            queue: queue,
-            quota: PushQuota(clock: clock),
-            intake: intake,
-            clock: clock,
-            reader: RequestBodyReader(limit: MatrixRoutes.maxBodyBytes, budget: self.budget)
-        )
         let page = PageRoutes(pages: pages, status: status, metrics: metrics)
         let hasProbePort = settings.http.probePort != nil
         self.probes = hasProbePort ? page.probes : []
         self.routes =
             pushes.routes + batches.routes + FeedRoutes(queue: queue, news: news).routes + operators.routes
             + fleet.routes + ReloadRoutes(reload: reload).routes + page.routes + (webPush?.routes ?? [])
-            + matrix.routes
             + (hasProbePort ? [] : page.probes)
     }
 

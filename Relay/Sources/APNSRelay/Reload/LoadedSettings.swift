@@ -111,7 +111,6 @@ extension RelaySettingsTable.Draft {
     fileprivate func isSame(as other: Self) -> Bool {
         let (group, otherGroup) = (self.settings.group, other.settings.group)
         return self.postgres == other.postgres && self.webPush == other.webPush
-            && self.settings.matrix == other.settings.matrix
             && self.settings.http == other.settings.http
             && self.settings.dispatch == other.settings.dispatch && self.settings.storage == other.settings.storage
             && self.settings.fleet == other.settings.fleet && self.settings.log == other.settings.log

@@ -83,12 +83,6 @@ extension RelaySettings {
                 "it is larger than \(reader.writtenName("storage.capacity")), \(self.storage.capacity) pushes"
             )
         }
-        var ofMatrix: Set<String> = []
-        for app in self.apps {
-            for id in app.matrixAppIDs.keys where !ofMatrix.insert(id).inserted {
-                reader.complain("app.\(app.name).matrix.appIDs", .conflict, "'\(id)' is that of another app, too")
-            }
-        }
         switch self.webPush?.registration {
         case .open where !OriginGuard.isLoopbackAddress(self.http.host):
             reader.complain(
@@ -218,18 +212,6 @@ extension RelayApp {
             pushesPerSecond: app.pushesPerSecond,
             appIDPrefix: app.appIDPrefix ?? reader.value("\(prefix).teamID", .string)?.text
         )
-        for (ids, key, environment) in [
-            (app.matrixAppIDs, "appIDs", "production"),
-            (app.matrixDevelopmentAppIDs, "developmentAppIDs", "development"),
-        ] {
-            guard let ids else { continue }
-            if environments[environment] == nil {
-                reader.complain("\(prefix).matrix.\(key)", .conflict, "the app has no environment \(environment)")
-            }
-            for id in ids where self.matrixAppIDs.updateValue(environment, forKey: id) != nil {
-                reader.complain("\(prefix).matrix.\(key)", .conflict, "'\(id)' is listed twice")
-            }
-        }
     }
 }
 

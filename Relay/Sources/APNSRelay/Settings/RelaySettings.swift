@@ -14,8 +14,6 @@ public struct RelaySettings: Sendable {
     public var fleet: FleetLimits
     /// The gateway for Web Push; nil if there is none.
     public var webPush: WebPushSettings?
-    /// The push gateway for Matrix, which exists if an app has a Matrix app id.
-    public var matrix = MatrixSettings()
     public var log: LogSettings
     /// The settings that the clients of all apps share, such as the pool and the timeouts.
     public var group: APNSClientGroup.Configuration
@@ -58,8 +56,6 @@ public struct RelayApp: Sendable {
     public var pushesPerSecond: Int?
     /// What precedes the bundle ID in the app ID, almost always the team ID; nil if it is not known. App Attest needs it.
     public var appIDPrefix: String?
-    /// The names of the app in the requests of Matrix homeservers (`app_id`), each with the environment that it stands for.
-    public var matrixAppIDs: [String: String] = [:]
 
     public init(
         name: String,

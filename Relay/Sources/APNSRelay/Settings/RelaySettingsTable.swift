@@ -46,12 +46,9 @@ enum RelaySettingsTable {
         var capacity: Int?
         var pushesPerSecond: Int?
         var appIDPrefix: String?
-        var matrixAppIDs: [String]?
-        var matrixDevelopmentAppIDs: [String]?
 
         static let rows: [SettingRow<Self>] = [
             .text("topic", \.topic), .list("environments", \.environments), .text("appIDPrefix", \.appIDPrefix),
-            .list("matrix.appIDs", \.matrixAppIDs), .list("matrix.developmentAppIDs", \.matrixDevelopmentAppIDs),
             .integer("capacity", \.capacity, RelaySettingsTable.capacities),
             .integer("pushesPerSecond", \.pushesPerSecond, RelaySettingsTable.rates),
         ]
@@ -153,8 +150,6 @@ enum RelaySettingsTable {
             ["token": .token, "appAttest": .appAttest, "open": .open]
         ),
         .file("webPush.appAttestRootFile", \.webPush.appAttestRootFile),
-        .integer("matrix.pushesPerMinute", \.settings.matrix.pushesPerMinute, 1...1_000_000),
-        .integer("matrix.sourcePushesPerMinute", \.settings.matrix.sourcePushesPerMinute, 1...1_000_000_000),
     ]
 
     private static let year = Duration.seconds(366 * 86_400)

@@ -1,13 +1,13 @@
 import APNSModel
 import Logging
 import PushQueue
+import ServiceLifecycle
 import WebPush
 
 /// Deletes the subscriptions of device tokens that APNs has declared invalid, so that their senders get 404 and forget them.
 ///
 /// It also deletes kept messages whose time is over, and encrypts device tokens anew after a change of the key.
-struct SubscriptionKeeper: Keeper {
-    static let subject = "The subscriptions of Web Push"
+struct SubscriptionKeeper: Service {
     /// The number of subscriptions or messages that one call of the queue reads.
     private static let page = 200
 
@@ -25,6 +25,26 @@ struct SubscriptionKeeper: Keeper {
         self.mayHaveOldTokens = keys.hasOldKeys
     }
 
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            var keeper = self
+            while !Task.isCancelled {
+                do throws(QueueError) {
+                    try await keeper.tend()
+                } catch {
+                    self.logger.warning(
+                        "The subscriptions of Web Push cannot be tended; trying again",
+                        metadata: ["error": "\(error)"]
+                    )
+                }
+                try? await Task.sleep(for: .seconds(2))
+            }
+        }
+        // A service that ends before its turn counts as failed in a service group.
+        try? await gracefulShutdown()
+    }
+
+    /// Does what is due. Several relays may do this at the same time.
     mutating func tend() async throws(QueueError) {
         try await self.removeInvalid()
         let messages = KeptMessages(queue: self.store.queue)

@@ -107,34 +107,4 @@ struct WebPushSettingsTests {
         #expect(try Self.findings(roles) == ["ok     web push: devices are registered by shop"])
         #expect(try Self.findings(["webPush.registration": "open"]).first?.contains("without verification") == true)
     }
-
-    @Test("The app ids of Matrix belong to one app and one environment each, and count at once after a change")
-    func matrix() throws {
-        let some = [
-            "app.fern.matrix.appIDs": "im.fern, im.fern.nse", "app.fern.matrix.developmentAppIDs": "im.fern.dev",
-        ]
-        let settings = try Self.read(some)
-        let ids = ["im.fern": "production", "im.fern.nse": "production", "im.fern.dev": "development"]
-        #expect(settings.apps.first?.matrixAppIDs == ids && settings.matrix == MatrixSettings())
-        #expect(
-            RelayDoctor(settings).matrix().map(\.description) == [
-                "ok     matrix, app fern: homeservers push to im.fern (production), im.fern.dev (development), "
-                    + "im.fern.nse (production)"
-            ]
-        )
-        let live = LiveSettings(try Self.read([:]))
-        #expect(!live.current.hasMatrix && RelayDoctor(live.current.settings).matrix().isEmpty)
-        live.set(settings)
-        #expect(live.current.hasMatrix && live.current.matrixApp("im.fern.dev")?.environment == "development")
-        #expect(live.current.matrixApp("im.other") == nil)
-        let moss = ["apps": "fern, moss", "app.moss.topic": "com.grasscove.Moss", "app.moss.matrix.appIDs": "im.fern"]
-        for (wrong, key) in [
-            (moss, "app.moss.matrix.appIDs"), (["app.fern.matrix.appIDs": "a, a"], "app.fern.matrix.appIDs"),
-            (["app.fern.matrix.developmentAppIDs": "im.fern"], "app.fern.matrix.developmentAppIDs"),
-            (["app.fern.environments": "production"], "app.fern.matrix.developmentAppIDs"),
-        ] {
-            let error = #expect(throws: RelaySettingsError.self) { try Self.read(some.merging(wrong) { $1 }) }
-            #expect(error?.description.contains(key) == true, "\(wrong)")
-        }
-    }
 }
