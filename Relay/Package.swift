@@ -66,12 +66,12 @@ let package = Package(
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]
         ),
         // The schema of the queue in PostgreSQL, as bytes.
-        .target(name: "CPostgresMigrations", exclude: ["migrations"]),
+        .target(name: "CPostgresSchema", exclude: ["schema"]),
         .target(
             name: "PostgresPushQueue",
             dependencies: [
                 "CLibpq",
-                "CPostgresMigrations",
+                "CPostgresSchema",
                 "PushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "Logging", package: "swift-log"),

@@ -52,7 +52,6 @@ struct Doctor: AsyncParsableCommand {
         do throws(QueueError) {
             let queue = try await settings.storage.openFile(logger: logger)
             do throws(QueueError) {
-                try await QueueMove.requireNone(of: queue)
                 let damage = try await queue.checkIntegrity()
                 let counts = try await queue.counts()
                 await queue.close()

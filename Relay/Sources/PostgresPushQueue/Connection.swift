@@ -27,18 +27,13 @@ enum PostgresFailure: Error {
 /// The owner of a `PGconn`. One thread uses it.
 final class Connection {
     private let pointer: OpaquePointer
-    private let prepares: Bool
     /// The names of the prepared statements by their texts.
     private var prepared: [String: String] = [:]
 
     /// Connects. Blocks.
     ///
-    /// - Parameters:
-    ///   - parameters: libpq's connection parameters.
-    ///   - prepares: whether to prepare statements. False behind a pooler that may use another server session for each
-    ///     transaction.
-    init(_ parameters: [(name: String, value: String)], prepares: Bool) throws(PostgresFailure) {
-        self.prepares = prepares
+    /// - Parameter parameters: libpq's connection parameters.
+    init(_ parameters: [(name: String, value: String)]) throws(PostgresFailure) {
         let names = parameters.map { strdup($0.name) }
         let values = parameters.map { strdup($0.value) }
         defer { for string in names + values { free(string) } }
@@ -83,15 +78,16 @@ final class Connection {
         return isNotified
     }
 
-    /// Ends later statements that take longer than 30 s. Not behind a pooler, whose sessions belong to nobody.
-    func limitStatements() throws(PostgresFailure) {
-        if self.prepares { try self.runScript("SET statement_timeout = '30s'") }
-    }
+    /// Ends later statements that take longer than 30 s.
+    func limitStatements() throws(PostgresFailure) { try self.runScript("SET statement_timeout = '30s'") }
 
-    /// Runs several statements without parameters.
-    func runScript(_ sql: String, until deadline: ContinuousClock.Instant = .longWait) throws(PostgresFailure) {
+    /// Runs several statements without parameters, and without preparing them.
+    ///
+    /// - Returns: the rows of the last one, with their values as text.
+    @discardableResult
+    func runScript(_ sql: String, until deadline: ContinuousClock.Instant = .longWait) throws(PostgresFailure) -> Rows {
         guard PQsendQuery(self.pointer, sql) == 1 else { throw .notConnected(self.message) }
-        _ = try self.result(until: deadline)
+        return try self.result(until: deadline)
     }
 
     /// Runs a statement in a transaction of its own.
@@ -103,7 +99,7 @@ final class Connection {
         _ parameters: Parameters = Parameters(),
         until deadline: ContinuousClock.Instant = .longWait
     ) throws(PostgresFailure) -> Rows {
-        let name = self.prepares ? try self.prepare(sql, parameters.types, until: deadline) : nil
+        let name = try self.prepare(sql, parameters.types, until: deadline)
         let isSent = parameters.buffer.withUnsafeBytes { buffer in
             let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
             // An empty value needs an address, too: without one, it is NULL.
@@ -113,11 +109,7 @@ final class Connection {
             let lengths = parameters.ranges.map { Int32(clamping: $0?.count ?? 0) }
             let formats = [Int32](repeating: 1, count: values.count)
             let count = Int32(clamping: values.count)
-            return if let name {
-                PQsendQueryPrepared(self.pointer, name, count, values, lengths, formats, 1)
-            } else {
-                PQsendQueryParams(self.pointer, sql, count, parameters.types, values, lengths, formats, 1)
-            }
+            return PQsendQueryPrepared(self.pointer, name, count, values, lengths, formats, 1)
         }
         guard isSent == 1 else { throw .notConnected(self.message) }
         return try self.result(until: deadline)

@@ -11,9 +11,6 @@ public import PushQueue
 
 /// How to connect to the database.
 public struct ConnectionSettings: Sendable, Hashable {
-    /// Whether a pooler such as PgBouncer stands between the relay and the server and may use another session for each
-    /// transaction. Then there are no prepared statements, no settings of a session and no notifications.
-    public var usesTransactionPooler = false
     private var parameters: [Parameter]
 
     private struct Parameter: Sendable, Hashable {
@@ -82,17 +79,9 @@ public struct ConnectionSettings: Sendable, Hashable {
 
     /// Opens a connection. Blocks.
     func connect() throws(PostgresFailure) -> Connection {
-        let connection = try Connection(
-            self.parameters.map { ($0.name, $0.value) },
-            prepares: !self.usesTransactionPooler
-        )
+        let connection = try Connection(self.parameters.map { ($0.name, $0.value) })
         do {
-            let deadline = ContinuousClock.now.advanced(by: .seconds(10))
-            if !self.usesTransactionPooler { try connection.runScript(Self.session, until: deadline) }
-            _ = try connection.run(
-                "SELECT pg_catalog.set_config('client_min_messages', 'error', false)",
-                until: deadline
-            )
+            try connection.runScript(Self.session, until: .now.advanced(by: .seconds(10)))
         } catch .lost(let message) {
             throw .notConnected(message)
         }
@@ -102,6 +91,7 @@ public struct ConnectionSettings: Sendable, Hashable {
     /// What must not depend on the settings of the server, the database or the role.
     private static let session = """
         SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'; \
-        SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'; SET TimeZone = 'UTC'
+        SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'; SET TimeZone = 'UTC'; \
+        SET client_min_messages = 'error'
         """
 }

@@ -1,15 +1,15 @@
-import CPostgresMigrations
+import CPostgresSchema
 public import PushQueue
 
 /// The versions of the queue's schema, and how a database gets from one to the next.
 ///
 /// A migration keeps what older relays use, so that relays can be updated one after the other.
 public enum Migrations {
-    /// The SQL text of each migration; the first one has the number 1.
+    /// The SQL text of each migration. The first one has the number 1 and creates the schema.
     static let all: [String] = {
         var count = 0
-        let files = UnsafeBufferPointer(start: apns_postgres_migrations(&count), count: count)
-        return files.map { String(decoding: UnsafeBufferPointer(start: $0.bytes, count: $0.count), as: UTF8.self) }
+        let bytes = UnsafeBufferPointer(start: apns_postgres_schema(&count), count: count)
+        return [String(decoding: bytes, as: UTF8.self)]
     }()
 
     /// The version that this relay needs.
@@ -80,7 +80,7 @@ public enum Migrations {
     public static func run(_ settings: ConnectionSettings) throws(QueueError) -> (before: Int, now: Int) {
         try QueueError.converting {
             let connection = try settings.connect()
-            try ServerCheck.check(connection)
+            try ServerCheck.check(connection, settings)
             let migrated = try self.run(connection)
             return (migrated.map { $0.lowerBound - 1 } ?? self.version, self.version)
         }
@@ -106,7 +106,7 @@ public enum Migrations {
             try connection.runScript("COMMIT")
             return present < self.version ? present + 1...self.version : nil
         } catch {
-            try? connection.runScript("ROLLBACK")
+            _ = try? connection.runScript("ROLLBACK")
             throw error
         }
     }

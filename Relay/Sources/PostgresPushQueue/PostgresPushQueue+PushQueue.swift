@@ -65,7 +65,7 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(settlements.lazy.map(\.claim.id))
         parameters.add(settlements.map { OutcomeColumns($0.outcome, of: $0.claim.id) })
         return try await self.call(
-            "SELECT * FROM apns.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            "SELECT * FROM apns.settle($1, $2, $3, $4, $5, $6, $7, $8)",
             on: .outcomes,
             .harmless,
             parameters,
@@ -96,7 +96,7 @@ extension PostgresPushQueue: PushQueue {
             releases.map { release in release.outcome.map { OutcomeColumns($0, of: release.claim.id) } }
         )
         try await self.call(
-            "SELECT apns.release($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            "SELECT apns.release($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             on: .outcomes,
             .harmless,
             parameters
@@ -110,7 +110,7 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(settlements.lazy.map(\.claim.epoch))
         parameters.add(settlements.map { OutcomeColumns($0.outcome, of: $0.claim.id) })
         try await self.call(
-            "SELECT apns.park($1, $2, $3, $4, $5, $6, $7, $8)",
+            "SELECT apns.park($1, $2, $3, $4, $5, $6, $7)",
             on: .outcomes,
             .harmless,
             parameters
@@ -120,7 +120,7 @@ extension PostgresPushQueue: PushQueue {
     public func expireLeases() async throws(QueueError) -> ExpiredLeases {
         var parameters = self.settling()
         parameters.add(self.leaseNow)
-        return try await self.call("SELECT * FROM apns.expire_leases($1, $2, $3)", .harmless, parameters) { rows, _ in
+        return try await self.call("SELECT * FROM apns.expire_leases($1, $2)", .harmless, parameters) { rows, _ in
             var expired = ExpiredLeases()
             expired.queued = rows[0].int(0)
             expired.unknown = rows[0].int(1)
@@ -135,7 +135,7 @@ extension PostgresPushQueue: PushQueue {
         var parameters = self.settling()
         parameters.add(self.expiry)
         parameters.add(Int32(clamping: limit))
-        return try await self.call("SELECT apns.settle_overdue($1, $2, $3, $4)", .harmless, parameters) { rows, _ in
+        return try await self.call("SELECT apns.settle_overdue($1, $2, $3)", .harmless, parameters) { rows, _ in
             rows[0].int(0)
         }
     }
@@ -144,7 +144,7 @@ extension PostgresPushQueue: PushQueue {
     private func tend() async throws(QueueError) {
         guard self.tending.isDue else { return }
         try await self.vacuum()
-        try await self.call("SELECT apns.tend($1, $2)", .harmless, self.settling()) { _, _ in }
+        try await self.call("SELECT apns.tend($1)", .harmless, self.settling()) { _, _ in }
         let counts = try await self.counts()
         self.room.set(unsettled: counts.unsettled)
         try await self.publish(isFull: self.room.isFull, counts.sums(\.app).mapValues(\.unsettled))
@@ -165,7 +165,7 @@ extension PostgresPushQueue: PushQueue {
         var parameters = self.settling()
         parameters.add(try await self.number(of: route))
         parameters.add(Int32(clamping: limit))
-        return try await self.call("SELECT apns.cancel_all($1, $2, $3, $4)", .harmless, parameters) {
+        return try await self.call("SELECT apns.cancel_all($1, $2, $3)", .harmless, parameters) {
             rows,
             isRepeated in
             // The first call may have cancelled some, so there may be more.
@@ -214,7 +214,7 @@ extension PostgresPushQueue: PushQueue {
     public func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult {
         var parameters = self.settling()
         parameters.add(id)
-        return try await self.call("SELECT * FROM apns.cancel($1, $2, $3)", .harmless, parameters) { rows, isRepeated in
+        return try await self.call("SELECT * FROM apns.cancel($1, $2)", .harmless, parameters) { rows, isRepeated in
             switch rows[0].int(0) {
             case 0: return .cancelled
             case 1: return .written
@@ -292,7 +292,7 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(self.expiry)
         parameters.add(retries)
         parameters.add(ids)
-        return try await self.call("SELECT apns.decide_parked($1, $2, $3, $4, $5)", .undecided, parameters) { rows, _ in
+        return try await self.call("SELECT apns.decide_parked($1, $2, $3, $4)", .undecided, parameters) { rows, _ in
             rows[0].int64s(0).map { $0 != 0 }
         }
     }
@@ -319,7 +319,7 @@ extension PostgresPushQueue: PushQueue {
     }
 
     public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
-        try await self.call("SELECT * FROM apns.queued_routes($1, $2)", .harmless, self.settling()) { rows, _ in
+        try await self.call("SELECT * FROM apns.queued_routes($1)", .harmless, self.settling()) { rows, _ in
             (0..<rows.count).map { index in
                 QueuedRoute(
                     route: Route(rows[index], at: 0),
@@ -407,11 +407,11 @@ extension PostgresPushQueue: PushQueue {
         guard limit > 0 else { return 0 }
         let expiry = QueueTime(millisecondsSince1970: self.expiry)
         var parameters = self.settling()
-        for kept in [retention.idempotencyKeys, retention.payloads, retention.parked, retention.outcomes] {
+        for kept in [retention.idempotencyKeys, retention.parked, retention.outcomes] {
             parameters.add(expiry.advanced(by: .zero - kept).millisecondsSince1970)
         }
         parameters.add(Int32(clamping: limit))
-        return try await self.call("SELECT apns.prune($1, $2, $3, $4, $5, $6, $7)", .harmless, parameters) { rows, _ in
+        return try await self.call("SELECT apns.prune($1, $2, $3, $4, $5)", .harmless, parameters) { rows, _ in
             rows[0].int(0)
         }
     }

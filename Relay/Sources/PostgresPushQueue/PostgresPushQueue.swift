@@ -18,8 +18,6 @@ public final class PostgresPushQueue: Sendable {
         /// The most pushes without an outcome; nil for no limit. Several processes may together exceed it by what they store
         /// in a second.
         public var capacity: Int?
-        /// Whether the payloads of settled pushes are kept until they are pruned. Default false.
-        public var keepsPayloads = false
         /// The longest wait of a call for a database that is away. Default 10 s.
         public var timeout = Duration.seconds(10)
         /// The connections that this process opens for calls, at least 2. Default 6. One more waits for notifications.
@@ -58,7 +56,7 @@ public final class PostgresPushQueue: Sendable {
     private let workers: Workers
     /// For calls that must not wait for others.
     private let outcomeWorkers: Workers
-    private let listener: Listener?
+    private let listener: Listener
     private let isClosed = Mutex(false)
 
     /// Opens the queue, and creates or updates its schema if the options say so.
@@ -92,7 +90,7 @@ public final class PostgresPushQueue: Sendable {
             do throws(QueueError) {
                 return try QueueError.converting {
                     let connection = try options.connection.connect()
-                    try ServerCheck.check(connection)
+                    try ServerCheck.check(connection, options.connection)
                     let migrated = options.migrates ? try Migrations.run(connection) : nil
                     try Migrations.requireCurrent(connection)
                     return migrated
@@ -121,9 +119,8 @@ public final class PostgresPushQueue: Sendable {
         let count = max(options.connections - 1, 1)
         self.workers = Workers(options.connection, count: count, label: "calls", prepare: prepare)
         self.outcomeWorkers = Workers(options.connection, count: 1, label: "outcomes", prepare: prepare)
-        self.listener =
-            options.connection.usesTransactionPooler ? nil : Listener(options.connection, whenNotified: whenNotified)
-        self.listener?.start()
+        self.listener = Listener(options.connection, whenNotified: whenNotified)
+        self.listener.start()
     }
 
     public func close() async {
@@ -134,7 +131,7 @@ public final class PostgresPushQueue: Sendable {
             return !isClosed
         }
         guard isFirst else { return }
-        self.listener?.stop()
+        self.listener.stop()
         await self.workers.close()
         await self.outcomeWorkers.close()
     }
@@ -204,7 +201,6 @@ public final class PostgresPushQueue: Sendable {
     func settling() -> Parameters {
         var parameters = Parameters()
         parameters.add(self.now)
-        parameters.add(self.options.keepsPayloads)
         return parameters
     }
 }

@@ -13,9 +13,6 @@ enum SQLState {
 
     /// Raised by `apns.store`: the queue is full.
     static let full = "AP001"
-
-    /// Raised by a queue that is being moved, or was moved.
-    static let sealed = "AP002"
 }
 
 extension QueueError {
@@ -32,7 +29,6 @@ extension QueueError {
     private static func code(of state: String) -> Code {
         switch state {
         case SQLState.full: .full
-        case SQLState.sealed: .unusable
         // Something is missing or is not what the relay knows, or the relay may not use it.
         case "3D000", "3F000", "42P01", "42883", "42703", "42501", "28000", "28P01": .unusable
         // Damage.
@@ -44,7 +40,6 @@ extension QueueError {
     private static func message(_ state: String, _ message: String, _ detail: String?) -> String {
         switch state {
         case SQLState.full: return "\(message) Try again later."
-        case SQLState.sealed: return message
         case "42P01", "42883", "42703", "3F000":
             return "The schema of the queue is missing or older than this relay (\(message)). Run apns-relay migrate."
         case "42501": return "The role may not use the queue (\(message)). Let apns-relay migrate run as its owner."

@@ -5,8 +5,12 @@ enum ServerCheck {
     /// The oldest version of PostgreSQL that the schema needs.
     static let oldestVersion = 130_000
 
-    /// - Throws: `QueueError` (`unusable`) if the server is too old, or loses commits in a power failure.
-    static func check(_ connection: Connection) throws {
+    /// - Throws: `QueueError` (`unusable`) if the server is too old or loses commits in a power failure, or if a pooler in
+    ///   transaction mode stands before it.
+    static func check(_ connection: Connection, _ settings: ConnectionSettings) throws {
+        guard try self.hasOwnSession(connection, settings) else {
+            throw QueueError(code: .unusable, message: "Between the relay and the database, \(self.poolerRemedy).")
+        }
         let row = try connection.run(
             """
             SELECT current_setting('server_version_num')::int, current_setting('server_version'), \
@@ -25,6 +29,23 @@ enum ServerCheck {
                 message: "The server has fsync off, so a power failure loses stored pushes. Set fsync = on."
             )
         }
+    }
+
+    static let poolerRemedy = """
+        a pooler uses another session for each transaction, so settings of a session leak, and a failover is not noticed: \
+        connect to the server itself, or set pool_mode = session for this database
+        """
+
+    /// Whether each connection has a session of the server for itself. A pooler in transaction mode gives an idle session
+    /// to the next connection that asks, so two connections get the same one.
+    static func hasOwnSession(_ connection: Connection, _ settings: ConnectionSettings) throws -> Bool {
+        let other = try settings.connect()
+        // Not prepared: the names of prepared statements would meet in the same session.
+        let query = "SELECT pg_catalog.pg_backend_pid()"
+        for _ in 0..<3 where try connection.runScript(query)[0].text(0) == other.runScript(query)[0].text(0) {
+            return false
+        }
+        return true
     }
 }
 

@@ -28,7 +28,13 @@ public struct ServerInspection: Sendable {
             // An older server does not have the functions that follow.
             guard version.isOK else { return [version] }
             let state = DatabaseState(try connection.run(DatabaseState.query))
-            return try [version, Self.autovacuum(connection), Self.connections(state)]
+            let hasOwnSession = try ServerCheck.hasOwnSession(connection, settings)
+            let sessions = Finding(
+                subject: "sessions",
+                isOK: hasOwnSession,
+                message: hasOwnSession ? "each connection has its own" : ServerCheck.poolerRemedy
+            )
+            return try [version, sessions, Self.autovacuum(connection), Self.connections(state)]
                 + Self.durability(connection, state)
                 + [Self.schema(connection), Self.clock(connection), Self.oldestTransaction(state)]
         }
@@ -109,9 +115,7 @@ public struct ServerInspection: Sendable {
             Finding(
                 subject: "synchronous_commit",
                 isOK: isSynchronous,
-                message: commit
-                    + (isSynchronous
-                        ? "" : "; behind a pooler the relay cannot set it: ALTER ROLE … SET synchronous_commit = on")
+                message: commit + (isSynchronous ? "" : "; set synchronous_commit = on")
             ),
             standby,
         ]
@@ -123,7 +127,7 @@ public struct ServerInspection: Sendable {
             let rights = try connection.run(
                 """
                 SELECT has_schema_privilege('apns', 'USAGE') AND bool_and(has_function_privilege(oid, 'EXECUTE')) \
-                FROM pg_proc WHERE pronamespace = 'apns'::regnamespace AND proname NOT IN ('seal', 'unseal')
+                FROM pg_proc WHERE pronamespace = 'apns'::regnamespace
                 """
             )[0]
             return Finding(

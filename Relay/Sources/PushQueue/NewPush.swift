@@ -53,6 +53,9 @@ public struct Route: Sendable, Hashable, CustomStringConvertible {
 
 /// A push to store in a queue.
 public struct NewPush: Sendable {
+    /// The maximum number of pushes in one call of ``PushQueue/enqueue(_:isPartial:)``.
+    public static let maximumPerCall = 10_000
+
     /// The push's `apns-id`, which is also its id in the queue.
     public var id: APNSID
     /// Where the push goes, and who submitted it.

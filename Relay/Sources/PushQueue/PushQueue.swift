@@ -47,8 +47,8 @@ public protocol PushQueue: Sendable {
 
     /// Stores pushes.
     ///
-    /// The pushes are stored in order, all or none of them. A large call delays calls about pushes in flight by at most
-    /// 200 ms.
+    /// The pushes are stored in order, all or none of them. A call with ``NewPush/maximumPerCall`` pushes delays calls about
+    /// pushes in flight by at most 200 ms.
     ///
     /// A push whose idempotency key or id is known is not stored again. It is a duplicate if the stored push has an
     /// idempotency key with the same digest, and a conflict otherwise. An id is known until the push is pruned. A key
@@ -59,7 +59,7 @@ public protocol PushQueue: Sendable {
     /// An older push with a mark ends as `superseded` when it would return to the queue or be parked.
     ///
     /// - Parameters:
-    ///   - pushes: any number.
+    ///   - pushes: at most ``NewPush/maximumPerCall``.
     ///   - isPartial: whether to store the other pushes if some are in conflict with stored ones. If false, one
     ///     conflict prevents the whole call. The result of a push that could have been stored is then `queued`.
     /// - Returns: a result for each push, in order.
@@ -246,7 +246,7 @@ public protocol PushQueue: Sendable {
     func exchangeValue(_ value: [UInt8]?, forKey key: String, expecting expected: [UInt8]?) async throws(QueueError)
         -> Bool
 
-    /// Deletes outcomes, payloads and keys whose retention is over, and drops parked pushes that are too old. An engine
+    /// Deletes outcomes and keys whose retention is over, and drops parked pushes that are too old. An engine
     /// may keep them longer if the clock was set back.
     ///
     /// - Parameters:

@@ -82,8 +82,6 @@ public struct QueuedRoute: Sendable, Hashable {
 public struct Retention: Sendable, Hashable {
     /// Outcomes, for the feeds and for status requests. Default 7 days.
     public var outcomes: Duration
-    /// The payloads of settled pushes. Default zero: a payload is deleted when its push is settled.
-    public var payloads: Duration
     /// Idempotency keys, from the moment the push is settled; before that, a key is always kept. Default 1 day.
     public var idempotencyKeys: Duration
     /// Parked pushes. They are dropped after this time. Default 7 days.
@@ -91,12 +89,10 @@ public struct Retention: Sendable, Hashable {
 
     public init(
         outcomes: Duration = .seconds(7 * 86_400),
-        payloads: Duration = .zero,
         idempotencyKeys: Duration = .seconds(86_400),
         parked: Duration = .seconds(7 * 86_400)
     ) {
         self.outcomes = outcomes
-        self.payloads = payloads
         self.idempotencyKeys = idempotencyKeys
         self.parked = parked
     }

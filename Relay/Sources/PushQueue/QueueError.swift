@@ -1,5 +1,3 @@
-package import APNSModel
-
 /// An error of a queue.
 public struct QueueError: Error, Sendable, Hashable, CustomStringConvertible {
     public enum Code: String, Sendable, Hashable {
@@ -28,17 +26,6 @@ public struct QueueError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     public var description: String { self.message }
-
-    /// A stored push cannot be moved.
-    package static func unreadable(_ id: APNSID?, at position: Int64) -> QueueError {
-        QueueError(
-            code: .unusable,
-            message: """
-                The stored push \(id.map { "\($0)" } ?? "at position \(position)") cannot be read. Give the move up (--cancel), \
-                cancel the push with a relay, and move again.
-                """
-        )
-    }
 
     package static let closed = QueueError(code: .closed, message: "The queue is closed.")
 }

@@ -7,8 +7,7 @@ import Synchronization
 /// gather. A job does not finish before its transaction is committed.
 ///
 /// Jobs that store new pushes (the intake) wait in their own list and run after the others, so that marks and outcomes
-/// do not wait for them. A large intake job runs in parts, with other jobs between two parts. Until it has ended, no
-/// other intake job runs.
+/// do not wait for them.
 ///
 /// If a job fails, only this job is rolled back. If the whole transaction fails, each of its jobs runs again in its own
 /// transaction, so that only the jobs that cannot be stored fail. After a failed `fsync`, nothing runs again, because a
@@ -19,16 +18,11 @@ final class GroupCommit: Sendable {
         var isDurable: Bool
         /// Whether the job stores new pushes.
         var isIntake = false
-        /// Runs the job, or the next part of it.
-        var run: @Sendable (WriteTransaction) throws -> Progress
+        /// Runs the job.
+        ///
+        /// - Returns: a function that reports the success. It is called after the commit.
+        var run: @Sendable (WriteTransaction) throws -> @Sendable () -> Void
         var fail: @Sendable (any Error) -> Void
-    }
-
-    enum Progress: Sendable {
-        /// The job is done. Call the function after the commit; it reports the success.
-        case done(@Sendable () -> Void)
-        /// The remaining parts of an intake job.
-        case rest(Job)
     }
 
     private struct Waiting {
@@ -164,13 +158,6 @@ final class GroupCommit: Sendable {
                 guard let job = self.waiting.withLock({ $0.take(\.intake, isDurable: isDurable) }) else { break }
                 group.append(job)
                 try self.run(job, isAlone: isAlone, &transaction)
-                while let rest = transaction.rest, isDurable || !rest.isDurable,
-                    self.mayTakeMore(hasJobs, begin, beginOfIntake)
-                {
-                    transaction.rest = nil
-                    try self.run(rest, isAlone: isAlone, &transaction)
-                }
-                if transaction.rest != nil { break }
             }
             try db.execute(sql: "COMMIT")
             self.whenCommitted(group.count, begin.duration(to: .now))
@@ -178,23 +165,15 @@ final class GroupCommit: Sendable {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
             // A single job would only fail again.
             let mayRunAgain = !self.isSyncFailure(error) && group.count > 1
-            for (index, job) in group.enumerated() {
-                guard mayRunAgain else {
-                    job.fail(error)
-                    continue
-                }
-                guard !self.runAlone(job, db, &state) else {
-                    // The other intake jobs run after the remaining parts of this one.
-                    let others = group[(index + 1)...]
-                    return self.waiting.withLock { $0.intake.insert(contentsOf: others, at: $0.intake.startIndex + 1) }
-                }
+            for job in group {
+                if mayRunAgain { self.runAlone(job, db, &state) } else { job.fail(error) }
             }
             return
         }
         self.committed(transaction, &state)
     }
 
-    /// Whether there is time for one more intake job, or for one more part.
+    /// Whether there is time for one more intake job.
     private func mayTakeMore(
         _ hasJobs: Bool,
         _ begin: ContinuousClock.Instant,
@@ -206,14 +185,9 @@ final class GroupCommit: Sendable {
         return beginOfIntake.duration(to: now) < Self.shareOfIntake
     }
 
-    /// Runs a job, or the next part of one, in its own transaction.
-    ///
-    /// - Returns: whether parts of the job remain.
-    private func runAlone(_ job: Job, _ db: Database, _ state: inout WriterState) -> Bool {
-        if let error = self.failure.syncError {
-            job.fail(error)
-            return false
-        }
+    /// Runs a job in its own transaction.
+    private func runAlone(_ job: Job, _ db: Database, _ state: inout WriterState) {
+        if let error = self.failure.syncError { return job.fail(error) }
         let begin = ContinuousClock.now
         var transaction = Running(self.transaction(db, state))
         do {
@@ -224,11 +198,9 @@ final class GroupCommit: Sendable {
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
             _ = self.isSyncFailure(error)
-            job.fail(error)
-            return false
+            return job.fail(error)
         }
         self.committed(transaction, &state)
-        return transaction.rest != nil
     }
 
     /// Whether the disk did not confirm a write. If so, this records that the queue has failed.
@@ -244,7 +216,6 @@ final class GroupCommit: Sendable {
             now: self.clock.now,
             leaseNow: self.clock.lease,
             expiryNow: self.clock.expiry,
-            keepsPayloads: self.options.keepsPayloads,
             state: state
         )
     }
@@ -254,8 +225,6 @@ final class GroupCommit: Sendable {
         let transaction: WriteTransaction
         /// The functions that end the jobs. They are called after the commit.
         var ends: [@Sendable () -> Void] = []
-        /// The remaining parts of the last job.
-        var rest: Job?
 
         init(_ transaction: WriteTransaction) {
             self.transaction = transaction
@@ -266,22 +235,20 @@ final class GroupCommit: Sendable {
         state = running.transaction.state
         self.published.withLock { [state] in $0 = state }
         self.commits.add(1, ordering: .relaxed)
-        if let rest = running.rest { self.waiting.withLock { $0.intake.insert(rest, at: $0.intake.startIndex) } }
         for end in running.ends { end() }
     }
 
     /// Runs a job in the transaction. Throws only if the whole transaction has failed.
     private func run(_ job: Job, isAlone: Bool, _ running: inout Running) throws {
-        switch isAlone ? try job.run(running.transaction) : try self.runInSavepoint(job, running.transaction) {
-        case .done(let end): running.ends.append(end)
-        case .rest(let rest): running.rest = rest
-        }
+        running.ends.append(
+            isAlone ? try job.run(running.transaction) : try self.runInSavepoint(job, running.transaction)
+        )
     }
 
-    private func runInSavepoint(_ job: Job, _ transaction: WriteTransaction) throws -> Progress {
+    private func runInSavepoint(_ job: Job, _ transaction: WriteTransaction) throws -> @Sendable () -> Void {
         let before = transaction.state
         try transaction.db.execute(sql: "SAVEPOINT job")
-        let result: Result<Progress, any Error>
+        let result: Result<@Sendable () -> Void, any Error>
         do {
             result = .success(try job.run(transaction))
         } catch {
@@ -293,8 +260,8 @@ final class GroupCommit: Sendable {
         }
         try transaction.db.execute(sql: "RELEASE job")
         switch result {
-        case .success(let progress): return progress
-        case .failure(let error): return .done { job.fail(error) }
+        case .success(let end): return end
+        case .failure(let error): return { job.fail(error) }
         }
     }
 }

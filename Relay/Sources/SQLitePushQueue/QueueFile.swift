@@ -27,7 +27,7 @@ struct QueueFile {
         try self.create()
     }
 
-    /// Opens the file and upgrades it if an older version wrote it. Creates it if it does not exist.
+    /// Opens the file. Creates it if it does not exist.
     ///
     /// - Throws: `DatabaseError` or `QueueError`.
     func open() throws -> DatabasePool {
@@ -41,18 +41,12 @@ struct QueueFile {
         } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
             // Another process is copying the log.
         }
-        try pool.write { db in
-            let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-            if version < Schema.version { try Schema.upgrade(db, from: version) }
-        }
         return pool
     }
 
     private func reader() throws -> DatabaseQueue {
         var configuration = self.configuration()
-        // An older version that was killed while it opened a new file has left a rollback journal, which only a writer can
-        // apply.
-        configuration.readonly = self.size(of: self.path + "-journal") == nil
+        configuration.readonly = true
         return try DatabaseQueue(path: self.path, configuration: configuration)
     }
 
@@ -74,7 +68,7 @@ struct QueueFile {
             try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
             try db.inTransaction {
                 try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID)")
-                try Schema.upgrade(db, from: 0)
+                try db.execute(sql: Schema.tables)
                 return .commit
             }
             // Not when it is opened under its name: that change needs a journal, and a crash during it leaves a file that

@@ -14,7 +14,16 @@ extension SQLitePushQueue: PushQueue {
 
     public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
         guard !pushes.isEmpty else { return [] }
-        return try await self.store(pushes, isPartial: isPartial)
+        let capacity = self.options.capacity
+        do {
+            return try await self.run(isIntake: true) {
+                try $0.enqueue(pushes, isPartial: isPartial, capacity: capacity)
+            }
+        } catch let conflict as EnqueueConflict {
+            return conflict.results
+        } catch {
+            throw self.queueError(error)
+        }
     }
 
     public func claim(_ route: Route, limit: Int, lease: Duration) async throws(QueueError) -> [ClaimedPush] {
@@ -53,13 +62,7 @@ extension SQLitePushQueue: PushQueue {
     }
 
     public func settleOverdue(limit: Int) async throws(QueueError) -> Int {
-        try await self.write { transaction in
-            // An error may have interrupted a large call after all its pushes were stored. They are queued now.
-            if transaction.state.staged?.isComplete ?? false {
-                _ = try transaction.finishStaged(limit: StagedEnqueue.part)
-            }
-            return try transaction.settleOverdue(limit: limit)
-        }
+        try await self.write { try $0.settleOverdue(limit: limit) }
     }
 
     public func cancelAll(_ route: Route, limit: Int) async throws(QueueError) -> Int {

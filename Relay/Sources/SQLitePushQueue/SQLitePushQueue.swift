@@ -17,17 +17,13 @@ public final class SQLitePushQueue: Sendable {
     public struct Options: Sendable, Hashable {
         /// The maximum number of pushes without an outcome; nil for no limit.
         public var capacity: Int?
-        /// Whether the payloads of settled pushes are kept until they are pruned. Default false: a payload is deleted
-        /// when its push is settled.
-        public var keepsPayloads: Bool
         /// How long a call waits while another process has locked the database. Default 5 s.
         public var busyTimeout: Duration
         /// The maximum number of pages of the file. Tests use it to simulate a full disk.
         package var maxPageCount: Int?
 
-        public init(capacity: Int? = nil, keepsPayloads: Bool = false, busyTimeout: Duration = .seconds(5)) {
+        public init(capacity: Int? = nil, busyTimeout: Duration = .seconds(5)) {
             self.capacity = capacity
-            self.keepsPayloads = keepsPayloads
             self.busyTimeout = busyTimeout
         }
     }
@@ -98,7 +94,6 @@ public final class SQLitePushQueue: Sendable {
                 db,
                 now: clock.now,
                 leaseNow: clock.lease,
-                keepsPayloads: options.keepsPayloads,
                 state: WriterState()
             )
             let expired = try transaction.recover()
@@ -180,24 +175,33 @@ public final class SQLitePushQueue: Sendable {
         isDurable: Bool = true,
         _ body: @escaping @Sendable (WriteTransaction) throws -> Value
     ) async throws(QueueError) -> Value {
+        do {
+            return try await self.run(isDurable: isDurable, body)
+        } catch {
+            throw self.queueError(error)
+        }
+    }
+
+    /// Runs a job in a transaction and waits until it is committed. Throws the job's own error.
+    func run<Value: Sendable>(
+        isDurable: Bool = true,
+        isIntake: Bool = false,
+        _ body: @escaping @Sendable (WriteTransaction) throws -> Value
+    ) async throws -> Value {
         try self.calls.begin()
         defer { self.calls.end() }
-        let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
+        return try await withCheckedThrowingContinuation { continuation in
             self.group.add(
                 GroupCommit.Job(
                     isDurable: isDurable,
+                    isIntake: isIntake,
                     run: { transaction in
                         let value = try body(transaction)
-                        return .done { continuation.resume(returning: .success(value)) }
+                        return { continuation.resume(returning: value) }
                     },
-                    fail: { continuation.resume(returning: .failure($0)) }
+                    fail: { continuation.resume(throwing: $0) }
                 )
             )
-        }
-        do {
-            return try result.get()
-        } catch {
-            throw self.queueError(error)
         }
     }
 

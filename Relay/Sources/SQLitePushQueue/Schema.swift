@@ -1,46 +1,30 @@
-import GRDB
-
-/// The tables of the file, and the upgrade of a file that an older version wrote.
+/// The tables of the file.
 ///
 /// - `push`: pushes without an outcome. The rows are wide, so a row is updated only when its push returns to the queue
 ///   or is parked.
 /// - `queue`: the queued pushes of each route, in the order in which they are due. A push that waits for another one
 ///   with the same supersede key has the due time `held`.
 /// - `flight`: the claimed and the written pushes.
-/// - `parked`: the parked pushes. Their `push.expires` is NULL. Every row of `push` that is not hidden has a row in
-///   one of `queue`, `flight` and `parked`.
+/// - `parked`: the parked pushes. Their `push.expires` is NULL. Every row of `push` has a row in one of `queue`, `flight` and `parked`.
 /// - `attempt`: the outcome of the attempts of pushes that returned to the queue or were parked.
 /// - `outcome`: settled pushes in the order of the feed.
 /// - `route`: an app, an environment, a lane, a caller and a batch. `push` and `outcome` have the caller by way of it.
 /// - `batch_outcome`: how many pushes of each batch have an outcome with each certainty.
-/// - `payload`: the payloads of settled pushes, if they are kept.
 /// - `ident`: the position of the push with an id, in `push` or in `outcome`.
 /// - `idempotency`: the idempotency keys by the position of their push. Their retention counts from `settled_at`, which
-///   is NULL until the push has its outcome. `stored_at` is no longer read.
+///   is NULL until the push has its outcome.
 /// - `counter`: numbers that cannot be computed from the rows: the next cursor after the last outcomes were deleted;
-///   how often the file was opened; the generations of the feed; while a large call is stored in parts, the first
-///   hidden position.
+///   how often the file was opened; the generations of the feed.
 ///
 /// Rows of all large tables except `ident` and the index of `idempotency` are appended at the end and deleted from the
 /// beginning, so that a transaction writes few pages.
 enum Schema {
     /// `PRAGMA application_id`: "APNR".
     static let applicationID: Int32 = 0x4150_4E52
-    /// `PRAGMA user_version`. Version 3 had the tables of version 2, but the file could be part of a move, which older relays
-    /// did not know.
-    static let version = 4
+    /// `PRAGMA user_version`.
+    static let version = 1
     /// The due time of a push that waits for another one with the same supersede key.
     static let held = Int64.max
-
-    /// Upgrades a file of an older version, in the caller's transaction.
-    ///
-    /// - Parameter version: the version of the file; 0 for an empty file.
-    static func upgrade(_ db: Database, from version: Int) throws {
-        if version < 1 { try db.execute(sql: Self.version1) }
-        if version < 2 { try db.execute(sql: Self.version2) }
-        if version < 4 { try db.execute(sql: Self.version4) }
-        try db.execute(sql: "PRAGMA user_version = \(Self.version)")
-    }
 
     private static let outcomeColumns = """
         certainty INTEGER NOT NULL, sends INTEGER NOT NULL, response_id BLOB, unique_id TEXT, code TEXT, message TEXT,
@@ -48,20 +32,19 @@ enum Schema {
         validation TEXT
         """
 
-    /// The tables of version 1.
-    private static let version1 = """
+    /// Creates the tables in an empty file. A route without a batch has an empty one, because NULLs are never equal.
+    static let tables = """
+        CREATE TABLE caller (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
         CREATE TABLE route (
             id INTEGER PRIMARY KEY, app TEXT NOT NULL, environment TEXT NOT NULL, lane INTEGER NOT NULL,
-            UNIQUE (app, environment, lane)
+            caller INTEGER NOT NULL, batch BLOB NOT NULL, UNIQUE (app, environment, lane, caller, batch)
         );
-        CREATE TABLE caller (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
         CREATE TABLE ident (id BLOB PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
         CREATE TABLE push (
-            position INTEGER PRIMARY KEY, id BLOB NOT NULL, route INTEGER NOT NULL, caller INTEGER NOT NULL,
-            queued_at INTEGER NOT NULL, due INTEGER NOT NULL, deadline INTEGER NOT NULL, expires INTEGER,
-            attempts INTEGER NOT NULL, tried INTEGER NOT NULL, resends INTEGER NOT NULL, supersedes TEXT,
-            token BLOB NOT NULL, topic TEXT NOT NULL, type TEXT NOT NULL, priority INTEGER, expiration INTEGER,
-            collapse TEXT, payload BLOB NOT NULL
+            position INTEGER PRIMARY KEY, id BLOB NOT NULL, route INTEGER NOT NULL, queued_at INTEGER NOT NULL,
+            due INTEGER NOT NULL, deadline INTEGER NOT NULL, expires INTEGER, attempts INTEGER NOT NULL,
+            tried INTEGER NOT NULL, resends INTEGER NOT NULL, supersedes TEXT, token BLOB NOT NULL, topic TEXT NOT NULL,
+            type TEXT NOT NULL, priority INTEGER, expiration INTEGER, collapse TEXT, payload BLOB NOT NULL, metadata TEXT
         );
         CREATE INDEX push_expires ON push (expires) WHERE expires IS NOT NULL;
         CREATE INDEX push_supersedes ON push (supersedes, token) WHERE supersedes IS NOT NULL;
@@ -78,59 +61,23 @@ enum Schema {
         CREATE TABLE attempt (position INTEGER PRIMARY KEY, \(outcomeColumns));
         CREATE TABLE outcome (
             cursor INTEGER PRIMARY KEY, position INTEGER NOT NULL, id BLOB NOT NULL, route INTEGER NOT NULL,
-            caller INTEGER NOT NULL, queued_at INTEGER NOT NULL, due INTEGER NOT NULL, deadline INTEGER NOT NULL,
-            token BLOB NOT NULL, attempts INTEGER NOT NULL, settled_at INTEGER NOT NULL,
-            invalidates INTEGER NOT NULL, \(outcomeColumns)
+            queued_at INTEGER NOT NULL, due INTEGER NOT NULL, deadline INTEGER NOT NULL, token BLOB NOT NULL,
+            attempts INTEGER NOT NULL, settled_at INTEGER NOT NULL, invalidates INTEGER NOT NULL, metadata TEXT,
+            \(outcomeColumns)
         );
         CREATE UNIQUE INDEX outcome_position ON outcome (position);
         CREATE INDEX outcome_invalidates ON outcome (cursor) WHERE invalidates = 1;
-        CREATE TABLE payload (
-            cursor INTEGER PRIMARY KEY, settled_at INTEGER NOT NULL, topic TEXT NOT NULL, type TEXT NOT NULL,
-            payload BLOB NOT NULL
-        );
-        CREATE TABLE idempotency (
-            position INTEGER PRIMARY KEY, caller INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
-            id BLOB NOT NULL, stored_at INTEGER NOT NULL
-        );
-        CREATE UNIQUE INDEX idempotency_key ON idempotency (caller, key);
-        CREATE TABLE value (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-        CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-        """
-
-    /// Version 2: the retention of an idempotency key begins when its push is settled.
-    private static let version2 = """
-        ALTER TABLE idempotency ADD COLUMN settled_at INTEGER;
-        UPDATE idempotency SET settled_at = ifnull(
-            (SELECT settled_at FROM outcome WHERE outcome.position = idempotency.position), stored_at
-        ) WHERE NOT EXISTS (SELECT 1 FROM push WHERE push.position = idempotency.position);
-        CREATE INDEX idempotency_settled ON idempotency (settled_at) WHERE settled_at IS NOT NULL;
-        """
-
-    /// Version 4: metadata, batches, and routes of callers. Each pair of a route and a caller becomes a route. A route without
-    /// a batch has an empty one, because NULLs are never equal.
-    private static let version4 = """
-        CREATE TABLE new_route (
-            id INTEGER PRIMARY KEY, app TEXT NOT NULL, environment TEXT NOT NULL, lane INTEGER NOT NULL,
-            caller INTEGER NOT NULL, batch BLOB NOT NULL, UNIQUE (app, environment, lane, caller, batch)
-        );
-        INSERT INTO new_route (app, environment, lane, caller, batch)
-            SELECT app, environment, lane, pair.caller, x'' FROM route
-            JOIN (SELECT route, caller FROM push UNION SELECT route, caller FROM outcome) AS pair ON pair.route = route.id;
-        UPDATE push SET route = (\(newRoute) WHERE route.id = push.route AND new_route.caller = push.caller);
-        UPDATE outcome SET route = (\(newRoute) WHERE route.id = outcome.route AND new_route.caller = outcome.caller);
-        UPDATE queue SET route = (SELECT route FROM push WHERE push.position = queue.position);
-        UPDATE flight SET route = (SELECT route FROM push WHERE push.position = flight.position);
-        UPDATE parked SET route = (SELECT route FROM push WHERE push.position = parked.position);
-        DROP TABLE route;
-        ALTER TABLE new_route RENAME TO route;
-        ALTER TABLE push DROP COLUMN caller;
-        ALTER TABLE outcome DROP COLUMN caller;
         CREATE TABLE batch_outcome (
             route INTEGER NOT NULL, certainty INTEGER NOT NULL, pushes INTEGER NOT NULL, PRIMARY KEY (route, certainty)
         ) WITHOUT ROWID;
-        ALTER TABLE push ADD COLUMN metadata TEXT;
-        ALTER TABLE outcome ADD COLUMN metadata TEXT;
+        CREATE TABLE idempotency (
+            position INTEGER PRIMARY KEY, caller INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
+            id BLOB NOT NULL, settled_at INTEGER
+        );
+        CREATE UNIQUE INDEX idempotency_key ON idempotency (caller, key);
+        CREATE INDEX idempotency_settled ON idempotency (settled_at) WHERE settled_at IS NOT NULL;
+        CREATE TABLE value (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+        PRAGMA user_version = 1;
         """
-
-    private static let newRoute = "SELECT new_route.id FROM route JOIN new_route USING (app, environment, lane)"
 }

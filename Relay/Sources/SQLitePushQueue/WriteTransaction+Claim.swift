@@ -118,14 +118,13 @@ extension WriteTransaction {
     func settleOverdue(limit: Int) throws -> Int {
         let select = try self.db.prepared(
             """
-            SELECT position FROM push WHERE expires <= ? AND position < ?
+            SELECT position FROM push WHERE expires <= ?
             AND NOT EXISTS (SELECT 1 FROM flight WHERE flight.position = push.position)
             ORDER BY expires, position LIMIT ?
             """
         )
         select.bind(1, self.expiryNow.millisecondsSince1970)
-        select.bind(2, self.state.staged?.first ?? .max)
-        select.bind(3, max(limit, 0))
+        select.bind(2, max(limit, 0))
         var positions: [Int64] = []
         try select.forEach { row in
             positions.append(row.int64(0))

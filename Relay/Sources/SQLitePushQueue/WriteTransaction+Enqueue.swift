@@ -136,14 +136,13 @@ extension WriteTransaction {
         _ caller: Int64
     ) throws {
         let sql = try self.db.prepared(
-            "INSERT INTO idempotency (position, caller, key, digest, id, stored_at) VALUES (?, ?, ?, ?, ?, ?)"
+            "INSERT INTO idempotency (position, caller, key, digest, id) VALUES (?, ?, ?, ?, ?)"
         )
         sql.bind(1, position)
         sql.bind(2, caller)
         sql.bind(3, key.key)
         sql.bind(4, key.digest)
         sql.bind(5, id)
-        sql.bind(6, self.now.millisecondsSince1970)
         try sql.run()
     }
 }

@@ -8,9 +8,7 @@ extension WriteTransaction {
     func prune(_ retention: Retention, limit: Int) throws -> Int {
         let limit = max(limit, 0)
         let keys = self.cutoff(retention.idempotencyKeys)
-        let payloads = self.cutoff(retention.payloads)
         var deleted = try self.pruneKeys(keys, limit: limit)
-        deleted += try self.prunePayloads(payloads, limit: limit - deleted)
         deleted += try self.dropParked(since: self.cutoff(retention.parked), limit: limit - deleted)
         deleted += try self.pruneOutcomes(self.cutoff(retention.outcomes), limit: limit - deleted)
         if deleted < limit { try self.shrink() }
@@ -36,19 +34,6 @@ extension WriteTransaction {
         return old.count
     }
 
-    private func prunePayloads(_ cutoff: Int64, limit: Int) throws -> Int {
-        let old = try self.oldest(
-            "SELECT cursor, settled_at FROM payload ORDER BY cursor LIMIT ?",
-            cutoff,
-            limit: limit
-        )
-        guard let last = old.last else { return 0 }
-        let delete = try self.db.prepared("DELETE FROM payload WHERE cursor <= ?")
-        delete.bind(1, last)
-        try delete.run()
-        return old.count
-    }
-
     private func dropParked(since cutoff: Int64, limit: Int) throws -> Int {
         let old = try self.oldest(
             "SELECT position, since FROM parked ORDER BY since, position LIMIT ?",
@@ -69,9 +54,8 @@ extension WriteTransaction {
         )
         guard let last = old.last else { return 0 }
         let idents = try self.db.prepared("DELETE FROM ident WHERE id IN (SELECT id FROM outcome WHERE cursor <= ?)")
-        let payloads = try self.db.prepared("DELETE FROM payload WHERE cursor <= ?")
         let outcomes = try self.db.prepared("DELETE FROM outcome WHERE cursor <= ?")
-        for delete in [idents, payloads, outcomes] {
+        for delete in [idents, outcomes] {
             delete.bind(1, last)
             try delete.run()
         }

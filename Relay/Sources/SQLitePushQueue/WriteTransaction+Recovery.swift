@@ -9,7 +9,6 @@ extension WriteTransaction {
         let generation = (try self.counter("generation") ?? 0) &+ 1
         try self.setCounter("generation", generation)
         self.state.nextEpoch = generation << 32
-        try self.recoverStaged()
         return try self.expireLeases(all: true)
     }
 

@@ -5,8 +5,6 @@ import PushQueue
 /// The writing operations, in a transaction that the caller begins and ends.
 final class WriteTransaction {
     let db: Database
-    /// Whether the payloads of settled pushes are kept.
-    let keepsPayloads: Bool
     /// The time of day.
     let now: QueueTime
     /// The time for leases.
@@ -21,11 +19,9 @@ final class WriteTransaction {
         now: QueueTime,
         leaseNow: QueueTime,
         expiryNow: QueueTime? = nil,
-        keepsPayloads: Bool = false,
         state: WriterState
     ) {
         self.db = db
-        self.keepsPayloads = keepsPayloads
         self.now = now
         self.leaseNow = leaseNow
         self.expiryNow = min(expiryNow ?? now, now)
@@ -83,12 +79,6 @@ final class WriteTransaction {
     static let writtenState: Int64 = 2
 
     func push(at position: Int64) throws -> Push? {
-        if let staged = self.state.staged, position >= staged.first { return nil }
-        return try self.hiddenPush(at: position)
-    }
-
-    /// A push, even if it is still hidden because its large call is not complete.
-    func hiddenPush(at position: Int64) throws -> Push? {
         let sql = try self.prepared(Self.selectPush)
         sql.bind(1, position)
         return try sql.first { row in
@@ -153,13 +143,6 @@ final class WriteTransaction {
         OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 5)
         insert.bind(18, push.position)
         try insert.run()
-        if self.keepsPayloads {
-            let keep = try self.prepared(Self.insertPayload)
-            keep.bind(1, cursor)
-            keep.bind(2, self.now.millisecondsSince1970)
-            keep.bind(3, push.position)
-            try keep.run()
-        }
         let delete = try self.prepared(Self.deletePush)
         delete.bind(1, push.position)
         try delete.run()
@@ -183,12 +166,6 @@ final class WriteTransaction {
         invalidates, metadata, \(OutcomeColumns.names))
         SELECT ?, position, id, route, queued_at, due, deadline, token, ?, ?, ?, metadata, \
         \(OutcomeColumns.placeholders) FROM push WHERE position = ?
-        """
-    )
-    private static let insertPayload = SQLText(
-        """
-        INSERT INTO payload (cursor, settled_at, topic, type, payload)
-        SELECT ?, ?, topic, type, payload FROM push WHERE position = ?
         """
     )
     private static let deletePush = SQLText("DELETE FROM push WHERE position = ?")

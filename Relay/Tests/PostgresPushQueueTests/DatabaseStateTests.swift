@@ -200,15 +200,6 @@ import Testing
         await queue.close()
     }
 
-    @Test("A pooler that uses another session for each transaction is no obstacle") func pooler() async throws {
-        let fixture = try PostgresFixture(usesPooler: true)
-        let queue = try await PostgresPushQueue.open(fixture.options("pooled"), logger: .quiet)
-        let state = try await queue.databaseState()
-        #expect(state.connections > 0)
-        #expect(state.tables.count > 15)
-        await queue.close()
-    }
-
     @Test("A database that is away is an error, and the next reading works") func away() async throws {
         var options = try self.options()
         options.timeout = .seconds(1)

@@ -18,7 +18,6 @@ final class PostgresFixture: QueueFixture {
         _ = try Migrations.run(try ConnectionSettings(server.url(name)))
         return name
     }
-    private static let pooler = Result { try PgBouncer(try PostgresFixture.server.get()) }
 
     let lacks: Set<QueueAbility> = []
     let tick = Duration.seconds(1)
@@ -27,10 +26,7 @@ final class PostgresFixture: QueueFixture {
     let database: String
     private let state = Mutex((life: 0, capacity: Int?.none))
 
-    private let pooler: PgBouncer?
-
-    init(usesPooler: Bool = false) throws {
-        self.pooler = usesPooler ? try Self.pooler.get() : nil
+    init() throws {
         self.server = try Self.server.get()
         self.database = try self.server.createDatabase(try Self.template.get())
     }
@@ -41,9 +37,7 @@ final class PostgresFixture: QueueFixture {
 
     /// The options of one process, which the server knows under a name.
     func options(_ name: String) throws -> PostgresPushQueue.Options {
-        let url = self.pooler?.url(self.database) ?? self.server.url(self.database)
-        var connection = try ConnectionSettings("\(url) application_name=\(name)")
-        connection.usesTransactionPooler = self.pooler != nil
+        let connection = try ConnectionSettings("\(self.server.url(self.database)) application_name=\(name)")
         var options = PostgresPushQueue.Options(connection: connection)
         options.capacity = self.state.withLock { $0.capacity }
         options.clock = self.clock

@@ -85,7 +85,26 @@ import Testing
         await (try await PostgresPushQueue.open(try self.options(), logger: .quiet)).close()
         findings = try ServerInspection(settings).findings
         #expect(findings.filter { !$0.isOK } == [])
-        #expect(findings.count == 9)
+        #expect(findings.count == 10)
+    }
+
+    @Test(
+        "A pooler that uses another session for each transaction is refused and named, a pooler of sessions is used",
+        .enabled(if: PgBouncer.isInstalled),
+        arguments: ["transaction", "session"]
+    )
+    func pooler(_ mode: String) async throws {
+        let pooler = try PgBouncer(self.server, mode: mode)
+        let options = PostgresPushQueue.Options(connection: try ConnectionSettings(pooler.url(self.database)))
+        let findings = try ServerInspection(options.connection).findings.filter { $0.subject == "sessions" }
+        #expect(findings.map(\.isOK) == [mode == "session"])
+        guard mode == "transaction" else {
+            return await (try await PostgresPushQueue.open(options, logger: .quiet)).close()
+        }
+        let error = await #expect(throws: QueueError.self) {
+            try await PostgresPushQueue.open(options, logger: .quiet)
+        }
+        #expect(error?.code == .unusable && error?.message.contains("pool_mode = session") == true, "\(error as Any)")
     }
 
     @Test("The doctor finds settings that lose pushes or stop commits") func badSettings() throws {

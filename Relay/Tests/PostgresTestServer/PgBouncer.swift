@@ -1,6 +1,6 @@
 import Foundation
 
-/// A PgBouncer in transaction mode before a server, for tests. It ends with the process of the tests.
+/// A PgBouncer before a server, for tests. It ends with the process of the tests.
 package final class PgBouncer: Sendable {
     package let port: Int
     private let server: PostgresServer
@@ -12,8 +12,10 @@ package final class PgBouncer: Sendable {
 
     private static let program = "/usr/sbin/pgbouncer"
 
-    /// - Parameter server: the server, of which two sessions are used.
-    package init(_ server: PostgresServer) throws {
+    /// - Parameters:
+    ///   - server: the server, of which at most ten sessions are used.
+    ///   - mode: `session` or `transaction`.
+    package init(_ server: PostgresServer, mode: String) throws {
         self.server = server
         self.port = Int.random(in: 20_000..<60_000)
         let directory = server.directory
@@ -26,8 +28,8 @@ package final class PgBouncer: Sendable {
         listen_port = \(self.port)
         unix_socket_dir = \(directory.path)
         auth_type = any
-        pool_mode = transaction
-        default_pool_size = 2
+        pool_mode = \(mode)
+        default_pool_size = 10
         ignore_startup_parameters = extra_float_digits
         """
         .write(to: file, atomically: true, encoding: .utf8)

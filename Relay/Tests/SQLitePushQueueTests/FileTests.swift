@@ -51,32 +51,6 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.directory.path).count == 1)
     }
 
-    @Test("A file whose rollback journal was left by a killed process is rolled back")
-    func rollbackJournal() async throws {
-        let fixture = try SQLiteFixture()
-        let queue = try await fixture.openQueue()
-        _ = try await queue.enqueue(fixture.pushes(3), isPartial: false)
-        await queue.close()
-        let other = try fixture.otherConnection()
-        // The transaction is larger than the cache, so it writes into the file before it is committed.
-        try await other.writeWithoutTransaction { db in
-            try db.execute(sql: "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN; DELETE FROM push")
-            try db.execute(sql: "CREATE TABLE junk AS SELECT zeroblob(1000000)")
-            for suffix in ["", "-journal"] {
-                try FileManager.default.copyItem(atPath: fixture.file + suffix, toPath: fixture.file + ".copy" + suffix)
-            }
-            try db.execute(sql: "ROLLBACK")
-        }
-        try other.close()
-        try FileManager.default.removeItem(atPath: fixture.file)
-        for suffix in ["", "-journal"] {
-            try FileManager.default.moveItem(atPath: fixture.file + ".copy" + suffix, toPath: fixture.file + suffix)
-        }
-        let again = try await fixture.openQueue()
-        #expect(try await again.counts().queued == 3)
-        await again.close()
-    }
-
     @Test("A file that is in use is not opened a second time, and can be opened after it is closed")
     func secondProcess() async throws {
         let fixture = try SQLiteFixture()
@@ -169,7 +143,7 @@ import Testing
         // The connection stays open, so the new version stays in the log.
         try await other.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 5") }
         let before = try Data(contentsOf: URL(fileURLWithPath: fixture.file))
-        #expect(before[63] == 4, "the version in the header of the file")
+        #expect(before[63] == 1, "the version in the header of the file")
         let error = try #require(await failure { try await fixture.openQueue() })
         #expect(error.code == .unusable && error.message.contains("version 5"))
         #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.file)) == before)
@@ -236,72 +210,7 @@ import Testing
         await again.close()
     }
 
-    @Test("A file of version 1 is upgraded: keys of pushes without an outcome and callers are kept")
-    func upgrade() async throws {
-        let fixture = try SQLiteFixture()
-        let queue = try await fixture.openQueue()
-        let settled = try fixture.push(key: "settled")
-        let waiting = try fixture.push(key: "waiting")
-        _ = try await queue.enqueue([settled, waiting], isPartial: false)
-        _ = try await queue.cancel(settled.id)
-        // Pushes of another caller: settled, parked, written and queued.
-        var others = try fixture.pushes(4)
-        for index in others.indices { others[index].route.caller = "bank" }
-        others[3].notBefore = fixture.now.advanced(by: .seconds(60))
-        _ = try await queue.enqueue(others, isPartial: false)
-        let bank = others[0].route
-        let claims = try await queue.claim(bank, limit: 3, lease: .seconds(600)).map(\.claim)
-        _ = try await queue.markWritten(claims, lease: .seconds(600))
-        _ = try await queue.settle([Settlement(claim: claims[0], outcome: .accepted(Receipt(apnsID: claims[0].id)))])
-        try await queue.park([Settlement(claim: claims[1], outcome: .lost(claims[1].id, attempts: 1))])
-        await queue.close()
-        try fixture.edit(
-            """
-            DROP INDEX idempotency_settled; ALTER TABLE idempotency DROP COLUMN settled_at;
-            ALTER TABLE push DROP COLUMN metadata; ALTER TABLE outcome DROP COLUMN metadata; DROP TABLE batch_outcome;
-            CREATE TABLE old_route (
-                id INTEGER PRIMARY KEY, app TEXT NOT NULL, environment TEXT NOT NULL, lane INTEGER NOT NULL,
-                UNIQUE (app, environment, lane)
-            );
-            INSERT INTO old_route SELECT min(id), app, environment, lane FROM route GROUP BY app, environment, lane;
-            \(["push", "outcome"].map { table in
-                """
-                ALTER TABLE \(table) ADD COLUMN caller INTEGER NOT NULL DEFAULT 0;
-                UPDATE \(table) SET caller = (SELECT caller FROM route WHERE id = \(table).route);
-                """
-            }.joined())
-            \(["push", "outcome", "queue", "flight", "parked"].map { table in
-                """
-                UPDATE \(table) SET route = (
-                    SELECT o.id FROM route r JOIN old_route o USING (app, environment, lane) WHERE r.id = \(table).route
-                );
-                """
-            }.joined())
-            DROP TABLE route; ALTER TABLE old_route RENAME TO route; PRAGMA user_version = 1
-            """
-        )
-        let upgraded = try await fixture.openQueue()
-        // The written push ended as unknown, because its process has ended.
-        let expected = [
-            QueueCounts.OfRoute(route: bank, queued: 1, parked: 1),
-            QueueCounts.OfRoute(route: waiting.route, queued: 1),
-        ]
-        #expect(try await upgraded.counts().routes == expected)
-        for push in others + [settled, waiting] {
-            #expect(try await upgraded.status(of: push.id)?.route == push.route)
-        }
-        let feed = try await upgraded.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 10).entries
-        #expect(feed.map(\.push.route.caller) == ["shop", "bank", "bank"])
-        fixture.clock.advance(by: .seconds(10))
-        let pruned = try await upgraded.prune(Retention(idempotencyKeys: .seconds(5)), limit: 100)
-        #expect(pruned == 1)
-        let again = [try fixture.push(key: "settled"), try fixture.push(key: "waiting")]
-        let results = try await upgraded.enqueue(again, isPartial: false)
-        #expect(results == [.queued, .duplicate(of: waiting.id)])
-        await upgraded.close()
-    }
-
-    @Test("The tables are those of version 4; a change of them needs a new version")
+    @Test("The tables are those of version 1; a change of them needs a new version")
     func schema() async throws {
         let fixture = try SQLiteFixture()
         try await fixture.openQueue().close()
@@ -318,8 +227,8 @@ import Testing
         // FNV-1a.
         let text = tables.joined(separator: "\n").split(whereSeparator: \.isWhitespace).joined(separator: " ")
         let digest = text.utf8.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
-        #expect(String(digest, radix: 16) == "cd8f4229bc29bd56")
-        #expect(version == 4)
+        #expect(String(digest, radix: 16) == "43091fd670986ff0")
+        #expect(version == 1)
         #expect(application == 0x4150_4E52)
         #expect(vacuum == 2)
     }

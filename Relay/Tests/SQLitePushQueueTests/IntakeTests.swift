@@ -8,19 +8,23 @@ import Testing
 
 /// Calls that store many pushes, beside calls that concern pushes in flight.
 @Suite struct IntakeTests {
-    @Test("Marks and outcomes are stored between the parts of a large call", .timeLimit(.minutes(5)))
+    @Test("Marks and outcomes are stored between large calls", .timeLimit(.minutes(5)))
     func largeCall() async throws {
         let fixture = try SQLiteFixture()
         let queue = try await fixture.openQueue()
         _ = try await queue.enqueue(fixture.pushes(200), isPartial: false)
-        let pushes = try fixture.pushes(40_000)
+        let calls = try (0..<40).map { _ in try fixture.pushes(1_000) }
         let stored = StoredCalls()
         let rounds = try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                _ = try await queue.enqueue(pushes, isPartial: false)
+                await withThrowingTaskGroup(of: Void.self) { group in
+                    for pushes in calls {
+                        group.addTask { _ = try await queue.enqueue(pushes, isPartial: false) }
+                    }
+                }
                 stored.add()
             }
-            // The large call has begun.
+            // A large call has begun.
             while queue.runningCalls == 0 { await Task.yield() }
             var rounds = 0
             while stored.count == 0, rounds < 200 {
@@ -35,7 +39,7 @@ import Testing
             try await group.waitForAll()
             return rounds
         }
-        #expect(rounds >= 3, "claims, marks and outcomes waited for the large call")
+        #expect(rounds >= 3, "claims, marks and outcomes waited for the large calls")
         let counts = try await queue.counts()
         #expect(counts.queued == 40_200 - rounds)
         await queue.close()
@@ -53,7 +57,15 @@ import Testing
         _ = try await queue.write { _ in
             for pushes in calls {
                 queue.group.add(
-                    .storing(pushes, isPartial: false, capacity: nil, file: "") { _ in end.yield("stored") }
+                    GroupCommit.Job(
+                        isDurable: true,
+                        isIntake: true,
+                        run: { transaction in
+                            _ = try transaction.enqueue(pushes, isPartial: false, capacity: nil)
+                            return { end.yield("stored") }
+                        },
+                        fail: { end.yield("\($0)") }
+                    )
                 )
             }
             queue.group.add(
@@ -61,7 +73,7 @@ import Testing
                     isDurable: true,
                     run: { transaction in
                         let marks = try transaction.markWritten(claims, lease: .seconds(60))
-                        return .done { end.yield(marks == [true] ? "marked" : "not marked") }
+                        return { end.yield(marks == [true] ? "marked" : "not marked") }
                     },
                     fail: { end.yield("\($0)") }
                 )
@@ -98,32 +110,6 @@ import Testing
         let claims = try await again.claim(2_000)
         #expect(claims.map(\.id) == pushes.prefix(1_200).map(\.id))
         await again.close()
-    }
-
-    @Test("After a crash, a large call is undone, or queued if all of it was stored")
-    func recovery() async throws {
-        for isComplete in [false, true] {
-            let fixture = try SQLiteFixture()
-            let queue = try await fixture.openQueue()
-            var pushes = try (0..<10).map { try fixture.push(key: "order-\($0)") }
-            pushes[9].supersedes = "match"
-            _ = try await queue.enqueue(pushes, isPartial: false)
-            await queue.close()
-            try fixture.edit(
-                """
-                DELETE FROM queue WHERE position >= 4;
-                INSERT INTO counter (name, value) VALUES ('\(isComplete ? "publishing" : "staging")', 4);
-                """
-            )
-            let again = try await fixture.openQueue()
-            let counts = try await again.counts()
-            #expect(counts.queued == (isComplete ? 10 : 3))
-            let results = try await again.enqueue(pushes, isPartial: false)
-            #expect(results.count { $0 == .queued } == (isComplete ? 0 : 7))
-            let claims = try await again.claim(20)
-            #expect(claims.map(\.id) == pushes.map(\.id))
-            await again.close()
-        }
     }
 
     private final class StoredCalls: Sendable {

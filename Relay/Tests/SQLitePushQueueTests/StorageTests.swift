@@ -229,28 +229,10 @@ import Testing
         await queue.close()
     }
 
-    @Test("Payloads of settled pushes are kept only if that was asked for, and are pruned")
-    func payloads() async throws {
-        for keeps in [false, true] {
-            let fixture = try SQLiteFixture()
-            let queue = try await fixture.openQueue(SQLitePushQueue.Options(keepsPayloads: keeps))
-            _ = try await queue.enqueue(fixture.pushes(3), isPartial: false)
-            try await queue.settleAll()
-            var kept = try self.count(fixture, "payload")
-            #expect(kept == (keeps ? 3 : 0))
-            fixture.clock.advance(by: .seconds(10))
-            let deleted = try await queue.prune(Retention(payloads: .seconds(5)), limit: 100)
-            #expect(deleted == (keeps ? 3 : 0))
-            kept = try self.count(fixture, "payload")
-            #expect(kept == 0)
-            await queue.close()
-        }
-    }
-
     @Test("Everything of a pruned push is deleted")
     func pruned() async throws {
         let fixture = try SQLiteFixture()
-        let queue = try await fixture.openQueue(SQLitePushQueue.Options(keepsPayloads: true))
+        let queue = try await fixture.openQueue()
         var pushes = try (0..<20).map { try fixture.push(key: "order-\($0)") }
         for index in pushes.indices { pushes[index].supersedes = SupersedeKey("match-\(index % 7)") }
         _ = try await queue.enqueue(pushes, isPartial: false)
@@ -258,9 +240,9 @@ import Testing
         try await queue.park(claims.map { Settlement(claim: $0, outcome: .lost($0.id, attempts: 0)) })
         try await queue.settleAll()
         fixture.clock.advance(by: .seconds(10))
-        let nothing = Retention(outcomes: .zero, payloads: .zero, idempotencyKeys: .zero, parked: .zero)
+        let nothing = Retention(outcomes: .zero, idempotencyKeys: .zero, parked: .zero)
         while try await queue.prune(nothing, limit: 7) > 0 {}
-        for table in ["push", "queue", "flight", "parked", "attempt", "outcome", "payload", "ident", "idempotency"] {
+        for table in ["push", "queue", "flight", "parked", "attempt", "outcome", "ident", "idempotency"] {
             let count = try self.count(fixture, table)
             #expect(count == 0, "rows of \(table)")
         }

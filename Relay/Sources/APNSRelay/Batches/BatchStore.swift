@@ -24,23 +24,25 @@ struct BatchStore: Sendable {
             try await self.write(batch, state)
             return nil
         }
+        let id = Array("\(batch.id)".utf8)
         while true {
-            if let known = try await self.id(forKey: key) { return known }
-            // The key comes last: whoever finds it, finds the batch.
+            let stored = try await self.queue.value(forKey: key)
+            let known = stored.flatMap { APNSID(String(decoding: $0, as: UTF8.self)) }
+            if let known, try await self.storedState(known) != nil { return known }
+            // Without a state, its relay has died before it stored the batch, or is about to store it.
+            guard try await self.queue.exchangeValue(id, forKey: key, expecting: stored) else { continue }
+            if let known { try await self.removeValues(of: known) }
             try await self.write(batch, state)
-            let id = Array("\(batch.id)".utf8)
-            if try await self.queue.exchangeValue(id, forKey: key, expecting: nil) { return nil }
+            if try await self.queue.value(forKey: key) == id { return nil }
+            // Another relay has taken the key meanwhile.
             try await self.removeValues(of: batch.id)
         }
     }
 
+    /// Writes the state last, because a batch without a state does not exist.
     private func write(_ batch: Batch, _ state: BatchState) async throws(QueueError) {
         try await self.queue.setValue(StoredJSON.encode(batch), forKey: Self.key(batch.id))
         try await self.queue.setValue(StoredJSON.encode(state), forKey: Self.stateKey(batch.id))
-    }
-
-    private func id(forKey key: String) async throws(QueueError) -> APNSID? {
-        try await self.queue.value(forKey: key).flatMap { APNSID(String(decoding: $0, as: UTF8.self)) }
     }
 
     /// A batch; nil if it is unknown.

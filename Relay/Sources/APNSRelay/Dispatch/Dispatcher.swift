@@ -37,7 +37,7 @@ actor Dispatcher: Service {
 
     /// - Parameters:
     ///   - context: the objects that all routes share.
-    ///   - retention: the retention of outcomes, payloads, keys and parked pushes.
+    ///   - retention: the retention of outcomes, keys and parked pushes.
     ///   - stopSending: makes the senders end all their pushes. Called if a shutdown takes too long.
     ///   - topic: the bundle ID of a route's app; nil to send pushes whatever their topic is.
     ///   - sender: the sender of a route.

@@ -6,7 +6,7 @@ import PushQueue
 /// The body is parsed in portions, so that the thread can do other work between them.
 struct PushBody {
     /// The maximum number of pushes in one request.
-    static let maximumPushes = 100_000
+    static let maximumPushes = NewPush.maximumPerCall
 
     enum Format {
         /// One push.

@@ -170,7 +170,6 @@ enum RelaySettingsTable {
         .text("storage.postgres", \.postgres, isSecret: true),
         .integer("storage.connections", \.settings.storage.connections, 2...100),
         .boolean("storage.migrate", \.settings.storage.migrates),
-        .boolean("storage.transactionPooler", \.settings.storage.usesTransactionPooler),
         .choice(
             "storage.afterFailover",
             \.settings.storage.parksAfterFailover,
@@ -180,7 +179,6 @@ enum RelaySettingsTable {
         .integer("storage.capacity", \.settings.storage.capacity, Self.capacities),
         .duration("storage.maxClockJump", \.settings.storage.maxClockJump, .seconds(60)...year),
         .duration("retention.outcomes", \.settings.storage.retention.outcomes, .zero...year),
-        .duration("retention.payloads", \.settings.storage.retention.payloads, .zero...year),
         .duration("retention.idempotencyKeys", \.settings.storage.retention.idempotencyKeys, .zero...year),
         .duration("retention.parked", \.settings.storage.retention.parked, .zero...year),
     ]

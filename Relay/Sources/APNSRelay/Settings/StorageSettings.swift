@@ -13,9 +13,6 @@ public struct StorageSettings: Sendable, Hashable {
     public var connections = 6
     /// Whether the relay creates or updates the queue's schema in the database when it starts. Default true.
     public var migrates = true
-    /// Whether a pooler that may use another server session for each transaction stands before the database, such as
-    /// PgBouncer in transaction mode. Default false.
-    public var usesTransactionPooler = false
     /// The longest wait of a call for a database that is away. Default 10 s.
     public var timeout = Duration.seconds(10)
     /// Whether pushes that may have been sent are parked after a restore of the database or the promotion of a standby.
@@ -86,7 +83,6 @@ extension StorageSettings {
             opened.readStorage = { () throws(QueueError) in .file(try await queue.fileState()) }
         }
         do {
-            try await QueueMove.requireNone(of: opened.queue)
             try await clock.resume(opened.queue)
         } catch {
             await opened.queue.close()
@@ -97,13 +93,11 @@ extension StorageSettings {
 
     private func options(_ postgres: ConnectionSettings, _ clock: any QueueClock) -> PostgresPushQueue.Options {
         var options = PostgresPushQueue.Options(connection: postgres)
-        options.connection.usesTransactionPooler = self.usesTransactionPooler
         options.connections = self.connections
         options.migrates = self.migrates
         options.timeout = self.timeout
         options.parksAfterFailover = self.parksAfterFailover
         options.capacity = self.capacity
-        options.keepsPayloads = self.retention.payloads > .zero
         options.clock = clock
         return options
     }
@@ -121,10 +115,7 @@ extension StorageSettings {
     ) async throws(QueueError) -> SQLitePushQueue {
         try await SQLitePushQueue.open(
             file: self.file,
-            options: SQLitePushQueue.Options(
-                capacity: self.capacity,
-                keepsPayloads: self.retention.payloads > .zero
-            ),
+            options: SQLitePushQueue.Options(capacity: self.capacity),
             clock: clock,
             logger: logger,
             whenCommitted: whenCommitted

@@ -124,7 +124,7 @@ enum PruneCases {
             let claims = try await test.claim(2).map(\.claim)
             try await test.mark(try unwrap(claims.first, "claim"))
             await test.advance(10)
-            let nothing = Retention(outcomes: .zero, payloads: .zero, idempotencyKeys: .zero, parked: .zero)
+            let nothing = Retention(outcomes: .zero, idempotencyKeys: .zero, parked: .zero)
             _ = try await test.queue.prune(nothing, limit: 100)
             let counts = try await test.queue.counts()
             try expectEqual([counts.queued, counts.claimed, counts.written], [2, 1, 1], "counts")

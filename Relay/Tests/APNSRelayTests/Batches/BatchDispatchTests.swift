@@ -13,8 +13,19 @@ struct BatchDispatchTests {
         payload: String = #"{"aps":{"alert":"Hi {{n}}"}}"#,
         _ change: (inout BatchState) -> Void = { _ in }
     ) async throws -> Batch {
+        let batch = Self.batch(fixture, payload: payload)
+        var state = BatchState()
+        state.isComplete = true
+        change(&state)
+        _ = try await BatchStore(queue: fixture.queue).create(batch, state)
+        _ = try await fixture.queue.enqueue(try Self.pushes(batch, 1...devices), isPartial: false)
+        fixture.dispatcher.signal()
+        return batch
+    }
+
+    private static func batch(_ fixture: DispatchFixture, payload: String, key: String? = nil) -> Batch {
         let now = fixture.context.clock.now
-        let batch = Batch(
+        return Batch(
             id: Batch.newID(at: now),
             caller: "test",
             app: "fern",
@@ -27,15 +38,9 @@ struct BatchDispatchTests {
             createdAt: now.millisecondsSince1970,
             notBefore: now.millisecondsSince1970,
             deadline: now.advanced(by: .seconds(3_600)).millisecondsSince1970,
+            idempotencyKey: key,
             digest: []
         )
-        var state = BatchState()
-        state.isComplete = true
-        change(&state)
-        _ = try await BatchStore(queue: fixture.queue).create(batch, state)
-        _ = try await fixture.queue.enqueue(try Self.pushes(batch, 1...devices), isPartial: false)
-        fixture.dispatcher.signal()
-        return batch
     }
 
     private static func pushes(_ batch: Batch, _ numbers: ClosedRange<Int>) throws -> [NewPush] {
@@ -49,6 +54,24 @@ struct BatchDispatchTests {
 
     private static func accepting() -> ScriptedSender {
         ScriptedSender { id, _ in ScriptedSender.accept(id) }
+    }
+
+    @Test("A batch whose relay died while it was created is created by the repetition of its request, once")
+    func diedWhileCreating() async throws {
+        let fixture = try await DispatchFixture { _ in Self.accepting() }
+        let store = BatchStore(queue: fixture.queue)
+        let dead = Self.batch(fixture, payload: "{}", key: "sale")
+        // Its key and its object were stored, and its state was not.
+        #expect(try await store.create(dead, BatchState()) == nil)
+        for key in try await fixture.queue.values(withPrefix: "batch-state/").map(\.key) {
+            try await fixture.queue.setValue(nil, forKey: key)
+        }
+        #expect(try await store.states().isEmpty)
+        let repeated = Self.batch(fixture, payload: "{}", key: "sale")
+        #expect(try await store.create(repeated, BatchState()) == nil)
+        #expect(try await store.states().keys.map(\.self) == [repeated.id])
+        #expect(try await store.batch(dead.id) == nil)
+        #expect(try await store.create(Self.batch(fixture, payload: "{}", key: "sale"), BatchState()) == repeated.id)
     }
 
     @Test("Each device gets the payload with its values", .timeLimit(.minutes(5)))

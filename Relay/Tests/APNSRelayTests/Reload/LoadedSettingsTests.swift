@@ -19,7 +19,7 @@ struct LoadedSettingsTests {
     private static let values: [String: String] = {
         let texts = [
             "http.host": "0.0.0.0", "http.probeHost": "0.0.0.0", "storage.afterFailover": "send",
-            "storage.postgres": "host=localhost", "storage.migrate": "false", "storage.transactionPooler": "true",
+            "storage.postgres": "host=localhost", "storage.migrate": "false",
             "group.isolation": "perApp", "log.level": "debug", "log.format": "json", "storage.file": "other.sqlite",
             "http.maxBodyBytes": "4096", "http.maxBufferedBytes": "500000000", "dispatch.maxDeadline": "9d",
             "client.pool.size": "3", "client.timeouts.deadline": "9s",

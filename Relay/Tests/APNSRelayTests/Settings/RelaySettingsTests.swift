@@ -55,7 +55,7 @@ struct RelaySettingsTests {
             "http.host": "0.0.0.0", "http.port": "0", "http.maxBodyBytes": "2048", "http.idleTimeout": "5s",
             "dispatch.maxInFlight": "100", "dispatch.attemptDeadline": "10s", "dispatch.settleMargin": "5s",
             "dispatch.defaultDeadline": "1h",
-            "storage.file": "/tmp/q.sqlite", "storage.capacity": "5", "retention.payloads": "1d",
+            "storage.file": "/tmp/q.sqlite", "storage.capacity": "5", "retention.parked": "1d",
             "fleet.maxConnections": "40", "group.maxConnections": "7", "group.isolation": "perApp",
             "client.pool.size": "3", "client.retry.retriesInternalServerError": "false",
         ]
@@ -76,7 +76,7 @@ struct RelaySettingsTests {
         #expect(settings.dispatch.maxInFlight == 100 && settings.dispatch.attemptDeadline == .seconds(10))
         #expect(settings.dispatch.settleMargin == .seconds(5))
         #expect(settings.storage.file == "/tmp/q.sqlite" && settings.storage.capacity == 5)
-        #expect(settings.storage.retention.payloads == .seconds(86_400))
+        #expect(settings.storage.retention.parked == .seconds(86_400))
         #expect(settings.fleet.maxConnections == 40)
         #expect(settings.group.maxConnections == 7 && settings.group.isolation == .perApp)
         #expect(settings.group.client.pool.size == 3)
@@ -115,21 +115,20 @@ struct RelaySettingsTests {
     func postgres() throws {
         let values = [
             "storage.postgres": "postgres://relay:secret-1@10.0.0.1:5433/apns", "storage.connections": "12",
-            "storage.migrate": "false", "storage.transactionPooler": "true", "storage.timeout": "45s",
-            "retention.payloads": "1d",
+            "storage.migrate": "false", "storage.timeout": "45s",
         ]
         let storage = try self.read(self.small.merging(values) { $1 }).storage
         let expected = "host=10.0.0.1 port=5433 dbname=apns user=relay sslmode=verify-full"
         #expect(storage.postgres?.description == expected)
         #expect(storage.place == expected, "the log names the database, without its password")
-        #expect(storage.connections == 12 && !storage.migrates && storage.usesTransactionPooler)
+        #expect(storage.connections == 12 && !storage.migrates)
         #expect(storage.timeout == .seconds(45))
         let local = try self.read(self.small.merging(["storage.postgres": "host=/run/postgresql"]) { $1 }).storage
         #expect(local.postgres?.description == "host=/run/postgresql")
-        #expect(local.connections == 6 && local.migrates && !local.usesTransactionPooler)
+        #expect(local.connections == 6 && local.migrates)
         for (key, value) in [
             ("storage.postgres", "10.0.0.1:5432"), ("storage.postgres", "hots=10.0.0.1"), ("storage.connections", "1"),
-            ("storage.migrate", "maybe"), ("storage.transactionPooler", "maybe"), ("storage.timeout", "0s"),
+            ("storage.migrate", "maybe"), ("storage.timeout", "0s"),
         ] {
             let wrong = ["storage.postgres": "host=/run/postgresql"].merging([key: value]) { $1 }
             let faults = self.faults(self.small.merging(wrong) { $1 })

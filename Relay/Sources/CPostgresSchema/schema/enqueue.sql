@@ -225,7 +225,7 @@ BEGIN
       array_agg(p.digest ORDER BY p.n) AS digests, array_agg(p.metadata ORDER BY p.n) AS metadata
     FROM unnest(p_push) WITH ORDINALITY AS p(id, route, due, deadline, expires, resends, supersedes, token, topic, type,
       priority, expiration, collapse, payload, key, digest, metadata, n)) p
-  CROSS JOIN LATERAL apns.store(p_now, false, NULL, false, false, p.ids, p.routes, p.callers, p.dues, p.deadlines,
+  CROSS JOIN LATERAL apns.store(p_now, false, NULL, false, p.ids, p.routes, p.callers, p.dues, p.deadlines,
     p.expires, p.resends, p.supersedes, p.tokens, p.topics, p.types, p.priorities, p.expirations, p.collapses,
     p.payloads, p.keys, p.digests, p.metadata) s;
   IF 2 = ANY (v_kinds) THEN

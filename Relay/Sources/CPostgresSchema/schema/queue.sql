@@ -136,15 +136,6 @@ CREATE TABLE apns.outcome (
 );
 CREATE INDEX outcome_invalidates ON apns.outcome (cursor) WHERE invalidates;
 
--- The payloads of settled pushes, if the settings keep them.
-CREATE TABLE apns.payload (
-  cursor bigint PRIMARY KEY,
-  settled_at bigint NOT NULL,
-  topic text NOT NULL,
-  type text NOT NULL,
-  payload bytea NOT NULL
-);
-
 CREATE TABLE apns.idempotency (
   position bigint PRIMARY KEY,
   caller int NOT NULL,
@@ -269,7 +260,7 @@ END $$;
 
 -- Moves pushes to the feed, in the order of the arrays. They have left queue, held, flight, parked and ended.
 CREATE FUNCTION apns.finish(
-  p_now bigint, p_keeps boolean, p_position bigint[], p_marks smallint[], p_certainty smallint[], p_sends int[],
+  p_now bigint, p_position bigint[], p_marks smallint[], p_certainty smallint[], p_sends int[],
   p_invalidates boolean[], p_result jsonb[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -306,20 +297,14 @@ BEGIN
   SELECT c.route, c.certainty, c.pushes FROM c
   CROSS JOIN LATERAL (
     SELECT FROM apns.route r WHERE r.id = c.route AND r.batch <> '00000000-0000-0000-0000-000000000000' LIMIT 1) r;
-  IF p_keeps THEN
-    INSERT INTO apns.payload (cursor, settled_at, topic, type, payload)
-    SELECT v_base + a.n, p_now, p.topic, p.type, p.payload
-    FROM unnest(p_position) WITH ORDINALITY AS a(position, n)
-    CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p;
-  END IF;
   DELETE FROM apns.push WHERE position = ANY (p_position);
   DELETE FROM apns.attempt WHERE position = ANY (p_position);
   UPDATE apns.idempotency SET settled_at = p_now WHERE position = ANY (p_position);
-  IF v_waiting IS NOT NULL THEN PERFORM apns.release_held(p_now, p_keeps, v_waiting); END IF;
+  IF v_waiting IS NOT NULL THEN PERFORM apns.release_held(p_now, v_waiting); END IF;
 END $$;
 
 -- Moves all ended pushes to the feed.
-CREATE FUNCTION apns.finish_ended(p_now bigint, p_keeps boolean) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION apns.finish_ended(p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_ended record;
 BEGIN
@@ -333,7 +318,7 @@ BEGIN
       array_agg(invalidates ORDER BY position) AS invalidates, array_agg(result ORDER BY position) AS result
     INTO v_ended FROM e;
     EXIT WHEN v_ended.position IS NULL;
-    PERFORM apns.finish(p_now, p_keeps, v_ended.position, v_ended.marks, v_ended.certainty, v_ended.sends,
+    PERFORM apns.finish(p_now, v_ended.position, v_ended.marks, v_ended.certainty, v_ended.sends,
       v_ended.invalidates, v_ended.result);
   END LOOP;
 END $$;
@@ -393,7 +378,7 @@ BEGIN
 END $$;
 
 -- Queues held pushes, unless they must wait, and ends the older pushes that they replace. Relays only: short transactions.
-CREATE FUNCTION apns.release_held(p_now bigint, p_keeps boolean, p_position bigint[]) RETURNS void
+CREATE FUNCTION apns.release_held(p_now bigint, p_position bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
   v_held record;
@@ -432,7 +417,7 @@ BEGIN
       END IF;
     END IF;
   END LOOP;
-  PERFORM apns.finish_ended(p_now, p_keeps);
+  PERFORM apns.finish_ended(p_now);
 END $$;
 
 -- Enqueueing ---------------------------------------------------------------------------------------------------------
@@ -446,7 +431,7 @@ END $$;
 -- Returns NULL if all were stored; else for each push 0 (stored), 1 (duplicate) or 2 (conflict), and the known push. If
 -- there is a conflict and the call is not partial, none is stored. Raises AP001 if the queue is full.
 CREATE FUNCTION apns.store(
-  p_now bigint, p_partial boolean, p_capacity bigint, p_keeps boolean, p_releases boolean,
+  p_now bigint, p_partial boolean, p_capacity bigint, p_releases boolean,
   p_id uuid[], p_route int[], p_caller int[], p_due bigint[], p_deadline bigint[], p_expires bigint[],
   p_resends boolean[], p_supersedes text[], p_token bytea[], p_topic text[], p_type text[], p_priority smallint[],
   p_expiration bigint[], p_collapse text[], p_payload bytea[], p_key text[], p_digest bytea[], p_metadata text[],
@@ -553,7 +538,7 @@ BEGIN
     RETURNING position)
   SELECT array_agg(position ORDER BY position) INTO v_held FROM h;
   IF p_capacity IS NULL THEN
-    IF v_held IS NOT NULL AND p_releases THEN PERFORM apns.release_held(p_now, p_keeps, v_held); END IF;
+    IF v_held IS NOT NULL AND p_releases THEN PERFORM apns.release_held(p_now, v_held); END IF;
     RETURN;
   END IF;
   -- Each push needs room, once those are gone that it and the ones before it replace.
@@ -564,7 +549,7 @@ BEGIN
   LOOP
     IF v_push.replaces AND p_releases THEN
       SELECT coalesce(sum(queued + claimed + written + parked), 0) INTO v_stored FROM apns.tally;
-      PERFORM apns.release_held(p_now, p_keeps, ARRAY[v_push.position]);
+      PERFORM apns.release_held(p_now, ARRAY[v_push.position]);
       SELECT v_unsettled + coalesce(sum(queued + claimed + written + parked), 0) - v_stored
       INTO v_unsettled FROM apns.tally;
     END IF;
@@ -651,7 +636,7 @@ END $$;
 -- Returns a row for each push that was not settled by this call: with the outcome that it has, or without one if the
 -- outcome is stale.
 CREATE FUNCTION apns.settle(
-  p_now bigint, p_keeps boolean, p_position bigint[], p_epoch bigint[], p_id uuid[], p_certainty smallint[],
+  p_now bigint, p_position bigint[], p_epoch bigint[], p_id uuid[], p_certainty smallint[],
   p_sends int[], p_invalidates boolean[], p_result jsonb[]
 ) RETURNS TABLE (n int, certainty smallint, sends int, result jsonb) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -680,7 +665,7 @@ BEGIN
   INTO v_found, v_epochs, v_written, v_claimed FROM f;
   -- Most calls settle written pushes, each once.
   IF cardinality(v_found) = cardinality(p_position) AND v_written THEN
-    PERFORM apns.finish(p_now, p_keeps, p_position, array_fill(1::smallint, ARRAY[cardinality(p_position)]),
+    PERFORM apns.finish(p_now, p_position, array_fill(1::smallint, ARRAY[cardinality(p_position)]),
       p_certainty, p_sends, p_invalidates, p_result);
     RETURN;
   END IF;
@@ -721,7 +706,7 @@ BEGIN
     RETURN NEXT;
   END LOOP;
   IF v_settled <> '{}' THEN
-    PERFORM apns.finish(p_now, p_keeps, v_done, v_marks,
+    PERFORM apns.finish(p_now, v_done, v_marks,
       ARRAY(SELECT p_certainty[i] FROM unnest(v_settled) i), ARRAY(SELECT p_sends[i] FROM unnest(v_settled) i),
       ARRAY(SELECT p_invalidates[i] FROM unnest(v_settled) i), ARRAY(SELECT p_result[i] FROM unnest(v_settled) i));
   END IF;
@@ -774,7 +759,7 @@ END $$;
 
 -- Returns claimed or written pushes to the queue.
 CREATE FUNCTION apns.release(
-  p_now bigint, p_keeps boolean, p_position bigint[], p_epoch bigint[], p_due bigint[], p_counts boolean[],
+  p_now bigint, p_position bigint[], p_epoch bigint[], p_due bigint[], p_counts boolean[],
   p_certainty smallint[], p_sends int[], p_invalidates boolean[], p_result jsonb[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -791,12 +776,12 @@ BEGIN
     PERFORM apns.requeue(v_row.position, v_state, v_row.due, v_row.certainty, v_row.sends, v_row.invalidates,
       v_row.result, v_row.counts);
   END LOOP;
-  PERFORM apns.finish_ended(p_now, p_keeps);
+  PERFORM apns.finish_ended(p_now);
 END $$;
 
 -- Parks claimed or written pushes.
 CREATE FUNCTION apns.park(
-  p_now bigint, p_keeps boolean, p_position bigint[], p_epoch bigint[], p_certainty smallint[], p_sends int[],
+  p_now bigint, p_position bigint[], p_epoch bigint[], p_certainty smallint[], p_sends int[],
   p_invalidates boolean[], p_result jsonb[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -828,12 +813,12 @@ BEGIN
       VALUES (v_push.route, v_marks - 1, -v_marks, 1);
     END IF;
   END LOOP;
-  PERFORM apns.finish_ended(p_now, p_keeps);
+  PERFORM apns.finish_ended(p_now);
 END $$;
 
 -- Ends claims whose lease has expired. Returns the numbers of those that are queued, unknown and queued to be resent.
 CREATE FUNCTION apns.expire_leases(
-  p_now bigint, p_keeps boolean, p_lease_now bigint, OUT queued int, OUT unknown int, OUT resent int
+  p_now bigint, p_lease_now bigint, OUT queued int, OUT unknown int, OUT resent int
 ) LANGUAGE plpgsql AS $$
 DECLARE
   v_row record;
@@ -869,11 +854,11 @@ BEGIN
       unknown := unknown + 1;
     END IF;
   END LOOP;
-  PERFORM apns.finish_ended(p_now, p_keeps);
+  PERFORM apns.finish_ended(p_now);
 END $$;
 
 -- Settles queued pushes whose deadline or expiration has passed. Returns their number.
-CREATE FUNCTION apns.settle_overdue(p_now bigint, p_keeps boolean, p_expiry bigint, p_limit int) RETURNS int
+CREATE FUNCTION apns.settle_overdue(p_now bigint, p_expiry bigint, p_limit int) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE
   v_position bigint[];
@@ -894,12 +879,12 @@ BEGIN
   INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
   SELECT p.position, 0, 0, p.attempts, false, apns.overdue(p.id, p.attempts, p.deadline, p.expiration)
   FROM apns.push p WHERE p.position = ANY (v_position);
-  PERFORM apns.finish_ended(p_now, p_keeps);
+  PERFORM apns.finish_ended(p_now);
   RETURN cardinality(v_position);
 END $$;
 
 -- Cancels queued and parked pushes of a route. Returns their number.
-CREATE FUNCTION apns.cancel_all(p_now bigint, p_keeps boolean, p_route int, p_limit int) RETURNS int
+CREATE FUNCTION apns.cancel_all(p_now bigint, p_route int, p_limit int) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE
   v_position bigint[];
@@ -928,7 +913,7 @@ BEGIN
   INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
   SELECT p.position, 0, 0, p.attempts, false, apns.cancelled(p.id, p.attempts)
   FROM apns.push p WHERE p.position = ANY (v_position);
-  PERFORM apns.finish_ended(p_now, p_keeps);
+  PERFORM apns.finish_ended(p_now);
   RETURN cardinality(v_position);
 END $$;
 
@@ -947,12 +932,12 @@ BEGIN
 END $$;
 
 -- Does what other transactions have left to do: releases held pushes, finishes ended ones, adds the tally up.
-CREATE FUNCTION apns.tend(p_now bigint, p_keeps boolean) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION apns.tend(p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_held bigint[] := ARRAY(SELECT position FROM apns.held ORDER BY waits, position LIMIT 1000);
 BEGIN
-  IF v_held <> '{}' THEN PERFORM apns.release_held(p_now, p_keeps, v_held); END IF;
-  PERFORM apns.finish_ended(p_now, p_keeps);
+  IF v_held <> '{}' THEN PERFORM apns.release_held(p_now, v_held); END IF;
+  PERFORM apns.finish_ended(p_now);
   IF (SELECT count(*) < greatest(200, 2 * count(DISTINCT route)) FROM (SELECT route FROM apns.tally LIMIT 20000) t) THEN
     RETURN;
   END IF;
@@ -972,14 +957,14 @@ BEGIN
 END $$;
 
 -- The routes with queued pushes, and when the first one of each is due.
-CREATE FUNCTION apns.queued_routes(p_now bigint, p_keeps boolean) RETURNS TABLE (
+CREATE FUNCTION apns.queued_routes(p_now bigint) RETURNS TABLE (
   app text, environment text, lane smallint, batch uuid, caller text, due bigint
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_new bigint[] := ARRAY(SELECT position FROM apns.held WHERE NOT waits ORDER BY position LIMIT 1000);
 BEGIN
-  IF v_new <> '{}' THEN PERFORM apns.release_held(p_now, p_keeps, v_new); END IF;
+  IF v_new <> '{}' THEN PERFORM apns.release_held(p_now, v_new); END IF;
   RETURN QUERY
   SELECT r.app, r.environment, r.lane, r.batch, c.name, q.due FROM apns.route r
   CROSS JOIN LATERAL (
@@ -991,13 +976,13 @@ END $$;
 
 -- Cancels a push. Returns 0 if it is cancelled, 1 if it is written, 2 if it had an outcome, and 3 if it is unknown.
 CREATE FUNCTION apns.cancel(
-  p_now bigint, p_keeps boolean, p_id uuid, OUT kind int, OUT certainty smallint, OUT sends int, OUT result jsonb
+  p_now bigint, p_id uuid, OUT kind int, OUT certainty smallint, OUT sends int, OUT result jsonb
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_push record;
 BEGIN
-  PERFORM apns.finish_ended(p_now, p_keeps);
+  PERFORM apns.finish_ended(p_now);
   SELECT p.position, p.attempts INTO v_push FROM apns.ident i
   CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = i.position LIMIT 1) p WHERE i.id = p_id;
   IF FOUND THEN
@@ -1005,7 +990,7 @@ BEGIN
     IF apns.withdraw(v_push.position) THEN
       INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
       VALUES (v_push.position, 0, 0, v_push.attempts, false, apns.cancelled(p_id, v_push.attempts));
-      PERFORM apns.finish_ended(p_now, p_keeps);
+      PERFORM apns.finish_ended(p_now);
       kind := 0;
       RETURN;
     END IF;
@@ -1126,7 +1111,7 @@ BEGIN
 END $$;
 
 -- Queues parked pushes again (p_retries) or settles them. Returns for each whether it was parked.
-CREATE FUNCTION apns.decide_parked(p_now bigint, p_keeps boolean, p_due bigint, p_retries boolean, p_id uuid[])
+CREATE FUNCTION apns.decide_parked(p_now bigint, p_due bigint, p_retries boolean, p_id uuid[])
 RETURNS boolean[] LANGUAGE plpgsql AS $$
 DECLARE
   v_row record;
@@ -1150,7 +1135,7 @@ BEGIN
       PERFORM apns.end_parked(v_row.position, v_row.id, v_row.route, v_row.attempts);
     END IF;
   END LOOP;
-  PERFORM apns.finish_ended(p_now, p_keeps);
+  PERFORM apns.finish_ended(p_now);
   RETURN v_parked;
 END $$;
 
@@ -1291,10 +1276,10 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- Deletes what is no longer kept: keys, payloads, parked pushes and outcomes that are older than these times. Returns the
+-- Deletes what is no longer kept: keys, parked pushes and outcomes that are older than these times. Returns the
 -- number of rows; p_limit if there may be more.
 CREATE FUNCTION apns.prune(
-  p_now bigint, p_keeps boolean, p_keys bigint, p_payloads bigint, p_parked bigint, p_outcomes bigint, p_limit int
+  p_now bigint, p_keys bigint, p_parked bigint, p_outcomes bigint, p_limit int
 ) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   v_left int := p_limit;
@@ -1309,13 +1294,6 @@ BEGIN
   GET DIAGNOSTICS v_count = ROW_COUNT;
   v_left := v_left - v_count;
   IF v_left > 0 THEN
-    DELETE FROM apns.payload WHERE cursor = ANY (ARRAY(
-      SELECT p.cursor FROM (SELECT cursor, settled_at FROM apns.payload ORDER BY cursor LIMIT v_left) p
-      WHERE p.settled_at <= p_payloads));
-    GET DIAGNOSTICS v_count = ROW_COUNT;
-    v_left := v_left - v_count;
-  END IF;
-  IF v_left > 0 THEN
     FOR v_row IN
       WITH k AS (
         DELETE FROM apns.parked WHERE position = ANY (ARRAY(
@@ -1328,7 +1306,7 @@ BEGIN
       PERFORM apns.end_parked(v_row.position, v_row.id, v_row.route, v_row.attempts);
       v_left := v_left - 1;
     END LOOP;
-    PERFORM apns.finish_ended(p_now, p_keeps);
+    PERFORM apns.finish_ended(p_now);
   END IF;
   IF v_left > 0 THEN
     WITH o AS MATERIALIZED (
@@ -1337,7 +1315,6 @@ BEGIN
     WHERE o.cursor < coalesce((SELECT min(k.cursor) FROM o k WHERE k.settled_at > p_outcomes), 9223372036854775807);
     IF v_cursor IS NOT NULL THEN
       DELETE FROM apns.ident WHERE id = ANY (v_id);
-      DELETE FROM apns.payload WHERE cursor = ANY (v_cursor);
       DELETE FROM apns.outcome WHERE cursor = ANY (v_cursor);
       v_left := v_left - cardinality(v_cursor);
       UPDATE apns.feed SET pruned = greatest(pruned, v_cursor[cardinality(v_cursor)]);
