@@ -72,6 +72,9 @@ struct BulkManifestFile: Sendable {
         self.path = results + ".run"
     }
 
+    /// Whether a file that begins with these bytes identifies a run. The keys are sorted.
+    static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: #"{"payloadSHA256":"#.utf8) }
+
     /// Reads the file; nil if there is none.
     func read() throws -> (run: BulkJobManifest, id: APNSID)? {
         guard Files.exists(self.path) else { return nil }

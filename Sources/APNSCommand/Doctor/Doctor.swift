@@ -98,7 +98,7 @@ struct Doctor {
                 error.setting.hasPrefix("trust") ? "trust roots" : "credential",
                 [self.options.fault(for: error).message],
                 self.advice(for: error),
-                .configuration
+                error.code == .outputRefused ? .usage : .configuration
             )
             return nil
         }

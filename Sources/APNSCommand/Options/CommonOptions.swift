@@ -88,6 +88,16 @@ struct ToolSettings: Sendable {
         }
     }
 
+    /// The files of the settings that are only read, as the user wrote the settings.
+    var inputs: [(option: String, path: String)] {
+        self.draft.files.filter { $0.key != "tokenFile" }.map { ($0.written, $0.path) }
+    }
+
+    /// The file that processes share the provider token through, if there is one.
+    var tokenFile: (option: String, path: String)? {
+        self.draft.files.first { $0.key == "tokenFile" }.map { ($0.written, $0.path) }
+    }
+
     private func has(_ keys: String...) -> Bool { self.draft.found.contains { keys.contains($0.key) } }
 
     func requireTopic() throws -> String {

@@ -102,6 +102,14 @@ package struct SettingsDraft {
         }
     }
 
+    /// The paths of files that are in use, with their settings as they were written, in the order of the table.
+    package var files: [(key: String, written: String, path: String)] {
+        self.rows.filter { $0.kind == .path }.compactMap { setting in
+            guard let path = self.text(setting.key), let origin = self.reader.origins[setting.key] else { return nil }
+            return (setting.key, origin.written, path)
+        }
+    }
+
     /// Whether a source has the setting with a valid value. Only for settings that are parts of a combined value.
     func hasValue(_ key: String) -> Bool { self.parts[key] != nil }
     /// Whether the setting was given, even with an invalid value, which has already been reported.
