@@ -143,6 +143,7 @@ struct BulkCommand: AsyncParsableCommand {
         let options = try self.common.checked()
         let topic = try options.requireTopic()
         try self.files.checkOutputs(with: options)
+        options.warnAboutCertificate(self.headers.type)
         let bytes = try Payload.read(self.files.payload)
         let push = try self.headers.prepared(topic: topic, payload: bytes)
         let reader = try LineReader(path: self.files.tokens, option: "--tokens")

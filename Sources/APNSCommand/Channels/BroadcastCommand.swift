@@ -66,6 +66,7 @@ struct BroadcastCommand: AsyncParsableCommand {
 
     func run() async throws {
         let options = try self.common.checked()
+        options.warnAboutCertificate(.liveactivity)
         let topic = try options.requireTopic()
         let channel = try ChannelArgument.id(self.channel)
         let headers = try HeaderValues(priority: self.priority, expiration: self.expiration, now: WallTime.now)

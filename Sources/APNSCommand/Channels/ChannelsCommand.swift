@@ -46,6 +46,7 @@ extension ChannelCommand {
         _ call: (APNSChannels, _ bundleID: String) async throws(PushError) -> Value
     ) async throws {
         let options = try self.common.checked()
+        options.warnAboutCertificate(.liveactivity)
         let bundleID = try options.requireTopic()
         var configuration = options.configuration
         // No pool connections: the command sends no pushes.

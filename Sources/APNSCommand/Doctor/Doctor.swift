@@ -78,7 +78,7 @@ struct Doctor {
                 found.append("\(days) days left")
                 if days < Self.certificateDays {
                     self.report.warn("credential", found, "Renew the certificate in the developer portal.")
-                    return client
+                    return self.examineTopic(status.certificateTopics) ? client : nil
                 }
             }
             if let file, let mode = Files.mode(file), mode & 0o077 != 0 {
@@ -92,7 +92,7 @@ struct Doctor {
             } else {
                 self.report.pass("credential", found)
             }
-            return client
+            return self.examineTopic(status.certificateTopics) ? client : nil
         } catch {
             self.report.fail(
                 error.setting.hasPrefix("trust") ? "trust roots" : "credential",
@@ -104,8 +104,29 @@ struct Doctor {
         }
     }
 
+    /// Compares the topic with those of a certificate, which APNs does only when it gets a push.
+    ///
+    /// - Returns: Whether a push can be tried.
+    private mutating func examineTopic(_ topics: [String]) -> Bool {
+        guard self.options.hasCertificate, let topic = self.options.topic else { return true }
+        if !topics.isEmpty, !topics.contains(topic) {
+            self.report.fail(
+                "topic",
+                ["the certificate is not for \(topic), but for \(topics.joined(separator: ", "))"],
+                "Give one of these topics with --topic, or the certificate of \(topic) with --certificate.",
+                .configuration
+            )
+            return false
+        }
+        if topic.hasSuffix(PushType.liveactivity.topicSuffix) {
+            self.report.warn("topic", [topic], ToolSettings.liveActivitiesNeedAKey)
+        }
+        return true
+    }
+
     private func advice(for error: APNSConfigurationError) -> String {
-        switch error.code {
+        if self.options.hasCertificate, let advice = Self.certificateAdvice(for: error.code) { return advice }
+        return switch error.code {
         case .fileUnreadable: "Check the path and the file's permissions."
         case .identifierInvalid, .conflict:
             "Key id and team id have 10 characters each. The key id is in the file's name; the team id is on the "
@@ -113,6 +134,27 @@ struct Doctor {
         case .keyTypeWrong, .notAKey, .keyDamaged, .keyEncrypted:
             "Give the file AuthKey_….p8 as you downloaded it from the developer portal (Keys)."
         default: "Change \(self.options.fault(for: error).written)."
+        }
+    }
+
+    /// What to do about a certificate; nil for an error that is not about one.
+    static func certificateAdvice(for code: APNSConfigurationError.Code) -> String? {
+        switch code {
+        case .notACertificate:
+            "Give the certificate with --certificate: PEM or DER, with its key in --certificate-key; or a .p12 file, which "
+                + "holds both."
+        case .notAKey, .keyMismatch:
+            "Give the key of the certificate request with --certificate-key, or a .p12 file with certificate and key with "
+                + "--certificate."
+        case .keyEncrypted:
+            "Write the passphrase to a file, and give that file with --certificate-password-file."
+        case .passphraseWrong:
+            "Correct the first line of the file of --certificate-password-file: the passphrase that was chosen at the "
+                + "export."
+        case .encryptionTooOld: "Convert the file as described, and give the result with --certificate."
+        case .certificateExpired: "Make a new certificate in the developer portal, and give it with --certificate."
+        case .certificateNotYetValid: "Set this machine's clock, or wait until the certificate is valid."
+        default: nil
         }
     }
 

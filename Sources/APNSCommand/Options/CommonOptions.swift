@@ -39,6 +39,8 @@ struct ToolSettings: Sendable {
     var hasCredential: Bool {
         self.hasKey || self.has("certificateFile", "certificate", "pkcs12.file", "pkcs12.data")
     }
+    /// Whether a certificate authenticates the connection.
+    var hasCertificate: Bool { self.hasCredential && !self.hasKey }
     private let draft: SettingsDraft
 
     /// - Throws: `UsageError` with all errors found.
@@ -99,6 +101,17 @@ struct ToolSettings: Sendable {
     }
 
     private func has(_ keys: String...) -> Bool { self.draft.found.contains { keys.contains($0.key) } }
+
+    /// Warns that APNs takes pushes of this type only with a provider token, if the credential is a certificate.
+    ///
+    /// Source: Apple, "Starting and updating Live Activities with ActivityKit push notifications".
+    func warnAboutCertificate(_ type: PushType) {
+        guard type == .liveactivity, self.hasCertificate else { return }
+        Standard.error.print("apns: warning: \(Self.liveActivitiesNeedAKey)")
+    }
+
+    static let liveActivitiesNeedAKey =
+        "APNs accepts Live Activities and broadcasts only with a provider token. Give --key instead of --certificate."
 
     func requireTopic() throws -> String {
         guard let topic else {

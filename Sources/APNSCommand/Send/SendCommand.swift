@@ -111,6 +111,7 @@ struct SendCommand: AsyncParsableCommand {
 
     func run() async throws {
         let options = try self.common.checked()
+        options.warnAboutCertificate(self.headers.type)
         let push = try self.notification.prepared(topic: try options.requireTopic(), headers: self.headers)
         let tokens = self.tokens
         let printsJSON = self.json

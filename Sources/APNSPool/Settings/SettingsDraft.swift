@@ -138,11 +138,15 @@ package struct SettingsDraft {
         return self.reader.fault(key, error.code, message)
     }
 
-    /// Among settings of one property: the one that was given, or else one that the first source could have, such as an
-    /// option.
+    /// Among settings of one property: the one that was given, or else one that goes with the credential and that the first
+    /// source could have, such as an option.
     private func likeliest(_ rows: [APNSSetting]) -> APNSSetting? {
-        rows.first { self.isFound($0.key) }
-            ?? rows.first { self.reader.isInFirstSource($0.key) } ?? rows.first
+        if let found = rows.first(where: { self.isFound($0.key) }) { return found }
+        // A certificate's key is not the key of provider tokens.
+        let companions = self.companions
+        let suitable = rows.filter { companions.contains($0.key) }
+        let rows = suitable.isEmpty ? rows : suitable
+        return rows.first { self.reader.isInFirstSource($0.key) } ?? rows.first
     }
 
     // MARK: Names
