@@ -47,7 +47,7 @@ extension ChannelCommand {
     ) async throws {
         let options = try self.common.checked()
         options.warnAboutCertificate(.liveactivity)
-        let bundleID = try options.requireTopic()
+        let bundleID = try options.requireLiveActivityTopic()
         var configuration = options.configuration
         // No pool connections: the command sends no pushes.
         configuration.pool.size = 0

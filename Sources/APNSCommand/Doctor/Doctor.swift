@@ -188,7 +188,9 @@ struct Doctor {
                 "proxy",
                 [error.message],
                 error.code == .proxyAuthenticationFailed
-                    ? "Give user and password, percent-encoded: --proxy http://USER:PASSWORD@HOST:PORT."
+                    ? "Give user and password for Basic authentication, percent-encoded: --proxy "
+                        + "http://USER:PASSWORD@HOST:PORT. If the proxy does not offer Basic, let it allow CONNECT to "
+                        + "\(self.host):\(self.port) without authentication."
                     : "Allow CONNECT to \(self.host):\(self.port) in the proxy, or connect without --proxy.",
                 .unreachable
             )
@@ -197,13 +199,23 @@ struct Doctor {
         }
     }
 
+    /// What to add to the advice about an unreachable server if the environment names a proxy that is not used.
+    private var unusedProxy: String {
+        let variables = ToolProcess.current.variables
+        let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+        guard self.options.configuration.proxy == nil,
+            let name = names.first(where: { variables[$0]?.isEmpty == false })
+        else { return "" }
+        return " \(name) is set, but apns does not use it: give the proxy with --proxy or APNS_PROXY."
+    }
+
     private mutating func lookUp(_ target: (host: String, port: Int), _ step: String) -> [SocketAddress]? {
         switch NetworkProbe.lookUp(host: target.host, port: target.port) {
         case .failure(let error):
             self.report.fail(
                 step,
                 [error.message],
-                "Check the spelling of the host and this machine's DNS (/etc/resolv.conf).",
+                "Check the spelling of the host and this machine's DNS (/etc/resolv.conf)." + self.unusedProxy,
                 .unreachable
             )
             return nil
@@ -233,7 +245,7 @@ struct Doctor {
                 step,
                 found,
                 "Check the port, and that no firewall blocks connections from this machine to the ports 443 and 2197. "
-                    + "You can also reach APNs through a proxy (--proxy).",
+                    + "You can also reach APNs through a proxy (--proxy)." + self.unusedProxy,
                 .unreachable
             )
             return nil
@@ -260,7 +272,7 @@ struct Doctor {
         do throws(WireError) {
             handshake = try probe.handshake(try TLSContext(.client, configuration: tls), host: self.host)
         } catch {
-            self.report.fail("TLS", [error.message], Self.advice(for: error), .configuration)
+            self.report.fail("TLS", [error.message], Self.advice(for: error) + self.unusedProxy, .configuration)
             self.report.skip("HTTP/2")
             self.report.skip("clock")
             return
@@ -272,7 +284,8 @@ struct Doctor {
             found.append("  until \(certificate.validUntil) (\(days) days left)")
         }
         if let distrust = handshake.distrust {
-            self.report.fail("TLS", [distrust.message] + found, Self.advice(for: distrust), .configuration)
+            let advice = Self.advice(for: distrust) + self.unusedProxy
+            self.report.fail("TLS", [distrust.message] + found, advice, .configuration)
         } else {
             self.report.pass("TLS", found)
         }

@@ -120,6 +120,22 @@ struct ToolSettings: Sendable {
         return topic
     }
 
+    /// The bundle id of the topic, which may end with the suffix of Live Activities.
+    func requireLiveActivityTopic() throws -> String {
+        let topic = try self.requireTopic()
+        let suffix = PushType.liveactivity.topicSuffix
+        if topic.hasSuffix(suffix) { return String(topic.dropLast(suffix.count)) }
+        // The other suffixes are plain words, which the bundle id of an app may end with.
+        let other = PushType.known.first { $0.topicSuffix.hasPrefix(".push") && topic.hasSuffix($0.topicSuffix) }
+        if let other {
+            throw UsageError(
+                "--topic: '\(topic)' is a topic of the push type \(other). Channels and broadcasts are for Live Activities: "
+                    + "give '\(topic.dropLast(other.topicSuffix.count))'."
+            )
+        }
+        return topic
+    }
+
     /// - Throws: `APNSSettingsError`.
     func checked() throws -> ToolSettings {
         var draft = self.draft

@@ -141,7 +141,8 @@ struct SimulatorCommand: AsyncParsableCommand {
     /// The host under which clients reach the simulator.
     private var host: String {
         if let name = self.name.first(where: { !$0.hasPrefix("*") }) { return name }
-        return ["127.0.0.1", "::1", "0.0.0.0", "::"].contains(self.listen) ? "localhost" : self.listen
+        // Not for ::1: where localhost has only an IPv4 address, it does not lead there.
+        return ["127.0.0.1", "0.0.0.0", "::"].contains(self.listen) ? "localhost" : self.listen
     }
 
     private func portNumber() throws -> Int {
