@@ -96,6 +96,17 @@ struct InputMistakesTests {
         }
     }
 
+    @Test("A list of device tokens in UTF-16 is named")
+    func listInUTF16() async throws {
+        try await Server.with { server in
+            let arguments = try BulkTests.arguments(server, "")
+            let bytes = try #require((token(1) + "\n").data(using: .utf16LittleEndian))
+            try bytes.write(to: URL(fileURLWithPath: arguments[2]))
+            let result = try await Tool.run(arguments + ["--dry-run"])
+            #expect(result.status == 64 && result.error.contains("--tokens") && result.error.contains("UTF-16"))
+        }
+    }
+
     // MARK: - Tokens and keys
 
     @Test("A device token in base64 is named with the remedy")

@@ -1,3 +1,4 @@
+@_spi(Relay) import APNSModel
 import APNSPool
 import ArgumentParser
 import HTTP2Wire
@@ -113,6 +114,10 @@ extension BulkJobManifest.Tokens {
                 self.init(sha256: try digest.finish(), lines: lines.total)
                 return
             case .success(let count):
+                // Its lines would all be refused one by one.
+                if lines.total == 0, (try? JSONFileText.utf8(Array(chunk.prefix(min(count, 2))))) == nil {
+                    throw UsageError("\(option): '\(path)' is in UTF-16. Save it as UTF-8 or ASCII.")
+                }
                 try chunk.withUnsafeBytes { bytes in
                     let bytes = UnsafeRawBufferPointer(rebasing: bytes[..<count])
                     try digest.update(bytes)
