@@ -62,10 +62,10 @@ struct APNSTool: AsyncParsableCommand {
             return ExitStatus.success.rawValue
         } catch let error as APNSSettingsError {
             for fault in error.faults { Standard.error.print("apns: \(fault)") }
-            return ExitStatus.configuration.rawValue
+            return ExitStatus.status(of: error.faults.map(\.code)).rawValue
         } catch let error as APNSConfigurationError {
             Standard.error.print("apns: \(error.setting): \(error.message)")
-            return ExitStatus.configuration.rawValue
+            return ExitStatus.status(of: [error.code]).rawValue
         } catch let error as InputOutputError {
             Standard.error.print("apns: \(error)")
             return ExitStatus.inputOutput.rawValue

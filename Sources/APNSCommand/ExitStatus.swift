@@ -16,6 +16,12 @@ enum ExitStatus {
     /// The status that a shell reports for a process that SIGINT terminated.
     static let interrupted: Int32 = 130
 
+    /// The status of a command that ends because of its settings. A file that must not be overwritten is a mistake in an
+    /// option; all other errors are about the key, the certificate or the server.
+    static func status(of codes: [APNSConfigurationError.Code]) -> ExitCode {
+        codes.allSatisfy { $0 == .outputRefused } ? self.usage : self.configuration
+    }
+
     static let help = """
         Exit status:
           0   all pushes were accepted

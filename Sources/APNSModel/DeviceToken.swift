@@ -140,10 +140,18 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
     }
 
     private static func error(_ code: ValidationError.Code, _ text: some StringProtocol) -> ValidationError {
-        ValidationError(
+        let remedy = self.isBase64(text) ? ", which is base64: decode it, and write its bytes as such digits" : ""
+        return ValidationError(
             code: code,
             field: "device token",
-            value: ValidationError.shortened(String(text.prefix(4))) + "…"
+            value: ValidationError.shortened(String(text.prefix(4))) + "…" + remedy
         )
+    }
+
+    /// Whether this is a token's 32 bytes or more in base64, and not hexadecimal digits with a wrong character.
+    private static func isBase64(_ text: some StringProtocol) -> Bool {
+        let others = text.utf8.count { Hexadecimal.value($0) == nil && $0 != UInt8(ascii: "=") }
+        guard others > 4, text.utf8.count.isMultiple(of: 4), let bytes = Base64.decode(text.utf8) else { return false }
+        return bytes.count >= 32
     }
 }

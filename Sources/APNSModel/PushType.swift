@@ -187,6 +187,9 @@ public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStr
     /// The most payload bytes that APNs accepts for this type. A broadcast may have 5,120.
     public var payloadLimit: Int { self.rule.payloadLimit }
 
+    /// The most payload bytes that APNs accepts for a broadcast.
+    package static var broadcastPayloadLimit: Int { self.broadcastRule.payloadLimit }
+
     /// The priorities that APNs accepts for this type.
     public var allowedPriorities: [Priority] { self.rule.priorities }
 }

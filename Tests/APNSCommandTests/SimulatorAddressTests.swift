@@ -56,11 +56,12 @@ struct SimulatorAddressTests {
 
     @Test("An earlier ledger stays until there is another one") func earlierLedger() async throws {
         let folder = try Folder()
-        let path = try folder.write("earlier\n", to: "ledger")
+        let earlier = #"{"fate":"responded","isProcessed":true}"#
+        let path = try folder.write(earlier + "\n", to: "ledger")
         var file: LedgerFile? = try LedgerFile(path: path)
-        #expect(folder.lines(of: "ledger") == ["earlier"])
+        #expect(folder.lines(of: "ledger") == [earlier])
         file = nil
-        #expect(folder.lines(of: "ledger") == ["earlier"])
+        #expect(folder.lines(of: "ledger") == [earlier])
         #expect(!FileManager.default.fileExists(atPath: path + ".new"))
         file = try LedgerFile(path: path)
         let simulator = try await Simulator.start()

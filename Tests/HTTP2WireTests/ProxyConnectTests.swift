@@ -114,6 +114,21 @@ struct ProxyConnectTests {
         #expect(!"\(proxy)".contains("sec") && !"\(proxy)".contains("fern"))
     }
 
+    @Test("A proxy without Basic authentication is named as such", arguments: [true, false])
+    func unsupportedSchemes(hasCredentials: Bool) {
+        var proxy = Self.proxy
+        if hasCredentials { proxy.credentials = .init(username: "fern", password: "secret") }
+        func message(_ fields: String) -> String {
+            let response = Array("HTTP/1.1 407 Who?\r\n\(fields)\r\n".utf8)
+            guard case .fail(let error) = self.action(on: [response], self.machine(proxy)) else { return "" }
+            return error.message
+        }
+        let unsupported = message("Proxy-Authenticate: Negotiate\r\nProxy-Authenticate: NTLM\r\n")
+        #expect(unsupported.contains("it offers Negotiate, NTLM, and only Basic is supported"), "\(unsupported)")
+        let basic = message("Proxy-Authenticate: Negotiate, Basic realm=\"x\"\r\n")
+        #expect(!basic.contains("only Basic") && basic.contains("user name"), "\(basic)")
+    }
+
     // MARK: Bytes that are not a response
 
     @Test(arguments: [

@@ -12,6 +12,19 @@ struct QueueFile {
     /// Records a failed `fsync` while the log is copied into the database.
     let failure: QueueFailure?
 
+    /// Refuses a path that is not a file, before anything is written beside it: reading a pipe would never end.
+    ///
+    /// - Throws: `QueueError` with the code `unusable`.
+    static func checkKind(of path: String) throws(QueueError) {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        guard let type = attributes?[.type] as? FileAttributeType, type != .typeRegular else { return }
+        throw QueueError(
+            code: .unusable,
+            message: "\(path) is not a file, but a folder, a pipe, a device or a link that leads nowhere. Nothing was "
+                + "written to it. Choose another file."
+        )
+    }
+
     /// Creates the file if it does not exist.
     ///
     /// - Throws: `DatabaseError` or `QueueError`.
@@ -58,6 +71,7 @@ struct QueueFile {
     /// Creates the file under another name and then renames it, so that a crash leaves no incomplete file.
     private func create() throws {
         let draft = self.path + ".new"
+        try self.checkDraft(draft)
         for suffix in ["", "-journal", "-wal", "-shm"] where self.size(of: draft + suffix) != nil {
             try FileManager.default.removeItem(atPath: draft + suffix)
         }
@@ -79,6 +93,27 @@ struct QueueFile {
         // Device tokens and payloads are personal data.
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
         try FileManager.default.moveItem(atPath: draft, toPath: self.path)
+    }
+
+    /// Refuses to delete a file that is not the draft of a queue, which a crash may have left.
+    private func checkDraft(_ draft: String) throws {
+        try Self.checkKind(of: draft)
+        guard let size = self.size(of: draft), size > 0, let handle = FileHandle(forReadingAtPath: draft)
+        else { return }
+        let header = [UInt8](try handle.read(upToCount: 100) ?? Data())
+        try handle.close()
+        guard Self.application(in: header) != UInt32(bitPattern: Schema.applicationID) else { return }
+        throw QueueError(
+            code: .unusable,
+            message: "\(draft) is not a queue, and \(self.path) would be created under this name first. Nothing was "
+                + "written to it. Move it away, or choose another file for the queue."
+        )
+    }
+
+    /// The application id in the header of a SQLite database; 0 if it has none.
+    private static func application(in header: [UInt8]) -> UInt32 {
+        guard header.count == 100 else { return 0 }
+        return header[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
     }
 
     /// - Throws: `QueueError` with the code `unusable` if the file is not a queue, or if a newer version wrote it.
@@ -107,8 +142,7 @@ struct QueueFile {
         guard isWhole || (self.size(of: self.path + "-wal") ?? 0) > 0 else {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "The file was cut off.")
         }
-        let application = header[68..<72].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        guard application == UInt32(bitPattern: Schema.applicationID) else {
+        guard Self.application(in: header) == UInt32(bitPattern: Schema.applicationID) else {
             throw QueueError(
                 code: .unusable,
                 message: "\(self.path) is a SQLite database of another program. Nothing was written to it. Choose "

@@ -79,6 +79,7 @@ public final class SQLitePushQueue: Sendable {
         _ whenCommitted: @escaping WhenCommitted
     ) throws {
         let path = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
+        try QueueFile.checkKind(of: path)
         let lock = try FileLock(for: path)
         let queueFile = QueueFile(
             path: path,

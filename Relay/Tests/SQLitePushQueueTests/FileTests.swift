@@ -166,7 +166,7 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: fixture.file + "-wal"))
     }
 
-    @Test("A file in a directory that does not exist is unavailable, and so is a directory")
+    @Test("A file in a directory that does not exist is unavailable, and a directory is unusable")
     func noDirectory() async throws {
         let fixture = try SQLiteFixture()
         let directory = fixture.directory.appending(path: "directory")
@@ -176,14 +176,32 @@ import Testing
             let error = await failure {
                 try await SQLitePushQueue.open(file: file, logger: .quiet)
             }
-            #expect(error?.code == .unavailable, "\(file)")
+            #expect(error?.code == (path == "directory" ? .unusable : .unavailable), "\(file)")
         }
+    }
+
+    @Test("A pipe is refused without a lock file beside it, and a foreign file in the place of a draft stays")
+    func foreignKinds() async throws {
+        let fixture = try SQLiteFixture()
+        #expect(mkfifo(fixture.file, 0o600) == 0)
+        await #expect(throws: QueueError.self) { _ = try await fixture.openQueue() }
+        #expect(!FileManager.default.fileExists(atPath: fixture.file + ".lock"))
+        try FileManager.default.removeItem(atPath: fixture.file)
+        try "my notes".write(toFile: fixture.file + ".new", atomically: true, encoding: .utf8)
+        let error = await #expect(throws: QueueError.self) { _ = try await fixture.openQueue() }
+        #expect(error?.code == .unusable && error?.message.contains(".new") == true)
+        #expect(try String(contentsOfFile: fixture.file + ".new", encoding: .utf8) == "my notes")
+        #expect(!FileManager.default.fileExists(atPath: fixture.file))
     }
 
     @Test("A file that a crash has left half created is created again")
     func halfCreated() async throws {
         let fixture = try SQLiteFixture()
-        try Data("half".utf8).write(to: URL(fileURLWithPath: fixture.file + ".new"))
+        await (try fixture.openQueue()).close()
+        // The first page, which has the application's id.
+        let half = try Data(contentsOf: URL(fileURLWithPath: fixture.file)).prefix(4096)
+        try FileManager.default.removeItem(atPath: fixture.file)
+        try half.write(to: URL(fileURLWithPath: fixture.file + ".new"))
         try Data("journal".utf8).write(to: URL(fileURLWithPath: fixture.file + ".new-journal"))
         let queue = try await fixture.openQueue()
         #expect(!FileManager.default.fileExists(atPath: fixture.file + ".new"))

@@ -41,6 +41,26 @@ struct BulkFileOptions: ParsableArguments {
             throw UsageError("--resume needs a file for --results, not standard output.")
         }
     }
+
+    /// Checks that the run overwrites nothing but results and the files beside them. Call it before any file is opened
+    /// for writing.
+    func checkOutputs(with settings: ToolSettings) throws {
+        let option = "--results"
+        var outputs = [(option: option, path: self.results)]
+        if self.results != "-", Files.isRegular(self.results) || !Files.exists(self.results) {
+            let results = try ResultFile.checked(self.results)
+            let run = BulkManifestFile(results: results)
+            try ResultFile.checked(Files.copy(of: results))
+            let isOurs = BulkManifestFile.isOurs
+            for path in [run.path, Files.copy(of: run.path)] {
+                try Files.checkedOutput(path, option: option, purpose: "the id of a run", isOurs: isOurs)
+            }
+            outputs += [Files.copy(of: results), run.path, Files.copy(of: run.path)].map { (option, $0) }
+        }
+        if let tokenFile = settings.tokenFile { outputs.append(tokenFile) }
+        let inputs = [("--tokens", self.tokens), ("--payload", self.payload)] + settings.inputs
+        try Files.checkDistinct(outputs: outputs, inputs: inputs)
+    }
 }
 
 /// `apns bulk`
@@ -122,6 +142,8 @@ struct BulkCommand: AsyncParsableCommand {
     func run() async throws {
         let options = try self.common.checked()
         let topic = try options.requireTopic()
+        try self.files.checkOutputs(with: options)
+        options.warnAboutCertificate(self.headers.type)
         let bytes = try Payload.read(self.files.payload)
         let push = try self.headers.prepared(topic: topic, payload: bytes)
         let reader = try LineReader(path: self.files.tokens, option: "--tokens")

@@ -1,3 +1,4 @@
+@_spi(Relay) import APNSModel
 import APNSPool
 import ArgumentParser
 import HTTP2Wire
@@ -72,6 +73,9 @@ struct BulkManifestFile: Sendable {
         self.path = results + ".run"
     }
 
+    /// Whether a file that begins with these bytes identifies a run. The keys are sorted.
+    static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: #"{"payloadSHA256":"#.utf8) }
+
     /// Reads the file; nil if there is none.
     func read() throws -> (run: BulkJobManifest, id: APNSID)? {
         guard Files.exists(self.path) else { return nil }
@@ -110,6 +114,10 @@ extension BulkJobManifest.Tokens {
                 self.init(sha256: try digest.finish(), lines: lines.total)
                 return
             case .success(let count):
+                // Its lines would all be refused one by one.
+                if lines.total == 0, (try? JSONFileText.utf8(Array(chunk.prefix(min(count, 2))))) == nil {
+                    throw UsageError("\(option): '\(path)' is in UTF-16. Save it as UTF-8 or ASCII.")
+                }
                 try chunk.withUnsafeBytes { bytes in
                     let bytes = UnsafeRawBufferPointer(rebasing: bytes[..<count])
                     try digest.update(bytes)

@@ -14,6 +14,7 @@ struct BulkStart: Sendable {
     /// Opens the results, and empties them unless the run resumes them.
     init(_ run: BulkJobManifest, results: String, _ options: BulkFileOptions) throws {
         self.file = try ResultFile(path: results)
+        let results = self.file.path
         let runFile = self.file.isRegular ? BulkManifestFile(results: results) : nil
         if options.resume, self.file.isRegular {
             let (earlier, isTorn) = try self.file.earlier(resendsUnknown: options.resendUnknown)
@@ -35,6 +36,7 @@ struct BulkStart: Sendable {
     static func readEarlier(_ run: BulkJobManifest, results: String, _ options: BulkFileOptions) throws
         -> EarlierResults?
     {
+        let results = OutputFile(results).path
         guard Files.exists(results) else { return nil }
         let earlier = try ResultFile.readEarlier(path: results, resendsUnknown: options.resendUnknown)
         let file = BulkManifestFile(results: results)

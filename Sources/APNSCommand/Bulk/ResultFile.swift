@@ -12,6 +12,8 @@ final class ResultFile: Sendable {
     let isRegular: Bool
 
     init(path: String) throws {
+        // The file itself, because its copy at the end would replace a symbolic link.
+        let path = path == "-" ? path : OutputFile(path).path
         self.path = path
         if path == "-" {
             self.descriptor = 1
@@ -27,6 +29,14 @@ final class ResultFile: Sendable {
 
     deinit {
         if self.path != "-" { SystemFile.close(self.descriptor) }
+    }
+
+    /// Returns the path without symbolic links. Refuses a file that holds anything but rows.
+    @discardableResult
+    static func checked(_ path: String) throws -> String {
+        try Files.checkedOutput(path, option: "--results", purpose: "rows of `apns bulk`") {
+            $0.starts(with: #"{"token":"#.utf8)
+        }
     }
 
     func empty() throws {
@@ -66,7 +76,7 @@ final class ResultFile: Sendable {
         _ = try Self.forEachRow(of: self.path) { row throws(EarlierResults.Mistake) in
             left[try number(of: row)] += 1
         }
-        let copy = self.path + ".new"
+        let copy = Files.copy(of: self.path)
         let target = try Files.create(copy).orUsageError("--results", copy)
         var isDone = false
         defer {

@@ -61,12 +61,13 @@ struct BroadcastCommand: AsyncParsableCommand {
 
     func validate() throws {
         _ = try ChannelArgument.id(self.channel)
-        _ = try HeaderValues(priority: self.priority, expiration: self.expiration, now: 0)
+        _ = try HeaderValues(priority: self.priority, expiration: self.expiration, now: WallTime.now)
     }
 
     func run() async throws {
         let options = try self.common.checked()
-        let topic = try options.requireTopic()
+        options.warnAboutCertificate(.liveactivity)
+        let topic = try options.requireLiveActivityTopic()
         let channel = try ChannelArgument.id(self.channel)
         let headers = try HeaderValues(priority: self.priority, expiration: self.expiration, now: WallTime.now)
         let bytes = try Payload.read(self.payload)
@@ -77,7 +78,8 @@ struct BroadcastCommand: AsyncParsableCommand {
             await client.broadcast(notification, to: channel)
         }
         if let error = outcome.error, error.code == .validation {
-            throw UsageError("The broadcast cannot be sent: \(error.message).")
+            let note = Payload.blanksNote(bytes, limit: PushType.broadcastPayloadLimit)
+            throw UsageError("The broadcast cannot be sent: \(error.message).\(note)")
         }
         if self.json {
             Standard.output.print(

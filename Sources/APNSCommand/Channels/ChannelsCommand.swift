@@ -46,7 +46,8 @@ extension ChannelCommand {
         _ call: (APNSChannels, _ bundleID: String) async throws(PushError) -> Value
     ) async throws {
         let options = try self.common.checked()
-        let bundleID = try options.requireTopic()
+        options.warnAboutCertificate(.liveactivity)
+        let bundleID = try options.requireLiveActivityTopic()
         var configuration = options.configuration
         // No pool connections: the command sends no pushes.
         configuration.pool.size = 0

@@ -78,7 +78,7 @@ struct Doctor {
                 found.append("\(days) days left")
                 if days < Self.certificateDays {
                     self.report.warn("credential", found, "Renew the certificate in the developer portal.")
-                    return client
+                    return self.examineTopic(status.certificateTopics) ? client : nil
                 }
             }
             if let file, let mode = Files.mode(file), mode & 0o077 != 0 {
@@ -92,20 +92,41 @@ struct Doctor {
             } else {
                 self.report.pass("credential", found)
             }
-            return client
+            return self.examineTopic(status.certificateTopics) ? client : nil
         } catch {
             self.report.fail(
                 error.setting.hasPrefix("trust") ? "trust roots" : "credential",
                 [self.options.fault(for: error).message],
                 self.advice(for: error),
-                .configuration
+                error.code == .outputRefused ? .usage : .configuration
             )
             return nil
         }
     }
 
+    /// Compares the topic with those of a certificate, which APNs does only when it gets a push.
+    ///
+    /// - Returns: Whether a push can be tried.
+    private mutating func examineTopic(_ topics: [String]) -> Bool {
+        guard self.options.hasCertificate, let topic = self.options.topic else { return true }
+        if !topics.isEmpty, !topics.contains(topic) {
+            self.report.fail(
+                "topic",
+                ["the certificate is not for \(topic), but for \(topics.joined(separator: ", "))"],
+                "Give one of these topics with --topic, or the certificate of \(topic) with --certificate.",
+                .configuration
+            )
+            return false
+        }
+        if topic.hasSuffix(PushType.liveactivity.topicSuffix) {
+            self.report.warn("topic", [topic], ToolSettings.liveActivitiesNeedAKey)
+        }
+        return true
+    }
+
     private func advice(for error: APNSConfigurationError) -> String {
-        switch error.code {
+        if self.options.hasCertificate, let advice = Self.certificateAdvice(for: error.code) { return advice }
+        return switch error.code {
         case .fileUnreadable: "Check the path and the file's permissions."
         case .identifierInvalid, .conflict:
             "Key id and team id have 10 characters each. The key id is in the file's name; the team id is on the "
@@ -113,6 +134,27 @@ struct Doctor {
         case .keyTypeWrong, .notAKey, .keyDamaged, .keyEncrypted:
             "Give the file AuthKey_….p8 as you downloaded it from the developer portal (Keys)."
         default: "Change \(self.options.fault(for: error).written)."
+        }
+    }
+
+    /// What to do about a certificate; nil for an error that is not about one.
+    static func certificateAdvice(for code: APNSConfigurationError.Code) -> String? {
+        switch code {
+        case .notACertificate:
+            "Give the certificate with --certificate: PEM or DER, with its key in --certificate-key; or a .p12 file, which "
+                + "holds both."
+        case .notAKey, .keyMismatch:
+            "Give the key of the certificate request with --certificate-key, or a .p12 file with certificate and key with "
+                + "--certificate."
+        case .keyEncrypted:
+            "Write the passphrase to a file, and give that file with --certificate-password-file."
+        case .passphraseWrong:
+            "Correct the first line of the file of --certificate-password-file: the passphrase that was chosen at the "
+                + "export."
+        case .encryptionTooOld: "Convert the file as described, and give the result with --certificate."
+        case .certificateExpired: "Make a new certificate in the developer portal, and give it with --certificate."
+        case .certificateNotYetValid: "Set this machine's clock, or wait until the certificate is valid."
+        default: nil
         }
     }
 
@@ -146,7 +188,9 @@ struct Doctor {
                 "proxy",
                 [error.message],
                 error.code == .proxyAuthenticationFailed
-                    ? "Give user and password, percent-encoded: --proxy http://USER:PASSWORD@HOST:PORT."
+                    ? "Give user and password for Basic authentication, percent-encoded: --proxy "
+                        + "http://USER:PASSWORD@HOST:PORT. If the proxy does not offer Basic, let it allow CONNECT to "
+                        + "\(self.host):\(self.port) without authentication."
                     : "Allow CONNECT to \(self.host):\(self.port) in the proxy, or connect without --proxy.",
                 .unreachable
             )
@@ -155,13 +199,23 @@ struct Doctor {
         }
     }
 
+    /// What to add to the advice about an unreachable server if the environment names a proxy that is not used.
+    private var unusedProxy: String {
+        let variables = ToolProcess.current.variables
+        let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+        guard self.options.configuration.proxy == nil,
+            let name = names.first(where: { variables[$0]?.isEmpty == false })
+        else { return "" }
+        return " \(name) is set, but apns does not use it: give the proxy with --proxy or APNS_PROXY."
+    }
+
     private mutating func lookUp(_ target: (host: String, port: Int), _ step: String) -> [SocketAddress]? {
         switch NetworkProbe.lookUp(host: target.host, port: target.port) {
         case .failure(let error):
             self.report.fail(
                 step,
                 [error.message],
-                "Check the spelling of the host and this machine's DNS (/etc/resolv.conf).",
+                "Check the spelling of the host and this machine's DNS (/etc/resolv.conf)." + self.unusedProxy,
                 .unreachable
             )
             return nil
@@ -191,7 +245,7 @@ struct Doctor {
                 step,
                 found,
                 "Check the port, and that no firewall blocks connections from this machine to the ports 443 and 2197. "
-                    + "You can also reach APNs through a proxy (--proxy).",
+                    + "You can also reach APNs through a proxy (--proxy)." + self.unusedProxy,
                 .unreachable
             )
             return nil
@@ -218,7 +272,7 @@ struct Doctor {
         do throws(WireError) {
             handshake = try probe.handshake(try TLSContext(.client, configuration: tls), host: self.host)
         } catch {
-            self.report.fail("TLS", [error.message], Self.advice(for: error), .configuration)
+            self.report.fail("TLS", [error.message], Self.advice(for: error) + self.unusedProxy, .configuration)
             self.report.skip("HTTP/2")
             self.report.skip("clock")
             return
@@ -230,7 +284,8 @@ struct Doctor {
             found.append("  until \(certificate.validUntil) (\(days) days left)")
         }
         if let distrust = handshake.distrust {
-            self.report.fail("TLS", [distrust.message] + found, Self.advice(for: distrust), .configuration)
+            let advice = Self.advice(for: distrust) + self.unusedProxy
+            self.report.fail("TLS", [distrust.message] + found, advice, .configuration)
         } else {
             self.report.pass("TLS", found)
         }

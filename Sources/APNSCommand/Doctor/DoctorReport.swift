@@ -12,12 +12,14 @@ struct DoctorReport: Sendable {
 
     /// What a failure means for the user of the tool.
     enum Blame: Sendable {
+        case usage
         case configuration
         case unreachable
         case overload
 
         var status: ExitCode {
             switch self {
+            case .usage: ExitStatus.usage
             case .configuration: ExitStatus.configuration
             case .unreachable: ExitStatus.unavailable
             case .overload: ExitStatus.resumable

@@ -39,6 +39,8 @@ struct ToolSettings: Sendable {
     var hasCredential: Bool {
         self.hasKey || self.has("certificateFile", "certificate", "pkcs12.file", "pkcs12.data")
     }
+    /// Whether a certificate authenticates the connection.
+    var hasCertificate: Bool { self.hasCredential && !self.hasKey }
     private let draft: SettingsDraft
 
     /// - Throws: `UsageError` with all errors found.
@@ -88,11 +90,48 @@ struct ToolSettings: Sendable {
         }
     }
 
+    /// The files of the settings that are only read, as the user wrote the settings.
+    var inputs: [(option: String, path: String)] {
+        self.draft.files.filter { $0.key != "tokenFile" }.map { ($0.written, $0.path) }
+    }
+
+    /// The file that processes share the provider token through, if there is one.
+    var tokenFile: (option: String, path: String)? {
+        self.draft.files.first { $0.key == "tokenFile" }.map { ($0.written, $0.path) }
+    }
+
     private func has(_ keys: String...) -> Bool { self.draft.found.contains { keys.contains($0.key) } }
+
+    /// Warns that APNs takes pushes of this type only with a provider token, if the credential is a certificate.
+    ///
+    /// Source: Apple, "Starting and updating Live Activities with ActivityKit push notifications".
+    func warnAboutCertificate(_ type: PushType) {
+        guard type == .liveactivity, self.hasCertificate else { return }
+        Standard.error.print("apns: warning: \(Self.liveActivitiesNeedAKey)")
+    }
+
+    static let liveActivitiesNeedAKey =
+        "APNs accepts Live Activities and broadcasts only with a provider token. Give --key instead of --certificate."
 
     func requireTopic() throws -> String {
         guard let topic else {
             throw UsageError("Missing --topic (or APNS_TOPIC): the app's bundle id.")
+        }
+        return topic
+    }
+
+    /// The bundle id of the topic, which may end with the suffix of Live Activities.
+    func requireLiveActivityTopic() throws -> String {
+        let topic = try self.requireTopic()
+        let suffix = PushType.liveactivity.topicSuffix
+        if topic.hasSuffix(suffix) { return String(topic.dropLast(suffix.count)) }
+        // The other suffixes are plain words, which the bundle id of an app may end with.
+        let other = PushType.known.first { $0.topicSuffix.hasPrefix(".push") && topic.hasSuffix($0.topicSuffix) }
+        if let other {
+            throw UsageError(
+                "--topic: '\(topic)' is a topic of the push type \(other). Channels and broadcasts are for Live Activities: "
+                    + "give '\(topic.dropLast(other.topicSuffix.count))'."
+            )
         }
         return topic
     }

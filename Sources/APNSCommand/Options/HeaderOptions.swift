@@ -3,15 +3,14 @@ import ArgumentParser
 
 /// The headers of a push.
 struct HeaderOptions: ParsableArguments {
+    private static let knownTypes = PushType.known.map(\.rawValue).sorted()
+
     @Option(
         help: ArgumentHelp(
-            "alert, background, voip, liveactivity, location, widgets, …; default alert.",
+            "\(Self.knownTypes.joined(separator: ", ")); default alert.",
             valueName: "type"
         ),
-        completion: .list([
-            "alert", "background", "complication", "controls", "fileprovider", "liveactivity", "location", "mdm",
-            "pushtotalk", "voip", "widgets",
-        ])
+        completion: .list(Self.knownTypes)
     )
     var pushType: String?
 
@@ -26,7 +25,7 @@ struct HeaderOptions: ParsableArguments {
         parsing: .unconditional,
         help: ArgumentHelp(
             "The time until which APNs keeps the push for a device that it cannot reach: seconds since 1970, +SECONDS "
-                + "from now, or 0 for one attempt only.",
+                + "from the start of the command, or 0 for one attempt only.",
             valueName: "time"
         )
     )
@@ -38,7 +37,7 @@ struct HeaderOptions: ParsableArguments {
     var type: PushType { PushType(rawValue: self.pushType ?? "alert") }
 
     func validate() throws {
-        _ = try self.values(now: 0)
+        _ = try self.values(now: WallTime.now)
     }
 
     private func values(now: Int64) throws -> HeaderValues {
@@ -46,19 +45,21 @@ struct HeaderOptions: ParsableArguments {
     }
 
     /// The notification with these headers, encoded and checked.
-    func prepared(_ notification: PushNotification) throws -> PreparedPush {
+    ///
+    /// - Parameter payload: the payload that is sent unchanged, if there is one.
+    func prepared(_ notification: PushNotification, payload: [UInt8]? = nil) throws -> PreparedPush {
         var notification = try self.values(now: WallTime.now).applied(to: notification)
         if let collapseID { notification = notification.collapseID(collapseID) }
         do {
             return try notification.prepared()
         } catch {
-            throw UsageError("The notification cannot be sent: \(error).")
+            throw UsageError("The notification cannot be sent: \(error).\(Payload.blanksNote(error, payload))")
         }
     }
 
     /// A payload that is sent unchanged.
     func prepared(topic: String, payload: [UInt8]) throws -> PreparedPush {
-        try self.prepared(PushNotification(topic: topic, pushType: self.type, rawPayload: payload))
+        try self.prepared(PushNotification(topic: topic, pushType: self.type, rawPayload: payload), payload: payload)
     }
 }
 
@@ -73,17 +74,38 @@ struct HeaderValues: Sendable {
             self.priority = Priority(rawValue: try wholeNumber(priority, "--priority", 1...10))
         }
         if let text = expiration {
-            guard let seconds = Int64(text), seconds >= 0, seconds <= 99_999_999_999 else {
-                throw UsageError(
-                    "--expiration: '\(text)' is neither seconds since 1970, nor +SECONDS from now, nor 0."
-                )
-            }
-            if text.hasPrefix("+") {
-                self.expiration = .at(secondsSince1970: now + seconds)
-            } else {
-                self.expiration = seconds == 0 ? .immediate : .at(secondsSince1970: seconds)
-            }
+            self.expiration = try Self.expiration(text, now: now)
         }
+    }
+
+    private static func expiration(_ text: String, now: Int64) throws -> Expiration {
+        guard let seconds = Int64(text), seconds >= 0 else {
+            throw UsageError("--expiration: '\(text)' is neither seconds since 1970, nor +SECONDS from now, nor 0.")
+        }
+        let isRelative = text.hasPrefix("+")
+        let time = isRelative ? now.addingReportingOverflow(seconds).partialValue : seconds
+        let latest = now + 50 * 365 * 86_400
+        if !isRelative, seconds > latest, seconds / 1000 <= latest {
+            throw UsageError(
+                "--expiration: '\(text)' is in milliseconds. Give seconds since 1970: \(seconds / 1000)."
+            )
+        }
+        guard (0...latest).contains(time) else {
+            throw UsageError(
+                "--expiration: '\(text)' is more than 50 years from now. Give +SECONDS from now, such as +3600, or "
+                    + "seconds since 1970."
+            )
+        }
+        if seconds == 0, !isRelative { return .immediate }
+        guard time >= now else {
+            // APNs keeps a push for at most 30 days. A number up to that is meant from now.
+            let hint = seconds <= 30 * 86_400 ? "+\(seconds) for \(seconds) seconds from now" : "a time in the future"
+            throw UsageError(
+                "--expiration: '\(text)' is in the past: it means seconds since 1970. Give \(hint), or 0 for one attempt "
+                    + "only."
+            )
+        }
+        return .at(secondsSince1970: time)
     }
 
     func applied(to notification: PushNotification) -> PushNotification {

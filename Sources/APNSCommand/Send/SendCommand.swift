@@ -45,13 +45,11 @@ struct NotificationOptions: ParsableArguments {
 
     /// The notification, encoded and checked.
     func prepared(topic: String, headers: HeaderOptions) throws -> PreparedPush {
-        try headers.prepared(try self.content(topic: topic, type: headers.type))
+        if let payload { return try headers.prepared(topic: topic, payload: try Payload.read(payload)) }
+        return try headers.prepared(try self.content(topic: topic, type: headers.type))
     }
 
     private func content(topic: String, type: PushType) throws -> PushNotification {
-        if let payload {
-            return PushNotification(topic: topic, pushType: type, rawPayload: try Payload.read(payload))
-        }
         var notification = PushNotification(topic: topic, pushType: type)
         if self.hasAlert {
             let alert = Alert(title: self.title, subtitle: self.subtitle, body: self.body)
@@ -111,6 +109,7 @@ struct SendCommand: AsyncParsableCommand {
 
     func run() async throws {
         let options = try self.common.checked()
+        options.warnAboutCertificate(self.headers.type)
         let push = try self.notification.prepared(topic: try options.requireTopic(), headers: self.headers)
         let tokens = self.tokens
         let printsJSON = self.json

@@ -33,7 +33,11 @@ struct Credentials {
         self.folder.appending(path: name).path(percentEncoded: false)
     }
 
+    /// Writes the files, over those of an earlier simulator.
+    ///
+    /// - Throws: `UsageError`, before anything is written, if a file of these names belongs to something else.
     func write() throws {
+        try self.check()
         do {
             try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         } catch {
@@ -54,6 +58,19 @@ struct Credentials {
         }
         lines.append("APNS_TOPIC=com.example.app")
         try Self.write(lines.joined(separator: "\n") + "\n", to: self.environmentFile)
+    }
+
+    /// The folder belongs to a simulator if its `apns.env` was written by one. Otherwise no file is overwritten.
+    private func check() throws {
+        func check(_ path: String, _ purpose: String, isOurs: ([UInt8]) -> Bool) throws {
+            try Files.checkedOutput(path, option: "--write-credentials", purpose: purpose, isOurs: isOurs)
+        }
+        try check(self.environmentFile, "the variables of `apns simulator`", isOurs: SavedCredentials.isEnvironment)
+        let isSimulators = Files.exists(self.environmentFile)
+        var names = [SavedCredentials.authorityFile, SavedCredentials.authorityKeyFile]
+        if let key { names.append(SavedCredentials.keyFile(key.keyID)) }
+        let purpose = "those of `apns simulator`, whose apns.env would be beside it"
+        for name in names { try check(self.path(name), purpose) { _ in isSimulators } }
     }
 
     /// How to send a push from a shell.

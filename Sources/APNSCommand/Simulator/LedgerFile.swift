@@ -10,10 +10,21 @@ final class LedgerFile: Sendable {
     private let descriptor: Int32
 
     /// Creates the copy, so that a path that cannot be written fails before the simulator starts.
-    init(path: String) throws {
-        self.path = path
-        self.copy = path + ".new"
+    ///
+    /// - Parameters:
+    ///   - path: the path as given. Anything but an earlier ledger is refused.
+    ///   - inputs: the files that the simulator reads, with their options.
+    init(path: String, inputs: [(option: String, path: String)] = []) throws {
+        self.path = try Self.checked(path)
+        self.copy = try Self.checked(Files.copy(of: self.path))
+        try Files.checkDistinct(outputs: [self.path, self.copy].map { ("--ledger", $0) }, inputs: inputs)
         self.descriptor = try Files.create(self.copy).orUsageError("--ledger", self.copy)
+    }
+
+    private static func checked(_ path: String) throws -> String {
+        try Files.checkedOutput(path, option: "--ledger", purpose: "a ledger of `apns simulator`") {
+            $0.first == UInt8(ascii: "{") && $0.firstRange(of: Array(#""isProcessed":"#.utf8)) != nil
+        }
     }
 
     deinit {

@@ -20,6 +20,14 @@ struct SavedCredentials: Sendable {
     /// The signing key; nil if provider tokens are not required.
     var key: SimulatedKey?
 
+    /// Whether a file that begins with these bytes was written by `Credentials`: nothing but variables, and first the
+    /// simulator's endpoint and its certificate authority.
+    static func isEnvironment(_ bytes: [UInt8]) -> Bool {
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+        return lines.count >= 2 && lines[0].hasPrefix("APNS_ENDPOINT=https://") && lines[1].hasPrefix("APNS_CA_FILE=")
+            && lines[1].contains("/" + self.authorityFile) && lines.allSatisfy { $0.hasPrefix("APNS_") }
+    }
+
     static func keyFile(_ keyID: String) -> String { "AuthKey_\(keyID).p8" }
 
     /// Nil unless all files are in the folder and readable, the authority's key belongs to its certificate, and the

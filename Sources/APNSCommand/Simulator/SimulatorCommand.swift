@@ -141,7 +141,8 @@ struct SimulatorCommand: AsyncParsableCommand {
     /// The host under which clients reach the simulator.
     private var host: String {
         if let name = self.name.first(where: { !$0.hasPrefix("*") }) { return name }
-        return ["127.0.0.1", "::1", "0.0.0.0", "::"].contains(self.listen) ? "localhost" : self.listen
+        // Not for ::1: where localhost has only an IPv4 address, it does not lead there.
+        return ["127.0.0.1", "0.0.0.0", "::"].contains(self.listen) ? "localhost" : self.listen
     }
 
     private func portNumber() throws -> Int {
@@ -161,11 +162,12 @@ struct SimulatorCommand: AsyncParsableCommand {
         let saved = given.flatMap {
             SavedCredentials(folder: $0, needsToken: !self.withoutToken, now: WallTime.now)
         }
-        let ledger = try self.ledger.map { try LedgerFile(path: $0) }
+        let inputs = [self.faults].compactMap(\.self).map { (option: "--faults", path: $0) }
+        let ledger = try self.ledger.map { try LedgerFile(path: $0, inputs: inputs) }
         let key = self.withoutToken ? nil : saved?.key ?? SimulatedKey()
         let simulator = try await self.start(script, seed: seed, key, saved?.authority)
         Interrupts.handle()
-        let folder = given ?? FileManager.default.temporaryDirectory.appending(path: "apns-simulator-\(simulator.port)")
+        let folder = given ?? FileManager.default.temporaryDirectory.appending(path: "apns-simulator-\(UUID())")
         let credentials = Credentials(simulator, key: key, host: self.host, folder: folder)
         // Before the credentials are written: a port that is taken leaves no key behind.
         let control = try await self.control.start(simulator, credentials: credentials, names: self.name)

@@ -67,12 +67,68 @@ enum Files {
         return stat(path, &status) == 0 ? status.st_mode : nil
     }
 
+    // MARK: Outputs
+
+    /// Checks that a file may be overwritten.
+    ///
+    /// - Parameters:
+    ///   - purpose: what the file is for, such as `results`.
+    ///   - isOurs: whether bytes at the beginning of a file show that it was written for this purpose.
+    /// - Returns: the path without symbolic links at its end.
+    /// - Throws: `UsageError`.
+    @discardableResult
+    static func checkedOutput(
+        _ path: String,
+        option: String,
+        purpose: String,
+        isOurs: ([UInt8]) -> Bool
+    ) throws -> String {
+        let file = OutputFile(path)
+        if let refusal = file.refusal(purpose: purpose, isOurs: isOurs) { throw UsageError("\(option): \(refusal)") }
+        return file.path
+    }
+
+    /// Checks that no output is also an input, or a second output, by whatever path or link. Call it before any file is
+    /// opened for writing.
+    ///
+    /// - Parameters:
+    ///   - outputs: the files that are written, with the options that name them; `-` is standard output.
+    ///   - inputs: the files that are read, with their options; `-` is standard input.
+    /// - Throws: `UsageError`.
+    static func checkDistinct(outputs: [(option: String, path: String)], inputs: [(option: String, path: String)])
+        throws
+    {
+        var seen: [FileIdentity: String] = [:]
+        for (option, path) in inputs {
+            let process = ToolProcess.current
+            let identity = path == "-" ? FileIdentity(descriptor: process.input) : FileIdentity(path)
+            if let identity { seen[identity] = seen[identity] ?? option }
+        }
+        for (option, path) in outputs {
+            let process = ToolProcess.current
+            guard let identity = path == "-" ? FileIdentity(descriptor: process.output) : FileIdentity(path) else {
+                continue
+            }
+            if let other = seen[identity] {
+                let name = path == "-" ? "standard output" : "'\(path)'"
+                throw UsageError(
+                    "\(option): \(name) would be overwritten, and it is also the file of \(other). Nothing was written. "
+                        + "Give \(option) a file of its own."
+                )
+            }
+            seen[identity] = option
+        }
+    }
+
     // MARK: Atomic changes
+
+    /// The file that replaces another one when it is complete.
+    static func copy(of path: String) -> String { path + ".new" }
 
     /// Replaces the content of a file with these bytes, completely or not at all. They are on the disk when this
     /// returns.
     static func replace(_ path: String, with bytes: [UInt8], option: String) throws {
-        let copy = path + ".new"
+        let copy = self.copy(of: path)
         let descriptor = try self.create(copy).orUsageError(option, copy)
         let failure = SystemFile.write(bytes, to: descriptor) ?? self.synchronize(descriptor)
         SystemFile.close(descriptor)

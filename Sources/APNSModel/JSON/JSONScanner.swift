@@ -39,6 +39,8 @@
         @_spi(Relay) public enum Expectation: Sendable, Hashable {
             case value, object, key, colon, commaOrEndOfObject, commaOrEndOfArray, digit, quotationMark, escapeSequence
             case hexadecimalDigits, highSurrogate, lowSurrogate, noControlCharacter, utf8, end, otherKey
+            /// The text is UTF-16, and only UTF-8 is read.
+            case utf8InsteadOfUTF16
             /// A number that a `Double` can hold; only in trees.
             case smallerNumber
             case depth(Int)
@@ -65,6 +67,7 @@
             case .lowSurrogate: "expected a low surrogate after a high one"
             case .noControlCharacter: "expected no control character in a string; escape it"
             case .utf8: "expected UTF-8"
+            case .utf8InsteadOfUTF16: "the text is in UTF-16; save it as UTF-8"
             case .end: "expected nothing after the JSON value"
             case .otherKey: "expected each key only once"
             case .smallerNumber: "expected a number of at most 1.8e308"

@@ -32,6 +32,9 @@ public struct APNSConfigurationError: Error, Sendable, Hashable, CustomStringCon
         public static let conflict = Code(rawValue: "conflict")
         /// A number or duration is out of range.
         public static let outOfRange = Code(rawValue: "out-of-range")
+        /// A file that the client would write is in use for something else: it has other contents, or is a folder, a
+        /// pipe or a device. Nothing was written to it.
+        public static let outputRefused = Code(rawValue: "output-refused")
     }
 
     /// The kind of problem.

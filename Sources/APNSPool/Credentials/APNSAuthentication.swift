@@ -203,6 +203,7 @@ public struct APNSAuthentication: Sendable {
                 message: "\(interval) is less than 1 s. Leave it out for the default of 60 s."
             )
         }
+        if let refusal = (self.tokenSource as? SharedFileTokenSource)?.refusal { throw refusal }
         var resolved = ResolvedAuthentication(authentication: self)
         if case .certificate(let input) = self.credential {
             resolved.certificate = try input.read(wallNow: wallNow)

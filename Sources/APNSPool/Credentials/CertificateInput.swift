@@ -23,7 +23,7 @@ struct CertificateInput: Sendable {
             throw self.certificate.error(
                 .certificateExpired,
                 "The certificate '\(name)' expired on \(CivilDate(secondsSince1970: identity.notAfter)). "
-                    + "Make a new one in the developer portal, or use a .p8 key, which does not expire."
+                    + "Make a new one in the developer portal."
             )
         }
         guard identity.notBefore <= wallNow else {
@@ -53,25 +53,30 @@ struct CertificateInput: Sendable {
 
     private func error(_ fault: TLSIdentity.Fault) -> APNSConfigurationError {
         let key = self.key ?? self.certificate
+        // The tool and the settings replace the names of properties by the names of options, variables and keys.
+        let giveKey = "Give the file of its key with authentication.keyFile, or a .p12 file that holds both."
         let passphrase = CredentialInput.bytes([], setting: "passphrase")
         return switch fault.code {
         case .notACertificate:
-            self.certificate.error(
-                .notACertificate,
-                self.isPKCS12
-                    ? "It is not a PKCS#12 file, or a part of it is missing: \(fault.detail). "
-                        + "If it is PEM text, give it as a certificate in PEM form."
-                    : "It contains no certificate in PEM or DER form: \(fault.detail). "
-                        + "If it is a .p12 file, give it as PKCS#12."
-            )
-        case .notAKey:
+            self.certificate.error(.notACertificate, self.notACertificate(fault.detail))
+        case .notAKey where self.key != nil:
             key.error(
                 .notAKey,
                 "There is no readable private key: \(fault.detail). You create the key together with the "
                     + "certificate request; Apple does not have it."
             )
+        case .notAKey:
+            key.error(
+                .notAKey,
+                "It holds a certificate, but not its private key. You create the key together with the certificate "
+                    + "request; the file from the developer portal does not contain it. "
+                    + (self.isPKCS12 ? "Export the certificate and its key together." : giveKey)
+            )
         case .passphraseMissing:
-            passphrase.error(.keyEncrypted, "The key is encrypted, and no passphrase was given.")
+            passphrase.error(
+                .keyEncrypted,
+                "The key is encrypted, and no passphrase was given. Give it with authentication.passphrase."
+            )
         case .passphraseWrong:
             passphrase.error(
                 .passphraseWrong,
@@ -82,16 +87,35 @@ struct CertificateInput: Sendable {
             key.error(
                 .encryptionTooOld,
                 "Its encryption is old (such as RC2), and OpenSSL 3 can read it only with the legacy provider. "
-                    + "Convert it with 'openssl pkcs12 -legacy -in OLD.p12 -nodes -out apns.pem', then give "
-                    + "apns.pem as the certificate's file."
+                    + (self.isPKCS12
+                        ? "Convert it with 'openssl pkcs12 -legacy -in OLD.p12 -nodes -out apns.pem', then give "
+                            + "apns.pem as the certificate's file."
+                        : "Convert it with 'openssl pkey -provider legacy -provider default -in OLD.pem -out NEW.pem', "
+                            + "then give NEW.pem.")
             )
         case .keyMismatch:
             key.error(
                 .keyMismatch,
                 "The private key does not belong to this certificate. Give the key that you used for the "
-                    + "certificate request."
+                    + "certificate request with authentication.keyFile."
             )
         }
+    }
+
+    private func notACertificate(_ detail: String) -> String {
+        let bytes: [UInt8]
+        do { bytes = try self.certificate.read() } catch { return "It contains no certificate: \(detail)." }
+        let blocks = PEMText.blocks(in: PEMText.plain(bytes))
+        if blocks.contains(where: { $0.label.hasSuffix("PRIVATE KEY") }) {
+            return "It is a private key and holds no certificate. Give the certificate here, and its key with "
+                + "authentication.keyFile. A key that signs provider tokens needs no certificate."
+        }
+        if self.isPKCS12 {
+            return "It is not a PKCS#12 file, or a part of it is missing: \(detail). If it is PEM text, give it as a "
+                + "certificate in PEM form, in a file whose name does not end in .p12 or .pfx."
+        }
+        return "It contains no certificate in PEM or DER form: \(detail). If it is a PKCS#12 file, give it as PKCS#12: "
+            + "in settings, its name must end in .p12 or .pfx."
     }
 }
 

@@ -37,6 +37,13 @@ enum PrivateKeyText {
             guard !PEMText.digits(text).isEmpty else {
                 throw Fault(.missing, "It is empty. It must hold the text of the .p8 file from the developer portal.")
             }
+            guard !self.isPath(text) else {
+                throw Fault(
+                    .notAKey,
+                    "It is the path of a file, and the text of the key is expected here. Give the path with "
+                        + "authentication.keyFile."
+                )
+            }
             throw Fault(
                 .notAKey,
                 "It is not a private key in PEM form: there is no '-----BEGIN PRIVATE KEY-----' line. "
@@ -69,6 +76,13 @@ enum PrivateKeyText {
             throw Fault(.keyDamaged, "The text between its BEGIN and END lines is not base64. \(self.copyAgain)")
         }
         return try self.key(inDER: der)
+    }
+
+    /// Whether the text is not a key but where it may be found. A key of this form would be longer.
+    private static func isPath(_ text: [UInt8]) -> Bool {
+        let text = String(decoding: text, as: UTF8.self).withoutBlanksAround
+        return text.utf8.count < 300 && !text.contains("\n")
+            && (text.lowercased().hasSuffix(".p8") || text.lowercased().hasSuffix(".pem") || text.hasPrefix("~/"))
     }
 
     private static func key(inDER bytes: [UInt8]) throws(Fault) -> ES256PrivateKey {

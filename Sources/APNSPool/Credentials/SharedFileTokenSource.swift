@@ -28,6 +28,10 @@ import Synchronization
 /// The file is replaced in one step (`rename`) by the process that holds the lock on a second file (`path` with `.lock`
 /// added). The system releases the lock of a process that dies. The token is the file's first line, so `head -1` passes
 /// it to `curl`. Use a local file system and one file for each key.
+///
+/// Only a file that holds a provider token, is empty or does not exist is written. Symbolic links are followed. A client
+/// whose `path` names a file with other contents, a pipe or a device is not created: the initializer throws
+/// ``APNSConfigurationError/Code/outputRefused``.
 public struct SharedFileTokenSource: ProviderTokenSource {
     /// The file's path. Its directory must exist, and the process must be allowed to create files in it.
     public let path: String
@@ -82,6 +86,12 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         }
     }
 
+    /// Why the token must not be written to `path`; nil if it may be. Blocks while it reads the file.
+    var refusal: APNSConfigurationError? {
+        let reason = OutputFile(self.path).refusal(purpose: "a provider token", isOurs: SharedTokenFile.isOurs)
+        return reason.map { APNSConfigurationError(.outputRefused, setting: "authentication.tokenSource", message: $0) }
+    }
+
     /// The token in the file; nil if there is none that can be trusted.
     package func read() -> SharedProviderToken? {
         guard case .success(let descriptor) = SystemFile.openRegular(self.path) else { return nil }
@@ -98,7 +108,9 @@ public struct SharedFileTokenSource: ProviderTokenSource {
     private func lock() async throws(TokenError) -> Int32 {
         let descriptor: Int32
         let opening = await FileThreads.run {
-            SystemFile.open("\(self.path).lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, mode: 0o600)
+            // Beside the file itself, so that processes that use different links to it exclude each other.
+            let path = OutputFile(self.path).path
+            return SystemFile.open("\(path).lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, mode: 0o600)
         }
         switch opening {
         case .success(let opened):
@@ -135,7 +147,11 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         } catch {
             return error.description
         }
-        let new = "\(self.path).new"
+        // Another file may have taken the place since the client was created.
+        if let refusal { return refusal.message }
+        let path = OutputFile(self.path).path
+        let new = "\(path).new"
+        if let refusal = SharedFileTokenSource(path: new).refusal { return refusal.message }
         _ = unlink(new)
         let descriptor: Int32
         switch SystemFile.open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600) {
@@ -146,7 +162,7 @@ public struct SharedFileTokenSource: ProviderTokenSource {
         if error == nil, fsync(descriptor) != 0 { error = SystemError(code: errno) }
         let closing = SystemFile.close(descriptor)
         error = error ?? closing
-        if error == nil, rename(new, self.path) != 0 { error = SystemError(code: errno) }
+        if error == nil, rename(new, path) != 0 { error = SystemError(code: errno) }
         guard let error else { return nil }
         _ = unlink(new)
         return error.description
@@ -166,6 +182,10 @@ public struct SharedFileTokenSource: ProviderTokenSource {
 enum SharedTokenFile {
     /// Far above the size of a token. It keeps a wrong path from filling the memory.
     static let limit = 8192
+
+    /// Whether a file that begins with these bytes held a token, even if it is damaged. The header of each token is a
+    /// JSON object, whose base64 begins with these letters.
+    static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: "eyJ".utf8) }
 
     static func bytes(of token: SharedProviderToken) throws(OpenSSLFault) -> [UInt8] {
         let text = """

@@ -39,7 +39,7 @@ struct TokenIdentifiers: Sendable, Hashable {
                 setting: "authentication.keyID",
                 message: keyFile.map {
                     "There is no key id, and the name of '\($0)' does not contain one (AuthKey_XXXXXXXXXX.p8). "
-                        + "Give keyID; it is on the key's page of the developer account."
+                        + "Give authentication.keyID; it is on the key's page of the developer account."
                 } ?? "The key id is empty. It is on the key's page of the developer account."
             )
         }

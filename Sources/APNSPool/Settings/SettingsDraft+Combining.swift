@@ -83,6 +83,11 @@ extension SettingsDraft {
         "keyFile": tokenCompanions, "privateKey": tokenCompanions,
     ]
 
+    /// The settings that go with the credential that was given.
+    var companions: [String] {
+        Self.credentials.filter { self.isFound($0.key) }.flatMap(\.value)
+    }
+
     mutating func setAuthentication() {
         let base = self.configuration.authentication
         if let authentication = self.credential() {

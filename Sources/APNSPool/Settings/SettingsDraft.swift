@@ -102,6 +102,14 @@ package struct SettingsDraft {
         }
     }
 
+    /// The paths of files that are in use, with their settings as they were written, in the order of the table.
+    package var files: [(key: String, written: String, path: String)] {
+        self.rows.filter { $0.kind == .path }.compactMap { setting in
+            guard let path = self.text(setting.key), let origin = self.reader.origins[setting.key] else { return nil }
+            return (setting.key, origin.written, path)
+        }
+    }
+
     /// Whether a source has the setting with a valid value. Only for settings that are parts of a combined value.
     func hasValue(_ key: String) -> Bool { self.parts[key] != nil }
     /// Whether the setting was given, even with an invalid value, which has already been reported.
@@ -130,11 +138,15 @@ package struct SettingsDraft {
         return self.reader.fault(key, error.code, message)
     }
 
-    /// Among settings of one property: the one that was given, or else one that the first source could have, such as an
-    /// option.
+    /// Among settings of one property: the one that was given, or else one that goes with the credential and that the first
+    /// source could have, such as an option.
     private func likeliest(_ rows: [APNSSetting]) -> APNSSetting? {
-        rows.first { self.isFound($0.key) }
-            ?? rows.first { self.reader.isInFirstSource($0.key) } ?? rows.first
+        if let found = rows.first(where: { self.isFound($0.key) }) { return found }
+        // A certificate's key is not the key of provider tokens.
+        let companions = self.companions
+        let suitable = rows.filter { companions.contains($0.key) }
+        let rows = suitable.isEmpty ? rows : suitable
+        return rows.first { self.reader.isInFirstSource($0.key) } ?? rows.first
     }
 
     // MARK: Names

@@ -27,7 +27,7 @@ public struct FaultScript: Sendable, Hashable {
     public init(json: some Sequence<UInt8>) throws(FaultScriptError) {
         let value: JSONValue
         do throws(JSONScanner.Failure) {
-            value = try JSONValue(parsing: Array(json))
+            value = try JSONValue(parsing: JSONFileText.utf8(Array(json)))
         } catch {
             throw FaultScriptError(
                 keyPath: "",

@@ -11,7 +11,7 @@ const NAMES = {
 };
 const TYPES = [
     "alert", "background", "liveactivity", "voip", "widgets", "controls", "complication", "fileprovider",
-    "location", "mdm", "pushtotalk",
+    "location", "mdm", "pushtotalk", "accessory",
 ];
 
 /** Returns a function that says whether a push has these values, or undefined if all are empty. */

@@ -65,6 +65,8 @@ struct ProxyConnect {
     private var count = 0
     /// The authentication schemes that a 407 offers.
     private var schemes: [String] = []
+    /// Whether one of them is Basic, the only one that is supported.
+    private var offersBasic = false
 
     /// Creates the request.
     ///
@@ -179,6 +181,9 @@ struct ProxyConnect {
         let text = String(decoding: self.line, as: UTF8.self)
         guard let colon = text.firstIndex(of: ":"), text[..<colon].lowercased() == "proxy-authenticate" else { return }
         let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+        // One field can offer several schemes (RFC 9110, section 11.6.1).
+        let words = value.lowercased().split { $0 == " " || $0 == "," || $0 == "\t" }
+        self.offersBasic = self.offersBasic || words.contains("basic")
         let scheme = value.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }.prefix(20)
         if !scheme.isEmpty, self.schemes.count < 5 { self.schemes.append(String(scheme)) }
     }
@@ -189,6 +194,13 @@ struct ProxyConnect {
         switch status {
         case 401, 407:
             // A proxy should not send 401 (RFC 9110, section 15.5.2), but Tinyproxy does for wrong credentials.
+            if !self.schemes.isEmpty, !self.offersBasic {
+                let offer = self.schemes.joined(separator: ", ")
+                return WireError(
+                    .proxyAuthenticationFailed,
+                    "\(what): it offers \(offer), and only Basic is supported"
+                )
+            }
             let offer = self.schemes.isEmpty ? "" : " (it offers: \(self.schemes.joined(separator: ", ")))"
             let wish =
                 self.hasCredentials ? "it refuses the user name or password" : "it requires a user name and password"

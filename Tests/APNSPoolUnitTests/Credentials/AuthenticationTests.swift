@@ -97,7 +97,7 @@ struct AuthenticationKeyTests {
         ("-----BEGIN PRIVATE KEY-----\nAAECAwQF\n-----END PRIVATE KEY-----\n", .keyDamaged, "not a complete"),
         ("-----BEGIN NEW THING-----\nAAECAwQF\n-----END NEW THING-----\n", .notAKey, "NEW THING"),
         ("hello", .notAKey, "BEGIN PRIVATE KEY"),
-        ("AuthKey_9UC9ZLQ8YW.p8", .notAKey, "BEGIN PRIVATE KEY"),
+        ("AuthKey_9UC9ZLQ8YW.p8", .notAKey, "path of a file"),
         (Data("hello, world".utf8).base64EncodedString(), .notAKey, "BEGIN PRIVATE KEY"),
         (
             Data(Data(KeyTexts.p256.utf8).base64EncodedString().utf8).base64EncodedString(), .notAKey,
