@@ -26,6 +26,22 @@ extension PushSender {
         deviceToken: String
     ) async throws -> Receipt { fatalError() }
 
+    /// APNSwift's name of `send(_:to:)`, with a notification of this library.
+    @available(*, unavailable, renamed: "send(_:to:)")
+    @discardableResult
+    public func sendAlertNotification(
+        _ notification: PushNotification,
+        deviceToken: String
+    ) async throws -> Receipt { fatalError() }
+
+    /// APNSwift's name of `send(_:to:)`, with a notification of this library.
+    @available(*, unavailable, renamed: "send(_:to:)")
+    @discardableResult
+    public func sendBackgroundNotification(
+        _ notification: PushNotification,
+        deviceToken: String
+    ) async throws -> Receipt { fatalError() }
+
     /// APNSwift's name of `send(_:to:)` for calls.
     @available(*, unavailable, renamed: "send(_:to:)", message: "pass PushNotification.voip(topic:)")
     @discardableResult

@@ -53,6 +53,8 @@ func callsOfAPNSwift(_ client: APNSClient, to deviceToken: String) async throws 
         APNSBackgroundNotification(expiration: .immediately, topic: "com.example.app", payload: Payload()),
         deviceToken: deviceToken
     )
+    try await client.sendAlertNotification(PushNotification(alert: "Hey"), deviceToken: deviceToken)
+    try await client.sendBackgroundNotification(.background(), deviceToken: deviceToken)
     try await client.sendVoIPNotification(
         .init(expiration: .immediately, priority: .immediately, appID: "com.example.app", payload: Payload()),
         deviceToken: deviceToken
