@@ -2,13 +2,13 @@
 ///
 /// Every value from a caller is checked here, so that no value can end a header and start another (RFC 9113 §8.2.1, RFC
 /// 9110 §5.5). These checks are never skipped.
-enum HeaderRules {
+package enum HeaderRules {
     /// The longest topic in bytes: far longer than any bundle ID, far below APNs' limit of 8,000 bytes for the header
     /// list.
     static let longestTopic = 1_000
     static let longestPushType = 64
 
-    static func checkTopic(_ topic: String) throws(ValidationError) {
+    package static func checkTopic(_ topic: String) throws(ValidationError) {
         guard !topic.isEmpty else {
             throw ValidationError(code: .topicMissing, field: "apns-topic")
         }

@@ -127,7 +127,8 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
         case .deviceTokenNotHexadecimal: "a device token consists of the digits 0-9 and a-f only"
         case .deviceTokenOddLength: "a device token has an even number of digits; this one may be cut off"
         case .deviceTokenTooLong: "the device token has too many digits"
-        case .topicMissing: "the topic is missing; it is the app's bundle ID"
+        case .topicMissing:
+            "the topic is missing; give the notification the app's bundle ID, or set the client's default topic (APNS_TOPIC)"
         case .topicInvalid: "a topic is a bundle ID of visible ASCII characters without blanks"
         case .topicSuffixMissing: "the topic of this push type must end with"
         case .pushTypeInvalid: "a push type is a short word of visible ASCII characters"
@@ -149,7 +150,7 @@ public struct ValidationError: Error, Sendable, Hashable, Codable, CustomStringC
     }
 
     /// At most 40 characters. Control and non-ASCII characters become dots, so that a log entry stays on one line.
-    static func shortened(_ text: some StringProtocol) -> String {
+    package static func shortened(_ text: some StringProtocol) -> String {
         var result = ""
         for scalar in text.unicodeScalars.prefix(40) {
             result.unicodeScalars.append(scalar.value >= 0x20 && scalar.value < 0x7F ? scalar : ".")

@@ -8,6 +8,7 @@ import Synchronization
 /// let sender = RecordingPushSender()
 /// try await welcome(user, with: sender)  // takes `some PushSender`
 /// #expect(sender.pushes.map(\.token) == [user.token])
+/// #expect(sender.pushes.first?.alert?.title == "Welcome")
 /// ```
 ///
 /// It also runs bulk calls, with their control, rate and pause, and records their pushes in the order of the rows. The
@@ -23,14 +24,34 @@ public final class RecordingPushSender: PushSender {
         public var options: DeliveryOptions
         /// The outcome returned to the caller.
         public var outcome: PushOutcome
+
+        /// The alert of the push; nil if it has none. An alert that is a text becomes the body, as on a device.
+        public var alert: Alert? { self.push.alert }
+
+        /// Decodes the payload, to check custom values, the badge or any other key.
+        ///
+        /// - Parameter type: a type whose properties are the keys to read, `aps` included. Other keys are ignored.
+        /// - Returns: the payload as that type, decoded by a plain `JSONDecoder`.
+        /// - Throws: `DecodingError` if a key is missing or has another type.
+        public func decodePayload<Value: Decodable>(as type: Value.Type) throws -> Value {
+            try self.push.decodePayload(as: type)
+        }
     }
 
+    /// The topic of notifications that name none.
+    public let defaultTopic: String?
     private let recorded = Mutex<[Push]>([])
     private let outcome: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)?
 
-    /// - Parameter outcome: Returns the outcome of each push. Nil, the default: accepted, with the id of the call's
-    ///   options or a random one.
-    public init(outcome: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)? = nil) {
+    /// - Parameters:
+    ///   - defaultTopic: The topic of notifications that name none, as in a client's configuration.
+    ///   - outcome: Returns the outcome of each push. Nil, the default: accepted, with the id of the call's options or a
+    ///     random one.
+    public init(
+        defaultTopic: String? = "com.example.app",
+        outcome: (@Sendable (PreparedPush, DeviceToken) -> PushOutcome)? = nil
+    ) {
+        self.defaultTopic = defaultTopic
         self.outcome = outcome
     }
 

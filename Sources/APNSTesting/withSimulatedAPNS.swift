@@ -5,6 +5,8 @@ import Logging
 /// Runs `body` with an APNs simulator on a free port of this machine and a client connected to it. A temporary
 /// certificate authority and key are generated.
 ///
+/// Notifications that name no topic are sent for `com.example.app`.
+///
 /// It starts in about a tenth of a second. Any number of simulators can run side by side.
 ///
 /// ```swift
@@ -31,7 +33,8 @@ public func withSimulatedAPNS<Result: Sendable>(
     simulator.addKey(key)
     var configuration = APNSClientConfiguration(
         authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID),
-        environment: .custom(host: "localhost", port: simulator.port)
+        environment: .custom(host: "localhost", port: simulator.port),
+        defaultTopic: "com.example.app"
     )
     configuration.trust.caPEM = simulator.certificateAuthorityPEM
     configuration.logger.logLevel = .error

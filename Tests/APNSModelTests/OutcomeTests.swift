@@ -235,7 +235,46 @@ struct OutcomeTests {
         #expect(failed.retryAfter == .seconds(7) && failed.canResend && failed.status == 503)
         #expect(throws: error) { try failed.get() }
         #expect(
-            error.description.hasPrefix("rejected (rejected): 503 ServiceUnavailable: APNs is overloaded or down")
+            error.description.hasPrefix("rejected: 503 ServiceUnavailable: APNs is overloaded or down")
         )
+    }
+
+    // MARK: Descriptions
+
+    @Test("An outcome is printed as one readable line, accepted or not")
+    func outcomesArePrinted() {
+        let id = APNSID(high: 1, low: 2)
+        let gone = Rejection(status: 410, reason: .unregistered, apnsID: id)
+        let lost = PushError(code: .connectionLost, certainty: .unknown, apnsID: id, message: "the connection ended")
+        let lines: [(PushOutcome, String)] = [
+            (.accepted(Receipt(apnsID: id)), "accepted [apns-id \(id)]"),
+            (.accepted(Receipt(apnsID: id, attempts: 2)), "accepted at attempt 2 [apns-id \(id)]"),
+            (.accepted(Receipt(apnsID: id, apnsUniqueID: "u")), "accepted [apns-id \(id), apns-unique-id u]"),
+            (
+                .failed(.rejected(gone, attempts: 1)),
+                "rejected: 410 Unregistered: \(gone.meaning) [apns-id \(id)]"
+            ),
+            (.failed(lost), "connectionLost (unknown): the connection ended [apns-id \(id)]"),
+        ]
+        for (outcome, line) in lines { #expect("\(outcome)" == line) }
+        #expect("\(gone)" == "410 Unregistered: \(gone.meaning)")
+    }
+
+    @Test func aSummaryCountsOutcomesAndPrintsThem() {
+        var summary = BulkSummary()
+        #expect("\(summary)" == "0 pushes")
+        summary.count(.accepted(Receipt(apnsID: .random())))
+        #expect("\(summary)" == "1 push: 1 accepted")
+        for reason in [RejectionReason.unregistered, .badDeviceToken, .unregistered] {
+            summary.count(.failed(.rejected(Rejection(status: 410, reason: reason), attempts: 1)))
+        }
+        summary.count(.failed(PushError(code: .queueFull, certainty: .notSent, message: "full")))
+        #expect(summary.accepted == 1 && summary.rejected == 3 && summary.notSent == 1 && summary.total == 5)
+        #expect(summary.rejections == [.unregistered: 2, .badDeviceToken: 1])
+        #expect(
+            "\(summary)" == "5 pushes: 1 accepted, 3 rejected (2 Unregistered, 1 BadDeviceToken), 1 not sent"
+        )
+        summary.stopped = PushError(code: .cancelled, certainty: .notSent, message: "the task was cancelled")
+        #expect("\(summary)".hasSuffix("1 not sent; stopped: the task was cancelled"))
     }
 }

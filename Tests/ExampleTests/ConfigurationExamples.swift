@@ -1,4 +1,5 @@
 import APNSPool
+import Foundation
 import Logging
 
 // The examples of `Docs/Configuration.md`. `make format` copies what stands between `// example` and `// end of
@@ -30,5 +31,16 @@ func fromVault(_ secrets: [String: String]) throws -> APNSClientConfiguration {
         settings: [.lookup("vault") { key in secrets[key] }, .environment()],
         prefix: "push.fern"  // push.fern.keyFile, PUSH_FERN_KEY_FILE
     )
+}
+// end of example
+
+// example Docs/Configuration.md 5
+func clientOrExit(_ logger: Logger) -> APNSClient {
+    do {
+        return try APNSClient(configuration: APNSClientConfiguration(settings: [.environment()]))
+    } catch {
+        logger.critical("\(error)")
+        exit(78)
+    }
 }
 // end of example

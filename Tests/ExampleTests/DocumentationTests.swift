@@ -31,12 +31,28 @@ struct DocumentationTests {
             try deviceExample(simulator)
             #expect(simulator.devices.map(\.isOnline) == [false])
             try await bulkExamples(client, Self.push, to: devices)
-            #expect(simulator.record.pushes.map(\.status) == Array(repeating: 200, count: 24))
+            #expect(simulator.record.pushes.map(\.status) == Array(repeating: 200, count: 33))
         }
     }
 
     private static func device(_ number: Int) throws -> Device {
         Device(token: try DeviceToken("00fa11\(10 + number)"), registeredAt: .distantPast, unread: number)
+    }
+
+    /// A program whose `main` throws ends with a crash report of many lines around the message.
+    @Test("The programs on the pages print an error of the settings and exit")
+    func programsDoNotThrow() throws {
+        let files = FileManager.default.enumerator(at: DocumentedCode.root, includingPropertiesForKeys: nil)
+        var programs = 0
+        while let file = files?.nextObject() as? URL {
+            let folder = file.lastPathComponent
+            if folder.hasPrefix(".") || ["Tests", "Benchmarks", "Vendor"].contains(folder) { files?.skipDescendants() }
+            guard file.pathExtension == "md" else { continue }
+            let page = try String(contentsOf: file, encoding: .utf8)
+            programs += page.components(separatedBy: "static func main() async {").count - 1
+            #expect(!page.contains("static func main() async throws"), "\(file.lastPathComponent)")
+        }
+        #expect(programs >= 4)
     }
 
     // MARK: Getting started
@@ -110,11 +126,12 @@ struct DocumentationTests {
             let devices = try (0..<20).map(Self.device)
             let tokens = devices.map(\.token)
             let push = try Self.push.prepared()
-            await announce(Self.push, to: devices, with: client)
+            try await announce(Self.push, to: devices, in: Store(), with: client)
+            await report(Self.push, to: devices, with: client)
             #expect(await count(Self.push, to: tokens.map(\.hexadecimal), with: client))
             await remindEach(devices, with: client)
             #expect(await nightly(push, to: tokens, with: client) == 20)
-            #expect(simulator.record.requestsProcessed == 80)
+            #expect(simulator.record.requestsProcessed == 100)
         }
     }
 

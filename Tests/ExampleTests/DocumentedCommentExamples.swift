@@ -27,6 +27,10 @@ private struct Vault: Sendable {
     func sign(_ bytes: [UInt8], key: String, algorithm: String) async throws -> [UInt8] { bytes }
 }
 
+private struct Database: Sendable {
+    func delete(_ device: Device) async throws {}
+}
+
 private struct Application {
     func notifyEverybody(with client: APNSClient) async {}
 }
@@ -34,6 +38,7 @@ private struct Application {
 private let store = SharedStore()
 private let vault = Vault()
 private let app = Application()
+private let database = Database()
 
 private func welcome(_ user: Device, with sender: some PushSender) async throws {
     try await sender.send(PushNotification(topic: "com.grasscove.Fern", alert: "Welcome"), to: user.token)
@@ -152,7 +157,7 @@ func supersedingExample(_ client: some PushSender, _ update: PushNotification, t
     print(outcome)
 }
 
-/// Sends a push to each device in seven ways.
+/// Sends a push to each device in ten ways.
 func bulkExamples(_ client: APNSClient, _ notification: PushNotification, to devices: [Device]) async throws {
     let deviceTokens = devices.map(\.token)
     // example Sources/APNSModel/Bulk/PushSender+Bulk.swift 1
@@ -165,15 +170,38 @@ func bulkExamples(_ client: APNSClient, _ notification: PushNotification, to dev
         print(delivery.element, delivery.outcome.certainty)
     }
     // end of example
+    do {
+        // example Sources/APNSModel/Bulk/PushSender+SendAll.swift 1
+        let summary = try await client.sendAll(notification, to: devices, token: \.token) { device, end in
+            if end.shouldRemove(registeredAt: device.registeredAt) { try await database.delete(device) }
+        }
+        print(summary)  // 3 pushes: 2 accepted, 1 rejected (1 Unregistered)
+        // end of example
+    }
+    do {
+        // example Sources/APNSModel/Bulk/PushSender+SendAll.swift 2
+        let summary = await client.sendAll(notification, to: deviceTokens)
+        if !summary.isFinished { print("not all were sent:", summary) }
+        // end of example
+    }
     // example Sources/APNSModel/Bulk/BulkControl.swift 2
     let deliveries = client.deliveries(of: notification, to: deviceTokens)
     for await delivery in deliveries { print(delivery.outcome.certainty) }
     if !deliveries.control.progress.isFinished { print("not all were sent") }
     // end of example
     func finishedSummary() async {
-        // example Sources/APNSModel/Bulk/BulkSummary.swift
+        // example Sources/APNSModel/Bulk/BulkSummary.swift 1
         let summary = await client.sendAll(notification, to: deviceTokens)
         if !summary.isFinished { print("not all were sent:", summary.stopped?.message ?? "") }
+        // end of example
+    }
+    do {
+        // example Sources/APNSModel/Bulk/BulkSummary.swift 2
+        var summary = BulkSummary()
+        for await delivery in client.deliveries(of: notification, to: deviceTokens) {
+            summary.count(delivery.outcome)
+        }
+        print(summary)  // 3 pushes: 2 accepted, 1 rejected (1 Unregistered)
         // end of example
     }
     await finishedSummary()
@@ -186,6 +214,12 @@ func bulkExamples(_ client: APNSClient, _ notification: PushNotification, to dev
         // end of example
     }
     try await badges()
+    do {
+        // example Sources/APNSModel/Payload/PayloadReader.swift
+        let push = try PushNotification(topic: "com.grasscove.Fern", alert: "Hey There").prepared()
+        print(push.alert?.body ?? "")  // Hey There
+        // end of example
+    }
     // example Sources/APNSModel/Payload/PreparedPush.swift
     let push = try PushNotification(topic: "com.grasscove.Fern", alert: "Hey There").prepared()
     for device in devices {
@@ -422,6 +456,7 @@ func recorderExample(_ user: Device) async throws {
     let sender = RecordingPushSender()
     try await welcome(user, with: sender)  // takes `some PushSender`
     #expect(sender.pushes.map(\.token) == [user.token])
+    #expect(sender.pushes.first?.alert?.title == "Welcome")
     // end of example
 }
 

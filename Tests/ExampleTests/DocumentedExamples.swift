@@ -144,21 +144,33 @@ final class PushLifecycle: Sendable {
 // MARK: SendingInBulk.md
 
 // example Sources/APNSPool/Documentation.docc/SendingInBulk.md
+func announce(
+    _ notification: PushNotification,
+    to devices: [Device],
+    in store: some DeviceStore,
+    with client: APNSClient
+) async throws {
+    let summary = try await client.sendAll(notification, to: devices, token: \.token) { device, end in
+        if end.shouldRemove(registeredAt: device.registeredAt) { await store.forget(device) }
+    }
+    print(summary)
+}
+
 func count(_ notification: PushNotification, to tokens: [String], with client: APNSClient) async -> Bool {
     let summary = await client.sendAll(notification, to: tokens)
-    print("\(summary.accepted) accepted, \(summary.rejected) rejected, \(summary.unknown) unknown")
-    if !summary.isFinished { print("not all were sent:", summary.stopped?.message ?? "") }
+    print(summary)  // 3 pushes: 2 accepted, 1 rejected (1 Unregistered)
+    if !summary.isFinished { print("not all were sent") }
     return summary.isFinished && summary.accepted == summary.total
 }
 
-func announce(_ notification: PushNotification, to devices: [Device], with client: APNSClient) async {
+func report(_ notification: PushNotification, to devices: [Device], with client: APNSClient) async {
+    var summary = BulkSummary()
     let deliveries = client.deliveries(of: notification, to: devices, token: \.token)
     for await delivery in deliveries {
-        let device = delivery.element
-        if let end = delivery.outcome.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {
-            print("forget", device.token)
-        }
+        summary.count(delivery.outcome)
+        if let error = delivery.outcome.error { print(delivery.element.token, error) }
     }
+    print(summary)
     let progress = deliveries.control.progress
     if !progress.isFinished { print("sent to the first \(progress.pulled) devices only") }
 }
@@ -207,7 +219,18 @@ struct Campaign: Service {
 }
 
 enum Program {
-    static func main() async throws {
+    static func main() async {
+        let logger = Logger(label: "campaign")
+        do {
+            try await serve(logger)
+        } catch {
+            // An error thrown by `main` would print a crash report.
+            logger.critical("\(error)")
+            exit(1)
+        }
+    }
+
+    static func serve(_ logger: Logger) async throws {
         let client = try APNSClient(configuration: APNSClientConfiguration(settings: [.environment()]))
         let campaign = Campaign(
             client: client,
@@ -221,7 +244,7 @@ enum Program {
                     .init(service: campaign, successTerminationBehavior: .gracefullyShutdownGroup),
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint],
-                logger: Logger(label: "campaign")
+                logger: logger
             )
         )
         try await group.run()

@@ -25,7 +25,7 @@ func greet(_ user: User, with sender: some PushSender) async -> Bool {
     #expect(await greet(user, with: sender))
     let greeting = try #require(sender.pushes.first)
     #expect(greeting.token == user.deviceToken)
-    #expect(String(decoding: greeting.push.payload, as: UTF8.self) == #"{"aps":{"alert":"Hello, Ada!"}}"#)
+    #expect(greeting.alert?.body == "Hello, Ada!")
 }
 
 @Test func aUserWhoseDeviceIsGoneIsTold() async throws {

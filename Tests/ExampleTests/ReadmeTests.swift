@@ -24,12 +24,10 @@ func announce(to recipients: [Recipient]) async throws {
         alert: Alert(title: "Hey There", subtitle: "Full moon sighting", body: "Did you see it?")
     ).badge(1).sound("cow.wav")
     try await withAPNSClient(configuration: configuration) { client in
-        for await delivery in client.deliveries(of: notification, to: recipients, token: \.token) {
-            let recipient = delivery.element
-            if let end = delivery.outcome.invalidation, end.shouldRemove(registeredAt: recipient.registeredAt) {
-                print("forget", recipient.token)
-            }
+        let summary = try await client.sendAll(notification, to: recipients, token: \.token) { recipient, end in
+            if end.shouldRemove(registeredAt: recipient.registeredAt) { print("forget", recipient.token) }
         }
+        print(summary)  // 3 pushes: 2 accepted, 1 rejected (1 Unregistered)
     }
 }
 // end of example

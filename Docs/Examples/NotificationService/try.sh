@@ -42,6 +42,12 @@ fail() {
     exit 1
 }
 
+# Without settings, the service ends with one line, not with a crash report.
+status=0
+output=$(env -i PATH="$PATH" "$service" 2>&1) || status=$?
+[[ $status != 0 && $output == *"APNs client settings: APNS_KEY_FILE: "* && $(wc -l <<< "$output") == 1 ]] ||
+    fail "without settings, the service ends with status $status: $output"
+
 # wait_for <what> <seconds> <command…>
 wait_for() {
     local what=$1 until=$((SECONDS + $2))

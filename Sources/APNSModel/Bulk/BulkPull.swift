@@ -22,10 +22,14 @@ package enum BulkPull {
     }
 
     @inlinable
-    init<Push: PushContent, Token: DeviceTokenConvertible>(_ id: APNSID?, push: () throws -> (Push, Token)) {
+    init<Push: PushContent, Token: DeviceTokenConvertible>(
+        _ id: APNSID?,
+        defaultTopic: String?,
+        push: () throws -> (Push, Token)
+    ) {
         do {
             let (push, token) = try push()
-            self = .push(try push.prepared(), try token.deviceToken(), id)
+            self = .push(try push.prepared(defaultTopic: defaultTopic), try token.deviceToken(), id)
         } catch {
             self = .invalid(Self.invalid(error, id))
         }
@@ -41,7 +45,7 @@ package enum BulkPull {
 extension BulkPull.Push {
     /// Prepares the push of a call once.
     @usableFromInline
-    init(_ push: some PushContent) {
-        self = Result { () throws(ValidationError) in try push.prepared() }
+    init(_ push: some PushContent, defaultTopic: String?) {
+        self = Result { () throws(ValidationError) in try push.prepared(defaultTopic: defaultTopic) }
     }
 }

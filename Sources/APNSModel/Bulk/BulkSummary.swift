@@ -4,6 +4,8 @@
 /// let summary = await client.sendAll(notification, to: deviceTokens)
 /// if !summary.isFinished { print("not all were sent:", summary.stopped?.message ?? "") }
 /// ```
+///
+/// In a loop of your own, count each outcome with ``count(_:)-(PushOutcome)``.
 public struct BulkSummary: Sendable, Hashable {
     /// Pushes that APNs accepted.
     public var accepted = 0
@@ -43,7 +45,24 @@ public struct BulkSummary: Sendable, Hashable {
     /// The total of all outcomes.
     public var total: Int { self.accepted + self.rejected + self.notProcessed + self.notSent + self.unknown }
 
-    /// Counts one outcome. Does not change `stopped`.
+    /// Counts one outcome, and the reason of a rejection.
+    ///
+    /// ```swift
+    /// var summary = BulkSummary()
+    /// for await delivery in client.deliveries(of: notification, to: deviceTokens) {
+    ///     summary.count(delivery.outcome)
+    /// }
+    /// print(summary)  // 3 pushes: 2 accepted, 1 rejected (1 Unregistered)
+    /// ```
+    ///
+    /// Does not change ``isFinished`` and ``stopped``, which only the call knows: the `control.progress` of the
+    /// deliveries has them.
+    public mutating func count(_ outcome: PushOutcome) {
+        self.count(outcome.certainty)
+        if case .rejected(let error) = outcome { self.count(rejectedFor: error.reason) }
+    }
+
+    /// Counts one outcome by its certainty alone. Does not change ``rejections``, ``isFinished`` and ``stopped``.
     public mutating func count(_ certainty: Certainty) {
         switch certainty {
         case .accepted: self.accepted += 1
@@ -64,5 +83,28 @@ public struct BulkSummary: Sendable, Hashable {
         let reason = reason ?? Self.otherReasons
         let isKnown = self.rejections.count < Self.reasonLimit || self.rejections[reason] != nil
         self.rejections[isKnown ? reason : Self.otherReasons, default: 0] += 1
+    }
+}
+
+extension BulkSummary: CustomStringConvertible {
+    /// One line that leaves out zeros, for example `3 pushes: 2 accepted, 1 rejected (1 Unregistered)`. If something
+    /// stopped the call, its reason follows.
+    public var description: String {
+        let counts = [
+            (self.accepted, "accepted"), (self.rejected, "rejected\(self.reasons)"),
+            (self.notProcessed, "not processed"), (self.notSent, "not sent"), (self.unknown, "unknown"),
+        ]
+        let parts = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        var text = self.total == 1 ? "1 push" : "\(self.total) pushes"
+        if !parts.isEmpty { text += ": " + parts.joined(separator: ", ") }
+        if let stopped { text += "; stopped: \(stopped.message)" }
+        return text
+    }
+
+    /// The rejections by reason, the most frequent ones first.
+    private var reasons: String {
+        let sorted = self.rejections.sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
+        guard !sorted.isEmpty else { return "" }
+        return " (\(sorted.map { "\($0.value) \($0.key)" }.joined(separator: ", ")))"
     }
 }

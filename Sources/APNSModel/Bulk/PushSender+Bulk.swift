@@ -25,7 +25,7 @@ extension PushSender {
         options: BulkOptions = BulkOptions(),
         apnsID: ((Rows.Element) -> APNSID?)? = nil
     ) -> PushDeliveries<Rows.Element> {
-        let push = BulkPull.Push(push)
+        let push = BulkPull.Push(push, defaultTopic: self.defaultTopic)
         return self.pulled(rows, options) { row in BulkPull(push, apnsID?(row)) { try token(row) } }
     }
 
@@ -78,24 +78,10 @@ extension PushSender {
         apnsID: ((Rows.Element) -> APNSID?)? = nil,
         push: @escaping (Rows.Element) throws -> (Push, Token)
     ) -> PushDeliveries<Rows.Element> {
-        self.pulled(rows, options) { row in BulkPull(apnsID?(row)) { try push(row) } }
-    }
-
-    /// Sends one push to many devices and counts the outcomes.
-    ///
-    /// - Parameters:
-    ///   - push: a notification, which is encoded once, when you call this function, or a prepared push.
-    ///   - tokens: device tokens or their text, pulled only as fast as pushes finish.
-    ///   - options: concurrency, rate, deadline and control.
-    /// - Returns: the number of outcomes of each kind, and whether the call reached the end of `tokens`.
-    public func sendAll<Tokens: Sequence>(
-        _ push: some PushContent,
-        to tokens: Tokens,
-        options: BulkOptions = BulkOptions()
-    ) async -> BulkSummary where Tokens.Element: DeviceTokenConvertible {
-        var iterator = self.deliveries(of: push, to: tokens, options: options).makeAsyncIterator()
-        while await iterator.next() != nil {}
-        return iterator.call.summary ?? BulkSummary()
+        let topic = self.defaultTopic
+        return self.pulled(rows, options) { row in
+            BulkPull(apnsID?(row), defaultTopic: topic) { try push(row) }
+        }
     }
 
     @inlinable
@@ -146,7 +132,7 @@ extension PushSender {
         options: BulkOptions = BulkOptions(),
         apnsID: ((Rows.Element) -> APNSID?)? = nil
     ) -> AsyncPushDeliveries<Rows> where Rows.Element: Sendable {
-        let push = BulkPull.Push(push)
+        let push = BulkPull.Push(push, defaultTopic: self.defaultTopic)
         return AsyncPushDeliveries(sender: self, options: options, rows: rows) { row in
             BulkPull(push, apnsID?(row)) { try token(row) }
         }
@@ -188,26 +174,9 @@ extension PushSender {
         apnsID: ((Rows.Element) -> APNSID?)? = nil,
         push: @escaping (Rows.Element) throws -> (Push, Token)
     ) -> AsyncPushDeliveries<Rows> where Rows.Element: Sendable {
-        AsyncPushDeliveries(sender: self, options: options, rows: rows) { row in
-            BulkPull(apnsID?(row)) { try push(row) }
+        let topic = self.defaultTopic
+        return AsyncPushDeliveries(sender: self, options: options, rows: rows) { row in
+            BulkPull(apnsID?(row), defaultTopic: topic) { try push(row) }
         }
-    }
-
-    /// Sends one push to many devices and counts the outcomes.
-    ///
-    /// - Parameters:
-    ///   - push: a notification, which is encoded once, when you call this function, or a prepared push.
-    ///   - tokens: device tokens or their text. A separate task pulls them, a few ahead of those in flight.
-    ///   - options: concurrency, rate, deadline and control.
-    /// - Returns: the number of outcomes of each kind, and whether the call reached the end of `tokens`.
-    /// - Throws: the input's error. The counts are then lost; if you need them, loop over `deliveries` instead.
-    public func sendAll<Tokens: AsyncSequence & Sendable>(
-        _ push: some PushContent,
-        to tokens: Tokens,
-        options: BulkOptions = BulkOptions()
-    ) async throws(Tokens.Failure) -> BulkSummary where Tokens.Element: DeviceTokenConvertible & Sendable {
-        var iterator = self.deliveries(of: push, to: tokens, options: options).makeAsyncIterator()
-        while try await iterator.next() != nil {}
-        return iterator.call.summary ?? BulkSummary()
     }
 }

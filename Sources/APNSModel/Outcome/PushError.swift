@@ -193,8 +193,7 @@ public struct PushError: Error, Sendable, Hashable {
             certainty: rejection.provesNoEffect ? .rejected : .unknown,
             apnsID: rejection.apnsID,
             attempts: attempts,
-            message: "\(rejection.status) \(rejection.reason?.rawValue ?? "without a reason"): \(rejection.meaning)"
-                + doubt,
+            message: rejection.description + doubt,
             retryAfter: retryAfter ?? rejection.delay,
             rejection: rejection
         )
@@ -268,8 +267,11 @@ public struct PushError: Error, Sendable, Hashable {
 }
 
 extension PushError: CustomStringConvertible {
+    /// One line: the code, the certainty unless the code is the same word, the message, and the id of the push.
     public var description: String {
-        var text = "\(self.code) (\(self.certainty.rawValue)): \(self.message)"
+        let certainty = self.certainty.rawValue
+        var text = self.code.rawValue == certainty ? certainty : "\(self.code) (\(certainty))"
+        text += ": \(self.message)"
         if let apnsID { text += " [apns-id \(apnsID)]" }
         return text
     }

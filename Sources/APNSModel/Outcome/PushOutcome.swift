@@ -20,6 +20,15 @@ public struct Receipt: Sendable, Hashable, Codable {
     }
 }
 
+extension Receipt: CustomStringConvertible {
+    /// One line, for example `accepted [apns-id …]`, or `accepted at attempt 2 [apns-id …]` after a retry.
+    public var description: String {
+        let attempt = self.attempts > 1 ? " at attempt \(self.attempts)" : ""
+        let unique = self.apnsUniqueID.map { ", apns-unique-id \($0)" } ?? ""
+        return "accepted\(attempt) [apns-id \(self.apnsID)\(unique)]"
+    }
+}
+
 /// The recommended action for an outcome. Open: later versions may add values.
 public struct Advice: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
     public let rawValue: String
@@ -143,6 +152,17 @@ public enum PushOutcome: Sendable, Hashable {
         switch self {
         case .accepted(let receipt): return receipt
         case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error): throw error
+        }
+    }
+}
+
+extension PushOutcome: CustomStringConvertible {
+    /// One line: what happened, why, and the id of the push, for example
+    /// `rejected: 410 Unregistered: the device token is no longer active for the topic [apns-id …]`.
+    public var description: String {
+        switch self {
+        case .accepted(let receipt): receipt.description
+        case .rejected(let error), .notProcessed(let error), .notSent(let error), .unknown(let error): error.description
         }
     }
 }

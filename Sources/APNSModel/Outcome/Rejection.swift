@@ -137,6 +137,14 @@ public struct Rejection: Sendable, Hashable {
     }
 }
 
+extension Rejection: CustomStringConvertible {
+    /// The status, the reason and its meaning, for example
+    /// `410 Unregistered: the device token is no longer active for the topic`.
+    public var description: String {
+        "\(self.status) \(self.reason?.rawValue ?? "without a reason"): \(self.meaning)"
+    }
+}
+
 extension Rejection: Codable {
     private enum CodingKeys: String, CodingKey {
         case status, reason, timestamp, rawBodyBase64, apnsID, apnsUniqueID

@@ -108,13 +108,13 @@ extension PushNotification {
     /// ```
     ///
     /// - Parameters:
-    ///   - topic: the app's bundle ID; the suffix is added.
+    ///   - topic: the app's bundle ID; the suffix is added. Nil: the sender's default.
     ///   - attributesType: the name of the app's Swift type.
     ///   - attributes: the values that stay constant during the activity; must encode as an object.
     ///   - contentState: the values that change; must encode as an object.
     ///   - alert: the required alert. Only title and body are shown.
     public static func liveActivityStart(
-        topic: String,
+        topic: String? = nil,
         attributesType: String,
         attributes: some Encodable & Sendable,
         contentState: some Encodable & Sendable,
@@ -136,7 +136,9 @@ extension PushNotification {
     /// ```
     ///
     /// Pushes with priority 10 count against the device's hourly budget; those with priority 5 do not.
-    public static func liveActivityUpdate(topic: String, contentState: some Encodable & Sendable) -> PushNotification {
+    public static func liveActivityUpdate(topic: String? = nil, contentState: some Encodable & Sendable)
+        -> PushNotification
+    {
         self.liveActivity(topic: topic, event: .update).contentState(contentState)
     }
 
@@ -148,17 +150,19 @@ extension PushNotification {
     /// let end = PushNotification.liveActivityEnd(topic: "com.grasscove.Fern", contentState: state)
     ///     .dismissalDate(.now.addingTimeInterval(600))
     /// ```
-    public static func liveActivityEnd(topic: String, contentState: some Encodable & Sendable) -> PushNotification {
+    public static func liveActivityEnd(topic: String? = nil, contentState: some Encodable & Sendable)
+        -> PushNotification
+    {
         self.liveActivity(topic: topic, event: .end).contentState(contentState)
     }
 
     /// Ends a Live Activity without changing its content. Apple advises sending the final content state as well.
-    public static func liveActivityEnd(topic: String) -> PushNotification {
+    public static func liveActivityEnd(topic: String? = nil) -> PushNotification {
         self.liveActivity(topic: topic, event: .end)
     }
 
     /// A push to a Live Activity with any event, including events that Apple adds later.
-    public static func liveActivity(topic: String, event: LiveActivityEvent) -> PushNotification {
+    public static func liveActivity(topic: String? = nil, event: LiveActivityEvent) -> PushNotification {
         var notification = PushNotification(topic: topic, pushType: .liveactivity)
         notification.content.changeLiveActivity { $0.event = event }
         return notification

@@ -24,7 +24,7 @@
 ///      "expiration": seconds since 1970 | "system-default",
 ///      "payload": the JSON object | "payloadBase64": string}
 ///
-/// A Live Activity's push without a timestamp is coded with the time of coding.
+/// A notification without a topic is coded without one. A Live Activity's push without a timestamp is coded with the time of coding.
 ///
 /// A decoded notification has a raw payload. The payload equals the original one as JSON, with exact whole numbers and
 /// sorted keys. `payloadBase64` is used for raw bytes that are not a JSON object or that a foreign coder would change
@@ -65,8 +65,9 @@ public struct PushNotification: Sendable {
         }
     }
 
-    /// The topic as given: the app's bundle ID, with or without the push type's suffix.
-    public let topic: String
+    /// The topic as given: the app's bundle ID, with or without the push type's suffix. Nil: the sender's
+    /// ``PushSender/defaultTopic``.
+    public package(set) var topic: String?
 
     var type: PushType
     package var pushType: PushType { self.type }
@@ -90,34 +91,35 @@ extension PushNotification {
     /// `liveActivityUpdate`, `fileProvider`, `mdm` and others.
     ///
     /// - Parameters:
-    ///   - topic: the app's bundle ID. The suffix of the push type is added if it is missing.
+    ///   - topic: the app's bundle ID. The suffix of the push type is added if it is missing. Nil: the sender's
+    ///     ``PushSender/defaultTopic``.
     ///   - pushType: the type of the push.
-    public init(topic: String, pushType: PushType = .alert) {
+    public init(topic: String? = nil, pushType: PushType = .alert) {
         self.init(topic: topic, type: pushType, content: APSContent())
     }
 
     /// A notification of the type `alert`.
     ///
     /// - Parameters:
-    ///   - topic: the app's bundle ID.
+    ///   - topic: the app's bundle ID. Nil: the sender's ``PushSender/defaultTopic``.
     ///   - alert: the visible text.
-    public init(topic: String, alert: Alert) {
+    public init(topic: String? = nil, alert: Alert) {
         self.init(topic: topic, type: .alert, content: APSContent(alert: .dictionary(APSContent.AlertBox(alert))))
     }
 
     /// The short form of an alert: a text that becomes the body.
-    public init(topic: String, alert: String) {
+    public init(topic: String? = nil, alert: String) {
         self.init(topic: topic, type: .alert, content: APSContent(alert: .text(alert)))
     }
 
     /// A payload of JSON bytes, sent unchanged. Only its size is checked. Modifiers that would change it make
     /// `prepared()` throw `payloadIsRaw`.
-    public init(topic: String, pushType: PushType = .alert, rawPayload: [UInt8]) {
+    public init(topic: String? = nil, pushType: PushType = .alert, rawPayload: [UInt8]) {
         self.init(topic: topic, type: pushType, content: APSContent(), raw: rawPayload)
     }
 
     /// A payload of JSON bytes from `Data`, `ByteBufferView` and other sequences, sent unchanged.
-    public init(topic: String, pushType: PushType = .alert, rawPayload: some Sequence<UInt8>) {
+    public init(topic: String? = nil, pushType: PushType = .alert, rawPayload: some Sequence<UInt8>) {
         self.init(topic: topic, pushType: pushType, rawPayload: Array(rawPayload))
     }
 }
@@ -134,7 +136,7 @@ extension PushNotification {
     ///   4,096 bytes, 5,120 for `voip`; `collapseIDTooLong`), content that contradicts the push type or is missing for
     ///   it (`contentNotAllowed`, `contentMissing`, `contentContradictory`), a value out of its range, a custom value
     ///   that cannot be encoded (`notEncodable`) or whose key is already used (`customKeyReserved`,
-    ///   `customKeyDuplicate`).
+    ///   `customKeyDuplicate`), or no topic (`topicMissing`).
     public func prepared(
         skippingValidation: Bool = false,
         now: @autoclosure () -> Date = Date()
@@ -171,7 +173,7 @@ extension PushNotification {
         }
         return try PreparedPush(
             checking: skippingValidation ? nil : rule,
-            topic: Self.topic(self.topic, suffix: rule.topicSuffix),
+            topic: Self.topic(self.topic ?? "", suffix: rule.topicSuffix),
             pushType: self.type,
             payload: payload,
             badge: badge,
@@ -253,7 +255,7 @@ extension PushNotification: Codable {
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
-            topic: try container.decode(String.self, forKey: .topic),
+            topic: try container.decodeIfPresent(String.self, forKey: .topic),
             pushType: try container.decode(PushType.self, forKey: .pushType),
             rawPayload: try CodedPayload(from: decoder).bytes
         )
@@ -265,7 +267,7 @@ extension PushNotification: Codable {
     /// Throws a `ValidationError` if a custom value cannot be encoded. `prepared()` reports all other errors.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(self.topic, forKey: .topic)
+        try container.encodeIfPresent(self.topic, forKey: .topic)
         try container.encode(self.type, forKey: .pushType)
         try container.encodeIfPresent(self.urgency, forKey: .priority)
         try container.encodeIfPresent(self.storage, forKey: .expiration)

@@ -8,6 +8,13 @@ public protocol PushContent: Sendable {
     /// - Throws: `ValidationError` for content that APNs would reject or ignore.
     func prepared() throws(ValidationError) -> PreparedPush
 
+    /// The checked bytes and headers, for a sender that has a topic for content without one. The default ignores the
+    /// topic.
+    ///
+    /// - Parameter defaultTopic: the sender's ``PushSender/defaultTopic``.
+    /// - Throws: `ValidationError`, as ``prepared()``.
+    func prepared(defaultTopic: String?) throws(ValidationError) -> PreparedPush
+
     /// Delivers the push with the sender's `deliver`. The generic `deliver` and `send` of ``PushSender`` call this; bulk
     /// calls use ``prepared()``. The default prepares the push and delivers the result.
     consuming func deliver(
@@ -18,6 +25,10 @@ public protocol PushContent: Sendable {
 }
 
 extension PushContent {
+    /// Prepares content that has its own topic.
+    @inlinable
+    public func prepared(defaultTopic: String?) throws(ValidationError) -> PreparedPush { try self.prepared() }
+
     /// Prepares the push and delivers the result. Content that cannot be prepared ends as `validation`, not sent.
     @inlinable
     public consuming func deliver(
@@ -36,7 +47,7 @@ extension PushContent {
     ) async -> PushOutcome {
         let push: PreparedPush
         do throws(ValidationError) {
-            push = try self.prepared()
+            push = try self.prepared(defaultTopic: sender.defaultTopic)
         } catch {
             return .failed(.validation(error, apnsID: options.apnsID))
         }
@@ -48,6 +59,20 @@ extension PreparedPush: PushContent {
     /// Returns this push.
     @inlinable
     public func prepared() -> PreparedPush { self }
+
+    /// Returns this push, which has its topic.
+    @inlinable
+    public func prepared(defaultTopic: String?) -> PreparedPush { self }
+
+    /// Delivers this push with the sender.
+    @inlinable
+    public consuming func deliver(
+        with sender: some PushSender,
+        to token: DeviceToken,
+        options: DeliveryOptions
+    ) async -> PushOutcome {
+        await sender.deliver(self, to: token, options: options)
+    }
 }
 
 extension PushNotification: PushContent {
@@ -57,6 +82,16 @@ extension PushNotification: PushContent {
     /// - Throws: `ValidationError`: the first error found.
     public func prepared() throws(ValidationError) -> PreparedPush {
         try self.prepared(skippingValidation: false)
+    }
+
+    /// Encodes and checks the notification with the sender's topic, unless it has its own.
+    ///
+    /// - Throws: `ValidationError`: the first error found.
+    public func prepared(defaultTopic: String?) throws(ValidationError) -> PreparedPush {
+        guard self.topic == nil else { return try self.prepared() }
+        var notification = self
+        notification.topic = defaultTopic
+        return try notification.prepared()
     }
 
     /// Delivers the notification with the sender, which prepares it.

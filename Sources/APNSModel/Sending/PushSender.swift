@@ -64,9 +64,18 @@ public protocol PushSender: Sendable {
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome
+
+    /// The topic of notifications that name none: the app's bundle ID. The default implementation returns nil, and
+    /// such a notification then ends as `validation`, not sent.
+    ///
+    /// If your sender passes pushes on to another one, return that one's topic.
+    var defaultTopic: String? { get }
 }
 
 extension PushSender {
+    /// No topic: each notification must name its own.
+    public var defaultTopic: String? { nil }
+
     /// Unavailable. Without this overload, the generic `deliver` below would satisfy the requirement and call itself
     /// forever.
     @available(*, unavailable, message: "a PushSender implements deliver(_: PreparedPush, to: DeviceToken, options:)")

@@ -91,22 +91,23 @@ extension PushError.Code {
 /// there is a new one.
 ///
 /// The host and port are `environment.managementHost` and `managementPort`. The first call opens the connection, and it
-/// closes after `pool.idleTimeout` without calls. Provider token, proxy, trust and timeouts are those of the pushes.
+/// closes after `pool.idleTimeout` without calls. Calls without a bundle id are for the client's default topic. Provider token, proxy, trust and timeouts are those of the pushes.
 /// Source: Apple, "Sending channel management requests to APNs".
 public struct APNSChannels: Sendable {
     let context: SendContext
+    let defaultTopic: String?
 
     /// Creates a channel.
     ///
     /// - Parameters:
-    ///   - bundleID: The app's bundle id, without the suffix of a push type. You must enable broadcasts for the app in
-    ///     the developer portal.
+    ///   - bundleID: The app's bundle id, without the suffix of a push type; nil for the client's default topic. You
+    ///     must enable broadcasts for the app in the developer portal.
     ///   - storage: Which of its broadcasts APNs stores.
     ///   - options: The call's deadline and id.
     /// - Throws: `PushError`. Its rejections include `BroadcastFeatureNotEnabled`, and `CannotCreateChannelConfig` if
     ///   the app has 10,000 channels. `unreadableResponse` if the response does not name the new channel.
     public func create(
-        for bundleID: String,
+        for bundleID: String? = nil,
         storage: MessageStoragePolicy = .noMessage,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> CreatedChannel {
@@ -125,7 +126,7 @@ public struct APNSChannels: Sendable {
     ///   `ChannelNotRegistered` for a deleted one.
     public func read(
         _ id: ChannelID,
-        for bundleID: String,
+        for bundleID: String? = nil,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> BroadcastChannel {
         let response = try await self.call(.read(id), bundleID: bundleID, options: options)
@@ -148,7 +149,7 @@ public struct APNSChannels: Sendable {
     @discardableResult
     public func delete(
         _ id: ChannelID,
-        for bundleID: String,
+        for bundleID: String? = nil,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> ChannelDeletion {
         do {
@@ -166,7 +167,7 @@ public struct APNSChannels: Sendable {
     ///
     /// - Throws: `PushError`; `unreadableResponse` if the response is not a list.
     public func list(
-        for bundleID: String,
+        for bundleID: String? = nil,
         options: ChannelCallOptions = ChannelCallOptions()
     ) async throws(PushError) -> ChannelList {
         let response = try await self.call(.list, bundleID: bundleID, options: options)
@@ -183,7 +184,7 @@ public struct APNSChannels: Sendable {
 
 extension APNSClient {
     /// Manages the channels for broadcasts.
-    public var channels: APNSChannels { APNSChannels(context: self.runtime.sending) }
+    public var channels: APNSChannels { APNSChannels(context: self.runtime.sending, defaultTopic: self.defaultTopic) }
 }
 
 private struct ReadBody: Decodable {

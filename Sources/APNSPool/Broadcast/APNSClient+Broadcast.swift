@@ -80,6 +80,8 @@ extension APNSClient {
     ) async -> PushOutcome {
         let push: PreparedPush
         do {
+            var notification = notification
+            if notification.topic == nil { notification.topic = self.defaultTopic }
             push = try notification.preparedForBroadcast(skippingValidation: options.skippingValidation)
         } catch {
             return .failed(.validation(error, apnsID: options.requestID))

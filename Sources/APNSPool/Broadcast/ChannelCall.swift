@@ -85,9 +85,10 @@ struct ChannelResponse: Sendable {
 extension APNSChannels {
     func call(
         _ operation: ChannelOperation,
-        bundleID: String,
+        bundleID: String?,
         options: ChannelCallOptions
     ) async throws(PushError) -> ChannelResponse {
+        let bundleID = bundleID ?? self.defaultTopic ?? ""
         do {
             try BundleID.check(bundleID)
         } catch {

@@ -131,10 +131,10 @@ extension APNSClient {
     /// The push appears in the counts and metrics (`rejected`, `BadDeviceToken`).
     ///
     /// - Parameters:
-    ///   - topic: the app's bundle ID.
+    ///   - topic: the app's bundle ID; nil for the client's default topic.
     ///   - time: the time limit for the whole check. Default 15 s.
-    public func check(topic: String, within time: Duration = .seconds(15)) async -> APNSCheck {
-        await self.runtime.check(topic: topic, within: time)
+    public func check(topic: String? = nil, within time: Duration = .seconds(15)) async -> APNSCheck {
+        await self.runtime.check(topic: topic ?? self.defaultTopic ?? "", within: time)
     }
 }
 

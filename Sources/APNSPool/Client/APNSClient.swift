@@ -29,6 +29,8 @@ import Synchronization
 /// `send` returns the receipt of an accepted push and throws a `PushError` otherwise.
 public final class APNSClient: PushSender, Service {
     let runtime: ClientRuntime
+    /// The topic of notifications that name none: ``APNSClientConfiguration/defaultTopic``.
+    public let defaultTopic: String?
     private let task = Mutex<Task<Void, any Error>?>(nil)
 
     /// Creates a client with a full configuration.
@@ -37,6 +39,7 @@ public final class APNSClient: PushSender, Service {
     ///   a number out of range.
     public init(configuration: APNSClientConfiguration) throws(APNSConfigurationError) {
         self.runtime = try ClientRuntime(configuration)
+        self.defaultTopic = configuration.defaultTopic
     }
 
     /// Creates a client from the settings that most servers need. All other settings have their defaults.
@@ -45,6 +48,7 @@ public final class APNSClient: PushSender, Service {
     public convenience init(
         authentication: APNSAuthentication,
         environment: APNSEnvironment = .production,
+        defaultTopic: String? = nil,
         pool: APNSClientConfiguration.Pool = .init(),
         logger: Logger = Logger(label: "apns-pool"),
         eventLoopGroup: (any EventLoopGroup)? = nil
@@ -53,6 +57,7 @@ public final class APNSClient: PushSender, Service {
             configuration: APNSClientConfiguration(
                 authentication: authentication,
                 environment: environment,
+                defaultTopic: defaultTopic,
                 pool: pool,
                 logger: logger,
                 eventLoopGroup: eventLoopGroup
@@ -140,6 +145,7 @@ public final class APNSClient: PushSender, Service {
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
+        if notification.topic == nil { notification.topic = self.defaultTopic }
         if options.supersedes != nil, notification.takesTimestamp {
             return await self.deliverDated(notification, to: token, options: options)
         }
@@ -174,7 +180,7 @@ public final class APNSClient: PushSender, Service {
         _ error: ValidationError
     ) -> PushError {
         let refusal = PushError.validation(error, apnsID: id)
-        self.runtime.monitor.tracing.refused(refusal, topic: notification.topic, to: token)
+        self.runtime.monitor.tracing.refused(refusal, topic: notification.topic ?? "", to: token)
         self.runtime.monitor.pushes.count(.failed(refusal), notification.pushType)
         return refusal
     }

@@ -1,3 +1,4 @@
+import APNSModel
 import HTTP2Wire
 public import Logging
 public import NIOCore
@@ -196,6 +197,9 @@ public struct APNSClientConfiguration: Sendable {
     public var authentication: APNSAuthentication
     /// The APNs service that pushes are sent to. Default `production`.
     public var environment: APNSEnvironment
+    /// The topic of notifications that name none: the app's bundle ID. The suffix of each push type is added. Default
+    /// nil: each notification must name its own. The apps of an ``APNSClientGroup`` have their own topics instead.
+    public var defaultTopic: String?
     /// The connections and the queue in front of them.
     public var pool: Pool
     /// Time limits for pushes, responses, connects and shutdown.
@@ -254,6 +258,7 @@ public struct APNSClientConfiguration: Sendable {
     public init(
         authentication: APNSAuthentication,
         environment: APNSEnvironment = .production,
+        defaultTopic: String? = nil,
         pool: Pool = Pool(),
         timeouts: Timeouts = Timeouts(),
         trust: Trust = Trust(),
@@ -266,6 +271,7 @@ public struct APNSClientConfiguration: Sendable {
     ) {
         self.authentication = authentication
         self.environment = environment
+        self.defaultTopic = defaultTopic
         self.pool = pool
         self.timeouts = timeouts
         self.trust = trust
@@ -317,6 +323,13 @@ public struct APNSClientConfiguration: Sendable {
         }
         try check("environment.port", environment.port, 1...65535)
         try check("environment.managementPort", environment.managementPort, 1...65535)
+        if let defaultTopic {
+            do throws(ValidationError) {
+                try HeaderRules.checkTopic(defaultTopic)
+            } catch {
+                throw .outOfRange("defaultTopic", "'\(ValidationError.shortened(defaultTopic))'", "the app's bundle ID")
+            }
+        }
         try self.proxy?.validate()
         try check("pool.size", self.pool.size, 0...1000)
         try check("pool.maxOverflow", self.pool.maxOverflow, 0...1000)

@@ -42,11 +42,17 @@ public struct APNSEnvironment: Sendable, Hashable, CustomStringConvertible {
         ownManagementPort: 2195
     )
 
+    /// Another name of ``development``: Apple's documentation uses both.
+    public static let sandbox = development
+
     /// The production environment with another port for pushes: `.production(port: 2197)`.
     public static func production(port: Int) -> APNSEnvironment { Self.production.with(port) }
 
     /// The development environment with another port for pushes: `.development(port: 2197)`.
     public static func development(port: Int) -> APNSEnvironment { Self.development.with(port) }
+
+    /// Another name of ``development(port:)``.
+    public static func sandbox(port: Int) -> APNSEnvironment { Self.development.with(port) }
 
     /// Another server that implements the APNs protocol, such as a simulator or a relay. Channels are managed on the
     /// same host and port unless you set `managementHost` and `managementPort`.

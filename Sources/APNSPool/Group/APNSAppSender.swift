@@ -10,6 +10,9 @@ public struct APNSAppSender: PushSender {
     /// One of the app's environments.
     public let environment: APNSEnvironment
 
+    /// The app's topic, which is that of notifications that name none; nil while the group has no such app.
+    public var defaultTopic: String? { self.sender.registry.topic(self.app) }
+
     /// Delivers one prepared push. A push for a topic that does not belong to the app is not sent (`configuration`).
     public func deliver(_ push: PreparedPush, to token: DeviceToken, options: DeliveryOptions) async -> PushOutcome {
         await self.sender.deliver(
@@ -29,6 +32,7 @@ public struct APNSAppSender: PushSender {
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
+        if notification.topic == nil { notification.topic = self.defaultTopic }
         let topic = notification.topic
         return await self.sender.deliver(
             notification,
@@ -83,7 +87,7 @@ public struct APNSAppSender: PushSender {
             // A client that was started for this call may not be running yet.
             _ = await use.client.runtime.sending.waitUntilRunning(deadline)
             let left = max(self.sender.registry.now.duration(to: deadline), .milliseconds(1))
-            return await use.client.check(topic: self.sender.registry.topic(self.app) ?? "", within: left)
+            return await use.client.check(topic: self.defaultTopic, within: left)
         }
     }
 }

@@ -68,7 +68,7 @@ public final class APNSClientGroup: Service {
         public var idleTimeout: Duration
         /// Which apps share connections. Default `perKey`.
         public var isolation: Isolation
-        /// The settings that all clients share; authentication and environment are set per app. A client reserves
+        /// The settings that all clients share; authentication, environment and topic are set per app. A client reserves
         /// `pool.size + pool.maxOverflow` connections. If there is less room, it starts with fewer, and gets more when
         /// connections become free that no other app waits for.
         public var client: APNSClientConfiguration

@@ -125,6 +125,8 @@ final class ClientStarter: Sendable {
         configuration.authentication = entry.authentication
         if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = entry.tokens }
         configuration.environment = entry.environment
+        // Apps with different topics may share the client.
+        configuration.defaultTopic = nil
         configuration.tlsContexts = self.contexts
         configuration.teamRenewals = self.renewals
         configuration.onWorkerTally = { [weak registry = self.registry] in registry?.readTally(of: clientID) }

@@ -16,7 +16,7 @@ final class GroupSender: Sendable {
 
     func deliver(
         _ push: consuming some PushContent,
-        topic: String,
+        topic: String?,
         to token: DeviceToken,
         app: String,
         environment: APNSEnvironment,

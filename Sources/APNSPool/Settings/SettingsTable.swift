@@ -30,7 +30,6 @@ import Logging
     /// share.
     package static let tool: [APNSSetting] = [
         .part("config", .path).meaning("A file with settings."),
-        .part("topic", .string).meaning("The app's bundle id."),
         .part("inFlight", .integer(1...100_000)).meaning("Pushes in flight at once."),
         .part("verbose", .boolean).meaning("Whether the client's events are logged."),
     ]
@@ -106,6 +105,13 @@ import Logging
             $0.environment == .production ? "production" : $0.environment == .development ? "development" : nil
         }
         .meaning("The environment of APNs. `sandbox` means the same as `development`."),
+        APNSSetting("topic", .string, sets: ["defaultTopic"]) { draft, value in
+            draft.parts["topic"] = value
+            draft.configuration.defaultTopic = value.text
+        } get: {
+            $0.defaultTopic
+        }
+        .meaning("The topic of notifications that name none: the app's bundle ID."),
         .part("endpoint", .endpoint, sets: "environment.host", "environment.port")
             .meaning(
                 "Another server that speaks APNs' protocol, instead of `environment`. It needs no "

@@ -86,6 +86,20 @@ public struct PushRecord: Sendable, Hashable {
     /// The first 64 KiB of the response's body; empty unless the configuration records payloads.
     public var responseBody: [UInt8] = []
 
+    /// The alert of the push; nil if it has none, and if the configuration does not record payloads. An alert that is a
+    /// text becomes the body, as on a device.
+    public var alert: Alert? { PayloadReader.alert(in: self.payload) }
+
+    /// Decodes the payload, to check custom values, the badge or any other key.
+    ///
+    /// - Parameter type: a type whose properties are the keys to read, `aps` included. Other keys are ignored.
+    /// - Returns: the payload as that type, decoded by a plain `JSONDecoder`.
+    /// - Throws: `DecodingError` if a key is missing or has another type, and if the configuration does not record
+    ///   payloads.
+    public func decodePayload<Value: Decodable>(as type: Value.Type) throws -> Value {
+        try PayloadReader.decode(type, from: self.payload)
+    }
+
     /// The header fields of the response; empty unless the configuration records payloads.
     public var responseHeaders: [(name: String, value: String)] { self.responseFields.all }
 

@@ -19,6 +19,8 @@ struct ConfigurationTests {
         Case(setting: "environment.port") { $0.environment = .custom(host: "localhost", port: 65_536) },
         Case(setting: "environment.managementHost") { $0.environment.managementHost = "a\nb" },
         Case(setting: "environment.managementPort") { $0.environment.managementPort = 0 },
+        Case(setting: "defaultTopic") { $0.defaultTopic = "" },
+        Case(setting: "defaultTopic") { $0.defaultTopic = "com.example.app\n" },
         Case(setting: "proxy.host") { $0.proxy = .init(host: "", port: 3128) },
         Case(setting: "proxy.host") { $0.proxy = .init(host: ".proxy", port: 3128) },
         Case(setting: "proxy.host") { $0.proxy = .init(host: "a\r\nb", port: 3128) },
@@ -55,6 +57,13 @@ struct ConfigurationTests {
         #expect(error?.code == .outOfRange)
         #expect(error?.setting == test.setting)
         #expect(error?.message.contains(test.setting) == true)
+    }
+
+    @Test("Both of Apple's names of the development environment are known")
+    func sandboxIsDevelopment() {
+        let configuration = APNSClientConfiguration(authentication: .withoutToken, environment: .sandbox)
+        #expect(configuration.environment == .development)
+        #expect(APNSEnvironment.sandbox(port: 2197) == .development(port: 2197))
     }
 
     @Test func trustRootsThatCannotBeReadAreNamed() throws {

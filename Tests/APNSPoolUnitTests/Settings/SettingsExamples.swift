@@ -134,6 +134,12 @@ struct SettingsExample: Sendable {
         let proxy = ["host": "push.example.com", "proxy.host": "proxy.example.com", "proxy.port": "3128"]
         return [
             SettingsExample("environment", "development", with: token, changes: environment),
+            SettingsExample(
+                "topic",
+                "com.grasscove.Fern",
+                changes: ["defaultTopic"],
+                becomes: #"Optional("com.grasscove.Fern")"#
+            ),
             SettingsExample("host", "push.example.com", with: token, changes: environment),
             SettingsExample(
                 "endpoint",

@@ -9,11 +9,21 @@ let topic = "com.grasscove.Fern"
 
 @main
 struct NotificationService {
-    static func main() async throws {
+    static func main() async {
+        let logger = Logger(label: "notification-service")
+        do {
+            try await serve(logger)
+        } catch {
+            // An error thrown by `main` would print a crash report.
+            logger.critical("\(error)")
+            exit(1)
+        }
+    }
+
+    static func serve(_ logger: Logger) async throws {
         let environment = ProcessInfo.processInfo.environment
         let client = try APNSClient(configuration: APNSClientConfiguration(settings: [.environment(environment)]))
         let store = try DeviceStore(path: environment["DATABASE"] ?? "devices.sqlite")
-        let logger = Logger(label: "notification-service")
         let port = Int(environment["PORT"] ?? "") ?? 8080
         let server = Application(
             router: makeRouter(sender: client, store: store, isReady: { await client.health.isReady }),
