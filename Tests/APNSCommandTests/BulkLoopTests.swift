@@ -83,7 +83,7 @@ struct BulkLoopTests {
         try await Server.with { server in
             server.simulator.setToken(token(Self.dead), .unregistered(sinceMilliseconds: 1_700_000_000_000))
             let arguments =
-                try BulkTests.arguments(server, Self.tokens()) + ["--resume", "--in-flight", "10", "--timeout", "20"]
+                try BulkTests.arguments(server, Self.tokens()) + ["--resume", "--in-flight", "10", "--timeout", "120"]
             var random = SeededRandom()
             for _ in 0..<TestScale.size(2, thorough: 8) {
                 // A few pushes before the weather, so that it meets a run that is under way.

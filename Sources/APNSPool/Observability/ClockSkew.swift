@@ -24,7 +24,7 @@ package enum ClockSkew {
     private static func words(_ seconds: UInt64) -> String {
         switch seconds {
         case ..<120: "\(seconds) s"
-        case ..<7_200: "\((seconds + 30) / 60) min"
+        case ..<7_170: "\((seconds + 30) / 60) min"
         case ..<172_800: "\((seconds + 1_800) / 3_600) h"
         default: "\((seconds + 43_200) / 86_400) days"
         }

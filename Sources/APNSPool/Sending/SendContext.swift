@@ -56,7 +56,11 @@ final class SendContext: Sendable {
     /// provider token to the credential's manager or the token cache.
     @inline(never)
     func evaluate(_ result: StreamResult, of route: SendRoute?, _ history: inout PushHistory) -> AttemptEnd {
-        if result.ending != .notSent { history.countAttempt() }
+        if result.ending == .notSent {
+            route?.returnAdmission()
+        } else {
+            history.countAttempt()
+        }
         if result.isAccepted { return .accepted(result.receipt(id: history.id, attempts: history.attempts)) }
         let end = AttemptEnd(
             result,

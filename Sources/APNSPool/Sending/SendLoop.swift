@@ -229,7 +229,7 @@ class SendLoop {
     @inline(never)
     fileprivate func conclude() -> Duration? {
         // An attempt without a result still has its route, and perhaps the right to probe a candidate credential.
-        self.route = nil
+        self.route.take()?.returnAdmission()
         let end = self.end ?? .notSent(.internalFault, "the attempt ended without a result", isFinal: true)
         self.end = nil
         switch self.context.decide(end, &self.history, budget: self.budget) {

@@ -128,6 +128,11 @@ final class SendRoute: Sendable {
         return .held(cause, since: since, until: until, newToken: newToken)
     }
 
+    /// Records that the attempt was not sent, so that another one may be tried in bad weather.
+    func returnAdmission() {
+        if self.isAdmitted { self.settings.weather.returnAdmission() }
+    }
+
     /// Why an attempt that has waited for its stream is not written; nil if it may be.
     func admitLate(now: MonotonicInstant) -> AttemptEnd? {
         self.isAdmitted || self.settings.weather.isFair ? nil : self.admitInWeather(now: now)

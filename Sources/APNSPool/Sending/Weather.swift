@@ -71,6 +71,15 @@ final class Weather: Sendable {
         return admission
     }
 
+    /// Records that a push that was admitted was not sent.
+    func returnAdmission() {
+        if self.isFair { return }
+        self.change { state in
+            state.machine.returnAdmission()
+            return nil
+        }
+    }
+
     /// How many pushes may be sent by one that was admitted together with others.
     func take(_ count: Int) -> Int {
         self.isFair ? count : self.state.withLock { $0.machine.take(count) }

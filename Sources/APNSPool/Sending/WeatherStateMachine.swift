@@ -237,6 +237,19 @@ struct WeatherStateMachine: Sendable {
         }
     }
 
+    /// Records that an admitted push was not sent, so that another one may be tried at once.
+    mutating func returnAdmission() {
+        switch self.state {
+        case .fair: break
+        case .bad(var spell):
+            spell.probeEnd = nil
+            self.state = .bad(spell)
+        case .clearing(let spell, var clearing):
+            clearing.credit += 1
+            self.state = .clearing(spell, clearing)
+        }
+    }
+
     /// The spell's beginning, as soon as it has lasted long enough to be reported.
     mutating func report(_ now: MonotonicInstant) -> Event? {
         guard case .bad(var spell) = self.state, !spell.isReported, spell.failedProbes > 0,

@@ -211,9 +211,19 @@ struct ClientOutcomeTests {
     }
 
     @Test func repeated503EndsWithinTheLimits() async throws {
-        try await withServer(script: { _ in [.respond(503, reason: "ServiceUnavailable")] }) { client, server in
-            let options = DeliveryOptions(deadline: .seconds(1))
-            let outcome = await client.deliver(samplePush(), to: deviceToken, options: options)
+        let clock = ManualClock()
+        try await withServer(
+            script: { _ in [.respond(503, reason: "ServiceUnavailable")] },
+            configure: { $0.use(clock) }
+        ) { client, server in
+            let options = DeliveryOptions(deadline: .seconds(3600))
+            let push = Task { await client.deliver(samplePush(), to: deviceToken, options: options) }
+            await until {
+                clock.advance(by: .milliseconds(10))
+                return server.record.pushes.count >= 2
+            }
+            clock.advance(by: .seconds(3600))
+            let outcome = await push.value
             #expect(outcome.certainty == .rejected)
             #expect(outcome.status == 503)
             #expect(outcome.attempts >= 2 && outcome.attempts == server.record.pushes.count)

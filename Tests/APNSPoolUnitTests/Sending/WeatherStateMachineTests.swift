@@ -41,6 +41,17 @@ struct WeatherStateMachineTests {
         }
     }
 
+    @Test("A probe that was not sent lets another one begin at once")
+    func unsentProbe() {
+        var station = Station()
+        _ = station.weather(20)
+        #expect(station.admit() == .zero)
+        #expect(station.isHeld)
+        station.machine.returnAdmission()
+        #expect(station.admit() == .zero)
+        #expect(station.isHeld)
+    }
+
     @Test("The first probe begins at once, and each further one after a longer pause, of at most five seconds")
     func probes() {
         var station = Station()
