@@ -151,7 +151,7 @@ package struct Relay: Sendable {
         context.batches.follow { fleet.members.count }
         context.appRates.follow { fleet.members.count }
         context.appRates.set(self.settings.apps)
-        let limits = CallerLimits(self.settings, queue: self.queue, clock: self.clock)
+        let limits = CallerLimits(self.settings, queue: self.queue, clock: self.clock) { fleet.members.count }
         // Applies the share of the connections before the first client starts.
         fleet.update()
         let status = RelayState(

@@ -33,22 +33,6 @@ public struct DatabaseState: Sendable, Hashable {
         case standby
     }
 
-    /// The standbys of one kind.
-    public struct Standbys: Sendable, Hashable {
-        /// The number of connected ones that have caught up once.
-        public var count: Int
-        /// The time by which the slowest of them stores a commit later than the server.
-        public var lag: Duration
-        /// The size of the write-ahead log that the slowest of them has not stored.
-        public var lagBytes: Int
-
-        package init(count: Int, lag: Duration, lagBytes: Int) {
-            self.count = count
-            self.lag = lag
-            self.lagBytes = lagBytes
-        }
-    }
-
     /// The connections of clients to the server, in all databases.
     public package(set) var connections = 0
     public package(set) var maxConnections = 0
@@ -58,14 +42,8 @@ public struct DatabaseState: Sendable, Hashable {
     public package(set) var oldest: [Holder: Duration] = [:]
     /// The number of synchronous standbys for which each commit waits.
     public package(set) var requiredStandbys = 0
-    /// The standbys whose commits are waited for or could be; nil if the role may not see them.
-    public package(set) var synchronous: Standbys?
-    /// The other standbys; nil if the role may not see them.
-    public package(set) var asynchronous: Standbys?
-    /// The size of the write-ahead log that replication slots keep, in bytes.
-    public package(set) var keptWALBytes = 0
-    /// Whether the last attempt to archive a part of the write-ahead log has failed.
-    public package(set) var isArchiveFailing = false
+    /// The number of connected standbys whose commits are waited for or could be; nil if the role may not see them.
+    public package(set) var synchronousStandbys: Int?
     /// The id that the server gives to the next transaction.
     var nextID: Int64 = 0
     /// The oldest id that each kind of holder needs.
@@ -91,15 +69,7 @@ public struct DatabaseState: Sendable, Hashable {
             case "required":
                 self.requiredStandbys = row.int(2)
             case "standbys":
-                let standbys = Standbys(
-                    count: row.int(2),
-                    lag: .milliseconds(max(row.int64(3), 0)),
-                    lagBytes: max(row.int(4), 0)
-                )
-                if row.text(1) == "synchronous" { self.synchronous = standbys } else { self.asynchronous = standbys }
-            case "wal":
-                self.keptWALBytes = max(row.int(2), 0)
-                self.isArchiveFailing = row.int(3) == 1
+                self.synchronousStandbys = row.int(2)
             case "table":
                 self.tables.append(
                     Table(name: row.text(1), bytes: row.int(2), liveRows: row.int(3), deadRows: row.int(4))
@@ -127,8 +97,8 @@ public struct DatabaseState: Sendable, Hashable {
     /// One row for each fact: its kind, a name and up to three numbers.
     ///
     /// A plain role sees the ids, the databases and the roles of all sessions, but neither the kinds nor the times of those
-    /// that belong to other roles, and no details of standbys. A `VACUUM` keeps no rows, and a program that copies the
-    /// server or follows its changes is no standby.
+    /// that belong to other roles, and no standbys. A `VACUUM` keeps no rows, and a program that copies the server is no
+    /// standby.
     static let query = """
         WITH held AS (
           SELECT CASE WHEN datid IS NULL THEN 'standby' ELSE 'session' END AS holder,
@@ -145,13 +115,6 @@ public struct DatabaseState: Sendable, Hashable {
           FROM pg_prepared_xacts WHERE database = current_database()
         ), next AS (
           SELECT xmax::text::bigint + age(xmax::xid) AS id FROM pg_snapshot_xmax(pg_current_snapshot()) AS xmax
-        ), standby AS (
-          SELECT CASE WHEN sync_state = 'async' THEN 'asynchronous' ELSE 'synchronous' END AS kind,
-            state, flush_lag, pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn) AS bytes
-          FROM pg_stat_replication
-          WHERE state IN ('streaming', 'catchup') AND application_name <> 'pg_basebackup'
-            AND pid NOT IN (
-              SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL)
         )
         SELECT 'connections'::text, ''::text, count(*), current_setting('max_connections')::bigint, NULL::bigint
         FROM pg_stat_activity
@@ -166,16 +129,9 @@ public struct DatabaseState: Sendable, Hashable {
           ELSE coalesce(substring(names FROM '(\\d+)\\s*\\(')::bigint, 1) END, NULL, NULL
         FROM current_setting('synchronous_standby_names') AS names
         UNION ALL
-        SELECT 'standbys', kind, count(*) FILTER (WHERE state = 'streaming'),
-          (coalesce(extract(epoch FROM max(flush_lag)), 0) * 1000)::bigint, coalesce(max(bytes), 0)::bigint
-        FROM (VALUES ('synchronous'), ('asynchronous')) AS kinds (kind) LEFT JOIN standby USING (kind)
-        WHERE pg_has_role('pg_read_all_stats', 'USAGE') GROUP BY kind
-        UNION ALL
-        SELECT 'wal', '', coalesce((SELECT max(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn))
-          FROM pg_replication_slots), 0)::bigint,
-          (SELECT (coalesce(last_failed_time > last_archived_time, last_failed_time IS NOT NULL)
-            AND current_setting('archive_mode') <> 'off')::int::bigint
-          FROM pg_stat_archiver), NULL
+        SELECT 'standbys', '', (SELECT count(*) FROM pg_stat_replication
+          WHERE state = 'streaming' AND sync_state <> 'async' AND application_name <> 'pg_basebackup'), NULL, NULL
+        WHERE pg_has_role('pg_read_all_stats', 'USAGE')
         UNION ALL
         (SELECT 'table', relname, pg_total_relation_size(oid), pg_stat_get_live_tuples(oid), pg_stat_get_dead_tuples(oid)
         FROM pg_class WHERE relnamespace = to_regnamespace('apns') AND relkind = 'r' ORDER BY 3 DESC NULLS LAST LIMIT 100)

@@ -88,13 +88,13 @@ public struct ServerInspection: Sendable {
                     "no commit waits for one; the failure of this server's disk loses pushes, and a promoted standby "
                     + "may lack the newest"
             )
-        } else if let synchronous = state.synchronous {
-            let isOK = synchronous.count >= state.requiredStandbys
+        } else if let synchronous = state.synchronousStandbys {
+            let isOK = synchronous >= state.requiredStandbys
             standby = Finding(
                 subject: "standby",
                 isOK: isOK,
                 message: "commits wait for \(names)"
-                    + (isOK ? "" : ", and \(synchronous.count) are connected: every commit waits. Start the standby")
+                    + (isOK ? "" : ", and \(synchronous) are connected: every commit waits. Start the standby")
             )
         } else {
             standby = Finding(

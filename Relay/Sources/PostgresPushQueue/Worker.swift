@@ -1,4 +1,5 @@
 import CLibpq
+import DequeModule
 import Dispatch
 import PushQueue
 import Synchronization
@@ -58,6 +59,11 @@ final class Worker {
         var isRepeated = false
         var pause = Pause()
         while true {
+            // A call whose time is over is not begun: its caller would not get to know the effect, and the calls behind it
+            // would wait for its connection.
+            guard ContinuousClock.now < deadline else {
+                throw .away("no connection was free in time", isUndecided: isRepeated && repetition != .reading)
+            }
             do throws(PostgresFailure) {
                 let rows = try self.open().run(sql, parameters, until: deadline)
                 return (rows, isRepeated)
@@ -116,12 +122,7 @@ final class Workers: Sendable {
     typealias Job = @Sendable (Worker) -> Void
     typealias Preparation = @Sendable (Connection) throws(PostgresFailure) -> Void
 
-    private struct State {
-        var jobs: [Job] = []
-        var next = 0
-    }
-
-    private let state = Mutex(State())
+    private let jobs = Mutex(Deque<Job>())
     private let isAbandoned = Atomic(false)
     private let signal = DispatchSemaphore(value: 0)
     private let threads = DispatchGroup()
@@ -140,22 +141,13 @@ final class Workers: Sendable {
 
     /// Runs a job after those that were added before.
     func add(_ job: @escaping Job) {
-        self.state.withLock { $0.jobs.append(job) }
+        self.jobs.withLock { $0.append(job) }
         self.signal.signal()
     }
 
     private func nextJob() -> Job? {
         self.signal.wait()
-        return self.state.withLock { state in
-            guard state.next < state.jobs.count else { return nil }
-            let job = state.jobs[state.next]
-            state.next += 1
-            if state.next == state.jobs.count {
-                state.jobs.removeAll(keepingCapacity: true)
-                state.next = 0
-            }
-            return job
-        }
+        return self.jobs.withLock { $0.popFirst() }
     }
 
     /// Lets no statement be repeated any more.

@@ -146,7 +146,7 @@ struct BatchUpload {
         while true {
             if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
             do throws(APIError) {
-                return try await self.intake.limits.take(self.pushes.count, self.caller)
+                return try self.intake.limits.take(self.pushes.count, self.caller)
             } catch {
                 guard error.code == .rateLimited else { throw error }
                 try await Task.sleep(for: .milliseconds(100))

@@ -14,6 +14,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let connections: OpenConnections
     private var machine: ConnectionMachine
+    /// What `connections` counts this connection by; nil before it is active, and if it was refused.
+    private var address: [UInt8]?
     private var timer: Scheduled<Void>?
     private var timerDeadline = NIODeadline.distantFuture
     /// Whether the response that is being written ends the connection.
@@ -29,13 +31,14 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func handlerRemoved(context: ChannelHandlerContext) { self.timer?.cancel() }
 
     func channelActive(context: ChannelHandlerContext) {
-        if !self.connections.open(context.channel) { context.close(promise: nil) }
+        self.address = self.connections.open(context.channel.remoteAddress)
+        if self.address == nil { context.close(promise: nil) }
         context.fireChannelActive()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         self.timer?.cancel()
-        self.connections.close(context.channel)
+        if let address = self.address.take() { self.connections.close(address) }
         context.fireChannelInactive()
     }
 
@@ -63,11 +66,6 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if let event = event as? MakeRoom {
-            guard self.machine.isIdle else { return }
-            event.willClose()
-            return context.close(promise: nil)
-        }
         if event is ChannelShouldQuiesceEvent, self.machine.shutDown(.now()) {
             context.fireErrorCaught(RequestFault.shuttingDown)
             self.schedule(context)

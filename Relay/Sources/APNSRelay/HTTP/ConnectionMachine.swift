@@ -58,9 +58,6 @@ struct ConnectionMachine {
     /// Whether the connection only waits until the caller closes it. Received bytes are discarded.
     var isLingering: Bool { self.lingersSince != nil }
 
-    /// Whether no request is arriving or in progress. Bytes of an incomplete head do not count.
-    var isIdle: Bool { self.unanswered == 0 }
-
     /// When to call ``timerFired(_:)``; nil if no time limit applies now.
     var deadline: NIODeadline? {
         if let since = self.lingersSince { return since + self.limits.linger }

@@ -54,7 +54,7 @@ struct OperatorRoutes: Sendable {
         _ = try request.query()
         let counts = try await self.queue.calling { queue throws(QueueError) in try await queue.counts() }
         let due = try await self.queue.calling { queue throws(QueueError) in try await queue.queuedRoutes() }
-        let callers = try await self.queue.calling { _ throws(QueueError) in try await self.limits.callers(counts) }
+        let callers = self.limits.callers(counts)
         return .json(
             OverviewJSON(
                 now: self.clock.now,

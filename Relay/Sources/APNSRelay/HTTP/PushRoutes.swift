@@ -31,7 +31,7 @@ struct PushRoutes: Sendable {
         // A request with one push has no other pushes to store, so it cannot be partial.
         let isPartial = try request.query(["partial"]).bool("partial") && format == .lines
         // This comes before the body is read, so that a caller above its limit costs little.
-        try await self.limits.take(0, request.caller)
+        try self.limits.take(0, request.caller)
         var reserved = 0
         // Reserved until the pushes are stored, because the parsed pushes need about as much memory as the body.
         defer {
@@ -42,7 +42,7 @@ struct PushRoutes: Sendable {
         guard submitted.count > 0 else {
             throw APIError(.badRequest, .badJSON, "The body contains no push.")
         }
-        try await self.limits.take(submitted.count, request.caller)
+        try self.limits.take(submitted.count, request.caller)
         // Pushes that were not stored do not count towards the limit, so a client can repeat the request.
         var stored = 0
         defer { self.limits.giveBack(submitted.count - stored, request.caller) }

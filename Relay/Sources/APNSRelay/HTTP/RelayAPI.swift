@@ -97,14 +97,12 @@ struct RelayAPI: Sendable {
             status: status,
             budget: self.budget
         )
-        let connections = self.connections
         let webPush = WebPushGateway(
             live: live,
             queue: queue,
             clock: clock,
             intake: intake,
-            budget: self.budget,
-            prove: { connections.prove($0) }
+            budget: self.budget
         )
         let page = PageRoutes(pages: pages, status: status, metrics: metrics)
         let hasProbePort = settings.http.probePort != nil
@@ -190,7 +188,6 @@ struct RelayAPI: Sendable {
         if case .oneOf(let roles) = route.access {
             if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
             caller = try self.live.current.authentication.caller(request.headers)
-            self.connections.prove(context.channel)
             guard roles.contains(where: caller.has) else { throw APIError.missing(roles, of: caller) }
         }
         return try await route.respond(APIRequest(request: request, context: context, caller: caller))

@@ -5,16 +5,28 @@ import Synchronization
 /// The limits on what callers submit: their rates, and the capacities of callers and apps. ``set(callers:apps:)`` replaces them
 /// while requests run.
 ///
-/// If several relays share the queue, a rate is that of all relays together.
+/// If several relays share the queue, each has an equal share of a rate.
 final class CallerLimits: Sendable {
-    private enum Bucket {
-        case own(TokenBucket)
-        case shared(SharedRate)
-    }
-
     private struct Rate {
+        /// Of all relays together.
         var pushesPerSecond: Int
-        var bucket: Bucket
+        /// The number of relays by which `bucket` divides the rate.
+        var members = 1
+        var bucket: TokenBucket
+
+        init(_ pushesPerSecond: Int, now: QueueTime) {
+            self.pushesPerSecond = pushesPerSecond
+            self.bucket = TokenBucket(rate: Double(pushesPerSecond), now: now)
+        }
+
+        /// Divides the rate by another number of relays. The balance stays, as far as the bucket can hold it.
+        mutating func divide(by members: Int, now: QueueTime) {
+            guard members != self.members else { return }
+            _ = self.bucket.take(0, now: now)
+            self.members = members
+            let rate = Double(self.pushesPerSecond) / Double(members)
+            self.bucket = TokenBucket(rate: rate, state: self.bucket.state, now: now)
+        }
     }
 
     private struct State {
@@ -25,14 +37,21 @@ final class CallerLimits: Sendable {
     }
 
     let capacity: CapacityLimits
-    private let queue: any PushQueue
     private let clock: any QueueClock
     private let state = Mutex(State())
+    /// The number of relays that share the rates.
+    private let members: @Sendable () -> Int
 
-    init(_ settings: RelaySettings, queue: any PushQueue, clock: any QueueClock) {
+    /// - Parameter members: the number of relays that share the rates.
+    init(
+        _ settings: RelaySettings,
+        queue: any PushQueue,
+        clock: any QueueClock,
+        members: @escaping @Sendable () -> Int = { 1 }
+    ) {
         self.capacity = CapacityLimits(queue: queue, clock: clock)
-        self.queue = queue
         self.clock = clock
+        self.members = members
         self.set(callers: settings.callers, apps: settings.apps)
     }
 
@@ -42,6 +61,7 @@ final class CallerLimits: Sendable {
         for caller in callers { limits.callers[caller.name] = caller.capacity }
         for app in apps { limits.apps[app.name] = app.capacity }
         self.capacity.set(limits)
+        let now = self.clock.lease
         self.state.withLock { state in
             let old = state.rates
             state = State()
@@ -50,14 +70,9 @@ final class CallerLimits: Sendable {
                 state.callers.insert(caller.name)
                 guard let rate = caller.pushesPerSecond else { continue }
                 let known = old[caller.name].flatMap { $0.pushesPerSecond == rate ? $0 : nil }
-                state.rates[caller.name] = known ?? Rate(pushesPerSecond: rate, bucket: self.bucket(rate, caller.name))
+                state.rates[caller.name] = known ?? Rate(rate, now: now)
             }
         }
-    }
-
-    private func bucket(_ rate: Int, _ caller: String) -> Bucket {
-        guard self.queue.isShared else { return .own(TokenBucket(rate: Double(rate), now: self.clock.lease)) }
-        return .shared(SharedRate(rate: Double(rate), caller: caller, queue: self.queue, clock: self.clock))
     }
 
     // MARK: Rates
@@ -65,44 +80,26 @@ final class CallerLimits: Sendable {
     /// Takes pushes out of the caller's bucket.
     ///
     /// - Parameter count: the number of pushes; 0 to ask whether any push would be admitted.
-    /// - Throws: `rateLimited` if the caller must wait; the error of the queue if several relays share the rate and the queue
-    ///   cannot be used. Nothing was taken.
-    func take(_ count: Int, _ caller: Caller) async throws(APIError) {
-        let now = self.clock.lease
-        let (rate, shared, ownWait) = self.state.withLock { state -> (Int, SharedRate?, Duration?) in
-            guard var rate = state.rates[caller.name] else { return (0, nil, nil) }
-            switch rate.bucket {
-            case .shared(let shared): return (rate.pushesPerSecond, shared, nil)
-            case .own(var bucket):
-                let wait = bucket.take(count, now: now)
-                rate.bucket = .own(bucket)
-                state.rates[caller.name] = rate
-                return (rate.pushesPerSecond, nil, wait)
-            }
+    /// - Throws: `rateLimited` if the caller must wait. Nothing was taken then.
+    func take(_ count: Int, _ caller: Caller) throws(APIError) {
+        let (now, members) = (self.clock.lease, max(1, self.members()))
+        let refused = self.state.withLock { state -> (rate: Int, wait: Duration)? in
+            guard var rate = state.rates.removeValue(forKey: caller.name) else { return nil }
+            defer { state.rates[caller.name] = rate }
+            rate.divide(by: members, now: now)
+            return rate.bucket.take(count, now: now).map { (rate.pushesPerSecond, $0) }
         }
-        var wait = ownWait
-        if let shared {
-            do throws(QueueError) {
-                wait = try await shared.take(count)
-            } catch {
-                throw APIError(error)
-            }
-        }
-        guard let wait else { return }
-        throw .rateLimited(wait, "The caller \(caller.name) submits more than \(rate) pushes per second.")
+        guard let refused else { return }
+        let share = members > 1 ? " Each of the \(members) relays has an equal share of it." : ""
+        throw .rateLimited(
+            refused.wait,
+            "The caller \(caller.name) submits more than \(refused.rate) pushes per second.\(share)"
+        )
     }
 
     /// Gives pushes back that were taken out of the bucket and then not stored.
     func giveBack(_ count: Int, _ caller: Caller) {
-        self.state.withLock { state in
-            switch state.rates[caller.name]?.bucket {
-            case .own(var bucket):
-                bucket.giveBack(count)
-                state.rates[caller.name]?.bucket = .own(bucket)
-            case .shared(let shared): shared.giveBack(count)
-            case nil: break
-            }
-        }
+        self.state.withLock { $0.rates[caller.name]?.bucket.giveBack(count) }
     }
 
     // MARK: Use
@@ -113,25 +110,24 @@ final class CallerLimits: Sendable {
         var unsettled: Int
         var capacity: Int?
         var pushesPerSecond: Int?
-        /// How many pushes the caller may submit now; nil without limits.
+        /// How many pushes the caller may submit to this relay now; nil without limits.
         var available: Int?
     }
 
     /// The callers of the settings, and those that have pushes without an outcome, by name.
-    func callers(_ counts: QueueCounts) async throws(QueueError) -> [Use] {
+    func callers(_ counts: QueueCounts) -> [Use] {
         let unsettled = CapacityLimits.Use(counts).callers
         let limits = self.capacity.limits.callers
         let (rates, names) = self.state.withLock { ($0.rates, $0.callers) }
+        let (now, members) = (self.clock.lease, max(1, self.members()))
         var uses: [Use] = []
         for name in names.union(unsettled.keys).sorted() {
             var use = Use(name: name, unsettled: unsettled[name] ?? 0, capacity: limits[name])
             use.pushesPerSecond = rates[name]?.pushesPerSecond
-            switch rates[name]?.bucket {
-            case .own(var bucket):
-                _ = bucket.take(0, now: self.clock.lease)
-                use.available = Int(max(0, bucket.state.balance))
-            case .shared(let shared): use.available = try await shared.available()
-            case nil: break
+            if var rate = rates[name] {
+                rate.divide(by: members, now: now)
+                _ = rate.bucket.take(0, now: now)
+                use.available = Int(max(0, rate.bucket.state.balance))
             }
             if let capacity = use.capacity {
                 use.available = min(use.available ?? .max, max(0, capacity - use.unsettled))

@@ -7,8 +7,8 @@ import PushQueue
 /// and large requests do not starve. In any period, the relay admits at most rate × (period + burst) pushes and one more
 /// request.
 struct TokenBucket: Sendable {
-    /// What changes. Relays that share a bucket store it in their queue.
-    struct State: Sendable, Hashable, Codable {
+    /// What changes.
+    struct State: Sendable, Hashable {
         var balance: Double
         /// When the balance was last increased.
         var updated: QueueTime
@@ -68,18 +68,8 @@ struct TokenBucket: Sendable {
     }
 
     /// Gives pushes back that were taken out of the bucket and then not stored.
-    mutating func giveBack(_ count: Int) { self.giveBack(Double(max(0, count))) }
-
-    /// Takes a part of the balance out of the bucket, at most the balance.
-    mutating func withdraw(upTo wanted: Double) -> Double {
-        let part = max(0, min(wanted, self.state.balance))
-        self.state.balance -= part
-        return part
-    }
-
-    /// Returns a part that was taken with ``withdraw(upTo:)``.
-    mutating func giveBack(_ part: Double) {
-        self.state.balance = min(self.full, self.state.balance + part)
+    mutating func giveBack(_ count: Int) {
+        self.state.balance = min(self.full, self.state.balance + Double(max(0, count)))
     }
 
     /// Adds what has come in since the last time.

@@ -144,18 +144,6 @@ extension RelayMetrics {
 
     // MARK: Database
 
-    static let databaseConnections = MetricDefinition(
-        "apns_relay_database_connections",
-        .gauge,
-        unit: "connections",
-        "The connections of all clients to the server, in all its databases."
-    )
-    static let databaseMaxConnections = MetricDefinition(
-        "apns_relay_database_max_connections",
-        .gauge,
-        unit: "connections",
-        "The server's max_connections."
-    )
     static let databaseOldest = MetricDefinition(
         "apns_relay_database_oldest_transaction_seconds",
         .gauge,
@@ -198,48 +186,6 @@ extension RelayMetrics {
         unit: "bytes",
         "The size of the disk with the queue's file."
     )
-    static let databaseWALKept = MetricDefinition(
-        "apns_relay_database_wal_kept_bytes",
-        .gauge,
-        unit: "bytes",
-        "The size of the write-ahead log that the server keeps because a replication slot has not read it."
-    )
-    static let databaseArchiveFailing = MetricDefinition(
-        "apns_relay_database_archive_failing",
-        .gauge,
-        unit: "0 or 1",
-        "1 if the server's last attempt to archive a part of its write-ahead log has failed. It keeps the log until then."
-    )
-    static let databaseStandbys = MetricDefinition(
-        "apns_relay_database_standbys",
-        .gauge,
-        unit: "standbys",
-        "The connected standbys that have caught up, by mode: synchronous or asynchronous. Missing without pg_monitor.",
-        labels: ["mode"]
-    )
-    static let databaseStandbysRequired = MetricDefinition(
-        "apns_relay_database_standbys_required",
-        .gauge,
-        unit: "standbys",
-        "The number of synchronous standbys for which each commit waits (synchronous_standby_names)."
-    )
-    static let databaseStandbyLag = MetricDefinition(
-        "apns_relay_database_standby_lag_seconds",
-        .gauge,
-        unit: "seconds",
-        "The time by which the slowest standby of the mode stores a commit later than the server; 0 if there is none. "
-            + "Missing without pg_monitor.",
-        labels: ["mode"]
-    )
-    static let databaseStandbyLagBytes = MetricDefinition(
-        "apns_relay_database_standby_lag_bytes",
-        .gauge,
-        unit: "bytes",
-        "The size of the write-ahead log that the slowest standby of the mode has not stored; 0 if there is none. "
-            + "Missing without pg_monitor.",
-        labels: ["mode"]
-    )
-
     // MARK: Webhooks
 
     static let webhookRequests = MetricDefinition(
@@ -334,11 +280,7 @@ extension RelayMetrics {
         RelayMetrics.ready, RelayMetrics.certificateLeft, RelayMetrics.clockAhead, RelayMetrics.settingsCurrent,
         RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
         RelayMetrics.fileBytes, RelayMetrics.diskFree, RelayMetrics.diskSize,
-        RelayMetrics.databaseConnections, RelayMetrics.databaseMaxConnections, RelayMetrics.databaseOldest,
-        RelayMetrics.databaseTableBytes, RelayMetrics.databaseTableRows,
-        RelayMetrics.databaseWALKept, RelayMetrics.databaseArchiveFailing,
-        RelayMetrics.databaseStandbys, RelayMetrics.databaseStandbysRequired, RelayMetrics.databaseStandbyLag,
-        RelayMetrics.databaseStandbyLagBytes,
+        RelayMetrics.databaseOldest, RelayMetrics.databaseTableBytes, RelayMetrics.databaseTableRows,
         RelayMetrics.webhookRequests, RelayMetrics.webhookLost, RelayMetrics.webhookLag, RelayMetrics.webhookFailures,
         RelayMetrics.webhookParked,
         RelayMetrics.fleetMembers, RelayMetrics.fleetDuty,

@@ -17,7 +17,7 @@ struct StorageGauges {
 
     private var meters: [Series: Meter] = [:]
 
-    /// Sets the gauges. Series that the state no longer has, such as those of hidden standbys, are no longer exported.
+    /// Sets the gauges. Series that the state no longer has, such as those of a dropped table, are no longer exported.
     mutating func set(_ state: StorageState, factory: any MetricsFactory) {
         let values = Self.values(state)
         for series in self.meters.keys where values[series] == nil {
@@ -52,8 +52,6 @@ struct StorageGauges {
         func add(_ metric: MetricDefinition, _ value: Double, _ labels: [String: String] = [:]) {
             values[Series(name: metric.name, labels: labels)] = value
         }
-        add(RelayMetrics.databaseConnections, Double(state.connections))
-        add(RelayMetrics.databaseMaxConnections, Double(state.maxConnections))
         for (holder, age) in state.oldest {
             add(RelayMetrics.databaseOldest, age.inSeconds, ["holder": holder.rawValue])
         }
@@ -61,15 +59,6 @@ struct StorageGauges {
             add(RelayMetrics.databaseTableBytes, Double(table.bytes), ["table": table.name])
             add(RelayMetrics.databaseTableRows, Double(table.liveRows), ["table": table.name, "state": "live"])
             add(RelayMetrics.databaseTableRows, Double(table.deadRows), ["table": table.name, "state": "dead"])
-        }
-        add(RelayMetrics.databaseWALKept, Double(state.keptWALBytes))
-        add(RelayMetrics.databaseArchiveFailing, state.isArchiveFailing ? 1 : 0)
-        add(RelayMetrics.databaseStandbysRequired, Double(state.requiredStandbys))
-        for (mode, standbys) in [("synchronous", state.synchronous), ("asynchronous", state.asynchronous)] {
-            guard let standbys else { continue }
-            add(RelayMetrics.databaseStandbys, Double(standbys.count), ["mode": mode])
-            add(RelayMetrics.databaseStandbyLag, standbys.lag.inSeconds, ["mode": mode])
-            add(RelayMetrics.databaseStandbyLagBytes, Double(standbys.lagBytes), ["mode": mode])
         }
         return values
     }

@@ -161,14 +161,11 @@ public struct HTTPSettings: Sendable, Hashable {
     public var requestTimeout = Duration.seconds(60)
     /// The longest idle time of a connection, between requests or within one. Default 15 s.
     public var idleTimeout = Duration.seconds(15)
-    /// The maximum number of connections. At the limit, connections that have sent no request with a caller's token
-    /// within a second are closed. Default 1,000.
+    /// The maximum number of connections. At the limit, a new one waits until another one has ended. Default 1,000.
     public var maxConnections = 1_000
     /// The maximum number of connections from one IPv4 address or IPv6 network (64 bits); nil for half of
     /// ``maxConnections``.
     public var maxConnectionsPerAddress: Int?
-    /// The time limit for a connection's first request while a limit is reached. Always 1 s, except in tests.
-    package var grace = Duration.seconds(1)
 
     public init() {}
 }

@@ -17,8 +17,6 @@ struct AppAttestRegistration: RegistrationVerifier {
     let challenges: AppAttestChallenges
     let queue: any PushQueue
     let clock: any QueueClock
-    /// Keeps the connection of a device whose key is attested, if there are too many connections.
-    let prove: @Sendable (any Channel) -> Void
 
     var access: APIRoute.Access { .open }
 
@@ -133,7 +131,6 @@ struct AppAttestRegistration: RegistrationVerifier {
                 try await queue.exchangeValue(changed, forKey: place, expecting: bytes)
             }
             guard isStored else { continue }
-            self.prove(request.context.channel)
             return .device(key: assertion.key, app: stored.app, environment: stored.environment)
         }
         throw APIError(

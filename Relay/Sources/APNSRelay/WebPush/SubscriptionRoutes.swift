@@ -14,8 +14,6 @@ struct SubscriptionRoutes: Sendable {
     let verifier: any RegistrationVerifier
     let clock: any QueueClock
     let reader: RequestBodyReader
-    /// Keeps the connection of a device that knows its secret, if there are too many connections.
-    let prove: @Sendable (any Channel) -> Void
 
     var routes: [APIRoute] {
         let access = self.verifier.access
@@ -213,7 +211,6 @@ struct SubscriptionRoutes: Sendable {
                 "Send the subscription's secret as a bearer token. The subscription may have ended."
             )
         }
-        self.prove(request.context.channel)
         guard let message = APNSID(request.pathPart("message")) else { throw Self.unknownMessage }
         return (found.id, "\(message)")
     }

@@ -15,15 +15,13 @@ struct WebPushGateway: Sendable {
     ///   - clock: the time of day and the time for leases.
     ///   - intake: stores the pushes.
     ///   - budget: the limit on the size of all bodies that are being read.
-    ///   - prove: keeps the connection of a sender whose subscription exists, if there are too many connections.
     /// - Returns: nil if the settings have no gateway.
     init?(
         live: LiveSettings,
         queue: any PushQueue,
         clock: any QueueClock,
         intake: PushIntake,
-        budget: BufferBudget,
-        prove: @escaping @Sendable (any Channel) -> Void
+        budget: BufferBudget
     ) {
         let settings = live.current.settings
         guard let webPush = settings.webPush, let keys = webPush.deviceTokenKeys else {
@@ -42,8 +40,7 @@ struct WebPushGateway: Sendable {
                 verifier: attestation,
                 challenges: AppAttestChallenges(key: webPush.key, old: webPush.oldKeys),
                 queue: queue,
-                clock: clock,
-                prove: prove
+                clock: clock
             )
             verifier = registration
             appAttest = registration
@@ -55,8 +52,7 @@ struct WebPushGateway: Sendable {
             keys: keys,
             verifier: verifier,
             clock: clock,
-            reader: reader,
-            prove: prove
+            reader: reader
         )
         let attestations = AppAttestRoutes(live: live, registration: appAttest, reader: reader)
         let pushes = WebPushRoutes(
@@ -69,8 +65,7 @@ struct WebPushGateway: Sendable {
             quota: PushQuota(clock: clock),
             intake: intake,
             clock: clock,
-            reader: RequestBodyReader(limit: WebPushRequest.maxBodyBytes, budget: budget),
-            prove: prove
+            reader: RequestBodyReader(limit: WebPushRequest.maxBodyBytes, budget: budget)
         )
         self.routes = subscriptions.routes + attestations.routes + pushes.routes
     }

@@ -26,8 +26,6 @@ struct WebPushRoutes: Sendable {
     let intake: PushIntake
     let clock: any QueueClock
     let reader: RequestBodyReader
-    /// Keeps the connection of a sender whose subscription exists, if there are too many connections.
-    let prove: @Sendable (any Channel) -> Void
     let ids = PushIDGenerator()
 
     private var queue: any PushQueue { self.store.queue }
@@ -95,7 +93,6 @@ struct WebPushRoutes: Sendable {
             try await store.subscription(endpointHash: secret.hash)
         }
         guard let found else { throw Self.unknown }
-        self.prove(request.context.channel)
         return (found, secret)
     }
 

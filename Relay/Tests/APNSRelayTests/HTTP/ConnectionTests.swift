@@ -1,4 +1,5 @@
 import APNSModel
+import Logging
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -192,47 +193,52 @@ struct ConnectionTests {
         }
     }
 
-    @Test("Connections without a token make room at a limit", arguments: [false, true])
+    @Test("Idle connections make room at a limit when their time is over", arguments: [false, true])
     func idleConnections(perAddress: Bool) async throws {
-        // The test ends before the idle connections do by themselves.
         let settings = Self.settings {
-            $0.idleTimeout = .seconds(600)
+            $0.idleTimeout = .milliseconds(500)
             $0.maxConnections = perAddress ? 1_000 : 20
             $0.maxConnectionsPerAddress = perAddress ? 20 : 1_000
-            $0.grace = .milliseconds(500)
         }
         try await RelayServer.run(settings) { server in
-            let request = "GET /v1/outcomes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer shop-token\r\n\r\n"
-            try await RawConnection.open(server) { first in
-                try await first.write(request)
-                _ = try await first.read(until: "[]}")
-                var idle: [any Channel] = []
-                for _ in 0..<40 {
-                    idle.append(
-                        try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-                            .connect(host: "127.0.0.1", port: server.port).get()
-                    )
-                }
-                // Above the limit of its address, a new connection is closed until there is room.
-                let hasRoom = try await eventually { (try? await server.send(.GET, "/v1/outcomes").status) == 200 }
-                #expect(hasRoom)
-                let isClosed = try await eventually { idle.prefix(19).allSatisfy { !$0.isActive } }
-                #expect(isClosed, "\(idle.map { $0.isActive ? "open" : "closed" })")
-                // The connection with a token is still there.
-                try await first.write(request)
-                let again = try await first.read(until: "[]}")
-                #expect(again.hasPrefix("HTTP/1.1 200"))
-                for channel in idle { channel.close(promise: nil) }
+            var idle: [any Channel] = []
+            for _ in 0..<40 {
+                idle.append(
+                    try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                        .connect(host: "127.0.0.1", port: server.port).get()
+                )
             }
+            // Above the limit of its address, a new connection is closed until there is room.
+            let hasRoom = try await eventually { (try? await server.send(.GET, "/v1/outcomes").status) == 200 }
+            #expect(hasRoom)
+            for channel in idle { channel.close(promise: nil) }
         }
     }
 
-    @Test("Connections above the limit wait if all others have sent a token")
+    @Test("The addresses of one IPv6 network are one, those of IPv4 are not, and each has its own limit")
+    func addresses() throws {
+        func address(_ text: String) throws -> SocketAddress { try SocketAddress(ipAddress: text, port: 1) }
+        func key(_ text: String) throws -> [UInt8] { OpenConnections.key(try address(text)) }
+        #expect(try key("2001:db8::1") == key("2001:db8::ffff:1"))
+        #expect(try key("2001:db8::1") != key("2001:db8:0:1::1"))
+        #expect(try key("10.0.0.1") != key("10.0.0.2"))
+        #expect(try key("::ffff:10.0.0.1") == key("10.0.0.1"))
+        var settings = HTTPSettings()
+        settings.maxConnectionsPerAddress = 2
+        let connections = OpenConnections(settings, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let first = try #require(connections.open(try address("10.0.0.1")))
+        #expect(connections.open(try address("10.0.0.1")) != nil)
+        #expect(connections.open(try address("10.0.0.1")) == nil)
+        #expect(connections.open(try address("10.0.0.2")) != nil)
+        connections.close(first)
+        #expect(connections.open(try address("10.0.0.1")) != nil)
+    }
+
+    @Test("Connections above the limit wait for the end of others")
     func maxConnections() async throws {
         let settings = Self.settings {
             $0.maxConnections = 1
             $0.maxConnectionsPerAddress = 2
-            $0.grace = .seconds(600)
         }
         try await RelayServer.run(settings) { server in
             let request = "GET /v1/outcomes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer shop-token\r\n\r\n"

@@ -1,6 +1,7 @@
 import APNSModel
 import NIOHTTP1
 import PushQueue
+import Synchronization
 import PushQueueConformance
 import RelayTestSupport
 import Testing
@@ -175,16 +176,41 @@ struct CapacityTests {
         }
     }
 
+    @Test("The relays of a fleet divide a caller's rate, and a relay that leaves gives its share to the others")
+    func dividedRate() async throws {
+        try await FleetFixture.run { fixture in
+            let settings = RelayServer.settings { $0.callers[0].pushesPerSecond = 100 }
+            let members = Mutex(1)
+            let limits = CallerLimits(settings, queue: fixture.base, clock: fixture.clock) { members.withLock { $0 } }
+            let shop = settings.callers[0]
+            func available() async throws -> Int? {
+                limits.callers(try await fixture.base.counts()).first { $0.name == "shop" }?.available
+            }
+            #expect(try await available() == 1_000)
+            members.withLock { $0 = 4 }
+            #expect(try await available() == 250)
+            try limits.take(250, shop)
+            let code = await Self.code { () throws(APIError) in try limits.take(1, shop) }
+            #expect(code == .rateLimited)
+            fixture.clock.advance(by: .seconds(1))
+            #expect(try await available() == 25)
+            members.withLock { $0 = 1 }
+            fixture.clock.advance(by: .seconds(1))
+            // The time until a change is noticed counts with the earlier share.
+            #expect(try await available() == 50)
+        }
+    }
+
     @Test("Replaced limits apply at once, and a rate that stays the same keeps its state")
     func replaced() async throws {
         try await FleetFixture.run { fixture in
             var settings = RelayServer.settings { $0.callers[0].pushesPerSecond = 1 }
             let limits = CallerLimits(settings, queue: fixture.base, clock: fixture.clock)
             let shop = settings.callers[0]
-            try await limits.take(100, shop)
+            try limits.take(100, shop)
             settings.callers[0].capacity = 0
             limits.set(callers: settings.callers, apps: settings.apps)
-            #expect(await Self.code { () async throws(APIError) in try await limits.take(1, shop) } == .rateLimited)
+            #expect(await Self.code { () async throws(APIError) in try limits.take(1, shop) } == .rateLimited)
             var pushes = CapacityLimits.Use()
             pushes.callers["shop"] = 1
             let one = pushes
@@ -193,7 +219,7 @@ struct CapacityTests {
             settings.callers[0].pushesPerSecond = 2
             settings.callers[0].capacity = nil
             limits.set(callers: settings.callers, apps: settings.apps)
-            try await limits.take(1, shop)
+            try limits.take(1, shop)
             try await limits.capacity.reserve(one)
         }
     }
