@@ -94,7 +94,10 @@ actor WireClient: ConnectionDelegate {
         return tags.compactMap { self.results[$0] }
     }
 
-    func cancel(_ tag: UInt64) { self.connection?.cancel(tag: StreamTag(tag)) }
+    func cancel(_ tag: UInt64) {
+        self.connection?.cancel(tag: StreamTag(tag))
+        self.connection?.flush()
+    }
 
     func close() { self.connection?.close() }
 

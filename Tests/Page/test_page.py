@@ -259,6 +259,13 @@ class PageTests(unittest.TestCase):
                 browser.wait(f"{name} {value}", lambda: browser.orders() == expected)
                 browser.find("#active-filters .chip").click()
                 browser.wait("no filter", lambda: browser.orders() == everything)
+        # A push must pass all filters.
+        browser.find("[name=outcome]").send_keys("accepted")
+        browser.find("[name=pushType]").send_keys("background")
+        browser.wait("both filters", lambda: browser.orders() == [second])
+        for _ in range(2):
+            browser.find("#active-filters .chip").click()
+        browser.wait("no filter", lambda: browser.orders() == everything)
         # A filter also decides about pushes that arrive later.
         browser.find("[name=topic]").send_keys("grasscove")
         browser.wait("one row", lambda: browser.orders() == [first])

@@ -42,6 +42,8 @@ struct WeatherTests {
     ]
 
     private static let inFlight = 100
+    /// How long the failure lasts.
+    private static let span = Duration.milliseconds(TestScale.size(400, thorough: 10_000))
 
     /// The most pushes that a spell may cost: those in flight when it begins, and one for each probe. The pauses between
     /// the probes double from 10 ms, so a spell of a few seconds has at most twelve; connections add some of their own.
@@ -83,7 +85,7 @@ struct WeatherTests {
             }
             await until { simulator.record.requestsProcessed >= 500 }
             simulator.inject(
-                Fault(weather.effect, when: .during(.zero..<(.seconds(TestScale.size(1, thorough: 10)))))
+                Fault(weather.effect, when: .during(.zero..<Self.span))
             )
             let summary = await run.value
             #expect(summary.total == rows)
@@ -98,7 +100,6 @@ struct WeatherTests {
     )
     func singlePushes(_ weather: Weather) async throws {
         try await self.withClient { client, simulator in
-            let seconds = TestScale.size(1, thorough: 10)
             let began = Journal<Bool>()
             let summary = await withTaskGroup(of: BulkSummary.self) { group in
                 for task in 0..<Self.inFlight {
@@ -106,8 +107,7 @@ struct WeatherTests {
                         var summary = BulkSummary()
                         for number in 0..<20 {
                             if task == 0, number == 3 {
-                                let span = Duration.zero..<(.seconds(seconds))
-                                simulator.inject(Fault(weather.effect, when: .during(span)))
+                                simulator.inject(Fault(weather.effect, when: .during(.zero..<Self.span)))
                                 began.write(true)
                             }
                             let token = DeviceToken.sample(task * 100 + number)
