@@ -11,6 +11,8 @@ static const unsigned char schema[] = {
 #embed "schema/queue.sql"
     ,
 #embed "schema/enqueue.sql"
+    ,
+#embed "schema/rights.sql"
 };
 
 const unsigned char *apns_postgres_schema(size_t *count) {

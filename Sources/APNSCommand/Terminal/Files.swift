@@ -98,14 +98,13 @@ enum Files {
     static func checkDistinct(outputs: [(option: String, path: String)], inputs: [(option: String, path: String)])
         throws
     {
+        let process = ToolProcess.current
         var seen: [FileIdentity: String] = [:]
         for (option, path) in inputs {
-            let process = ToolProcess.current
             let identity = path == "-" ? FileIdentity(descriptor: process.input) : FileIdentity(path)
             if let identity { seen[identity] = seen[identity] ?? option }
         }
         for (option, path) in outputs {
-            let process = ToolProcess.current
             guard let identity = path == "-" ? FileIdentity(descriptor: process.output) : FileIdentity(path) else {
                 continue
             }

@@ -91,7 +91,8 @@ extension PushError.Code {
 /// there is a new one.
 ///
 /// The host and port are `environment.managementHost` and `managementPort`. The first call opens the connection, and it
-/// closes after `pool.idleTimeout` without calls. Calls without a bundle id are for the client's default topic. Provider token, proxy, trust and timeouts are those of the pushes.
+/// closes after `pool.idleTimeout` without calls. Calls without a bundle id are for the client's default topic. Provider
+/// token, proxy, trust and timeouts are those of the pushes.
 /// Source: Apple, "Sending channel management requests to APNs".
 public struct APNSChannels: Sendable {
     let context: SendContext

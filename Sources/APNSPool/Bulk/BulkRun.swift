@@ -312,6 +312,7 @@ final class BulkRun: BulkEngine {
             }
             self.pendingCheckout = (route, task)
         } catch {
+            route.returnAdmission()
             self.checkoutFailed(route.end(error))
         }
     }
@@ -325,13 +326,16 @@ final class BulkRun: BulkEngine {
         self.pendingCheckout = nil
         switch consume checkout {
         case .returned:
+            route.returnAdmission()
             self.machine.checkoutWithdrawn()
         case .failed(let error):
+            route.returnAdmission()
             self.checkoutFailed(route.end(error))
         case .leased(let lease):
             guard let renewed = self.context.router.renewed(route, now: self.context.clock.now) else {
                 // The token expired meanwhile. No stream is held while a new token is signed.
                 lease.release()
+                route.returnAdmission()
                 return self.machine.checkoutWithdrawn()
             }
             self.submit(lease, by: renewed)
@@ -376,6 +380,7 @@ final class BulkRun: BulkEngine {
             )
         }
         batches.finish()
+        if batches.count == 0 { route.returnAdmission() }
         self.machine.submitted(batches.count)
         // The worker returns these streams. The others return with the lease.
         _ = lease.take(batches.count)

@@ -1,7 +1,7 @@
 public import NIOCore
 
 // How people who know APNSwift try to create a client. All are unavailable, so that the compiler names the replacement of
-// each. `APNSModel/Sending/APNSwiftNotification.swift` has the calls.
+// each, and no body runs. `APNSModel/Sending/APNSwiftNotification.swift` has the calls.
 
 extension APNSClient {
     /// APNSwift's name of `init(configuration:)`.

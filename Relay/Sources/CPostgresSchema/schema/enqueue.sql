@@ -310,16 +310,3 @@ SELECT o.cursor, o.id, r.app, r.environment, CASE r.lane WHEN 0 THEN 'interactiv
   to_timestamp(o.settled_at / 1000.0) AS settled_at
 FROM apns.outcome o JOIN apns.route r ON r.id = o.route JOIN apns.caller c ON c.id = r.caller
 LEFT JOIN apns.idempotency i ON i.position = o.position;
-
-DO $$
-DECLARE
-  v_function regprocedure;
-BEGIN
-  FOR v_function IN
-    SELECT oid FROM pg_proc WHERE pronamespace = 'apns'::regnamespace
-      AND proname IN ('publish_intake', 'publish_full', 'refuse', 'checked', 'store_checked', 'enqueue', 'enqueue_many')
-  LOOP
-    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
-    EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp', v_function);
-  END LOOP;
-END $$;

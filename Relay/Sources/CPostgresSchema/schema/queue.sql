@@ -1322,18 +1322,3 @@ BEGIN
   END IF;
   RETURN p_limit - v_left;
 END $$;
-
--- The functions that relays call. Plans never depend on statistics.
-DO $$
-DECLARE
-  v_function regprocedure;
-BEGIN
-  FOR v_function IN
-    SELECT oid FROM pg_proc WHERE pronamespace = 'apns'::regnamespace
-  LOOP
-    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', v_function);
-    CONTINUE WHEN v_function::text !~ '^apns\.(store|claim|mark|settle|release|park|expire_leases|settle_overdue|cancel_all|outcome_counts|forget_route|tend|queued_routes|cancel|status|outcomes_after|parked_after|decide_parked|counts|route_id|caller_id|id_of_key|exchange_value|prune|begin_history)\(';
-    EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan '
-      'SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off', v_function);
-  END LOOP;
-END $$;
