@@ -17,9 +17,10 @@ import SupervisedPool
 /// ```
 ///
 /// In bad weather, one push at a time probes, after growing pauses, until a verdict arrives. While it clears, each verdict
-/// admits two further pushes, so that full speed is back after eight round trips. Sporadic weather slows nothing down: the
-/// verdict of any push in flight ends it at once. A key or certificate that APNs refuses is not weather here, because
-/// `CredentialStateMachine` holds pushes back for it.
+/// admits two further pushes, so that full speed is back after eight round trips. Only as many verdicts count as pushes were
+/// admitted, because those of older pushes may arrive late. Sporadic weather slows nothing down: the verdict of any push in
+/// flight ends it at once. A key or certificate that APNs refuses is not weather here, because `CredentialStateMachine` holds
+/// pushes back for it.
 struct WeatherStateMachine: Sendable {
     /// What meets every push, for errors, health and logs.
     struct Cause: Hashable, Sendable, CustomStringConvertible {
@@ -54,6 +55,18 @@ struct WeatherStateMachine: Sendable {
         var isGeneral = false
         /// Whether it has been reported.
         var isReported = false
+        /// The pushes that were admitted during the spell and have no result yet.
+        var admitted = 0
+
+        /// Records results, and returns how many of the verdicts may be those of admitted pushes.
+        ///
+        /// Pushes that were sent before the spell may still get verdicts, late. They say nothing about what a push would
+        /// get that is sent now.
+        mutating func take(_ results: Results) -> Int {
+            let own = min(results.verdicts, max(0, self.admitted - results.weather))
+            self.admitted = max(0, self.admitted - results.weather - own)
+            return own
+        }
     }
 
     struct Clearing: Equatable, Sendable {
@@ -134,6 +147,7 @@ struct WeatherStateMachine: Sendable {
         case .bad(var spell):
             guard results.verdicts == 0 else { return self.receivedVerdicts(results, spell, now) }
             guard results.weather > 0 else { return nil }
+            _ = spell.take(results)
             if let cause = results.cause { spell.cause = cause }
             if self.isGeneral { spell.isGeneral = true }
             if spell.probeEnd != nil {
@@ -148,9 +162,10 @@ struct WeatherStateMachine: Sendable {
             self.state = .bad(spell)
             return self.report(now)
         case .clearing(var spell, var clearing):
-            clearing.verdicts += results.verdicts
+            let verdicts = spell.take(results)
+            clearing.verdicts += verdicts
             clearing.weather += results.weather
-            clearing.credit += 2 * results.verdicts
+            clearing.credit += 2 * verdicts
             clearing.lastResult = now
             if clearing.weather * 4 > clearing.verdicts {
                 if let cause = results.cause { spell.cause = cause }
@@ -167,10 +182,11 @@ struct WeatherStateMachine: Sendable {
     }
 
     private mutating func receivedVerdicts(_ results: Results, _ spell: Spell, _ now: MonotonicInstant) -> Event? {
-        guard spell.isGeneral, results.verdicts < Self.clearingVerdicts else { return self.end(spell, now) }
-        let verdicts = results.verdicts
-        let clearing = Clearing(credit: 2 * verdicts, verdicts: verdicts, since: now, lastResult: now)
-        self.state = .clearing(spell, clearing)
+        guard spell.isGeneral else { return self.end(spell, now) }
+        var spell = spell
+        _ = spell.take(results)
+        // One of them may be the probe's.
+        self.state = .clearing(spell, Clearing(credit: 2, verdicts: 1, since: now, lastResult: now))
         return nil
     }
 
@@ -204,9 +220,10 @@ struct WeatherStateMachine: Sendable {
             let until = max(spell.probeEnd ?? spell.nextProbe, spell.nextProbe)
             guard now >= until else { return .wait(until: until, spell.cause, since: spell.since) }
             spell.probeEnd = now.advanced(by: Self.probeTime)
+            spell.admitted += 1
             self.state = .bad(spell)
             return .send
-        case .clearing(let spell, var clearing):
+        case .clearing(var spell, var clearing):
             let until = clearing.lastResult.advanced(by: Self.clearingPause)
             if clearing.credit == 0 {
                 // The wait is short now, whenever the spell began.
@@ -215,6 +232,7 @@ struct WeatherStateMachine: Sendable {
                 clearing.lastResult = now
             }
             clearing.credit -= 1
+            spell.admitted += 1
             self.state = .clearing(spell, clearing)
             return .send
         }
@@ -229,9 +247,10 @@ struct WeatherStateMachine: Sendable {
             return count
         case .bad:
             return 1
-        case .clearing(let spell, var clearing):
+        case .clearing(var spell, var clearing):
             let more = min(count - 1, clearing.credit)
             clearing.credit -= more
+            spell.admitted += more
             self.state = .clearing(spell, clearing)
             return 1 + more
         }
@@ -243,9 +262,11 @@ struct WeatherStateMachine: Sendable {
         case .fair: break
         case .bad(var spell):
             spell.probeEnd = nil
+            spell.admitted = max(0, spell.admitted - 1)
             self.state = .bad(spell)
-        case .clearing(let spell, var clearing):
+        case .clearing(var spell, var clearing):
             clearing.credit += 1
+            spell.admitted = max(0, spell.admitted - 1)
             self.state = .clearing(spell, clearing)
         }
     }
