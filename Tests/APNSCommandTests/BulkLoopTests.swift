@@ -141,9 +141,11 @@ struct BulkLoopTests {
     func summary() async throws {
         try await Server.with { server in
             func run(_ more: [String] = []) async throws -> (result: Tool.Result, summary: [String: Any]) {
-                let arguments =
-                    try BulkTests.arguments(server, Self.tokens()) + ["--resume", "--json", "--timeout", "4"]
-                let result = try await Tool.run(arguments + more)
+                let arguments = try BulkTests.arguments(server, Self.tokens()) + ["--resume", "--json"]
+                let result = try await Tool.run(
+                    arguments + more,
+                    environment: ["APNS_RETRY_MAX_ATTEMPTS": "1"]
+                )
                 let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8))
                 return (result, try #require(object as? [String: Any]))
             }

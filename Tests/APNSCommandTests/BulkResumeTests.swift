@@ -138,9 +138,9 @@ struct BulkResumeTests {
     @Test func unknownPushesAreResentOnlyOnRequest() async throws {
         try await Server.with { server in
             server.simulator.inject(
-                Fault(.stall(isProcessed: true), when: FaultTrigger(times: 1, deviceTokens: [token(3)]))
+                Fault(.reset(code: 2, isProcessed: true), when: FaultTrigger(times: 1, deviceTokens: [token(3)]))
             )
-            let arguments = try BulkTests.arguments(server, Self.tokens(5)) + ["--resume", "--timeout", "4"]
+            let arguments = try BulkTests.arguments(server, Self.tokens(5)) + ["--resume"]
             let first = try await Tool.run(arguments)
             // Nothing is left to send without consent.
             #expect(first.status == 1, "\(first.error)")
