@@ -21,10 +21,16 @@ extension PostgresPushQueue: PushQueue {
             parameters.add(self.expiry)
             parameters.add(self.leaseNow)
             parameters.add(lease.milliseconds)
+            let seen = self.histories.seen
             let batch = try await self.call("SELECT * FROM apns.claim($1, $2, $3, $4, $5, $6)", .harmless, parameters) {
                 rows,
                 _ in
                 ClaimBatch(rows)
+            }
+            if self.histories.isBehind(claims: batch.pushes.map(\.claim) + batch.unreadable, seen: seen) {
+                self.checkHistory()
+                // The history parks them. Nobody has sent them since the restore.
+                if self.options.parksAfterFailover { continue }
             }
             if !batch.unreadable.isEmpty {
                 _ = try await self.settle(
@@ -318,8 +324,15 @@ extension PostgresPushQueue: PushQueue {
         )
     }
 
+    public var progress: QueueProgress? { self.histories.seen }
+
     public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
-        try await self.call("SELECT * FROM apns.queued_routes($1)", .harmless, self.settling()) { rows, _ in
+        if self.histories.isDue {
+            let histories = self.histories
+            let isBehind = try await self.call(Histories.query, .reading) { rows, _ in histories.isBehind(rows[0]) }
+            if isBehind { self.checkHistory() }
+        }
+        return try await self.call("SELECT * FROM apns.queued_routes($1)", .harmless, self.settling()) { rows, _ in
             (0..<rows.count).map { index in
                 QueuedRoute(
                     route: Route(rows[index], at: 0),

@@ -43,6 +43,10 @@ public protocol PushQueue: Sendable {
     /// Whether several processes can use the queue at the same time. If false, only one process at a time can.
     var isShared: Bool { get }
 
+    /// How far this process has seen the queue come; nil if it has not seen it yet. An engine that is opened with it later
+    /// notices if the queue has come less far, because a backup was restored. Returns at once.
+    var progress: QueueProgress? { get }
+
     // MARK: Enqueueing
 
     /// Stores pushes.

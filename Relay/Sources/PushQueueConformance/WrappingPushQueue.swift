@@ -20,6 +20,8 @@ public protocol WrappingPushQueue: PushQueue {
 extension WrappingPushQueue {
     public var isShared: Bool { self.base.isShared }
 
+    public var progress: QueueProgress? { self.base.progress }
+
     public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
         try await self.call("enqueue") { () async throws(QueueError) in
             try await self.base.enqueue(pushes, isPartial: isPartial)

@@ -9,6 +9,8 @@ extension SQLitePushQueue: PushQueue {
     /// False: one process at a time can use the file.
     public var isShared: Bool { false }
 
+    public var progress: QueueProgress? { self.group.committed.progress }
+
     /// The maximum number of overdue pushes that one transaction of `claim` settles.
     static let claimScan = 1_000
 

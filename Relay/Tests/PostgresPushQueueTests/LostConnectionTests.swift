@@ -3,6 +3,7 @@ import PostgresPushQueue
 import PostgresTestServer
 import PushQueue
 import PushQueueConformance
+import Synchronization
 import Testing
 
 /// The connection is lost after the server has committed a change and before it says so: each commit waits for a standby that
@@ -10,6 +11,7 @@ import Testing
 @Suite("A lost connection", .serialized) struct LostConnectionTests {
     private let server: PostgresServer
     private let queue: PostgresPushQueue
+    private let options: PostgresPushQueue.Options
     private let database: String
     private static let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop")
 
@@ -19,6 +21,7 @@ import Testing
         var options = PostgresPushQueue.Options(connection: try ConnectionSettings(self.server.url(self.database)))
         options.timeout = Patience.limit
         options.connections = 2
+        self.options = options
         self.queue = try await PostgresPushQueue.open(options, logger: .quiet)
     }
 
@@ -209,31 +212,100 @@ import Testing
         #expect(gap?.reason == .restored)
     }
 
-    @Test("A push that was sent after a backup is not sent again when the backup is restored") func restore()
-        async throws
-    {
+    /// How a backup is made and restored.
+    enum Backup: CaseIterable {
+        case dataOnNewTimeline, data, dump
+    }
+
+    /// Whether the relay stops before the restore.
+    static let lives = [true, false]
+
+    @Test(
+        "A push that was sent after a backup is not sent again when the backup is restored",
+        arguments: Backup.allCases,
+        lives
+    )
+    func restore(_ backup: Backup, keepsRunning: Bool) async throws {
         let (sent, resent) = (try self.push(), try self.push(resendsUnknown: true))
         var later = try self.push()
         later.notBefore = later.notBefore.advanced(by: .seconds(600))
         _ = try await self.queue.enqueue([sent, resent, later], isPartial: false)
-        let restore = try self.server.backUp()
+        let restore =
+            switch backup {
+            case .dataOnNewTimeline: try self.server.backUp(promotes: true)
+            case .data: try self.server.backUp(promotes: false)
+            case .dump: try self.server.dump(self.database)
+            }
         let claims = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(600)).map(\.claim)
         #expect(claims.count == 2)
         _ = try await self.queue.markWritten(claims, lease: .seconds(600))
         let settlements = claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) }
         #expect(try await self.queue.settle(settlements) == [.settled, .settled])
+        let read = try await self.queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 10)
+        _ = try await self.queue.queuedRoutes()
+        if !keepsRunning { await self.queue.close() }
         try restore()
-        let again = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(600))
+        let restores = Mutex<[QueueRestore]>([])
+        var queue = self.queue
+        if !keepsRunning {
+            var options = self.options
+            options.seen = self.queue.progress
+            options.whenRestored = { restore in restores.withLock { $0.append(restore) } }
+            queue = try await PostgresPushQueue.open(options, logger: .quiet)
+        }
+        let again = try await queue.claim(Self.route, limit: 10, lease: .seconds(600))
         #expect(again.map(\.claim.id) == [resent.id])
         #expect(again.first?.mayBeProcessed == true)
-        let parked = try await self.queue.parked(after: nil, limit: 10)
+        let parked = try await queue.parked(after: nil, limit: 10)
         #expect(parked.map(\.id) == [sent.id])
         #expect(parked.first?.outcome?.certainty == .unknown)
-        #expect(try await self.queue.status(of: later.id)?.state == .queued)
-        let counts = try await self.queue.counts()
+        #expect(try await queue.status(of: later.id)?.state == .queued)
+        let counts = try await queue.counts()
         #expect([counts.queued, counts.claimed, counts.written, counts.parked] == [1, 1, 0, 1])
         // An outcome of the lost time still counts.
         let old = try #require(settlements.first { $0.claim.id == sent.id })
-        #expect(try await self.queue.settle([old]) == [.settled])
+        #expect(try await queue.settle([old]) == [.settled])
+        if !keepsRunning { #expect(restores.withLock { $0 } == [QueueRestore(parked: 1)]) }
+        // Positions of the lost time belong to the lost time.
+        let next = try await queue.outcomes(after: read.cursor, apps: nil, kind: .outcomes, limit: 10)
+        #expect(next.gap?.reason == .restored)
+        #expect(next.entries.map(\.push.id) == [sent.id])
+        #expect(try #require(next.entries.first).cursor.position > 1_000_000)
+        await queue.close()
+    }
+
+    @Test("A relay that sent nothing itself notices a restore by the position of the feed") func idleRelay()
+        async throws
+    {
+        let idle = try await PostgresPushQueue.open(self.options, logger: .quiet)
+        _ = try await self.queue.enqueue([try self.push(), try self.push()], isPartial: false)
+        let restore = try self.server.dump(self.database)
+        let claims = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(600)).map(\.claim)
+        _ = try await self.queue.markWritten(claims, lease: .seconds(600))
+        _ = try await self.queue.settle(
+            claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) }
+        )
+        try await Patience.wait(for: "the idle relay sees the outcomes") {
+            _ = try await idle.queuedRoutes()
+            return idle.progress?.position == 2
+        }
+        await self.queue.close()
+        try restore()
+        try await Patience.wait(for: "the pushes are parked") {
+            _ = try await idle.queuedRoutes()
+            return try await idle.counts().parked == 2
+        }
+        #expect(try await idle.claim(Self.route, limit: 10, lease: .seconds(600)).isEmpty)
+        await idle.close()
+    }
+
+    @Test("An operator can say that a backup was restored, while relays run") func declared() async throws {
+        _ = try await self.queue.enqueue([try self.push()], isPartial: false)
+        #expect(try await PostgresPushQueue.restored(self.options) == QueueRestore(parked: 1))
+        #expect(try await self.queue.counts().parked == 1)
+        // A second time, nothing is due.
+        #expect(try await PostgresPushQueue.restored(self.options) == QueueRestore(parked: 0))
+        let claim = try await self.claim()
+        #expect(claim.epoch > 2_000_000_000)
     }
 }

@@ -1173,11 +1173,9 @@ END $$;
 
 -- Parks the pushes that may have been sent in a time which this database has lost: those that are due, and those in flight.
 -- Their owners decide. A push whose owner wants it sent again anyway stays queued.
-CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS bigint LANGUAGE plpgsql
 SET enable_seqscan = on SET enable_hashjoin = on SET plan_cache_mode = auto AS $$
 BEGIN
-  -- Also in a queue that apns-relay move has frozen: what it has copied then differs, and the move must be given up.
-  PERFORM set_config('apns.moves', 'on', true);
   CREATE TEMPORARY TABLE doubtful ON COMMIT DROP AS
   SELECT p.position, p.id, p.route, p.due, p.expires, p.attempts, p.resends, coalesce(f.state, 0) AS state
   FROM apns.push p LEFT JOIN apns.flight f ON f.position = p.position
@@ -1203,27 +1201,50 @@ BEGIN
   SELECT d.route, count(*) FILTER (WHERE d.resends AND d.state > 0) - count(*) FILTER (WHERE d.state = 0 AND NOT d.resends),
     -count(*) FILTER (WHERE d.state = 1), -count(*) FILTER (WHERE d.state = 2), count(*) FILTER (WHERE NOT d.resends)
   FROM pg_temp.doubtful d GROUP BY d.route;
+  RETURN (SELECT count(*) FROM pg_temp.doubtful d WHERE NOT d.resends);
 END $$;
 
--- Begins a history if the server or its timeline is another one than before: after a restore or the promotion of a standby.
--- Positions and epochs of the time that may be lost are not used again. p_parks: whether something may be lost.
-CREATE FUNCTION apns.begin_history(p_now bigint, p_parks boolean) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v_server text := concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
+-- Identifies the database and the timeline of its server.
+CREATE FUNCTION apns.server() RETURNS text LANGUAGE sql STABLE AS $$
+  SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
     (SELECT oid FROM pg_database WHERE datname = current_database()),
-    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8));
+    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))
+$$;
+
+-- How far the queue has come, and whether its last history belongs to this server: after a restore on another server, and
+-- after the promotion of a standby, it does not. queue is NULL before the first history.
+CREATE FUNCTION apns.progress(
+  OUT queue bigint, OUT history int, OUT epoch bigint, OUT feed bigint, OUT is_current boolean
+) LANGUAGE sql STABLE AS $$
+  SELECT (SELECT h.id FROM apns.history h ORDER BY h.ordinal LIMIT 1),
+    coalesce((SELECT max(h.ordinal) FROM apns.history h), 0),
+    (SELECT e.last_value FROM apns.epoch_seq e), (SELECT f.last FROM apns.feed f),
+    coalesce((SELECT h.server = apns.server() FROM apns.history h ORDER BY h.ordinal DESC LIMIT 1), false)
+$$;
+
+-- Begins a history, unless another relay has done so. Positions and epochs of the time that may be lost are not used again.
+-- Returns the number of pushes that it parked; NULL if it began no history.
+--
+-- p_history: the history that the caller has found.
+-- p_parks: whether pushes that may have been sent in the lost time are parked.
+-- p_epoch, p_feed: the largest epoch and position that the caller has seen.
+CREATE FUNCTION apns.begin_history(p_now bigint, p_history int, p_parks boolean, p_epoch bigint, p_feed bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
   v_last bigint;
-  v_first boolean;
+  v_parked bigint := 0;
 BEGIN
-  IF v_server = (SELECT h.server FROM apns.history h ORDER BY h.ordinal DESC LIMIT 1) THEN RETURN; END IF;
   SELECT f.last INTO v_last FROM apns.feed f FOR UPDATE;
-  IF v_server = (SELECT h.server FROM apns.history h ORDER BY h.ordinal DESC LIMIT 1) THEN RETURN; END IF;
-  v_first := NOT EXISTS (SELECT FROM apns.history);
+  IF p_history <> (SELECT coalesce(max(h.ordinal), 0) FROM apns.history h) THEN RETURN NULL; END IF;
   INSERT INTO apns.history (id, start, server)
-  VALUES (floor(random() * 4294967294)::bigint + 1, v_last + 1, v_server);
-  PERFORM setval('apns.position_seq', nextval('apns.position_seq') + 1000000000);
-  PERFORM setval('apns.epoch_seq', nextval('apns.epoch_seq') + 1000000000);
-  IF p_parks AND NOT v_first THEN PERFORM apns.park_doubtful(p_now); END IF;
+  VALUES (floor(random() * 4294967294)::bigint + 1, v_last + 1, apns.server());
+  IF p_history > 0 THEN
+    UPDATE apns.feed SET last = greatest(last, p_feed) + 1000000000;
+    PERFORM setval('apns.position_seq', nextval('apns.position_seq') + 1000000000);
+    PERFORM setval('apns.epoch_seq', greatest(nextval('apns.epoch_seq'), p_epoch) + 1000000000);
+    IF p_parks THEN v_parked := apns.park_doubtful(p_now); END IF;
+  END IF;
+  RETURN v_parked;
 END $$;
 
 -- The number of a caller; adds it if it is new.

@@ -103,6 +103,7 @@ final class FeedQueue: PushQueue {
     // MARK: What webhooks do not use
 
     var isShared: Bool { false }
+    var progress: QueueProgress? { nil }
 
     func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] { throw Self.dead }
     func claim(
