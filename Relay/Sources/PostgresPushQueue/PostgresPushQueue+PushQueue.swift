@@ -319,7 +319,7 @@ extension PostgresPushQueue: PushQueue {
     }
 
     public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
-        try await self.call("SELECT * FROM apns.queued_routes($1)", .harmless, self.settling()) { rows, _ in
+        try await self.call("SELECT * FROM apns.queued_routes($1)", .reading, self.settling()) { rows, _ in
             (0..<rows.count).map { index in
                 QueuedRoute(
                     route: Route(rows[index], at: 0),
