@@ -220,6 +220,9 @@ package struct Relay: Sendable {
                 "\(self.settings.http.probeHost ?? self.settings.http.host):\(self.settings.http.probePort ?? 0)"
             parts.append(ListeningService(service: probes, address: address, setting: "http.probePort"))
         }
+        parts.append(
+            ProgressService(file: self.settings.storage.progress, queue: self.queue, logger: self.logger)
+        )
         parts += [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
         if let keys = self.settings.webPush?.deviceTokenKeys {
             parts.append(

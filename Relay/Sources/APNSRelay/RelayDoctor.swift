@@ -69,8 +69,9 @@ public struct RelayDoctor: Sendable {
     public func database() async -> [Finding] {
         guard let postgres = self.settings.storage.postgres else { return [] }
         do throws(QueueError) {
+            let seen = try self.settings.storage.progress.read()
             let inspection = try await DispatchQueue.global().perform { () throws(QueueError) in
-                try ServerInspection(postgres)
+                try ServerInspection(postgres, seen: seen)
             }
             return inspection.findings.map { Finding("database: \($0.subject)", isOK: $0.isOK, $0.message) }
         } catch {

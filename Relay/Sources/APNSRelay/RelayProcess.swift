@@ -95,6 +95,23 @@ public enum RelayProcess {
             ? "The schema is up to date (version \(now))." : "The schema was updated from version \(before) to \(now)."
     }
 
+    /// Says that a backup of the queue was restored. Relays that share a database may run.
+    ///
+    /// - Returns: a line for a person.
+    /// - Throws: `QueueError`: `inUse` if a relay uses the file.
+    public static func restored(_ settings: RelaySettings) async throws(QueueError) -> String {
+        let logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
+        let restore = try await settings.storage.restored(logger: logger)
+        guard settings.storage.parksAfterFailover else {
+            return
+                "Readers of outcomes learn about the restore. No push is parked, because storage.afterFailover is send."
+        }
+        return restore.parked == 0
+            ? "Readers of outcomes learn about the restore. No push was due, so none is parked."
+            : "\(restore.parked) pushes may have been sent after the backup. They are parked. Start the relay, and retry or "
+                + "drop them on its page."
+    }
+
     /// The SQL text that creates the queue's schema in an empty database.
     public static var migrationScript: String { Migrations.script }
 

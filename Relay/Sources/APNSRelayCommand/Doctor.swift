@@ -12,8 +12,9 @@ struct Doctor: AsyncParsableCommand {
         discussion: """
             Prints a line for each check. The exit status is 1 if a check fails. It sends no push, but asks APNs about \
             a device token that cannot exist. It opens a queue in a file as `serve` does: it does not check a file \
-            that a running relay uses, and it ends the claims of a relay that was killed. It uses the relay's provider \
-            token. If there is none, it signs one and stores it for the relay. It changes nothing else.
+            that a running relay uses, it ends the claims of a relay that was killed, and it parks due pushes after a \
+            restore. It uses the relay's provider token. If there is none, it signs one and stores it for the relay. It \
+            changes nothing else.
             """
     )
 
@@ -60,6 +61,8 @@ struct Doctor: AsyncParsableCommand {
                     isOK: damage.isEmpty,
                     damage.isEmpty
                         ? "intact; \(counts.queued) queued, \(counts.parked) parked pushes"
+                            + (queue.restore == nil
+                                ? "" : "; a backup was restored, so pushes that were due are parked")
                         : "damaged; restore a backup: \(damage.joined(separator: "; "))"
                 )
             } catch {

@@ -12,7 +12,7 @@ struct RelayCommand: AsyncParsableCommand {
             The relay's README.md lists them.
             """,
         version: Relay.version,
-        subcommands: [Serve.self, Submit.self, Doctor.self, Migrate.self],
+        subcommands: [Serve.self, Submit.self, Doctor.self, Migrate.self, Restored.self],
         defaultSubcommand: Serve.self
     )
 }

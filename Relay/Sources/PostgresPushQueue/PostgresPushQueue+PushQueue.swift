@@ -21,10 +21,16 @@ extension PostgresPushQueue: PushQueue {
             parameters.add(self.expiry)
             parameters.add(self.leaseNow)
             parameters.add(lease.milliseconds)
+            let seen = self.histories.seen
             let batch = try await self.call("SELECT * FROM apns.claim($1, $2, $3, $4, $5, $6)", .harmless, parameters) {
                 rows,
                 _ in
                 ClaimBatch(rows)
+            }
+            if self.histories.isBehind(claims: batch.pushes.map(\.claim) + batch.unreadable, seen: seen) {
+                self.checkHistory()
+                // The history parks them. Nobody has sent them since the restore.
+                if self.options.parksAfterFailover { continue }
             }
             if !batch.unreadable.isEmpty {
                 _ = try await self.settle(
@@ -318,8 +324,15 @@ extension PostgresPushQueue: PushQueue {
         )
     }
 
+    public var progress: QueueProgress? { self.histories.seen }
+
     public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
-        try await self.call("SELECT * FROM apns.queued_routes($1)", .reading, self.settling()) { rows, _ in
+        if self.histories.isDue {
+            let histories = self.histories
+            let isBehind = try await self.call(Histories.query, .reading) { rows, _ in histories.isBehind(rows[0]) }
+            if isBehind { self.checkHistory() }
+        }
+        return try await self.call("SELECT * FROM apns.queued_routes($1)", .reading, self.settling()) { rows, _ in
             (0..<rows.count).map { index in
                 QueuedRoute(
                     route: Route(rows[index], at: 0),
@@ -327,6 +340,10 @@ extension PostgresPushQueue: PushQueue {
                 )
             }
         }
+    }
+
+    public func requireRoom() async throws(QueueError) {
+        if let error = self.room.diskFull { throw error }
     }
 
     public func checkStorage() async throws(QueueError) {
@@ -341,7 +358,7 @@ extension PostgresPushQueue: PushQueue {
             parameters
         ) { _, _ in }
         // The row above needs no more room on the disk, and pushes do.
-        if let error = self.room.diskFull { throw error }
+        try await self.requireRoom()
         if let capacity = self.options.capacity, self.room.isFull {
             throw QueueError(code: .full, message: "The queue has reached its capacity of \(capacity) pushes.")
         }
@@ -384,7 +401,7 @@ extension PostgresPushQueue: PushQueue {
         if value != nil { parameters.add(value) }
         let sql =
             value == nil
-            ? "DELETE FROM apns.value WHERE key = $1"
+            ? "WITH d AS (DELETE FROM apns.value WHERE key = $1 RETURNING 1) SELECT apns.confirm() FROM (SELECT 1) one WHERE NOT EXISTS (SELECT FROM d)"
             : "INSERT INTO apns.value VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         try await self.call(sql, .harmless, parameters) { _, _ in }
     }

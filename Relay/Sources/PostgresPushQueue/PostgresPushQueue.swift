@@ -30,6 +30,11 @@ public final class PostgresPushQueue: Sendable {
         public var parksAfterFailover = true
         /// Whether the queue notices a restore or a failover. Without that, only its small values may be used. Default true.
         public var beginsHistory = true
+        /// How far the queue had come when this relay used it last; nil if that is not known. If the database has come less
+        /// far, a backup was restored.
+        public var seen: QueueProgress?
+        /// Called on another thread when this process has begun a history, after a restore or the promotion of a standby.
+        public var whenRestored: @Sendable (QueueRestore) -> Void = { _ in }
         /// The number of deleted rows from which a table is vacuumed, if the role owns it. Smaller in tests.
         package var vacuumThreshold = 50_000
         /// Receives the duration of each call that stores pushes, marks or outcomes, with its commit. Called on another
@@ -52,6 +57,7 @@ public final class PostgresPushQueue: Sendable {
     let tending = EverySecond()
     let vacuuming: Vacuuming
     let transactionTimes = Mutex(TransactionTimes())
+    let histories: Histories
     private let calls = CallGate()
     private let workers: Workers
     /// For calls that must not wait for others.
@@ -82,6 +88,20 @@ public final class PostgresPushQueue: Sendable {
         return PostgresPushQueue(options, whenStored)
     }
 
+    /// Begins a history in a database because an operator says that a backup was restored, as a queue does that notices it.
+    ///
+    /// - Throws: `QueueError`: `unavailable` if the database cannot be reached; `unusable` if it has no queue.
+    public static func restored(_ options: Options) async throws(QueueError) -> QueueRestore {
+        try await DispatchQueue.global().perform { () throws(QueueError) in
+            try QueueError.converting {
+                let connection = try options.connection.connect()
+                try ServerCheck.check(connection, options.connection)
+                try Migrations.requireCurrent(connection)
+                return try Histories(options, NameCache()).restored(connection)
+            }
+        }
+    }
+
     /// Checks the server, and brings the schema up to date. Waits for a database that is away.
     private static func prepare(_ options: Options) throws(QueueError) -> ClosedRange<Int>? {
         let deadline = ContinuousClock.now.advanced(by: options.timeout)
@@ -106,14 +126,11 @@ public final class PostgresPushQueue: Sendable {
         self.options = options
         self.room = Room(capacity: options.capacity)
         self.vacuuming = Vacuuming(options.connection, threshold: options.vacuumThreshold)
+        let histories = Histories(options, self.names)
+        self.histories = histories
         let prepare: Workers.Preparation = { connection throws(PostgresFailure) in
-            guard options.beginsHistory else { return try connection.limitStatements() }
-            var parameters = Parameters()
-            parameters.add(options.clock.now.millisecondsSince1970)
-            parameters.add(options.parksAfterFailover)
-            let deadline = ContinuousClock.now.advanced(by: .seconds(60))
-            _ = try connection.run("SELECT apns.begin_history($1, $2)", parameters, until: deadline)
-            // Not earlier: after a restore, that takes as long as there are pushes.
+            if options.beginsHistory { try histories.check(connection) }
+            // Not earlier: after a restore, the check takes as long as there are pushes.
             try connection.limitStatements()
         }
         let count = max(options.connections - 1, 1)
@@ -145,6 +162,12 @@ public final class PostgresPushQueue: Sendable {
         self.workers.abandon()
         self.outcomeWorkers.abandon()
         await self.close()
+    }
+
+    /// Lets each thread open a new connection, which checks whether a backup was restored, and begins a history.
+    func checkHistory() {
+        self.workers.reconnect()
+        self.outcomeWorkers.reconnect()
     }
 
     // MARK: Calls

@@ -20,8 +20,11 @@ public struct ServerInspection: Sendable {
 
     /// Connects and inspects the server. Blocks.
     ///
+    /// - Parameters:
+    ///   - settings: how to connect.
+    ///   - seen: how far the relay has seen the queue come; nil if that is not known.
     /// - Throws: `QueueError` if the database cannot be reached.
-    public init(_ settings: ConnectionSettings) throws(QueueError) {
+    public init(_ settings: ConnectionSettings, seen: QueueProgress? = nil) throws(QueueError) {
         self.findings = try QueueError.converting {
             let connection = try settings.connect()
             let version = try Self.version(connection)
@@ -36,7 +39,8 @@ public struct ServerInspection: Sendable {
             )
             return try [version, sessions, Self.autovacuum(connection), Self.connections(state)]
                 + Self.durability(connection, state)
-                + [Self.schema(connection), Self.clock(connection), Self.oldestTransaction(state)]
+                + [Self.schema(connection)] + Self.restore(connection, seen)
+                + [Self.clock(connection), Self.oldestTransaction(state)]
         }
     }
 
@@ -69,6 +73,26 @@ public struct ServerInspection: Sendable {
             message: "\(free) of \(state.maxConnections) are free"
                 + (free > 10 ? "" : "; each relay needs storage.connections and one more: raise max_connections")
         )
+    }
+
+    /// Whether a backup was restored; empty if there is no queue yet.
+    private static func restore(_ connection: Connection, _ seen: QueueProgress?) throws -> [Finding] {
+        guard try connection.run("SELECT to_regprocedure('apns.progress()')::text")[0].optionalText(0) != nil
+        else { return [] }
+        let found = Histories.Found(try connection.run(Histories.query)[0])
+        guard found.progress.history > 0 else { return [] }
+        let message: String
+        if !found.isCurrent {
+            message = "a standby was promoted or a backup was restored, and the next relay that starts acts on it"
+        } else if let seen, seen.queue == found.progress.queue {
+            message =
+                found.progress.isBehind(seen)
+                ? "a backup was restored, and the next relay that starts acts on it"
+                : "the queue has come as far as this relay has seen it"
+        } else {
+            message = "this relay has not used the queue before; if a backup was restored, run apns-relay restored"
+        }
+        return [Finding(subject: "restore", isOK: true, message: message)]
     }
 
     private static func durability(_ connection: Connection, _ state: DatabaseState) throws -> [Finding] {

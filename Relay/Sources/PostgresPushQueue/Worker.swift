@@ -29,16 +29,22 @@ final class Worker {
     private let prepare: Workers.Preparation
     /// Whether no statement is repeated any more.
     private let isAbandoned: @Sendable () -> Bool
+    /// A number that changes when the open connection must be replaced.
+    private let generation: @Sendable () -> Int
     private var connection: Connection?
+    /// The generation of the connection.
+    private var connected = 0
 
     init(
         _ settings: ConnectionSettings,
         prepare: @escaping Workers.Preparation,
-        isAbandoned: @escaping @Sendable () -> Bool
+        isAbandoned: @escaping @Sendable () -> Bool,
+        generation: @escaping @Sendable () -> Int = { 0 }
     ) {
         self.settings = settings
         self.prepare = prepare
         self.isAbandoned = isAbandoned
+        self.generation = generation
     }
 
     /// Runs a statement in a transaction of its own. Blocks.
@@ -65,7 +71,12 @@ final class Worker {
                 throw .away("no connection was free in time", isUndecided: isRepeated && repetition != .reading)
             }
             do throws(PostgresFailure) {
-                let rows = try self.open().run(sql, parameters, until: deadline)
+                let connection = try self.open()
+                let rows = try connection.run(sql, parameters, until: deadline)
+                // The statement may have found its effect made.
+                if isRepeated, repetition != .reading {
+                    _ = try connection.run("SELECT apns.confirm()", until: deadline)
+                }
                 return (rows, isRepeated)
             } catch {
                 switch error {
@@ -92,7 +103,8 @@ final class Worker {
 
     /// The open connection; opens one if there is none.
     private func open() throws(PostgresFailure) -> Connection {
-        if let connection, connection.isOpen { return connection }
+        let generation = self.generation()
+        if let connection, connection.isOpen, self.connected == generation { return connection }
         self.connection = nil
         let new = try self.settings.connect()
         do throws(PostgresFailure) {
@@ -101,6 +113,7 @@ final class Worker {
             throw .notConnected(message)
         }
         self.connection = new
+        self.connected = generation
         return new
     }
 
@@ -124,6 +137,7 @@ final class Workers: Sendable {
 
     private let jobs = Mutex(Deque<Job>())
     private let isAbandoned = Atomic(false)
+    private let generation = Atomic(0)
     private let signal = DispatchSemaphore(value: 0)
     private let threads = DispatchGroup()
     private let count: Int
@@ -132,7 +146,12 @@ final class Workers: Sendable {
         self.count = count
         for number in 0..<count {
             DispatchQueue(label: "apns-relay.postgres.\(label).\(number)").async(group: self.threads) {
-                let worker = Worker(settings, prepare: prepare) { self.isAbandoned.load(ordering: .relaxed) }
+                let worker = Worker(
+                    settings,
+                    prepare: prepare,
+                    isAbandoned: { self.isAbandoned.load(ordering: .relaxed) },
+                    generation: { self.generation.load(ordering: .relaxed) }
+                )
                 while let job = self.nextJob() { job(worker) }
                 worker.close()
             }
@@ -149,6 +168,9 @@ final class Workers: Sendable {
         self.signal.wait()
         return self.jobs.withLock { $0.popFirst() }
     }
+
+    /// Lets each thread open a new connection before its next statement.
+    func reconnect() { self.generation.wrappingAdd(1, ordering: .relaxed) }
 
     /// Lets no statement be repeated any more.
     func abandon() { self.isAbandoned.store(true, ordering: .relaxed) }

@@ -39,6 +39,19 @@ extension PushOutcome {
         )
     }
 
+    /// The outcome of a push that may have been sent after the backup from which the queue was restored.
+    public static func restored(_ id: APNSID, attempts: Int) -> PushOutcome {
+        .unknown(
+            PushError(
+                code: .connectionLost,
+                certainty: .unknown,
+                apnsID: id,
+                attempts: attempts,
+                message: "the queue was restored from a backup, and the push may have been sent before"
+            )
+        )
+    }
+
     /// The outcome of a stored push that cannot be read.
     public static func unreadable(_ id: APNSID, attempts: Int = 0) -> PushOutcome {
         .notSent(id, .internalFault, attempts, "the stored push cannot be read; check the storage")

@@ -43,6 +43,10 @@ public protocol PushQueue: Sendable {
     /// Whether several processes can use the queue at the same time. If false, only one process at a time can.
     var isShared: Bool { get }
 
+    /// How far this process has seen the queue come; nil if it has not seen it yet. An engine that is opened with it later
+    /// notices if the queue has come less far, because a backup was restored. Returns at once.
+    var progress: QueueProgress? { get }
+
     // MARK: Enqueueing
 
     /// Stores pushes.
@@ -219,6 +223,12 @@ public protocol PushQueue: Sendable {
     ///
     /// - Throws: `QueueError` with the problem and the remedy. The code is `unusable` once damage was found.
     func checkStorage() async throws(QueueError)
+
+    /// Checks that there is room for new data besides pushes, such as a batch or a subscription. ``enqueue(_:isPartial:)``
+    /// checks it itself. The last of the room is reserved for outcomes, cancellations and settings.
+    ///
+    /// - Throws: `QueueError`: `unavailable` if there is no room.
+    func requireRoom() async throws(QueueError)
 
     /// A small durable value. The relay keeps the positions of webhooks and the shared state of its processes in such
     /// values.

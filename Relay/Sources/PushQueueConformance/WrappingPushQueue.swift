@@ -20,6 +20,8 @@ public protocol WrappingPushQueue: PushQueue {
 extension WrappingPushQueue {
     public var isShared: Bool { self.base.isShared }
 
+    public var progress: QueueProgress? { self.base.progress }
+
     public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
         try await self.call("enqueue") { () async throws(QueueError) in
             try await self.base.enqueue(pushes, isPartial: isPartial)
@@ -121,6 +123,10 @@ extension WrappingPushQueue {
 
     public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
         try await self.call("queuedRoutes") { () async throws(QueueError) in try await self.base.queuedRoutes() }
+    }
+
+    public func requireRoom() async throws(QueueError) {
+        try await self.call("requireRoom") { () async throws(QueueError) in try await self.base.requireRoom() }
     }
 
     public func checkStorage() async throws(QueueError) {

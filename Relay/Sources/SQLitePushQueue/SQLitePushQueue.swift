@@ -19,6 +19,14 @@ public final class SQLitePushQueue: Sendable {
         public var capacity: Int?
         /// How long a call waits while another process has locked the database. Default 5 s.
         public var busyTimeout: Duration
+        /// Whether pushes that are due are parked when the file is an older copy of itself, restored from a backup: they may
+        /// have been sent since. Default true.
+        public var parksAfterRestore = true
+        /// How far the queue had come when it was used last; nil if that is not known. If the file has come less far, a backup
+        /// was restored.
+        public var seen: QueueProgress?
+        /// Whether an operator says that a backup was restored. Default false.
+        public var isRestored = false
         /// The maximum number of pages of the file. Tests use it to simulate a full disk.
         package var maxPageCount: Int?
 
@@ -33,12 +41,15 @@ public final class SQLitePushQueue: Sendable {
 
     /// The number of claims that the previous process left in the file, by what happened to their pushes.
     public let expiredAtOpen: ExpiredLeases
+    /// What was done because the file is an older copy of itself; nil if it is not.
+    public let restore: QueueRestore?
     /// The database file, without symbolic links.
     public let file: String
 
     let options: Options
     let group: GroupCommit
     let generations: FeedGenerations
+    let disk: QueueDisk
     private let pool: DatabasePool
     private let lock: Mutex<FileLock?>
     let failure = QueueFailure()
@@ -90,24 +101,21 @@ public final class SQLitePushQueue: Sendable {
         try queueFile.createIfMissing()
         try lock.lockDatabase()
         let pool = try queueFile.open()
-        let (state, expired, generations) = try pool.write { db in
-            let transaction = WriteTransaction(
-                db,
-                now: clock.now,
-                leaseNow: clock.lease,
-                state: WriterState()
-            )
-            let expired = try transaction.recover()
-            let generations = try transaction.beginGeneration(.random(in: 1...UInt32.max))
-            return (transaction.state, expired, generations)
+        let (state, recovery) = try pool.write { db in
+            let transaction = WriteTransaction(db, now: clock.now, leaseNow: clock.lease, state: WriterState())
+            let recovery = try transaction.recover(options)
+            return (transaction.state, recovery)
         }
+        let expired = recovery.expired
         self.file = path
+        self.disk = QueueDisk(file: path, maxPageCount: options.maxPageCount)
         self.options = options
         self.pool = pool
-        self.generations = generations
+        self.generations = recovery.generations
         self.lock = Mutex(lock)
         self.group = GroupCommit(pool, options, clock, state, self.failure, whenCommitted: whenCommitted)
         self.expiredAtOpen = expired
+        self.restore = recovery.restore
         self.logger = logger
         logger.info(
             "Queue opened",

@@ -1,27 +1,88 @@
 import PushQueue
 
 extension WriteTransaction {
-    /// Reads the writer's state, and ends the claims of the process that used the file before.
-    func recover() throws -> ExpiredLeases {
+    /// What the opening of a file has found and done.
+    struct Recovery {
+        /// The claims of the process that used the file before.
+        var expired: ExpiredLeases
+        var generations: FeedGenerations
+        /// The restore, if a backup was restored.
+        var restore: QueueRestore?
+    }
+
+    /// Reads the writer's state, ends the claims of the process that used the file before, and begins a generation of the
+    /// feed.
+    func recover(_ options: SQLitePushQueue.Options) throws -> Recovery {
         try self.loadState()
+        let known = self.state.progress
+        let isRestored = options.isRestored || options.seen.map { known.isBehind($0) } ?? false
+        let start = self.state.nextCursor
+        if isRestored { try self.skipNumbers(after: options.seen.map { known.merged(with: $0) } ?? known) }
         // Each opening uses its own range of epochs: the last epoch is not stored, and a power failure may undo a
         // claim.
-        let generation = (try self.counter("generation") ?? 0) &+ 1
-        try self.setCounter("generation", generation)
-        self.state.nextEpoch = generation << 32
-        return try self.expireLeases(all: true)
+        self.state.opening &+= 1
+        try self.setCounter("generation", self.state.opening)
+        self.state.nextEpoch = self.state.opening << 32
+        let expired = try self.expireLeases(all: true)
+        let parked = isRestored && options.parksAfterRestore ? try self.parkDoubtful() : 0
+        return Recovery(
+            expired: expired,
+            generations: try self.beginGeneration(.random(in: 1...UInt32.max), start: start),
+            restore: isRestored ? QueueRestore(parked: parked) : nil
+        )
+    }
+
+    /// Skips the numbers that the file has given since it was copied.
+    private func skipNumbers(after seen: QueueProgress) throws {
+        let skipped: Int64 = 1_000_000_000
+        self.state.nextCursor = max(self.state.nextCursor, seen.position &+ 1) &+ skipped
+        self.state.nextPosition &+= skipped
+        self.state.opening = max(self.state.opening, seen.history)
+        try self.setCounter("cursor", self.state.nextCursor)
+        try self.setCounter("position", self.state.nextPosition)
+    }
+
+    /// Parks queued pushes that are due, because they may have been sent. A push whose owner wants it sent again anyway stays
+    /// queued.
+    private func parkDoubtful() throws -> Int {
+        let due = try self.db.prepared("SELECT position FROM push WHERE due <= ? AND expires IS NOT NULL")
+        due.bind(1, self.now.millisecondsSince1970)
+        var positions: [Int64] = []
+        try due.forEach { row in
+            positions.append(row.int64(0))
+            return true
+        }
+        var parked = 0
+        for position in positions {
+            guard let push = try self.push(at: position), push.place == .queued else { continue }
+            try self.setTried(try self.addAttempt(.restored(push.id, attempts: push.attempts), of: push), at: position)
+            guard !push.resends else { continue }
+            try self.remove(push)
+            try self.addParked(position: position, route: push.route, since: self.now)
+            self.state.totals.add(1, to: .parked, of: push.route)
+            parked += 1
+        }
+        return parked
+    }
+
+    private func setTried(_ tried: Int, at position: Int64) throws {
+        let update = try self.db.prepared("UPDATE push SET tried = ? WHERE position = ?")
+        update.bind(1, tried)
+        update.bind(2, position)
+        try update.run()
     }
 
     /// The maximum number of generations that the file remembers. A cursor of a forgotten generation is refused.
     private static let maxGenerations = 1_000
 
-    /// Begins a generation of the feed. Call it after ``recover()``. Generations are stored as counters with the name
-    /// `feed/ORDINAL/ID` and the generation's first position as the value.
+    /// Begins a generation of the feed. Generations are stored as counters with the name `feed/ORDINAL/ID` and the
+    /// generation's first position as the value.
     ///
-    /// - Parameter id: a random number other than 0.
-    func beginGeneration(_ id: UInt32) throws -> FeedGenerations {
-        let ordinal = try self.counter("generation") ?? 0
-        try self.setCounter(Self.generationName(ordinal, id), self.state.nextCursor)
+    /// - Parameters:
+    ///   - id: a random number other than 0.
+    ///   - start: the first position that it may assign.
+    private func beginGeneration(_ id: UInt32, start: Int64) throws -> FeedGenerations {
+        try self.setCounter(Self.generationName(self.state.opening, id), start)
         let generations = try ReadTransaction(self.db).generations()
         let kept = FeedGenerations.kept(generations.map(\.value), limit: Self.maxGenerations)
         let delete = try self.db.prepared("DELETE FROM counter WHERE name = ?")
@@ -43,6 +104,13 @@ extension WriteTransaction {
 
     /// Reads the writer's state, except for the next epoch.
     private func loadState() throws {
+        self.state.opening = try self.counter("generation") ?? 0
+        if let queue = try self.counter("queue") {
+            self.state.queue = queue
+        } else {
+            self.state.queue = .random(in: 1 ... .max)
+            try self.setCounter("queue", self.state.queue)
+        }
         try self.db.prepared("SELECT route, count(*) FROM queue GROUP BY route").forEach { row in
             self.state.totals.add(row.int(1), to: .queued, of: row.int64(0))
             return true

@@ -1,3 +1,5 @@
+import PushQueue
+
 /// The writer's state between transactions.
 struct WriterState: Sendable {
     var names = NameTable()
@@ -8,6 +10,16 @@ struct WriterState: Sendable {
     var nextCursor: Int64 = 1
     /// The epoch of the next claims. It is larger than every epoch of earlier processes that opened the file.
     var nextEpoch: Int64 = 1
+
+    /// Identifies the file and its copies.
+    var queue: Int64 = 0
+    /// How often the file was opened.
+    var opening: Int64 = 0
+
+    /// How far the queue has come.
+    var progress: QueueProgress {
+        QueueProgress(queue: self.queue, history: self.opening, epoch: 0, position: self.nextCursor - 1)
+    }
 
     init() {}
 }

@@ -3,6 +3,7 @@ import PostgresPushQueue
 import PostgresTestServer
 import PushQueue
 import PushQueueConformance
+import Synchronization
 import Testing
 
 /// The connection is lost after the server has committed a change and before it says so: each commit waits for a standby that
@@ -10,6 +11,7 @@ import Testing
 @Suite("A lost connection", .serialized) struct LostConnectionTests {
     private let server: PostgresServer
     private let queue: PostgresPushQueue
+    private let options: PostgresPushQueue.Options
     private let database: String
     private static let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop")
 
@@ -19,6 +21,7 @@ import Testing
         var options = PostgresPushQueue.Options(connection: try ConnectionSettings(self.server.url(self.database)))
         options.timeout = Patience.limit
         options.connections = 2
+        self.options = options
         self.queue = try await PostgresPushQueue.open(options, logger: .quiet)
     }
 
@@ -47,6 +50,80 @@ import Testing
         try await Patience.wait(for: "the session ends") { try self.server.run(ended) != "0" }
         try self.server.setSynchronousStandbys("")
         return try await task.value
+    }
+
+    /// Makes a call, and expects that it waits for a standby.
+    private func waiting<Value: Sendable>(
+        for purpose: String,
+        _ call: @escaping @Sendable (PostgresPushQueue) async throws -> Value
+    ) async throws -> Value {
+        try self.server.setSynchronousStandbys("nobody")
+        let queue = self.queue
+        let task = Task { try await call(queue) }
+        try await Patience.wait(for: "\(purpose) waits for the standby") { try self.waits }
+        try self.server.setSynchronousStandbys("")
+        return try await task.value
+    }
+
+    /// Whether a commit waits for a standby.
+    private var waits: Bool {
+        get throws {
+            try self.server.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") != "0"
+        }
+    }
+
+    @Test("A call that finds its effect made waits for the standby before anybody is told") func recognised() async throws {
+        var push = try self.push()
+        push.idempotency = IdempotencyKey(key: "order-1", digest: [1])
+        let stored = push
+        _ = try await self.queue.enqueue([stored], isPartial: false)
+        let results = try await self.waiting(for: "a duplicate") { try await $0.enqueue([stored], isPartial: false) }
+        #expect(results == [.duplicate(of: stored.id)])
+        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(600)).map(\.claim)
+        #expect(try await self.queue.markWritten(claims, lease: .seconds(600)) == [true])
+        let marks = try await self.waiting(for: "a second mark") {
+            try await $0.markWritten(claims, lease: .seconds(600))
+        }
+        #expect(marks == [false])
+        let outcome = PushOutcome.accepted(Receipt(apnsID: stored.id))
+        let settlements = claims.map { Settlement(claim: $0, outcome: outcome) }
+        #expect(try await self.queue.settle(settlements) == [.settled])
+        let again = try await self.waiting(for: "a second outcome") { try await $0.settle(settlements) }
+        #expect(again == [.alreadySettled(outcome)])
+        let cancelled = try await self.waiting(for: "a late cancellation") { try await $0.cancel(stored.id) }
+        #expect(cancelled == .settled(outcome))
+        try await self.queue.setValue([1], forKey: "subscription")
+        let isExchanged = try await self.waiting(for: "a value that is there") {
+            try await $0.exchangeValue([1], forKey: "subscription", expecting: nil)
+        }
+        #expect(!isExchanged)
+        try await self.waiting(for: "a value that is gone") { try await $0.setValue(nil, forKey: "other") }
+    }
+
+    @Test("A push that only a crashed primary has is not accepted before the standby has it, too") func crashed() async throws {
+        var push = try self.push()
+        push.idempotency = IdempotencyKey(key: "order-1", digest: [1])
+        let stored = push
+        // The number of the route must be known, so that the call has one statement.
+        _ = try await self.queue.enqueue([try self.push()], isPartial: false)
+        try self.server.setSynchronousStandbys("nobody")
+        let queue = self.queue
+        let first = Task { try await queue.enqueue([stored], isPartial: false) }
+        try await Patience.wait(for: "the push waits for the standby") { try self.waits }
+        try await blocking {
+            self.server.kill()
+            try self.server.start()
+        }
+        // The relay has found its effect by now, or a client repeats its request.
+        let second = Task { try await queue.enqueue([stored], isPartial: false) }
+        try await Patience.wait(for: "a repetition waits for the standby") {
+            try self.server.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "1"
+        }
+        #expect(try self.server.run("SELECT count(*) FROM apns.push", in: self.database) == "2")
+        #expect(try self.waits)
+        try self.server.setSynchronousStandbys("")
+        let results = try await first.value + second.value
+        #expect(results == [.queued, .duplicate(of: stored.id)])
     }
 
     private func claim() async throws -> Claim {
@@ -174,7 +251,11 @@ import Testing
         #expect(refusal.code == .unavailable && refusal.message.contains("disk is full"))
         await #expect(throws: refusal) { try await self.queue.checkStorage() }
         try self.server.run("DROP TRIGGER refuse ON apns.ident", in: self.database)
-        #expect(try await self.queue.enqueue([push], isPartial: false) == [.queued])
+        // For ten seconds, no new push competes with outcomes for the room.
+        await #expect(throws: refusal) { try await self.queue.enqueue([push], isPartial: false) }
+        try await Patience.wait(for: "pushes are stored again") {
+            (try? await self.queue.enqueue([push], isPartial: false)) == [.queued]
+        }
         try await self.queue.checkStorage()
     }
 
@@ -209,31 +290,100 @@ import Testing
         #expect(gap?.reason == .restored)
     }
 
-    @Test("A push that was sent after a backup is not sent again when the backup is restored") func restore()
-        async throws
-    {
+    /// How a backup is made and restored.
+    enum Backup: CaseIterable {
+        case dataOnNewTimeline, data, dump
+    }
+
+    /// Whether the relay stops before the restore.
+    static let lives = [true, false]
+
+    @Test(
+        "A push that was sent after a backup is not sent again when the backup is restored",
+        arguments: Backup.allCases,
+        lives
+    )
+    func restore(_ backup: Backup, keepsRunning: Bool) async throws {
         let (sent, resent) = (try self.push(), try self.push(resendsUnknown: true))
         var later = try self.push()
         later.notBefore = later.notBefore.advanced(by: .seconds(600))
         _ = try await self.queue.enqueue([sent, resent, later], isPartial: false)
-        let restore = try self.server.backUp()
+        let restore =
+            switch backup {
+            case .dataOnNewTimeline: try self.server.backUp(promotes: true)
+            case .data: try self.server.backUp(promotes: false)
+            case .dump: try self.server.dump(self.database)
+            }
         let claims = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(600)).map(\.claim)
         #expect(claims.count == 2)
         _ = try await self.queue.markWritten(claims, lease: .seconds(600))
         let settlements = claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) }
         #expect(try await self.queue.settle(settlements) == [.settled, .settled])
+        let read = try await self.queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 10)
+        _ = try await self.queue.queuedRoutes()
+        if !keepsRunning { await self.queue.close() }
         try restore()
-        let again = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(600))
+        let restores = Mutex<[QueueRestore]>([])
+        var queue = self.queue
+        if !keepsRunning {
+            var options = self.options
+            options.seen = self.queue.progress
+            options.whenRestored = { restore in restores.withLock { $0.append(restore) } }
+            queue = try await PostgresPushQueue.open(options, logger: .quiet)
+        }
+        let again = try await queue.claim(Self.route, limit: 10, lease: .seconds(600))
         #expect(again.map(\.claim.id) == [resent.id])
         #expect(again.first?.mayBeProcessed == true)
-        let parked = try await self.queue.parked(after: nil, limit: 10)
+        let parked = try await queue.parked(after: nil, limit: 10)
         #expect(parked.map(\.id) == [sent.id])
         #expect(parked.first?.outcome?.certainty == .unknown)
-        #expect(try await self.queue.status(of: later.id)?.state == .queued)
-        let counts = try await self.queue.counts()
+        #expect(try await queue.status(of: later.id)?.state == .queued)
+        let counts = try await queue.counts()
         #expect([counts.queued, counts.claimed, counts.written, counts.parked] == [1, 1, 0, 1])
         // An outcome of the lost time still counts.
         let old = try #require(settlements.first { $0.claim.id == sent.id })
-        #expect(try await self.queue.settle([old]) == [.settled])
+        #expect(try await queue.settle([old]) == [.settled])
+        if !keepsRunning { #expect(restores.withLock { $0 } == [QueueRestore(parked: 1)]) }
+        // Positions of the lost time belong to the lost time.
+        let next = try await queue.outcomes(after: read.cursor, apps: nil, kind: .outcomes, limit: 10)
+        #expect(next.gap?.reason == .restored)
+        #expect(next.entries.map(\.push.id) == [sent.id])
+        #expect(try #require(next.entries.first).cursor.position > 1_000_000)
+        await queue.close()
+    }
+
+    @Test("A relay that sent nothing itself notices a restore by the position of the feed") func idleRelay()
+        async throws
+    {
+        let idle = try await PostgresPushQueue.open(self.options, logger: .quiet)
+        _ = try await self.queue.enqueue([try self.push(), try self.push()], isPartial: false)
+        let restore = try self.server.dump(self.database)
+        let claims = try await self.queue.claim(Self.route, limit: 10, lease: .seconds(600)).map(\.claim)
+        _ = try await self.queue.markWritten(claims, lease: .seconds(600))
+        _ = try await self.queue.settle(
+            claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) }
+        )
+        try await Patience.wait(for: "the idle relay sees the outcomes") {
+            _ = try await idle.queuedRoutes()
+            return idle.progress?.position == 2
+        }
+        await self.queue.close()
+        try restore()
+        try await Patience.wait(for: "the pushes are parked") {
+            _ = try await idle.queuedRoutes()
+            return try await idle.counts().parked == 2
+        }
+        #expect(try await idle.claim(Self.route, limit: 10, lease: .seconds(600)).isEmpty)
+        await idle.close()
+    }
+
+    @Test("An operator can say that a backup was restored, while relays run") func declared() async throws {
+        _ = try await self.queue.enqueue([try self.push()], isPartial: false)
+        #expect(try await PostgresPushQueue.restored(self.options) == QueueRestore(parked: 1))
+        #expect(try await self.queue.counts().parked == 1)
+        // A second time, nothing is due.
+        #expect(try await PostgresPushQueue.restored(self.options) == QueueRestore(parked: 0))
+        let claim = try await self.claim()
+        #expect(claim.epoch > 2_000_000_000)
     }
 }

@@ -164,8 +164,9 @@ package final class PostgresServer: Sendable {
 
     /// Kills the server, and copies its data.
     ///
-    /// - Returns: restores the copy and starts the server with it, as a restore from a backup does.
-    package func backUp() throws -> @Sendable () throws -> Void {
+    /// - Parameter promotes: whether the restored server begins a new timeline, as one does that replays an archive.
+    /// - Returns: restores the copy and starts the server with it.
+    package func backUp(promotes: Bool) throws -> @Sendable () throws -> Void {
         self.kill()
         try Self.run("/bin/cp", ["-a", self.data, "\(self.data)-backup"])
         try self.start()
@@ -174,7 +175,23 @@ package final class PostgresServer: Sendable {
             try Self.run("/bin/rm", ["-rf", self.data])
             try Self.run("/bin/cp", ["-a", "\(self.data)-backup", self.data])
             try self.start()
-            try self.promote()
+            if promotes { try self.promote() }
+        }
+    }
+
+    /// Dumps the schema of the queue with pg_dump.
+    ///
+    /// - Returns: replaces the schema by the dumped one, in the same database.
+    package func dump(_ database: String) throws -> @Sendable () throws -> Void {
+        let dump = try Self.run("\(Self.binaries)/pg_dump", ["-n", "apns", "-d", self.url(database)])
+        let file = self.directory.appending(path: "dump.sql")
+        try Data(dump.utf8).write(to: file)
+        return {
+            try self.run("DROP SCHEMA apns CASCADE", in: database)
+            try Self.run(
+                "\(Self.binaries)/psql",
+                ["-d", self.url(database), "-Xq", "-v", "ON_ERROR_STOP=1", "-f", file.path]
+            )
         }
     }
 

@@ -27,7 +27,7 @@ package final class RelayUnderTest: Sendable {
             "APPS": "fern", "APP_FERN_TOPIC": "com.grasscove.Fern",
             "SERVER_PRODUCTION": "localhost:\(port)", "SERVER_DEVELOPMENT": "localhost:\(port)",
             "CLIENT_CA_FILE": authority.path, "HTTP_PORT": "0",
-            "STORAGE_FILE": self.file,
+            "STORAGE_FILE": self.file, "STORAGE_PROGRESS_FILE": "\(self.file).progress",
             // The simulator stalls with the process of the tests.
             "CLIENT_TIMEOUTS_RESPONSE": "10m",
         ].merging(settings) { $1 }

@@ -175,6 +175,7 @@ enum RelaySettingsTable {
             \.settings.storage.parksAfterFailover,
             ["park": true, "send": false]
         ),
+        .file("storage.progressFile", \.settings.storage.progressFile),
         .duration("storage.timeout", \.settings.storage.timeout, .seconds(1)...(.seconds(600))),
         .integer("storage.capacity", \.settings.storage.capacity, Self.capacities),
         .duration("storage.maxClockJump", \.settings.storage.maxClockJump, .seconds(60)...year),

@@ -1,3 +1,4 @@
+import Foundation
 package import Logging
 public import PostgresPushQueue
 public import PushQueue
@@ -15,9 +16,12 @@ public struct StorageSettings: Sendable, Hashable {
     public var migrates = true
     /// The longest wait of a call for a database that is away. Default 10 s.
     public var timeout = Duration.seconds(10)
-    /// Whether pushes that may have been sent are parked after a restore of the database or the promotion of a standby.
+    /// Whether pushes that may have been sent are parked after a restore of the queue or the promotion of a standby.
     /// Default true.
     public var parksAfterFailover = true
+    /// The file in which the relay remembers how far it has seen the queue come; nil for the default: beside the SQLite file,
+    /// or `apns-relay.progress` in the working directory.
+    public var progressFile: String?
     /// The maximum number of pushes without an outcome. At the limit, requests get 503. Default 10 million.
     public var capacity = 10_000_000
     public var retention = Retention()
@@ -26,6 +30,12 @@ public struct StorageSettings: Sendable, Hashable {
     public var maxClockJump = Duration.seconds(3_600)
 
     public init() {}
+
+    /// Where the relay remembers the progress of the queue.
+    package var progress: ProgressFile {
+        let path = self.postgres == nil ? "\(self.file).progress" : "apns-relay.progress"
+        return ProgressFile(path: self.progressFile ?? path)
+    }
 
     /// The file or the database, for logs.
     package var place: String { self.postgres?.description ?? self.file }
@@ -68,7 +78,8 @@ extension StorageSettings {
             var options = self.options(postgres, clock)
             options.whenCommitted = { whenCommitted(1, $0) }
             options.beginsHistory = !isInspected
-            if isInspected { options.migrates = false }
+            options.whenRestored = { self.log($0, logger) }
+            if isInspected { options.migrates = false } else { options.seen = try self.progress.read() }
             let (news, hints) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let queue = try await PostgresPushQueue.open(options, logger: logger) {
                 hints.yield()
@@ -79,6 +90,7 @@ extension StorageSettings {
         } else {
             let queue = try await self.openFile(clock: clock, logger: logger, whenCommitted: whenCommitted)
             opened = OpenedQueue(queue: queue, clock: clock, expired: queue.expiredAtOpen)
+            if let restore = queue.restore { self.log(restore, logger) }
             opened.waitForFailure = queue.waitForFailure
             opened.readStorage = { () throws(QueueError) in .file(try await queue.fileState()) }
         }
@@ -89,6 +101,37 @@ extension StorageSettings {
             throw error
         }
         return opened
+    }
+
+    /// Logs that the queue was restored.
+    private func log(_ restore: QueueRestore, _ logger: Logger) {
+        guard restore.parked > 0 else {
+            logger.notice("The queue was restored from a backup, or a standby was promoted. No push was parked")
+            return
+        }
+        logger.critical(
+            """
+            The queue was restored from a backup, or a standby was promoted. Pushes that may have been sent before are \
+            parked. Retry or drop them, on the page or with the API
+            """,
+            metadata: ["parked": "\(restore.parked)"]
+        )
+    }
+
+    /// Says that a backup of the queue was restored: numbers of the lost time are not used again, and pushes that may have
+    /// been sent are parked, whether the queue notices the restore or not.
+    package func restored(logger: Logger) async throws(QueueError) -> QueueRestore {
+        if let postgres {
+            var options = self.options(postgres, SystemQueueClock())
+            options.seen = try self.progress.read()
+            return try await PostgresPushQueue.restored(options)
+        }
+        guard FileManager.default.fileExists(atPath: self.file) else {
+            throw QueueError(code: .unusable, message: "\(self.file) does not exist, so there is no queue in it.")
+        }
+        let queue = try await self.openFile(isRestored: true, logger: logger)
+        await queue.close()
+        return queue.restore ?? QueueRestore(parked: 0)
     }
 
     private func options(_ postgres: ConnectionSettings, _ clock: any QueueClock) -> PostgresPushQueue.Options {
@@ -109,13 +152,18 @@ extension StorageSettings {
 
     /// Opens the queue in the file, whether there is a database or not.
     package func openFile(
+        isRestored: Bool = false,
         clock: any QueueClock = SystemQueueClock(),
         logger: Logger,
         whenCommitted: @escaping SQLitePushQueue.WhenCommitted = { _, _ in }
     ) async throws(QueueError) -> SQLitePushQueue {
-        try await SQLitePushQueue.open(
+        var options = SQLitePushQueue.Options(capacity: self.capacity)
+        options.parksAfterRestore = self.parksAfterFailover
+        options.seen = try self.progress.read()
+        options.isRestored = isRestored
+        return try await SQLitePushQueue.open(
             file: self.file,
-            options: SQLitePushQueue.Options(capacity: self.capacity),
+            options: options,
             clock: clock,
             logger: logger,
             whenCommitted: whenCommitted

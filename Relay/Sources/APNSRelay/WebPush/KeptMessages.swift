@@ -32,6 +32,7 @@ struct KeptMessages: Sendable {
         timeToLive: Int,
         now: QueueTime
     ) async throws(QueueError) {
+        try await self.queue.requireRoom()
         let expiry = now.millisecondsSince1970 / 1_000 + max(Int64(timeToLive), Self.shortestTime)
         // First the key that deletes it, so that no message stays for ever.
         try await self.queue.setValue([], forKey: "\(Self.expiries)\(Self.digits(expiry))/\(subscription)/\(id)")

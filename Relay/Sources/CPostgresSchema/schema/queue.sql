@@ -190,6 +190,14 @@ ALTER TABLE apns.tally SET (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000000);
 
+-- Durability ---------------------------------------------------------------------------------------------------------
+
+-- Lets the commit wait for synchronous standbys, as that of a change does. Each function that finds its effect made, or
+-- something instead of it, calls this before anybody is told: after a crash, the server shows what no standby has.
+CREATE FUNCTION apns.confirm() RETURNS void LANGUAGE sql VOLATILE AS $$
+  SELECT pg_logical_emit_message(true, 'apns', '')
+$$;
+
 -- Outcomes -----------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION apns.failure(p_certainty text, p_code text, p_id uuid, p_attempts int, p_message text) RETURNS jsonb
@@ -489,6 +497,7 @@ BEGIN
       known[v_push.n] := v_push.id;
       IF v_known.id IS NOT NULL THEN known[v_push.n] := v_known.id; END IF;
     END LOOP;
+    PERFORM apns.confirm();
     IF NOT p_partial AND 2 = ANY (kinds) THEN
       DELETE FROM apns.idempotency WHERE position = ANY (v_position);
       DELETE FROM apns.ident WHERE id = ANY (v_taken);
@@ -609,6 +618,7 @@ BEGIN
     SELECT coalesce(v_marked, '{}') || coalesce(array_agg(epoch), '{}') INTO v_marked FROM apns.flight
     WHERE position = ANY (p_position) AND epoch = ANY (p_epoch) AND state = 2 AND mark = p_mark
       AND epoch <> ALL (coalesce(v_marked, '{}'));
+    PERFORM apns.confirm();
   END IF;
   RETURN v_marked;
 END $$;
@@ -692,6 +702,7 @@ BEGIN
       ARRAY(SELECT p_certainty[i] FROM unnest(v_settled) i), ARRAY(SELECT p_sends[i] FROM unnest(v_settled) i),
       ARRAY(SELECT p_invalidates[i] FROM unnest(v_settled) i), ARRAY(SELECT p_result[i] FROM unnest(v_settled) i));
   END IF;
+  PERFORM apns.confirm();
   RETURN QUERY
   SELECT i, o.certainty, o.sends, o.result FROM unnest(v_others) AS i
   LEFT JOIN LATERAL (
@@ -924,14 +935,17 @@ BEGIN
       kind := 0;
       RETURN;
     END IF;
-    kind := 1;
-    IF EXISTS (SELECT FROM apns.flight f WHERE f.position = v_push.position) THEN RETURN; END IF;
+    IF EXISTS (SELECT FROM apns.flight f WHERE f.position = v_push.position) THEN
+      kind := 1;
+      RETURN;
+    END IF;
     -- It has an outcome, which may not be in the feed yet.
     PERFORM apns.finish_ended(p_now);
   END IF;
   SELECT 2, o.certainty, o.sends, o.result INTO kind, certainty, sends, result FROM apns.ident i
   CROSS JOIN LATERAL (SELECT * FROM apns.outcome o WHERE o.position = i.position LIMIT 1) o WHERE i.id = p_id;
   IF NOT FOUND THEN kind := 3; END IF;
+  PERFORM apns.confirm();
 END $$;
 
 -- The status of pushes without an outcome, by their positions.
@@ -1106,11 +1120,9 @@ END $$;
 
 -- Parks the pushes that may have been sent in a time which this database has lost: those that are due, and those in flight.
 -- Their owners decide. A push whose owner wants it sent again anyway stays queued.
-CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS bigint LANGUAGE plpgsql
 SET enable_seqscan = on SET enable_hashjoin = on SET plan_cache_mode = auto AS $$
 BEGIN
-  -- Also in a queue that apns-relay move has frozen: what it has copied then differs, and the move must be given up.
-  PERFORM set_config('apns.moves', 'on', true);
   CREATE TEMPORARY TABLE doubtful ON COMMIT DROP AS
   SELECT p.position, p.id, p.route, p.due, p.expires, p.subject, p.attempts, p.resends, coalesce(f.state, 0) AS state
   FROM apns.push p LEFT JOIN apns.flight f ON f.position = p.position
@@ -1135,27 +1147,50 @@ BEGIN
   SELECT d.route, count(*) FILTER (WHERE d.resends AND d.state > 0) - count(*) FILTER (WHERE d.state = 0 AND NOT d.resends),
     -count(*) FILTER (WHERE d.state = 1), -count(*) FILTER (WHERE d.state = 2), count(*) FILTER (WHERE NOT d.resends)
   FROM pg_temp.doubtful d GROUP BY d.route;
+  RETURN (SELECT count(*) FROM pg_temp.doubtful d WHERE NOT d.resends);
 END $$;
 
--- Begins a history if the server or its timeline is another one than before: after a restore or the promotion of a standby.
--- Positions and epochs of the time that may be lost are not used again. p_parks: whether something may be lost.
-CREATE FUNCTION apns.begin_history(p_now bigint, p_parks boolean) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v_server text := concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
+-- Identifies the database and the timeline of its server.
+CREATE FUNCTION apns.server() RETURNS text LANGUAGE sql STABLE AS $$
+  SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
     (SELECT oid FROM pg_database WHERE datname = current_database()),
-    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8));
+    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))
+$$;
+
+-- How far the queue has come, and whether its last history belongs to this server: after a restore on another server, and
+-- after the promotion of a standby, it does not. queue is NULL before the first history.
+CREATE FUNCTION apns.progress(
+  OUT queue bigint, OUT history int, OUT epoch bigint, OUT feed bigint, OUT is_current boolean
+) LANGUAGE sql STABLE AS $$
+  SELECT (SELECT h.id FROM apns.history h ORDER BY h.ordinal LIMIT 1),
+    coalesce((SELECT max(h.ordinal) FROM apns.history h), 0),
+    (SELECT e.last_value FROM apns.epoch_seq e), (SELECT f.last FROM apns.feed f),
+    coalesce((SELECT h.server = apns.server() FROM apns.history h ORDER BY h.ordinal DESC LIMIT 1), false)
+$$;
+
+-- Begins a history, unless another relay has done so. Positions and epochs of the time that may be lost are not used again.
+-- Returns the number of pushes that it parked; NULL if it began no history.
+--
+-- p_history: the history that the caller has found.
+-- p_parks: whether pushes that may have been sent in the lost time are parked.
+-- p_epoch, p_feed: the largest epoch and position that the caller has seen.
+CREATE FUNCTION apns.begin_history(p_now bigint, p_history int, p_parks boolean, p_epoch bigint, p_feed bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
   v_last bigint;
-  v_first boolean;
+  v_parked bigint := 0;
 BEGIN
-  IF v_server = (SELECT h.server FROM apns.history h ORDER BY h.ordinal DESC LIMIT 1) THEN RETURN; END IF;
   SELECT f.last INTO v_last FROM apns.feed f FOR UPDATE;
-  IF v_server = (SELECT h.server FROM apns.history h ORDER BY h.ordinal DESC LIMIT 1) THEN RETURN; END IF;
-  v_first := NOT EXISTS (SELECT FROM apns.history);
+  IF p_history <> (SELECT coalesce(max(h.ordinal), 0) FROM apns.history h) THEN RETURN NULL; END IF;
   INSERT INTO apns.history (id, start, server)
-  VALUES (floor(random() * 4294967294)::bigint + 1, v_last + 1, v_server);
-  PERFORM setval('apns.position_seq', nextval('apns.position_seq') + 1000000000);
-  PERFORM setval('apns.epoch_seq', nextval('apns.epoch_seq') + 1000000000);
-  IF p_parks AND NOT v_first THEN PERFORM apns.park_doubtful(p_now); END IF;
+  VALUES (floor(random() * 4294967294)::bigint + 1, v_last + 1, apns.server());
+  IF p_history > 0 THEN
+    UPDATE apns.feed SET last = greatest(last, p_feed) + 1000000000;
+    PERFORM setval('apns.position_seq', nextval('apns.position_seq') + 1000000000);
+    PERFORM setval('apns.epoch_seq', greatest(nextval('apns.epoch_seq'), p_epoch) + 1000000000);
+    IF p_parks THEN v_parked := apns.park_doubtful(p_now); END IF;
+  END IF;
+  RETURN v_parked;
 END $$;
 
 -- The number of a caller; adds it if it is new.
@@ -1198,14 +1233,19 @@ $$;
 CREATE FUNCTION apns.exchange_value(p_key text, p_value bytea, p_expected bytea) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF p_expected IS NULL THEN
-    IF p_value IS NULL THEN RETURN NOT EXISTS (SELECT FROM apns.value WHERE key = p_key); END IF;
+    IF p_value IS NULL THEN
+      PERFORM apns.confirm();
+      RETURN NOT EXISTS (SELECT FROM apns.value WHERE key = p_key);
+    END IF;
     INSERT INTO apns.value (key, value) VALUES (p_key, p_value) ON CONFLICT DO NOTHING;
   ELSIF p_value IS NULL THEN
     DELETE FROM apns.value WHERE key = p_key AND value = p_expected;
   ELSE
     UPDATE apns.value SET value = p_value WHERE key = p_key AND value = p_expected;
   END IF;
-  RETURN FOUND;
+  IF FOUND THEN RETURN true; END IF;
+  PERFORM apns.confirm();
+  RETURN false;
 END $$;
 
 -- Deletes what is no longer kept: keys, parked pushes and outcomes that are older than these times. Returns the

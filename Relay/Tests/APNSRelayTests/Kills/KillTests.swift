@@ -3,6 +3,8 @@ import APNSPool
 import APNSSimulator
 import Crypto
 import Foundation
+import Logging
+import PushQueue
 import PushQueueConformance
 import RelayTestSupport
 import Testing
@@ -258,6 +260,51 @@ struct KillTests {
         #expect(recovered, "a push was left with a mark and without an outcome: \(relay.output)")
         let report = try await self.report(load, relay, simulator)
         print("\(report)")
+        await relay.kill()
+        await simulator.stop()
+    }
+
+    @Test(
+        "A relay that starts with a backup of its file parks what may have been sent, and a restored machine needs a word",
+        .timeLimit(.minutes(5)),
+        arguments: [true, false]
+    )
+    func restore(isNoticed: Bool) async throws {
+        let simulator = try await self.simulator()
+        let relay = try self.relay(simulator)
+        let load = PushLoad()
+        try await relay.start(stopPoint: "claim.before:1")
+        let request = Task { try await load.post(0..<100, to: relay) }
+        try await relay.waitForStop()
+        let copy = relay.folder.appending(path: "copy").path
+        for suffix in ["", "-wal"] {
+            try FileManager.default.copyItem(atPath: relay.file + suffix, toPath: copy + suffix)
+        }
+        relay.resume()
+        try #require(try await request.value == .acknowledged)
+        try await relay.wait(for: "all pushes have an outcome") { $0.unsettled == 0 }
+        #expect(simulator.record.requestsReceived == 100)
+        await relay.terminate()
+        for suffix in ["", "-wal"] {
+            try? FileManager.default.removeItem(atPath: relay.file + suffix)
+            try FileManager.default.moveItem(atPath: copy + suffix, toPath: relay.file + suffix)
+        }
+        try? FileManager.default.removeItem(atPath: "\(relay.file)-shm")
+        if !isNoticed {
+            // As if the whole machine had been restored.
+            try FileManager.default.removeItem(atPath: "\(relay.file).progress")
+            var settings = StorageSettings()
+            settings.file = relay.file
+            #expect(
+                try await settings.restored(logger: Logger(label: "restore") { _ in SwiftLogNoOpLogHandler() }).parked
+                    == 100
+            )
+        }
+        try await relay.start()
+        if isNoticed { #expect(relay.output.contains("may have been sent before")) }
+        #expect(try await relay.dropParked() == 100)
+        #expect(try await relay.feed().map(\.outcome.outcome) == Array(repeating: "unknown", count: 100))
+        #expect(simulator.record.requestsReceived == 100)
         await relay.kill()
         await simulator.stop()
     }

@@ -1,0 +1,91 @@
+import Foundation
+import Logging
+package import PushQueue
+import ServiceLifecycle
+
+/// A file in which a relay remembers how far it has seen its queue come, so that it notices at its next start if a backup of
+/// the queue was restored.
+///
+/// It must not be restored together with the queue.
+package struct ProgressFile: Sendable {
+    package let path: String
+
+    package init(path: String) {
+        self.path = path
+    }
+
+    /// Reads the file.
+    ///
+    /// - Returns: nil if there is no file or it is empty.
+    /// - Throws: `QueueError` (`unusable`) if it is another file, or cannot be read.
+    package func read() throws(QueueError) -> QueueProgress? {
+        guard FileManager.default.fileExists(atPath: self.path) else { return nil }
+        let bytes: Data
+        do {
+            bytes = try Data(contentsOf: URL(fileURLWithPath: self.path))
+        } catch {
+            throw self.unusable("cannot be read: \(error.localizedDescription)")
+        }
+        guard !bytes.isEmpty else { return nil }
+        guard let progress = try? JSONDecoder().decode(QueueProgress.self, from: bytes) else {
+            throw self.unusable("is not a file in which a relay remembers the progress of its queue")
+        }
+        return progress
+    }
+
+    /// Replaces the file.
+    ///
+    /// - Throws: an error of the file system.
+    func write(_ progress: QueueProgress) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        try encoder.encode(progress).write(to: URL(fileURLWithPath: self.path), options: .atomic)
+    }
+
+    private func unusable(_ problem: String) -> QueueError {
+        QueueError(
+            code: .unusable,
+            message:
+                "storage.progressFile: \(self.path) \(problem). Nothing was written to it. Name another file, or move "
+                + "this one away."
+        )
+    }
+}
+
+/// Writes the progress of a queue to its file each second, and once more at the end.
+struct ProgressService: Service {
+    let file: ProgressFile
+    let queue: any PushQueue
+    let logger: Logger
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            var written: QueueProgress?
+            var problem: String?
+            repeat { self.write(&written, &problem) } while (try? await Task.sleep(for: .seconds(1))) != nil
+        }
+        var (written, problem): (QueueProgress?, String?) = (nil, nil)
+        self.write(&written, &problem)
+    }
+
+    private func write(_ written: inout QueueProgress?, _ problem: inout String?) {
+        guard let progress = self.queue.progress, progress != written else { return }
+        do {
+            try self.file.write(progress)
+            written = progress
+            problem = nil
+        } catch {
+            let text = error.localizedDescription
+            if text != problem {
+                self.logger.warning(
+                    """
+                    The progress of the queue cannot be stored, so this relay does not notice at its next start if a backup of \
+                    the queue was restored. Set storage.progressFile to a file that it may write
+                    """,
+                    metadata: ["file": "\(self.file.path)", "error": "\(text)"]
+                )
+            }
+            problem = text
+        }
+    }
+}

@@ -1,0 +1,21 @@
+import APNSRelay
+import ArgumentParser
+
+/// `apns-relay restored`
+struct Restored: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Says that the queue was restored from a backup. Run it after each restore.",
+        discussion: """
+            The pushes that are due in a backup may have been sent since. This command parks them, so that you can retry or \
+            drop them, unless storage.afterFailover is send. Relays notice most restores themselves, but not that of a \
+            machine with the relay's own files. Running the command once more parks the pushes that have become due \
+            since. Stop a relay that uses a file. Relays that share a database may run.
+            """
+    )
+
+    @OptionGroup var settings: SettingsOptions
+
+    func run() async throws {
+        print(try await RelayProcess.restored(try self.settings.read()))
+    }
+}
