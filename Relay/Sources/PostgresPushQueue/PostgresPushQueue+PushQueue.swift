@@ -1,5 +1,6 @@
 public import APNSModel
 public import PushQueue
+import Synchronization
 
 extension PostgresPushQueue: PushQueue {
     /// True: any number of processes.
@@ -44,19 +45,27 @@ extension PostgresPushQueue: PushQueue {
 
     public func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool] {
         guard !claims.isEmpty else { return [] }
+        let epochs = claims.map(\.epoch)
+        let number = self.undecidedMarks.withLock { $0.removeValue(forKey: epochs) } ?? .random(in: .min ... .max)
         var parameters = Parameters()
         parameters.add(self.leaseNow)
         parameters.add(lease.milliseconds)
-        parameters.add(Int64.random(in: .min ... .max))
+        parameters.add(number)
         parameters.add(claims.lazy.map(\.position))
-        parameters.add(claims.lazy.map(\.epoch))
-        let marked = try await self.call(
-            "SELECT apns.mark($1, $2, $3, $4, $5)",
-            .harmless,
-            parameters,
-            isMeasured: true
-        ) { rows, _ in
-            Set(rows[0].int64s(0))
+        parameters.add(epochs)
+        let marked: Set<Int64>
+        do {
+            marked = try await self.call(
+                "SELECT apns.mark($1, $2, $3, $4, $5)",
+                .harmless,
+                parameters,
+                isMeasured: true
+            ) { rows, _ in
+                Set(rows[0].int64s(0))
+            }
+        } catch {
+            if error.code == .undecided { self.undecidedMarks.withLock { $0[epochs] = number } }
+            throw error
         }
         // Of two equal claims in a call, one is marked.
         var left = marked

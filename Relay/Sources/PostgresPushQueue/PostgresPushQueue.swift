@@ -54,6 +54,9 @@ public final class PostgresPushQueue: Sendable {
     let names = NameCache()
     let room: Room
     let singlePushes = SinglePushes()
+    /// The numbers of the calls of `markWritten` whose effect is not known, by the epochs of their claims. The caller repeats
+    /// them, and then the marks that did commit are recognised.
+    let undecidedMarks = Mutex<[[Int64]: Int64]>([:])
     let tending = EverySecond()
     let vacuuming: Vacuuming
     let transactionTimes = Mutex(TransactionTimes())

@@ -100,6 +100,28 @@ import Testing
         try await self.waiting(for: "a value that is gone") { try await $0.setValue(nil, forKey: "other") }
     }
 
+    @Test("Marks that were committed by a call that gave up are recognised when it is repeated") func repeatedMark() async throws {
+        let claim = try await self.claim()
+        var options = self.options
+        options.timeout = .seconds(2)
+        let queue = try await PostgresPushQueue.openImpatient(options)
+        try self.server.setSynchronousStandbys("nobody")
+        let error = await #expect(throws: QueueError.self) {
+            try await queue.markWritten([claim], lease: .seconds(600))
+        }
+        #expect(error?.code == .undecided || error?.code == .unavailable)
+        try self.server.setSynchronousStandbys("")
+        var marks: [Bool] = []
+        try await Patience.wait(for: "the mark is repeated") {
+            marks = (try? await queue.markWritten([claim], lease: .seconds(600))) ?? []
+            return !marks.isEmpty
+        }
+        #expect(marks == [true])
+        // Only the call that made them has them.
+        #expect(try await self.queue.markWritten([claim], lease: .seconds(600)) == [false])
+        await queue.close()
+    }
+
     @Test("A push that only a crashed primary has is not accepted before the standby has it, too") func crashed() async throws {
         var push = try self.push()
         push.idempotency = IdempotencyKey(key: "order-1", digest: [1])

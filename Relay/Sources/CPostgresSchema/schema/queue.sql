@@ -601,7 +601,8 @@ END $$;
 
 -- Marks claims as written. Returns the epochs of the marked ones.
 --
--- p_mark: a number of the call. If the call is repeated because the connection was lost, its marks count as its own.
+-- p_mark: a number of the call. If the call is repeated because nobody knows whether it had an effect, its marks count as its
+-- own.
 CREATE FUNCTION apns.mark(p_lease_now bigint, p_lease bigint, p_mark bigint, p_position bigint[], p_epoch bigint[])
 RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -615,9 +616,12 @@ BEGIN
   t AS (INSERT INTO apns.tally (route, claimed, written) SELECT route, -count(*), count(*) FROM f GROUP BY route)
   SELECT array_agg(epoch) INTO v_marked FROM f;
   IF coalesce(cardinality(v_marked), 0) < cardinality(p_position) THEN
-    SELECT coalesce(v_marked, '{}') || coalesce(array_agg(epoch), '{}') INTO v_marked FROM apns.flight
-    WHERE position = ANY (p_position) AND epoch = ANY (p_epoch) AND state = 2 AND mark = p_mark
-      AND epoch <> ALL (coalesce(v_marked, '{}'));
+    WITH f AS (
+      UPDATE apns.flight SET lease = v_now + p_lease
+      WHERE position = ANY (p_position) AND epoch = ANY (p_epoch) AND state = 2 AND mark = p_mark AND lease > v_now
+        AND epoch <> ALL (coalesce(v_marked, '{}'))
+      RETURNING epoch)
+    SELECT coalesce(v_marked, '{}') || coalesce(array_agg(epoch), '{}') INTO v_marked FROM f;
     PERFORM apns.confirm();
   END IF;
   RETURN v_marked;
