@@ -306,7 +306,9 @@ import Testing
         await queue.close()
         // A transaction that notifies has the lock of all notifications while its commit waits for a standby.
         try server.setSynchronousStandbys("nobody")
-        let notifying = Task { try await blocking { try server.run("NOTIFY anything; SELECT pg_logical_emit_message(true, '', '')") } }
+        let notifying = Task {
+            try await blocking { try server.run("NOTIFY anything; SELECT pg_logical_emit_message(true, '', '')") }
+        }
         try await Patience.wait(for: "the commit waits") {
             try server.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "1"
         }

@@ -72,7 +72,9 @@ import Testing
         }
     }
 
-    @Test("A call that finds its effect made waits for the standby before anybody is told") func recognised() async throws {
+    @Test("A call that finds its effect made waits for the standby before anybody is told") func recognised()
+        async throws
+    {
         var push = try self.push()
         push.idempotency = IdempotencyKey(key: "order-1", digest: [1])
         let stored = push
@@ -100,7 +102,9 @@ import Testing
         try await self.waiting(for: "a value that is gone") { try await $0.setValue(nil, forKey: "other") }
     }
 
-    @Test("Marks that were committed by a call that gave up are recognised when it is repeated") func repeatedMark() async throws {
+    @Test("Marks that were committed by a call that gave up are recognised when it is repeated") func repeatedMark()
+        async throws
+    {
         let claim = try await self.claim()
         var options = self.options
         options.timeout = .seconds(2)
@@ -122,7 +126,9 @@ import Testing
         await queue.close()
     }
 
-    @Test("A push that only a crashed primary has is not accepted before the standby has it, too") func crashed() async throws {
+    @Test("A push that only a crashed primary has is not accepted before the standby has it, too") func crashed()
+        async throws
+    {
         var push = try self.push()
         push.idempotency = IdempotencyKey(key: "order-1", digest: [1])
         let stored = push

@@ -146,7 +146,8 @@ enum EnqueueCases {
             try expectEqual(more.count { $0 == .queued }, 20, "pushes that found room")
             try expectEqual(more.count { $0 == nil }, 20, "pushes that found none")
         },
-        ConformanceCase("A push that a newer one replaces needs room until that one is claimed", needs: [.capacity]) { test in
+        ConformanceCase("A push that a newer one replaces needs room until that one is claimed", needs: [.capacity]) {
+            test in
             try await test.reopen(capacity: 2)
             try await test.store(try test.push(supersedes: "match"))
             let newer = try test.push(supersedes: "match")

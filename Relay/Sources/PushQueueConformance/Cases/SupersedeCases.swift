@@ -28,7 +28,8 @@ enum SupersedeCases {
             await test.advance(6)
             _ = try await test.claim(new)
         },
-        ConformanceCase("A claimed or written push is not superseded, and the newer one waits for its outcome") { test in
+        ConformanceCase("A claimed or written push is not superseded, and the newer one waits for its outcome") {
+            test in
             for isWritten in [false, true] {
                 let old = try test.push(supersedes: "match")
                 try await test.store(old)
@@ -77,7 +78,8 @@ enum SupersedeCases {
             try expectEqual(claimed.map(\.claim.id), [pushes[2].id], "claimed pushes")
             for push in pushes.dropLast() { try await test.expectState(push, .settled, .superseded(push.id)) }
         },
-        ConformanceCase("A written push that has returned to the queue or is parked is superseded by a newer one") { test in
+        ConformanceCase("A written push that has returned to the queue or is parked is superseded by a newer one") {
+            test in
             for way in 0..<3 {
                 let old = try test.push(resendsUnknown: true, supersedes: "match")
                 try await test.store(old)

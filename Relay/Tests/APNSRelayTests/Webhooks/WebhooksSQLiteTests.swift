@@ -44,7 +44,9 @@ struct WebhooksSQLiteTests {
         )
     }
 
-    @Test("The ids of requests are the cursors of their first outcomes, which no other queue has") func ids() async throws {
+    @Test("The ids of requests are the cursors of their first outcomes, which no other queue has") func ids()
+        async throws
+    {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
