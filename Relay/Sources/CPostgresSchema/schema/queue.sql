@@ -326,18 +326,21 @@ CREATE FUNCTION apns.subject(p_route int, p_supersedes text, p_token bytea) RETU
   FROM apns.route r WHERE r.id = p_route
 $$;
 
--- The pushes that compete with a push, without those that have an outcome.
-CREATE FUNCTION apns.rivals(p_position bigint, p_is_newer boolean) RETURNS SETOF apns.push LANGUAGE plpgsql AS $$
+-- Some of the pushes that compete with a push, without those that have an outcome.
+CREATE FUNCTION apns.rivals(p_position bigint, p_is_newer boolean, p_limit int) RETURNS SETOF apns.push LANGUAGE plpgsql AS $$
 BEGIN
   RETURN QUERY
   SELECT o.* FROM apns.push p
   CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
   CROSS JOIN LATERAL (
     SELECT * FROM apns.push o WHERE o.subject = p.subject AND o.supersedes = p.supersedes AND o.token = p.token
-      AND CASE WHEN p_is_newer THEN o.position > p.position ELSE o.position < p.position END OFFSET 0) o
+      AND o.position BETWEEN CASE WHEN p_is_newer THEN p.position + 1 ELSE 0 END
+        AND CASE WHEN p_is_newer THEN 9223372036854775807 ELSE p.position - 1 END
+    OFFSET 0) o
   CROSS JOIN LATERAL (SELECT * FROM apns.route s WHERE s.id = o.route LIMIT 1) s
   WHERE p.position = p_position AND s.app = r.app AND s.environment = r.environment
-    AND NOT EXISTS (SELECT FROM apns.ended e WHERE e.position = o.position);
+    AND (SELECT e.position FROM apns.ended e WHERE e.position = o.position LIMIT 1) IS NULL
+  LIMIT p_limit;
 END $$;
 
 -- Takes a push that is not written away from where it is. Returns whether it could.
@@ -403,11 +406,11 @@ DECLARE
 BEGIN
   SELECT * INTO v_push FROM apns.push WHERE position = p_position;
   IF EXISTS (SELECT FROM apns.ended WHERE position = p_position) THEN RETURN false; END IF;
-  IF EXISTS (SELECT FROM apns.rivals(p_position, true)) THEN
+  IF EXISTS (SELECT FROM apns.rivals(p_position, true, 1)) THEN
     PERFORM apns.supersede(v_push);
     RETURN false;
   END IF;
-  FOR v_older IN SELECT * FROM apns.rivals(p_position, false) LOOP
+  FOR v_older IN SELECT * FROM apns.rivals(p_position, false, NULL) LOOP
     IF NOT apns.supersede(v_older) THEN RETURN false; END IF;
   END LOOP;
   RETURN true;
