@@ -25,6 +25,7 @@ package struct Relay: Sendable {
     private let clock: any QueueClock
     private let news: AsyncStream<Void>?
     private let waitForFailure: (@Sendable () async -> QueueError?)?
+    private let progress: ProgressFile?
     private let readStorage: (@Sendable () async throws(QueueError) -> StorageState)?
     private let prometheus: PrometheusMetrics
     private let metrics: RelayMetrics
@@ -48,6 +49,7 @@ package struct Relay: Sendable {
     ///   - news: an element for each hint that other programs have stored pushes; nil if there are none.
     ///   - waitForFailure: waits until the queue can no longer be used. The relay then ends.
     ///   - publish: tells programs that store pushes with SQL about changed apps.
+    ///   - progress: where the progress of the queue is remembered; nil if it is not.
     ///   - readStorage: reads the state of the file or the database behind the queue, for metrics; nil if there is none.
     ///   - prometheus: the backend that `/metrics` exports. Also bootstrap swift-metrics' `MetricsSystem` with it.
     ///   - metrics: the relay's own metrics; nil to make new ones.
@@ -62,6 +64,7 @@ package struct Relay: Sendable {
         news: AsyncStream<Void>? = nil,
         waitForFailure: (@Sendable () async -> QueueError?)? = nil,
         publish: (@Sendable (SQLIntake) async throws(QueueError) -> Void)? = nil,
+        progress: ProgressFile? = nil,
         readStorage: (@Sendable () async throws(QueueError) -> StorageState)? = nil,
         prometheus: PrometheusMetrics,
         metrics: RelayMetrics? = nil,
@@ -74,6 +77,7 @@ package struct Relay: Sendable {
         self.clock = clock
         self.news = news
         self.waitForFailure = waitForFailure
+        self.progress = progress
         self.readStorage = readStorage
         self.prometheus = prometheus
         self.metrics = metrics ?? RelayMetrics(factory: prometheus)
@@ -229,9 +233,7 @@ package struct Relay: Sendable {
                 "\(self.settings.http.probeHost ?? self.settings.http.host):\(self.settings.http.probePort ?? 0)"
             parts.append(ListeningService(service: probes, address: address, setting: "http.probePort"))
         }
-        parts.append(
-            ProgressService(file: self.settings.storage.progress, queue: self.queue, logger: self.logger)
-        )
+        if let progress { parts.append(ProgressService(file: progress, queue: self.queue, logger: self.logger)) }
         parts += [delivery, fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
         if let keys = self.settings.webPush?.deviceTokenKeys {
             parts.append(

@@ -64,6 +64,7 @@ public enum RelayProcess {
                 news: opened.news,
                 waitForFailure: opened.waitForFailure,
                 publish: opened.publish,
+                progress: opened.progress,
                 readStorage: opened.readStorage,
                 prometheus: prometheus,
                 metrics: metrics,

@@ -54,6 +54,8 @@ package struct OpenedQueue: Sendable {
     package var publish: (@Sendable (SQLIntake) async throws(QueueError) -> Void)?
     /// Waits until the queue can no longer be used, and returns the reason; nil if it was closed or the task was cancelled.
     package var waitForFailure: (@Sendable () async -> QueueError?)?
+    /// Where the progress of the queue is remembered; nil if it is not.
+    package var progress: ProgressFile?
     /// Reads the state of the file or the database.
     package var readStorage: (@Sendable () async throws(QueueError) -> StorageState)?
 }
@@ -94,6 +96,7 @@ extension StorageSettings {
             opened.waitForFailure = queue.waitForFailure
             opened.readStorage = { () throws(QueueError) in .file(try await queue.fileState()) }
         }
+        if !isInspected { opened.progress = self.progress }
         do {
             try await clock.resume(opened.queue)
         } catch {
