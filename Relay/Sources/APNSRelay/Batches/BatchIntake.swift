@@ -57,6 +57,7 @@ struct BatchIntake: Sendable {
         var own: [Member: JSONScanner.Slice] = [:]
         // The other members, and a device token in place of those of the devices, are a push.
         var push = Array(#"{"token":"00""#.utf8)
+        var headers: JSONScanner.Slice?
         for member in members {
             let name = scanner.text(member.key)
             if let known = Member(rawValue: name) {
@@ -68,6 +69,7 @@ struct BatchIntake: Sendable {
             guard name != "token", name != "supersedes" else {
                 throw .invalid(name, "a batch has no such member")
             }
+            if name == "headers" { headers = member.value }
             push.append(UInt8(ascii: ","))
             push += bytes[member.key.range]
             push.append(UInt8(ascii: ":"))
@@ -82,7 +84,7 @@ struct BatchIntake: Sendable {
         let parsed = try push.withUnsafeBufferPointer { (bytes) throws(PushFault) in
             try parser.parse(bytes, in: 0..<bytes.count)
         }
-        guard parsed.idempotency?.key != parsed.id.description else {
+        guard try headers.map({ slice throws(PushFault) in try PushHeaders(slice, scanner).id }) == .some(nil) else {
             throw .invalid("headers.apns-id", "the pushes of a batch have ids of their own")
         }
         guard parsed.route.lane == .bulk else { throw .invalid("lane", "the lane of a batch is bulk") }
@@ -121,7 +123,10 @@ struct BatchIntake: Sendable {
             throw .invalid("headers.apns-collapse-id", "placeholders are replaced in the payload only")
         }
         if let metadata = push.metadata, PayloadTemplate.hasBraces(metadata) {
-            throw .invalid("metadata", "placeholders are replaced in the payload only; give each device its own metadata")
+            throw .invalid(
+                "metadata",
+                "placeholders are replaced in the payload only; give each device its own metadata"
+            )
         }
     }
 

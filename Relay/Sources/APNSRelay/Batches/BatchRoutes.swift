@@ -142,13 +142,17 @@ struct BatchRoutes: Sendable {
             defaultLane: .bulk,
             dispatch: self.dispatch,
             now: self.clock.now,
-            ids: self.ids
+            ids: self.ids,
+            requestKey: try request.idempotencyKey(limit: PushParser.maximumKeyBytes)
         )
+        let submission: BatchIntake.Submission
         do {
-            return try BatchIntake.submission(text, parser)
+            submission = try BatchIntake.submission(text, parser)
         } catch {
             throw APIError(error)
         }
+        if let key = parser.requestKey, submission.batch.idempotencyKey != key { throw APIError.otherKeyInHeader }
+        return submission
     }
 
     /// Stores the batch, or finds the one that the caller has submitted with the same idempotency key.
@@ -380,6 +384,10 @@ struct BatchRoutes: Sendable {
     }
 
     private static let unknownBatch = APIError.notFound("There is no batch with this id, or it is no longer kept.")
-    private static let withoutDevices = APIError(.badRequest, .invalidPush, "The batch has no device. Nothing was stored.")
+    private static let withoutDevices = APIError(
+        .badRequest,
+        .invalidPush,
+        "The batch has no device. Nothing was stored."
+    )
     static let cancelled = APIError(.conflict, .conflict, "The batch was cancelled.")
 }

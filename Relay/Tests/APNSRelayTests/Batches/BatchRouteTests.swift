@@ -123,6 +123,36 @@ struct BatchRouteTests {
         }
     }
 
+    @Test("The header Idempotency-Key is the key of a batch, and a cancelled batch says so")
+    func keyInHeader() async throws {
+        try await RelayServer.run { server in
+            func submit(_ batch: String, _ key: String) async throws -> TestHTTPClient.Response {
+                let fields = HTTPHeaders([("Idempotency-Key", key), ("content-type", "application/x-ndjson")])
+                let body = batch + "\n" + Self.device(1)
+                return try await server.send(.POST, "/v1/batches", headers: fields, body: body)
+            }
+            let unkeyed = Self.batch.replacingOccurrences(of: #","idempotencyKey":"sale""#, with: "")
+            let first = try await submit(unkeyed, "autumn")
+            let batch = try Self.batch(first)
+            #expect(first.status == 202 && batch["idempotencyKey"] as? String == "autumn")
+            let again = try await submit(unkeyed, "autumn")
+            #expect(again.status == 202 && again.json["stored"] as? Int == 0)
+            #expect(try Self.batch(again)["id"] as? String == batch["id"] as? String)
+            let differs = try await submit(Self.batch, "autumn")
+            #expect(differs.status == 400 && differs.error["field"] as? String == "idempotencyKey")
+            let withID = Self.batch.replacingOccurrences(
+                of: #"-type":"alert""#,
+                with: #"-type":"alert","apns-id":"\#(APNSID.random())""#
+            )
+            #expect(try await submit(withID, "sale").error["field"] as? String == "headers.apns-id")
+            let id = try #require(batch["id"] as? String)
+            #expect(try await server.send(.DELETE, "/v1/batches/\(id)").status == 200)
+            let cancelled = try await submit(unkeyed, "autumn")
+            #expect(cancelled.status == 409 && cancelled.text.contains("was cancelled: \(id)"))
+            #expect(cancelled.text.contains("use another key"))
+        }
+    }
+
     @Test("A batch without a device is refused, and its key stays free")
     func withoutDevices() async throws {
         try await RelayServer.run { server in

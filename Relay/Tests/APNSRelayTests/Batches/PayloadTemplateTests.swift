@@ -42,7 +42,8 @@ struct PayloadTemplateTests {
     @Test(
         "Two braces that begin no placeholder are an error that shows them and the form",
         arguments: [
-            "{{}}", "{{ }}", "{{first-name}}", "{{user.name}}", "{{{name}}}", "{{name}", "{{name", "{{ first name }}", "{{größe}}",
+            "{{}}", "{{ }}", "{{first-name}}", "{{user.name}}", "{{{name}}}", "{{name}", "{{name", "{{ first name }}",
+            "{{größe}}",
             "{{#if x}}", "{{name|Ann}}", "{{\(String(repeating: "n", count: 65))}}",
         ]
     )
