@@ -8,11 +8,14 @@ import Synchronization
 /// they are seen, so a crash of the server never makes them smaller.
 final class Histories: Sendable {
     private let options: PostgresPushQueue.Options
+    /// Numbers that another history may have given to other names.
+    private let names: NameCache
     private let state: Mutex<QueueProgress?>
     private let checks = EverySecond()
 
-    init(_ options: PostgresPushQueue.Options) {
+    init(_ options: PostgresPushQueue.Options, _ names: NameCache) {
         self.options = options
+        self.names = names
         self.state = Mutex(options.seen)
     }
 
@@ -109,7 +112,11 @@ final class Histories: Sendable {
         var progress = found.progress
         // Not that of the sequence: it is ahead of claims that are not committed, which a crash undoes.
         progress.epoch = 0
-        self.state.withLock { $0 = $0?.merged(with: progress) ?? progress }
+        let isOther = self.state.withLock { state in
+            defer { state = state?.merged(with: progress) ?? progress }
+            return state?.queue != progress.queue || state?.history != progress.history
+        }
+        if isOther { self.names.removeAll() }
     }
 }
 

@@ -13,6 +13,8 @@ extension PostgresPushQueue {
 
     /// Stores pushes in a transaction of their own.
     private func store(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
+        // What little room there is belongs to outcomes.
+        try await self.requireRoom()
         let now = self.now
         let parameters = try await self.storeParameters(pushes, isPartial: isPartial, now: now)
         let (found, isRepeated): ([EnqueueResult], Bool)

@@ -342,6 +342,10 @@ extension PostgresPushQueue: PushQueue {
         }
     }
 
+    public func requireRoom() async throws(QueueError) {
+        if let error = self.room.diskFull { throw error }
+    }
+
     public func checkStorage() async throws(QueueError) {
         var parameters = Parameters()
         parameters.add(self.now)
@@ -354,7 +358,7 @@ extension PostgresPushQueue: PushQueue {
             parameters
         ) { _, _ in }
         // The row above needs no more room on the disk, and pushes do.
-        if let error = self.room.diskFull { throw error }
+        try await self.requireRoom()
         if let capacity = self.options.capacity, self.room.isFull {
             throw QueueError(code: .full, message: "The queue has reached its capacity of \(capacity) pushes.")
         }

@@ -97,7 +97,7 @@ public final class PostgresPushQueue: Sendable {
                 let connection = try options.connection.connect()
                 try ServerCheck.check(connection, options.connection)
                 try Migrations.requireCurrent(connection)
-                return try Histories(options).restored(connection)
+                return try Histories(options, NameCache()).restored(connection)
             }
         }
     }
@@ -126,7 +126,7 @@ public final class PostgresPushQueue: Sendable {
         self.options = options
         self.room = Room(capacity: options.capacity)
         self.vacuuming = Vacuuming(options.connection, threshold: options.vacuumThreshold)
-        let histories = Histories(options)
+        let histories = Histories(options, self.names)
         self.histories = histories
         let prepare: Workers.Preparation = { connection throws(PostgresFailure) in
             if options.beginsHistory { try histories.check(connection) }

@@ -224,6 +224,12 @@ public protocol PushQueue: Sendable {
     /// - Throws: `QueueError` with the problem and the remedy. The code is `unusable` once damage was found.
     func checkStorage() async throws(QueueError)
 
+    /// Checks that there is room for new data besides pushes, such as a batch or a subscription. ``enqueue(_:isPartial:)``
+    /// checks it itself. The last of the room is reserved for outcomes, cancellations and settings.
+    ///
+    /// - Throws: `QueueError`: `unavailable` if there is no room.
+    func requireRoom() async throws(QueueError)
+
     /// A small durable value. The relay keeps the positions of webhooks and the shared state of its processes in such
     /// values.
     func value(forKey key: String) async throws(QueueError) -> [UInt8]?

@@ -125,6 +125,10 @@ extension WrappingPushQueue {
         try await self.call("queuedRoutes") { () async throws(QueueError) in try await self.base.queuedRoutes() }
     }
 
+    public func requireRoom() async throws(QueueError) {
+        try await self.call("requireRoom") { () async throws(QueueError) in try await self.base.requireRoom() }
+    }
+
     public func checkStorage() async throws(QueueError) {
         try await self.call("checkStorage") { () async throws(QueueError) in try await self.base.checkStorage() }
     }

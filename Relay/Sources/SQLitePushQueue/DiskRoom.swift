@@ -8,9 +8,13 @@ package struct DiskRoom: Sendable, Hashable {
         self.size = size
     }
 
-    /// The minimum free space for a relay to be ready. It is 64 MiB, twice the default limit of a request, or a
-    /// twentieth of a disk smaller than 1.25 GiB.
-    package var required: Int { min(64 << 20, self.size / 20) }
+    /// The reserve: free space that new pushes may not use, so that outcomes, cancellations and settings can still be stored
+    /// and the queue becomes empty by itself. It is 64 MiB, which is the largest log of the database, or a quarter of a disk
+    /// smaller than 256 MiB.
+    package var reserve: Int { min(64 << 20, self.size / 4) }
 
-    package var isEnough: Bool { self.free >= self.required }
+    /// Whether new data fits without the reserve.
+    ///
+    /// - Parameter bytes: the size of the data.
+    package func fits(_ bytes: Int = 0) -> Bool { self.free >= self.reserve &+ bytes }
 }

@@ -65,9 +65,10 @@ extension QueueError {
     static func noRoom(_ file: String, _ room: DiskRoom) -> QueueError {
         QueueError(
             code: .unavailable,
-            message: "\(file): its disk has \(room.free >> 20) MiB of free space, and a relay needs "
-                + "\(room.required >> 20) MiB to be ready. Free some space or enlarge the disk; the relay is then ready by "
-                + "itself."
+            message:
+                "\(file): its disk has \(max(room.free, 0) >> 20) MiB of free space. \(room.reserve >> 20) MiB are "
+                + "reserved for outcomes and settings, so new pushes are refused. Free some space or enlarge the disk; the "
+                + "relay then accepts pushes by itself."
         )
     }
 

@@ -16,11 +16,9 @@ extension SQLitePushQueue: PushQueue {
 
     public func enqueue(_ pushes: [NewPush], isPartial: Bool) async throws(QueueError) -> [EnqueueResult] {
         guard !pushes.isEmpty else { return [] }
-        let capacity = self.options.capacity
+        let limits = IntakeLimits(capacity: self.options.capacity, disk: self.disk)
         do {
-            return try await self.run(isIntake: true) {
-                try $0.enqueue(pushes, isPartial: isPartial, capacity: capacity)
-            }
+            return try await self.run(isIntake: true) { try $0.enqueue(pushes, isPartial: isPartial, limits) }
         } catch let conflict as EnqueueConflict {
             return conflict.results
         } catch {
@@ -153,13 +151,18 @@ extension SQLitePushQueue: PushQueue {
     public func checkStorage() async throws(QueueError) {
         if let error = self.failure.first { throw error }
         try await self.setValue([], forKey: "ready")
-        let room = try await self.room()
-        guard room.isEnough else { throw .noRoom(self.file, room) }
+        try await self.requireRoom()
+    }
+
+    public func requireRoom() async throws(QueueError) {
+        let disk = self.disk
+        try await self.read { try disk.require($0, bytes: QueueDisk.smallRequest) }
     }
 
     /// Reads the sizes of the files.
     package func fileState() async throws(QueueError) -> FileState {
-        let disk = try await self.room()
+        let disk = self.disk
+        let room = try await self.read { try disk.room($0) }
         let file = self.file
         do {
             return try await DispatchQueue.global().perform {
@@ -168,28 +171,7 @@ extension SQLitePushQueue: PushQueue {
                 }
                 // SQLite deletes the log when it is closed.
                 let log = (try? size(file + "-wal")) ?? 0
-                return FileState(databaseBytes: try size(file), logBytes: log, disk: disk)
-            }
-        } catch {
-            throw QueueError(error, file: file)
-        }
-    }
-
-    private func room() async throws(QueueError) -> DiskRoom {
-        if let pages = self.options.maxPageCount {
-            return try await self.read { db in
-                let used = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
-                let free = try Int.fetchOne(db, sql: "PRAGMA freelist_count") ?? 0
-                return DiskRoom(free: (pages - used + free) * 4_096, size: pages * 4_096)
-            }
-        }
-        let file = self.file
-        do {
-            return try await DispatchQueue.global().perform {
-                let disk = try FileManager.default.attributesOfFileSystem(forPath: file)
-                let free = (disk[.systemFreeSize] as? NSNumber)?.uint64Value ?? .max
-                let size = (disk[.systemSize] as? NSNumber)?.uint64Value ?? .max
-                return DiskRoom(free: Int(clamping: free), size: Int(clamping: size))
+                return FileState(databaseBytes: try size(file), logBytes: log, disk: room)
             }
         } catch {
             throw QueueError(error, file: file)

@@ -49,6 +49,7 @@ public final class SQLitePushQueue: Sendable {
     let options: Options
     let group: GroupCommit
     let generations: FeedGenerations
+    let disk: QueueDisk
     private let pool: DatabasePool
     private let lock: Mutex<FileLock?>
     let failure = QueueFailure()
@@ -107,6 +108,7 @@ public final class SQLitePushQueue: Sendable {
         }
         let expired = recovery.expired
         self.file = path
+        self.disk = QueueDisk(file: path, maxPageCount: options.maxPageCount)
         self.options = options
         self.pool = pool
         self.generations = recovery.generations

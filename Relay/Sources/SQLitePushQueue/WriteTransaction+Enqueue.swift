@@ -7,24 +7,36 @@ struct EnqueueConflict: Error {
     var results: [EnqueueResult]
 }
 
+/// What new pushes must not exceed.
+struct IntakeLimits {
+    /// The maximum number of pushes without an outcome; nil for no limit.
+    var capacity: Int?
+    var disk: QueueDisk
+}
+
 extension WriteTransaction {
     /// Stores pushes. If it throws, the caller must roll back.
     ///
     /// - Parameters:
     ///   - pushes: any number.
     ///   - isPartial: whether to store the other pushes if some are in conflict.
-    ///   - capacity: the maximum number of pushes without an outcome; nil for no limit.
-    /// - Throws: `EnqueueConflict` if there is a conflict and the call is not partial; `QueueError.full`.
-    func enqueue(_ pushes: [NewPush], isPartial: Bool, capacity: Int?) throws -> [EnqueueResult] {
+    ///   - limits: the capacity and the room on the disk.
+    /// - Throws: `EnqueueConflict` if there is a conflict and the call is not partial; `QueueError`: `full`, or
+    ///   `unavailable` if the disk has no room.
+    func enqueue(_ pushes: [NewPush], isPartial: Bool, _ limits: IntakeLimits) throws -> [EnqueueResult] {
         var results: [EnqueueResult] = []
         results.reserveCapacity(pushes.count)
         var hasConflict = false
+        var isStored = false
         for push in pushes {
-            let result = try self.enqueue(push, capacity)
+            let result = try self.enqueue(push, limits.capacity)
+            if result == .queued { isStored = true }
             if case .conflict = result { hasConflict = true }
             results.append(result)
         }
         if hasConflict, !isPartial { throw EnqueueConflict(results: results) }
+        // Known pushes need no room.
+        if isStored { try limits.disk.require(self.db) }
         return results
     }
 

@@ -2,6 +2,7 @@ import APNSModel
 import Foundation
 import Logging
 import PushQueue
+import PushQueueConformance
 import SQLitePushQueue
 import Testing
 
@@ -42,34 +43,44 @@ struct ReadyProbeTests {
         }
     }
 
-    @Test("A relay whose disk is full is not ready, and is ready again once there is room")
+    @Test("A relay whose disk is nearly full is not ready and refuses pushes, and goes on once there is room")
     func diskFull() async throws {
         try await Self.run(maxPageCount: 500) { queue in
             let before = await ReadyProbe(queue, logger: Self.logger).problem()
             #expect(before == nil)
-            var problem: String?
-            while problem == nil {
-                // Throws when the disk is full.
-                _ = try await queue.enqueue(try Self.pushes(10), isPartial: false)
-                problem = await ReadyProbe(queue, logger: Self.logger).problem()
+            var refusal: QueueError?
+            while refusal == nil {
+                let pushes = try Self.pushes(10)
+                do throws(QueueError) {
+                    _ = try await queue.enqueue(pushes, isPartial: false)
+                } catch {
+                    refusal = error
+                }
             }
-            #expect(problem?.contains("Free some space") == true)
+            #expect(refusal?.code == .unavailable)
+            #expect(refusal?.message.contains("reserved for outcomes") == true)
+            try await Patience.wait(for: "the relay is not ready") {
+                await ReadyProbe(queue, logger: Self.logger).problem()?.contains("Free some space") == true
+            }
+            // Outcomes use the reserve.
             while try await queue.cancelAll(Self.route, limit: 10) > 0 {
                 _ = try await queue.prune(Retention(outcomes: .zero, idempotencyKeys: .zero), limit: 10)
             }
-            let after = await ReadyProbe(queue, logger: Self.logger).problem()
-            #expect(after == nil)
+            try await Patience.wait(for: "the relay is ready") {
+                await ReadyProbe(queue, logger: Self.logger).problem() == nil
+            }
         }
     }
 
-    @Test("A disk needs 64 MiB of room, or a twentieth of a small one")
+    @Test("A disk has a reserve of 64 MiB, or a quarter of a small one")
     func room() {
         let large = 1 << 40
-        #expect(DiskRoom(free: 64 << 20, size: large).isEnough)
-        #expect(!DiskRoom(free: 64 << 20 - 1, size: large).isEnough)
-        #expect(DiskRoom(free: 2 << 20, size: 32 << 20).isEnough)
-        #expect(!DiskRoom(free: 1 << 20, size: 32 << 20).isEnough)
-        #expect(DiskRoom(free: .max, size: .max).isEnough)
+        #expect(DiskRoom(free: 64 << 20, size: large).fits())
+        #expect(!DiskRoom(free: 64 << 20 - 1, size: large).fits())
+        #expect(!DiskRoom(free: 64 << 20, size: large).fits(1))
+        #expect(DiskRoom(free: 8 << 20, size: 32 << 20).fits())
+        #expect(!DiskRoom(free: 7 << 20, size: 32 << 20).fits())
+        #expect(DiskRoom(free: .max, size: .max).fits())
     }
 
     @Test("A relay whose queue cannot be used any more ends with the reason")

@@ -1,3 +1,5 @@
+import APNSSimulator
+import Foundation
 import PostgresTestServer
 import PushQueueConformance
 import RelayTestSupport
@@ -21,6 +23,37 @@ struct FullDiskTests {
         try await self.fill(disk, of: server)
         #expect(server.log.contains("PANIC"))
         server.end()
+    }
+
+    @Test("A nearly full disk of the file stops only the intake: the queue becomes empty, and settings can be changed")
+    func file() async throws {
+        let disk = try SmallDisk(megabytes: 300)
+        let simulator = try await FleetUnderTest.simulator()
+        let relay = try RelayUnderTest(
+            port: simulator.port,
+            certificateAuthority: simulator.certificateAuthorityPEM,
+            settings: ["STORAGE_FILE": disk.directory.appending(path: "queue.sqlite").path]
+        )
+        let load = PushLoad()
+        // It stops itself before it sends anything.
+        try await relay.start(stopPoint: "claim.before:1")
+        let request = Task { try await load.post(0..<1_000, to: relay) }
+        try await relay.waitForStop()
+        // Another program leaves less than the reserve.
+        try await blocking { try disk.fill(leaving: 40) }
+        relay.resume()
+        try #require(try await request.value == .acknowledged)
+        #expect(try await load.post(5_000..<5_001, to: relay) == .refused(status: 503))
+        #expect(try await relay.request("GET", "/ready").status == 503)
+        try await relay.wait(for: "all pushes have an outcome") { $0.unsettled == 0 }
+        #expect(try await relay.feed().map(\.outcome.outcome) == Array(repeating: "accepted", count: 1_000))
+        try await blocking { try disk.empty() }
+        try await Patience.wait(for: "the relay is ready") {
+            try await relay.request("GET", "/ready").status == 200
+        }
+        #expect(try await load.post(5_000..<5_100, to: relay) == .acknowledged)
+        await relay.kill()
+        await simulator.stop()
     }
 
     /// Fills a disk of a server while relays use it, and makes room again.

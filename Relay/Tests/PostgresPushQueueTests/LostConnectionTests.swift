@@ -177,7 +177,11 @@ import Testing
         #expect(refusal.code == .unavailable && refusal.message.contains("disk is full"))
         await #expect(throws: refusal) { try await self.queue.checkStorage() }
         try self.server.run("DROP TRIGGER refuse ON apns.ident", in: self.database)
-        #expect(try await self.queue.enqueue([push], isPartial: false) == [.queued])
+        // For ten seconds, no new push competes with outcomes for the room.
+        await #expect(throws: refusal) { try await self.queue.enqueue([push], isPartial: false) }
+        try await Patience.wait(for: "pushes are stored again") {
+            (try? await self.queue.enqueue([push], isPartial: false)) == [.queued]
+        }
         try await self.queue.checkStorage()
     }
 

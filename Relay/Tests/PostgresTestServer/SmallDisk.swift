@@ -44,6 +44,16 @@ package final class SmallDisk: Sendable {
         try PostgresServer.run("/bin/sh", ["-c", #"cat /dev/zero >>"$1" 2>/dev/null || true"#, "sh", self.ballast])
     }
 
+    /// Leaves this much room.
+    package func fill(leaving megabytes: Int) throws {
+        let disk = try FileManager.default.attributesOfFileSystem(forPath: self.directory.path)
+        let free = (disk[.systemFreeSize] as? NSNumber)?.intValue ?? 0
+        try PostgresServer.run(
+            "/bin/sh",
+            ["-c", #"head -c "$2" /dev/zero >>"$1""#, "sh", self.ballast, "\(max(free - megabytes << 20, 0))"]
+        )
+    }
+
     /// Removes what has filled the disk.
     package func empty() throws { try FileManager.default.removeItem(atPath: self.ballast) }
 }

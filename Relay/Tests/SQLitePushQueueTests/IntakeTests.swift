@@ -61,7 +61,11 @@ import Testing
                         isDurable: true,
                         isIntake: true,
                         run: { transaction in
-                            _ = try transaction.enqueue(pushes, isPartial: false, capacity: nil)
+                            _ = try transaction.enqueue(
+                                pushes,
+                                isPartial: false,
+                                IntakeLimits(capacity: nil, disk: QueueDisk(file: fixture.file, maxPageCount: nil))
+                            )
                             return { end.yield("stored") }
                         },
                         fail: { end.yield("\($0)") }

@@ -27,7 +27,7 @@ import Testing
             }
         }
         #expect(error?.code == .unavailable)
-        #expect(error?.message.contains("disk is full") == true, "\(String(describing: error))")
+        #expect(error?.message.contains("reserved for outcomes") == true, "\(String(describing: error))")
         #expect(stored.count > 50)
         var counts = try await queue.counts()
         #expect(counts.queued == stored.count)

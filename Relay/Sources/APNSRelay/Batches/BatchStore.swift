@@ -20,6 +20,7 @@ struct BatchStore: Sendable {
     /// - Returns: the id of the batch that has the same caller and idempotency key; nil if there is none, and the new one is
     ///   stored.
     func create(_ batch: Batch, _ state: BatchState) async throws(QueueError) -> APNSID? {
+        try await self.queue.requireRoom()
         guard let key = Self.idempotencyKey(batch) else {
             try await self.write(batch, state)
             return nil

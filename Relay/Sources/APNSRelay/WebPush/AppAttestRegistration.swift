@@ -75,7 +75,8 @@ struct AppAttestRegistration: RegistrationVerifier {
         let stored = StoredJSON.encode(StoredKey(app: app.name, environment: environment, key: key))
         let place = Self.place(Base64Text.encode(id))
         let isNew = try await self.queue.calling { queue throws(QueueError) in
-            try await queue.exchangeValue(stored, forKey: place, expecting: nil)
+            try await queue.requireRoom()
+            return try await queue.exchangeValue(stored, forKey: place, expecting: nil)
         }
         guard isNew else {
             throw APIError(.conflict, .conflict, "This key is attested already. Use it, or attest a new one.")

@@ -56,6 +56,7 @@ struct KeptMessages: Sendable {
         timeToLive: Int,
         now: QueueTime
     ) async throws(QueueError) {
+        try await self.queue.requireRoom()
         let expiry = now.millisecondsSince1970 / 1_000 + max(Int64(timeToLive), Self.shortestTime)
         let entry = Entry(expiry: expiry, size: message.count)
         // First the key that deletes it, so that no message stays for ever.

@@ -18,6 +18,7 @@ struct SubscriptionStore: Sendable {
 
     /// Stores a new subscription.
     func store(_ subscription: Subscription) async throws(QueueError) {
+        try await self.queue.requireRoom()
         let hash = Array(subscription.endpointHash.utf8)
         // The endpoint comes last: whoever finds it, finds everything. Another order could leave an endpoint that nobody can
         // delete.

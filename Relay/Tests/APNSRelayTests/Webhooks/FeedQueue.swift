@@ -127,6 +127,7 @@ final class FeedQueue: PushQueue {
     func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] { throw Self.dead }
     func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] { throw Self.dead }
     func counts() async throws(QueueError) -> QueueCounts { throw Self.dead }
+    func requireRoom() async throws(QueueError) {}
     func checkStorage() async throws(QueueError) { throw Self.dead }
     func queuedRoutes() async throws(QueueError) -> [QueuedRoute] { throw Self.dead }
     func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int { throw Self.dead }
