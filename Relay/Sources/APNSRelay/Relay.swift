@@ -154,6 +154,14 @@ package struct Relay: Sendable {
         let limits = CallerLimits(self.settings, queue: self.queue, clock: self.clock) { fleet.members.count }
         // Applies the share of the connections before the first client starts.
         fleet.update()
+        let metrics = self.metrics
+        let delivery = DeliveryWatch(
+            queue: self.queue,
+            clock: self.clock,
+            storage: context.storage,
+            totals: { metrics.totals },
+            failures: self.failures(live)
+        )
         let status = RelayState(
             dispatcher: dispatcher,
             sendWebhooks: webhooks,
@@ -162,7 +170,8 @@ package struct Relay: Sendable {
             probe: ReadyProbe(self.queue, logger: self.logger),
             queue: self.queue,
             guardedClock: context.guardedClock,
-            isStopping: context.isStopping
+            isStopping: context.isStopping,
+            delivery: delivery
         )
         let page = MetricsPage(
             prometheus: self.prometheus,
@@ -223,7 +232,7 @@ package struct Relay: Sendable {
         parts.append(
             ProgressService(file: self.settings.storage.progress, queue: self.queue, logger: self.logger)
         )
-        parts += [fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
+        parts += [delivery, fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
         if let keys = self.settings.webPush?.deviceTokenKeys {
             parts.append(
                 SubscriptionKeeper(
@@ -284,6 +293,22 @@ package struct Relay: Sendable {
             context.window.setLimit(effects.maxInFlight ?? maxInFlight)
             if let apps = effects.pausedApps { context.pausedApps.set(apps) }
             dispatcher.signal()
+        }
+    }
+
+    /// Finds the apps and environments whose clients deliver nothing.
+    private func failures(_ live: LiveSettings) -> DeliveryWatch.ReadFailures {
+        let group = self.group
+        return {
+            var failures: [DeliveryProblem.AppEnvironment: DeliveryFailure] = [:]
+            for (name, app) in live.apps {
+                for environment in app.environments.keys {
+                    guard let apns = app.environments[environment] else { continue }
+                    let health = await group.sender(for: name, in: apns).health
+                    failures[.init(app: name, environment: environment)] = DeliveryFailure(health)
+                }
+            }
+            return failures
         }
     }
 

@@ -10,10 +10,27 @@ struct RelayState: RelayStatus {
     let queue: any PushQueue
     let guardedClock: GuardedClock?
     let isStopping: StopFlag
+    let delivery: DeliveryWatch
 
     var totals: RelayTotals { self.metrics.totals }
 
-    func routes() async -> [RouteStatus] { await self.dispatcher.routes() }
+    func problems() -> [DeliveryProblem] { self.delivery.problems }
+
+    var history: [DeliveryWatch.Sample] { self.delivery.history }
+
+    /// The routes. One whose client delivers nothing is paused, even while pushes wait in the client.
+    func routes() async -> [RouteStatus] {
+        let problems = self.delivery.problems.filter { !$0.apps.isEmpty }
+        return await self.dispatcher.routes().map { route in
+            guard route.state == .sending, let problem = problems.first(where: { $0.affects(route.route) }) else {
+                return route
+            }
+            var route = route
+            route.state = .paused
+            route.reason = problem.message
+            return route
+        }
+    }
 
     func webhooks() async -> [WebhookStatus] {
         self.sendWebhooks.isRunning ? self.sendWebhooks.statuses() : await self.sendWebhooks.storedStatuses()

@@ -20,6 +20,10 @@ protocol RelayStatus: Sendable {
     func confirmClock() async throws(QueueError)
     /// Applies stored settings of the fleet to this relay at once.
     func didStore(_ settings: [UInt8])
+    /// What keeps pushes from being delivered or accepted. Returns at once.
+    func problems() -> [DeliveryProblem]
+    /// The counters of the last five minutes, the oldest first.
+    var history: [DeliveryWatch.Sample] { get }
     /// Why the relay is not ready to accept pushes; nil if it is ready. Show it only to operators: it may name files.
     func notReady() async -> String?
     /// Counts the pushes of a request that were stored, and those that were duplicates.

@@ -55,6 +55,9 @@ static const unsigned char fields_js[] = {
 static const unsigned char figures_js[] = {
 #embed "page/figures.js"
 };
+static const unsigned char first_js[] = {
+#embed "page/first.js"
+};
 static const unsigned char format_js[] = {
 #embed "page/format.js"
 };
@@ -78,6 +81,9 @@ static const unsigned char outcomes_js[] = {
 };
 static const unsigned char parked_js[] = {
 #embed "page/parked.js"
+};
+static const unsigned char problems_js[] = {
+#embed "page/problems.js"
 };
 static const unsigned char push_js[] = {
 #embed "page/push.js"
@@ -135,6 +141,7 @@ static const struct apns_relay_file page[] = {
     FILE("/feed.js", SCRIPT, feed_js),
     FILE("/fields.js", SCRIPT, fields_js),
     FILE("/figures.js", SCRIPT, figures_js),
+    FILE("/first.js", SCRIPT, first_js),
     FILE("/format.js", SCRIPT, format_js),
     FILE("/groups.js", SCRIPT, groups_js),
     FILE("/history.js", SCRIPT, history_js),
@@ -143,6 +150,7 @@ static const struct apns_relay_file page[] = {
     FILE("/meter.js", SCRIPT, meter_js),
     FILE("/outcomes.js", SCRIPT, outcomes_js),
     FILE("/parked.js", SCRIPT, parked_js),
+    FILE("/problems.js", SCRIPT, problems_js),
     FILE("/push.js", SCRIPT, push_js),
     FILE("/quotas.js", SCRIPT, quotas_js),
     FILE("/rate.js", SCRIPT, rate_js),

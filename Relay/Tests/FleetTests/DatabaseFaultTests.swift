@@ -65,6 +65,11 @@ import Testing
             for relay in fleet.relays {
                 let ready = try await relay.request("GET", "/ready")
                 #expect(ready.status == 503)
+                // The overview answers from memory.
+                try await Patience.wait(for: "the overview names the database") {
+                    let overview = try await relay.request("GET", "/v1/overview")
+                    return overview.status == 200 && overview.text.contains(#""cause":"storage""#)
+                }
             }
             try await blocking { try server.start() }
             try await fleet.waitForAcknowledgements(300)

@@ -68,6 +68,7 @@ class MockRelay:
     def reset(self):
         with self.lock:
             self.version = "1.0.0"
+            self.problems, self.read_at, self.samples = [], None, []
             self.reason = None
             self.capacity = 10_000_000
             self.clock = time.time
@@ -371,7 +372,13 @@ class MockRelay:
         due = [route["oldestDue"] for route in self.routes if route["oldestDue"] is not None]
         quotas = {"callers": self.callers, "apps": self.apps}
         quotas = {name: value for name, value in quotas.items() if value is not None}
-        return {**quotas, "now": self.clock(), "version": self.version, "ready": self.reason is None, "reason": self.reason,
+        now, totals = self.clock(), dict(self.totals)
+        if self.samples and any(totals[name] < value for name, value in self.samples[-1]["totals"].items()):
+            self.samples = []  # It was restarted.
+        history = list(self.samples)
+        self.samples.append({"now": now, "totals": totals})
+        return {**quotas, "now": now, "version": self.version, "ready": self.reason is None, "reason": self.reason,
+                "problems": self.problems, "readAt": now if self.read_at is None else self.read_at, "history": history,
                 "queue": {**queue, "capacity": self.capacity, "oldestDue": min(due, default=None)},
                 "routes": self.routes, "totals": self.totals, "webhooks": self.webhooks,
                 "relays": self.relays}

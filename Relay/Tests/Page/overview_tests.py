@@ -112,6 +112,59 @@ class OverviewTests(MockCase):
         self.tick()
         browser.wait("ready", lambda: browser.text("#state") == "Ready" and browser.text("#reason") == "")
 
+    def test_problems(self):
+        browser = self.browser
+        self.relay.route("fern", queued=1_234)
+        self.show()
+        self.assertFalse(browser.is_shown("#problems"))
+        causes = {
+            "credential": "Pushes are not being delivered.", "apns": "Pushes are not being delivered.",
+            "storage": "Pushes are not being delivered.", "disk": "New pushes are refused.",
+        }
+        for width in 1280, 390:
+            browser.set_screen(width, 900)
+            for cause, effect in causes.items():
+                apps = [{"app": "fern", "environment": "production"}] if cause in ("credential", "apns") else []
+                self.relay.problems = [{
+                    "cause": cause, "effect": effect, "message": f"<b>{cause}</b> is broken", "remedy": "Mend it.",
+                    "since": self.relay.clock() - 65, "waiting": 1_234, "apps": apps}]
+                self.relay.reason = "It is broken." if cause in ("storage", "disk") else None
+                self.tick()
+                row = f"[data-problem={cause}]"
+                browser.wait("the banner", lambda: browser.is_shown(row))
+                self.assertEqual(browser.text(f"{row} [data-field=effect]"), effect)
+                self.assertRegex(browser.text(f"{row} [data-field=when]"),
+                                 r"^Since \S+ \(1 min \d+ s\)\. 1,234 pushes wait\.$")
+                who = "fern (production): " if apps else ""
+                self.assertEqual(browser.text(f"{row} [data-field=message]"), f"{who}<b>{cause}</b> is broken.")
+                self.assertEqual(browser.text(f"{row} [data-field=remedy]"), "Mend it.")
+                word = "Not delivering" if apps else "Not ready"
+                browser.wait_text("#state", word)
+                self.assertEqual(browser.driver.title, f"{word} · APNs relay")
+                self.assertIn(word, browser.text("#alert-region"))
+                self.assertFalse(browser.run("return document.documentElement.scrollWidth > innerWidth"))
+                browser.shot(f"problem-{cause}-{width}")
+        self.relay.problems, self.relay.reason = [], None
+        self.tick()
+        browser.wait("no banner", lambda: not browser.is_shown("#problems"))
+        browser.wait_text("#state", "Ready")
+        # Figures from the time before the storage failed say so.
+        self.relay.read_at = self.relay.clock() - 60
+        self.tick()
+        browser.wait_text("#reason", "The figures are from")
+
+    def test_first_command(self):
+        browser = self.browser
+        self.relay.apps = [{"name": "fern", "unsettled": 0, "capacity": None, "pushesPerSecond": None}]
+        self.show()
+        self.assertTrue(browser.is_shown("#first"))
+        command = browser.text("#first-command")
+        self.assertIn(f"curl {self.relay.url}/v1/pushes", command)
+        self.assertIn('"app":"fern"', command)
+        self.relay.route("fern", queued=1)
+        self.tick()
+        browser.wait("the queue", lambda: not browser.is_shown("#first"))
+
     def test_refreshes_every_two_seconds_while_visible(self):
         browser = self.browser
         self.show()

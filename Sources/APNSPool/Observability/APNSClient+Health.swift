@@ -37,7 +37,7 @@ extension ClientRuntime {
                 isPaused: self.sending.router.isPaused,
                 isRevoked: self.credentials.isRevoked,
                 credentialFault: credentials.declaredRefusal.map { "\($0)" },
-                weather: session.settings.weather.reported?.cause,
+                weather: session.settings.weather.reported(at: self.clock.now),
                 suspectedRefusal: credentials.suspectedRefusal.map { "\($0)" },
                 signingFailure: token.lastFailure,
                 lacksToken: !token.isUsable,

@@ -36,12 +36,9 @@ final class Weather: Sendable {
     /// Whether pushes are sent without limits.
     var isFair: Bool { self.isFairNow.load(ordering: .relaxed) }
 
-    /// The cause of a reported spell, and when it began; nil otherwise.
-    var reported: (cause: WeatherStateMachine.Cause, since: MonotonicInstant)? {
-        guard !self.isFair else { return nil }
-        return self.state.withLock { state in
-            state.machine.spell.flatMap { $0.isReported ? ($0.cause, $0.since) : nil }
-        }
+    /// The cause of a reported spell; nil while pushes are delivered.
+    func reported(at now: MonotonicInstant) -> WeatherStateMachine.Cause? {
+        self.isFair ? nil : self.state.withLock { $0.machine.reported(at: now) }
     }
 
     func observe(_ results: WeatherStateMachine.Results, now: MonotonicInstant) {

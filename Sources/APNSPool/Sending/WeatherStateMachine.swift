@@ -271,6 +271,16 @@ struct WeatherStateMachine: Sendable {
         }
     }
 
+    /// The cause of a reported spell. Nil once it has cleared for ``clearingTime``: with few pushes, it may take long until
+    /// the weather counts as fair, but they are delivered.
+    func reported(at now: MonotonicInstant) -> Cause? {
+        guard let spell = self.spell, spell.isReported else { return nil }
+        if case .clearing(_, let clearing) = self.state, clearing.since.duration(to: now) >= Self.clearingTime {
+            return nil
+        }
+        return spell.cause
+    }
+
     /// The spell's beginning, as soon as it has lasted long enough to be reported.
     mutating func report(_ now: MonotonicInstant) -> Event? {
         guard case .bad(var spell) = self.state, !spell.isReported, spell.failedProbes > 0,

@@ -192,6 +192,23 @@ struct WeatherStateMachineTests {
         #expect(station.machine.isFair)
     }
 
+    @Test("A spell that has cleared for five seconds is no longer reported, however few pushes follow")
+    func reportedWhileClearing() {
+        var station = Station()
+        _ = station.weather(500)
+        while station.machine.reported(at: station.now) == nil {
+            _ = station.admit()
+            _ = station.weather()
+            _ = station.machine.report(station.now)
+        }
+        #expect(station.machine.reported(at: station.now) == Self.cause)
+        _ = station.admit()
+        _ = station.verdicts()
+        #expect(!station.machine.isFair)
+        #expect(station.machine.reported(at: station.now) == Self.cause)
+        #expect(station.machine.reported(at: station.now.advanced(by: .seconds(5))) == nil)
+    }
+
     @Test("A short spell is not reported")
     func shortSpell() {
         var station = Station()

@@ -16,6 +16,7 @@ struct DispatchContext: Sendable {
     var pausedApps = PausedApps([])
     let batches: ActiveBatches
     let appRates: AppRates
+    let storage = StorageWatch()
     /// The clock, if it detects implausible jumps; nil otherwise.
     var guardedClock: GuardedClock?
     /// The device token of a push in the queue; nil if it cannot be decrypted.

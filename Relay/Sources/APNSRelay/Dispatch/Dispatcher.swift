@@ -139,7 +139,9 @@ actor Dispatcher: Service {
     private func startDueRoutes(_ sends: inout DiscardingTaskGroup) async {
         let queued: [QueuedRoute]
         do throws(QueueError) {
-            queued = try await self.context.queue.queuedRoutes()
+            queued = try await self.context.storage.observing { () throws(QueueError) in
+                try await self.context.queue.queuedRoutes()
+            }
             // Also those whose last pushes are being sent.
             try await self.context.batches.refresh(Array(Set(queued.map(\.route)).union(self.sending.keys)))
         } catch {

@@ -10,6 +10,29 @@ struct OperatorRoutes: Sendable {
     let status: any RelayStatus
     let limits: CallerLimits
     let version: String
+    private let reading: SharedReading<OverviewReading>
+
+    init(queue: any PushQueue, clock: any QueueClock, status: any RelayStatus, limits: CallerLimits, version: String) {
+        self.queue = queue
+        self.clock = clock
+        self.status = status
+        self.limits = limits
+        self.version = version
+        self.reading = SharedReading(every: .milliseconds(500)) {
+            do throws(QueueError) {
+                return OverviewReading(
+                    counts: try await queue.counts(),
+                    due: try await queue.queuedRoutes(),
+                    webhooks: await status.webhooks(),
+                    notReady: await status.notReady(),
+                    readAt: clock.now
+                )
+            } catch {
+                status.countStorageError(error)
+                return nil
+            }
+        }
+    }
 
     var routes: [APIRoute] {
         [
@@ -50,23 +73,23 @@ struct OperatorRoutes: Sendable {
         ]
     }
 
+    /// Answers from memory if the queue does not respond.
     private func overview(_ request: APIRequest) async throws(APIError) -> Response {
         _ = try request.query()
-        let counts = try await self.queue.calling { queue throws(QueueError) in try await queue.counts() }
-        let due = try await self.queue.calling { queue throws(QueueError) in try await queue.queuedRoutes() }
-        let callers = self.limits.callers(counts)
+        let reading =
+            await self.reading.value(within: .seconds(1))
+            ?? OverviewReading(counts: QueueCounts(routes: [], capacity: nil), due: [], webhooks: [])
         return .json(
             OverviewJSON(
                 now: self.clock.now,
                 version: self.version,
-                notReady: await self.status.notReady(),
-                counts: counts,
-                callers: callers,
-                apps: self.limits.apps(counts),
-                due: due,
+                reading: reading,
+                problems: self.status.problems(),
+                callers: self.limits.callers(reading.counts),
+                apps: self.limits.apps(reading.counts),
                 routes: await self.status.routes(),
                 totals: self.status.totals,
-                webhooks: await self.status.webhooks(),
+                history: self.status.history,
                 relays: self.status.members(),
                 clockJump: self.status.clockJump()
             )

@@ -80,11 +80,36 @@ struct OverviewJSON: Encodable {
         var duties: [String]
     }
 
+    struct Problem: Encodable {
+        struct App: Encodable {
+            var app: String
+            var environment: String
+        }
+
+        var cause: String
+        var effect: String
+        var message: String
+        var remedy: String
+        var since: Double
+        /// The number of pushes that wait.
+        var waiting: Int
+        var apps: [App]
+    }
+
+    struct Sample: Encodable {
+        var now: Double
+        var totals: Totals
+    }
+
     var now: Double
     var version: String
     var ready: Bool
     /// Why the relay is not ready.
     @OrNull var reason: String?
+    /// What keeps pushes from being delivered or accepted.
+    var problems: [Problem]
+    /// When the figures of the queue were read.
+    @OrNull var readAt: Double?
     /// How many seconds the clock is ahead of what is plausible.
     @OrNull var clockAhead: Double?
     var queue: Queue
@@ -92,10 +117,13 @@ struct OverviewJSON: Encodable {
     var callers: [CallerJSON]
     var apps: [AppJSON]
     var totals: Totals
+    /// The totals of the last five minutes, the oldest first.
+    var history: [Sample]
     var webhooks: [Webhook]
     var relays: [RelayJSON]
 
     /// - Parameters:
+    ///   - reading: the figures of the queue.
     ///   - callers: what each caller uses.
     ///   - apps: what each app uses.
     ///   - relays: the relays of the fleet, this one first.
@@ -103,22 +131,36 @@ struct OverviewJSON: Encodable {
     init(
         now: QueueTime,
         version: String,
-        notReady: String?,
-        counts: QueueCounts,
+        reading: OverviewReading,
+        problems: [DeliveryProblem],
         callers: [CallerLimits.Use],
         apps: [CallerLimits.Use],
-        due: [QueuedRoute],
         routes: [RouteStatus],
         totals: RelayTotals,
-        webhooks: [WebhookStatus],
+        history: [DeliveryWatch.Sample],
         relays: [FleetMember],
         clockJump: Duration? = nil
     ) {
         self.now = now.seconds
         self.clockAhead = clockJump.map { $0 / .seconds(1) }
         self.version = version
-        self.ready = notReady == nil
-        self.reason = notReady
+        let (counts, due) = (reading.counts, reading.due)
+        let reason = reading.notReady ?? problems.first { $0.cause == .storage || $0.cause == .disk }?.message
+        self.ready = reason == nil
+        self.reason = reason
+        self.readAt = reading.readAt?.seconds
+        self.problems = problems.map { problem in
+            let routes = counts.routes.filter { problem.affects($0.route) }
+            return Problem(
+                cause: problem.cause.rawValue,
+                effect: problem.effect,
+                message: problem.message,
+                remedy: problem.remedy,
+                since: problem.since.seconds,
+                waiting: routes.reduce(0) { $0 + $1.queued + $1.claimed + $1.written },
+                apps: problem.apps.map { .init(app: $0.app, environment: $0.environment) }
+            )
+        }
         self.queue = Queue(
             queued: counts.queued,
             claimed: counts.claimed,
@@ -145,20 +187,10 @@ struct OverviewJSON: Encodable {
                 pushesPerSecond: $0.pushesPerSecond
             )
         }
-        self.totals = Totals(
-            queued: totals.queued,
-            duplicates: totals.duplicates,
-            accepted: totals.accepted,
-            rejected: totals.rejected,
-            notProcessed: totals.notProcessed,
-            notSent: totals.notSent,
-            unknown: totals.unknown,
-            retried: totals.retried,
-            parked: totals.parked,
-            late: totals.late
-        )
+        self.totals = Totals(totals)
+        self.history = history.map { Sample(now: $0.time.seconds, totals: Totals($0.totals)) }
         self.relays = Self.relays(relays)
-        self.webhooks = webhooks.map { webhook in
+        self.webhooks = reading.webhooks.map { webhook in
             Webhook(
                 name: webhook.name,
                 url: webhook.url,
@@ -218,4 +250,32 @@ struct OverviewJSON: Encodable {
             )
         }
     }
+}
+
+extension OverviewJSON.Totals {
+    init(_ totals: RelayTotals) {
+        self.init(
+            queued: totals.queued,
+            duplicates: totals.duplicates,
+            accepted: totals.accepted,
+            rejected: totals.rejected,
+            notProcessed: totals.notProcessed,
+            notSent: totals.notSent,
+            unknown: totals.unknown,
+            retried: totals.retried,
+            parked: totals.parked,
+            late: totals.late
+        )
+    }
+}
+
+/// What the overview reads from the queue.
+struct OverviewReading: Sendable {
+    var counts: QueueCounts
+    var due: [QueuedRoute]
+    var webhooks: [WebhookStatus]
+    /// Why the relay is not ready; nil if it is.
+    var notReady: String?
+    /// When it was read; nil if it was never read.
+    var readAt: QueueTime?
 }

@@ -28,8 +28,16 @@ struct PageRoutes: Sendable {
 
     private func ready() async -> Response {
         if Task.isShuttingDownGracefully { return .text("shutting down", status: .serviceUnavailable) }
-        guard await self.status.notReady() != nil else { return .text("ready") }
+        guard await self.status.notReady() != nil else { return .text(Self.text(self.status.problems())) }
         // The response leaves out the reason, which may name files, because everybody may send this request.
         return .text("not ready; the relay's log and /v1/overview say why", status: .serviceUnavailable)
+    }
+
+    /// Says whether pushes are delivered, without names, because everybody may send this request.
+    private static func text(_ problems: [DeliveryProblem]) -> String {
+        let causes = Set(problems.filter { $0.cause != .disk }.map(\.cause.rawValue)).sorted()
+        return causes.isEmpty
+            ? "ready"
+            : "ready; pushes are not being delivered (\(causes.joined(separator: ", "))), /v1/overview says why"
     }
 }

@@ -1,37 +1,16 @@
 import Logging
 import PushQueue
-import Synchronization
 
 /// The page `/metrics`. Gauges are set when the page is read.
 final class MetricsPage: Sendable {
     /// Reads the state of the file or the database behind the queue.
     typealias ReadStorage = @Sendable () async throws(QueueError) -> StorageState
 
-    private struct Readings {
-        var status = Reading(interval: .seconds(1))
-        var storage = Reading(interval: .seconds(15))
-    }
-
-    /// A reading that requests share.
-    private struct Reading {
-        /// The time between the starts of two readings.
-        var interval: Duration
-        var started: ContinuousClock.Instant?
-        /// Nil if it has ended.
-        var task: Task<Void, Never>?
-    }
-
     private let prometheus: PrometheusMetrics
-    private let metrics: RelayMetrics
-    private let queue: any PushQueue
-    private let status: any RelayStatus
-    private let clock: any QueueClock
-    private let limits: CallerLimits?
-    private let certificateExpiry: @Sendable () -> QueueTime?
-    private let readStorage: ReadStorage?
-    private let logger: Logger
     private let longestWait: Duration
-    private let readings = Mutex(Readings())
+    private let gauges: SharedReading<Void>
+    /// Sets the gauges of the file or the database.
+    private let storage: SharedReading<Void>?
 
     /// - Parameters:
     ///   - prometheus: all metrics of the process.
@@ -57,15 +36,34 @@ final class MetricsPage: Sendable {
         longestWait: Duration = .seconds(2)
     ) {
         self.prometheus = prometheus
-        self.metrics = metrics
-        self.queue = queue
-        self.status = status
-        self.clock = clock
-        self.limits = limits
-        self.certificateExpiry = certificateExpiry
-        self.readStorage = readStorage
-        self.logger = logger
         self.longestWait = longestWait
+        self.gauges = SharedReading(every: .seconds(1)) {
+            metrics.setReady(await status.notReady() == nil)
+            metrics.setProblems(status.problems())
+            metrics.setClock(status.clockJump())
+            if let expiry = certificateExpiry() { metrics.setCertificate(left: clock.now.duration(to: expiry)) }
+            metrics.setRoutes(await status.routes())
+            metrics.setWebhooks(await status.webhooks(), now: clock.now)
+            metrics.setFleet(status.members())
+            do throws(QueueError) {
+                let counts = try await queue.counts()
+                let routes = try await queue.queuedRoutes()
+                metrics.setQueue(counts, routes, now: clock.now)
+                if let limits { metrics.setCallers(limits.usedParts(counts)) }
+            } catch {
+                metrics.storageFailed(error)
+            }
+        }
+        self.storage = readStorage.map { readStorage in
+            SharedReading(every: .seconds(15)) {
+                do throws(QueueError) {
+                    metrics.setStorage(try await readStorage())
+                } catch {
+                    // Not an error of the storage: the queue does not need this state.
+                    logger.debug("The state of the storage cannot be read", metadata: ["error": "\(error)"])
+                }
+            }
+        }
     }
 
     /// All metrics in Prometheus' text format.
@@ -75,81 +73,9 @@ final class MetricsPage: Sendable {
     /// values, and `apns_relay_storage_errors_total` counts the errors of the queue. A reading that takes longer than two
     /// seconds continues after the response.
     func text() async -> String {
-        let now = ContinuousClock.now
-        let tasks = self.readings.withLock { readings in
-            [
-                Self.start(&readings.status, now) {
-                    await self.setGauges()
-                    self.readings.withLock { $0.status.task = nil }
-                },
-                self.readStorage.flatMap { readStorage in
-                    Self.start(&readings.storage, now) {
-                        await self.setStorage(readStorage)
-                        self.readings.withLock { $0.storage.task = nil }
-                    }
-                },
-            ]
-            .compactMap { $0 }
-        }
-        if !tasks.isEmpty { await self.wait(for: tasks) }
+        async let storage: Void? = self.storage?.value(within: self.longestWait)
+        _ = await self.gauges.value(within: self.longestWait)
+        _ = await storage
         return self.prometheus.text()
-    }
-
-    /// Starts a reading if it is due and none is running.
-    ///
-    /// - Returns: the running one; nil if there is none.
-    private static func start(
-        _ reading: inout Reading,
-        _ now: ContinuousClock.Instant,
-        _ read: @escaping @Sendable () async -> Void
-    ) -> Task<Void, Never>? {
-        if let task = reading.task { return task }
-        if let started = reading.started, started.duration(to: now) < reading.interval { return nil }
-        reading.started = now
-        reading.task = Task { await read() }
-        return reading.task
-    }
-
-    /// Waits for tasks, but no longer than the limit.
-    private func wait(for tasks: [Task<Void, Never>]) async {
-        let (ends, end) = AsyncStream.makeStream(of: Never.self)
-        let limit = Task {
-            try? await Task.sleep(for: self.longestWait)
-            end.finish()
-        }
-        Task {
-            for task in tasks { await task.value }
-            end.finish()
-        }
-        for await _ in ends {}
-        limit.cancel()
-    }
-
-    private func setGauges() async {
-        self.metrics.setReady(await self.status.notReady() == nil)
-        self.metrics.setClock(self.status.clockJump())
-        if let expiry = self.certificateExpiry() {
-            self.metrics.setCertificate(left: self.clock.now.duration(to: expiry))
-        }
-        self.metrics.setRoutes(await self.status.routes())
-        self.metrics.setWebhooks(await self.status.webhooks(), now: self.clock.now)
-        self.metrics.setFleet(self.status.members())
-        do {
-            let counts = try await self.queue.counts()
-            let routes = try await self.queue.queuedRoutes()
-            self.metrics.setQueue(counts, routes, now: self.clock.now)
-            if let limits { self.metrics.setCallers(limits.usedParts(counts)) }
-        } catch {
-            self.metrics.storageFailed(error)
-        }
-    }
-
-    private func setStorage(_ readStorage: ReadStorage) async {
-        do throws(QueueError) {
-            self.metrics.setStorage(try await readStorage())
-        } catch {
-            // Not an error of the storage: the queue does not need this state.
-            self.logger.debug("The state of the storage cannot be read", metadata: ["error": "\(error)"])
-        }
     }
 }

@@ -99,6 +99,14 @@ extension RelayMetrics {
         "1 while the relay accepts pushes, as /ready reports it."
     )
 
+    static let problem = MetricDefinition(
+        "apns_relay_problem",
+        .gauge,
+        unit: "0 or 1",
+        "1 while this cause keeps pushes from being delivered (credential, apns, configuration, storage) or accepted (disk).",
+        labels: ["cause"]
+    )
+
     static let certificateLeft = MetricDefinition(
         "apns_relay_certificate_left_seconds",
         .gauge,
@@ -277,7 +285,8 @@ extension RelayMetrics {
         RelayMetrics.late, RelayMetrics.recovered,
         RelayMetrics.pushes, RelayMetrics.capacity, RelayMetrics.callerUse,
         RelayMetrics.oldestDue, RelayMetrics.routePaused,
-        RelayMetrics.ready, RelayMetrics.certificateLeft, RelayMetrics.clockAhead, RelayMetrics.settingsCurrent,
+        RelayMetrics.ready, RelayMetrics.problem, RelayMetrics.certificateLeft, RelayMetrics.clockAhead,
+        RelayMetrics.settingsCurrent,
         RelayMetrics.commitTime, RelayMetrics.commitGroup, RelayMetrics.storageErrors,
         RelayMetrics.fileBytes, RelayMetrics.diskFree, RelayMetrics.diskSize,
         RelayMetrics.databaseOldest, RelayMetrics.databaseTableBytes, RelayMetrics.databaseTableRows,

@@ -35,6 +35,7 @@ package final class RelayMetrics: Sendable {
     private let factory: any MetricsFactory
     private let state = Mutex(State())
     private let ready: Meter
+    private let problems: [DeliveryProblem.Cause: Meter]
     private let clockAhead: Meter
     private let fleetMembers: Meter
     private let fleetDuties: [FleetDuty: Meter]
@@ -49,6 +50,11 @@ package final class RelayMetrics: Sendable {
     init(factory: any MetricsFactory) {
         self.factory = factory
         self.ready = Meter(label: Self.ready.name, factory: factory)
+        self.problems = Dictionary(
+            uniqueKeysWithValues: DeliveryProblem.Cause.allCases.map { cause in
+                (cause, Meter(label: Self.problem.name, dimensions: [("cause", cause.rawValue)], factory: factory))
+            }
+        )
         self.clockAhead = Meter(label: Self.clockAhead.name, factory: factory)
         self.fleetMembers = Meter(label: Self.fleetMembers.name, factory: factory)
         self.fleetDuties = Dictionary(
@@ -280,6 +286,12 @@ package final class RelayMetrics: Sendable {
     /// Sets the gauges of the file or the database behind the queue.
     func setStorage(_ storage: StorageState) {
         self.state.withLock { $0.storage.set(storage, factory: self.factory) }
+    }
+
+    /// Sets the gauges of what keeps pushes from being delivered or accepted.
+    func setProblems(_ problems: [DeliveryProblem]) {
+        let causes = Set(problems.map(\.cause))
+        for (cause, meter) in self.problems { meter.set(causes.contains(cause) ? 1 : 0) }
     }
 
     /// Sets the gauge that says whether the relay accepts pushes.

@@ -3,6 +3,7 @@
 import { get, hasToken, whenRefused } from "./api.js";
 import { Batches } from "./batches.js";
 import { Chart } from "./charts.js";
+import { showFirst } from "./first.js";
 import { OUTCOMES, QueueFigures, Totals } from "./figures.js";
 import { duration } from "./format.js";
 import { History } from "./history.js";
@@ -12,6 +13,7 @@ import { followTabs, selectTab } from "./kit/tabs.js";
 import { Login } from "./login.js";
 import { deadTokenRow, outcomeRow } from "./outcomes.js";
 import { Parked } from "./parked.js";
+import { Problems } from "./problems.js";
 import { PushPanel } from "./push.js";
 import { Quotas } from "./quotas.js";
 import { Relays } from "./relays.js";
@@ -24,6 +26,7 @@ const SLOW = 4000;
 const TABS = ["outcomes", "parked", "dead", "webhooks", "push"];
 
 const samples = new Samples();
+const problems = new Problems(find("problems"));
 const queue = new QueueFigures(find("queue"));
 const charts = [
     new Chart(find("charts"), "Queued", [{ name: "queued", tone: "accent" }]),
@@ -84,7 +87,9 @@ async function refresh() {
 function show(overview) {
     updated = Date.now() / 1000;
     login.finish();
-    samples.add(overview.now, overview.totals);
+    samples.set([...overview.history, { now: overview.now, totals: overview.totals }]);
+    problems.update(overview);
+    showFirst(overview, hasToken());
     queue.update(overview);
     for (const chart of charts) chart.draw(samples);
     totals.update(overview.totals, samples);
@@ -104,9 +109,15 @@ function show(overview) {
     problem = "";
     if (tab === "outcomes") outcomes.open();
     if (tab === "dead") dead.open();
-    const [state, word] = overview.ready ? ["ready", "Ready"] : ["not-ready", "Not ready"];
-    showState(state, word, overview.reason ?? "");
+    showState(...stateOf(overview));
     showAge();
+}
+
+/** The state of the pill, its word, and the reason beside it. */
+function stateOf({ ready, reason, problems: found, readAt, now }) {
+    if (!ready) return ["not-ready", "Not ready", reason ?? ""];
+    if (found.length > 0) return ["not-delivering", "Not delivering", ""];
+    return ["ready", "Ready", readAt === null || now - readAt < SLOW / 1000 ? "" : `The figures are from ${timeOfDay(readAt)}.`];
 }
 
 /** Shows the error. The old figures stay, with their time. */
@@ -125,7 +136,8 @@ function lock(reason) {
 
 function showState(state, word, reason) {
     const pill = find("state");
-    if (state !== pill.dataset.state && state === "not-ready") announce(`${word}: ${reason}`, true);
+    const isBad = state === "not-ready" || state === "not-delivering";
+    if (state !== pill.dataset.state && isBad) announce([word, reason].filter(Boolean).join(": "), true);
     pill.dataset.state = state;
     setText(pill, word);
     setExact(find("reason"), reason);

@@ -18,6 +18,12 @@ export class Samples {
         while (this.#samples.length > 2 && this.#samples[1].now <= now - SECONDS) this.#samples.shift();
     }
 
+    /** Replaces all samples: `{now, totals}`, the oldest first. */
+    set(samples) {
+        this.#samples = [];
+        for (const { now, totals } of samples) this.add(now, totals);
+    }
+
     /** The rate per second over the last ten seconds; NaN if it is not known yet. */
     rate(name) {
         const last = this.#samples.at(-1);

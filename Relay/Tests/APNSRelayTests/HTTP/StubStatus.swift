@@ -10,6 +10,8 @@ final class StubStatus: RelayStatus {
         var totals = RelayTotals()
         var webhooks: [WebhookStatus] = []
         var notReady: String?
+        var problems: [DeliveryProblem] = []
+        var history: [DeliveryWatch.Sample] = []
         var signals = 0
         var members: [FleetMember] = []
         var settings: [[UInt8]] = []
@@ -22,6 +24,8 @@ final class StubStatus: RelayStatus {
     func routes() async -> [RouteStatus] { self.state.withLock { $0.routes } }
     var totals: RelayTotals { self.state.withLock { $0.totals } }
     func webhooks() async -> [WebhookStatus] { self.state.withLock { $0.webhooks } }
+    func problems() -> [DeliveryProblem] { self.state.withLock { $0.problems } }
+    var history: [DeliveryWatch.Sample] { self.state.withLock { $0.history } }
     func notReady() async -> String? { self.state.withLock { $0.notReady } }
     func signal() { self.state.withLock { $0.signals += 1 } }
 

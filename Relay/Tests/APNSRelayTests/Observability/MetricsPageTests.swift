@@ -30,6 +30,8 @@ struct MetricsPageTests {
             return "it starts"
         }
         func members() -> [FleetMember] { [] }
+        func problems() -> [DeliveryProblem] { [] }
+        var history: [DeliveryWatch.Sample] { [] }
         func clockJump() -> Duration? { nil }
         func confirmClock() async throws(QueueError) {}
         func didStore(_ settings: [UInt8]) {}

@@ -1,0 +1,81 @@
+import APNSPool
+import PushQueue
+
+/// Why pushes are not being delivered or accepted, for operators.
+struct DeliveryProblem: Sendable, Hashable {
+    enum Cause: String, Sendable, CaseIterable {
+        /// APNs refuses a key or a certificate, or no provider token can be signed.
+        case credential
+        /// APNs cannot be reached, or answers every push with the same failure.
+        case apns
+        /// No connection to APNs can be made as it is configured.
+        case configuration
+        /// The queue cannot be read or written.
+        case storage
+        /// The disk has only room for outcomes.
+        case disk
+    }
+
+    var cause: Cause
+    /// The apps and environments that it affects; empty for all.
+    var apps: [AppEnvironment]
+    /// What is wrong.
+    var message: String
+    var since: QueueTime
+
+    /// An app in an environment.
+    struct AppEnvironment: Sendable, Hashable {
+        var app: String
+        var environment: String
+    }
+
+    /// What does not work.
+    var effect: String {
+        switch self.cause {
+        case .credential, .apns, .configuration, .storage: "Pushes are not being delivered."
+        case .disk: "New pushes are refused."
+        }
+    }
+
+    /// What to do.
+    var remedy: String {
+        switch self.cause {
+        case .credential:
+            "Check the key, its id and its team with apns-relay doctor, and replace the file or the settings; the relay reads "
+                + "them again."
+        case .apns:
+            "The relay goes on trying. If it lasts, check the network, and Apple's system status at "
+                + "https://developer.apple.com/system-status/."
+        case .configuration:
+            "Check the settings of the app and of the server with apns-relay doctor."
+        case .storage:
+            "The relay goes on trying. Check that the database runs and can be reached, or the disk with the file. Accepted "
+                + "pushes are not lost."
+        case .disk:
+            "Accepted pushes are sent. Free some space or enlarge the disk; the relay then accepts pushes by itself."
+        }
+    }
+
+    func affects(_ route: Route) -> Bool {
+        self.apps.isEmpty || self.apps.contains(AppEnvironment(app: route.app, environment: route.environment))
+    }
+}
+
+/// A client that delivers nothing.
+struct DeliveryFailure: Sendable, Hashable {
+    var cause: DeliveryProblem.Cause
+    var message: String
+}
+
+extension DeliveryFailure {
+    /// Nil if the client delivers pushes.
+    init?(_ health: APNSHealth) {
+        guard case .failing(let cause) = health else { return nil }
+        self.message = cause.message
+        switch cause.code {
+        case .credential: self.cause = .credential
+        case .configuration: self.cause = .configuration
+        default: self.cause = .apns
+        }
+    }
+}

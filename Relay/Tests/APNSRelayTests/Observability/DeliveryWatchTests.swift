@@ -1,0 +1,97 @@
+import PushQueue
+import PushQueueConformance
+import Synchronization
+import Testing
+
+@testable import APNSRelay
+
+/// What keeps pushes from being delivered, and since when.
+struct DeliveryWatchTests {
+    private static let fern = DeliveryProblem.AppEnvironment(app: "fern", environment: "production")
+    private static let moss = DeliveryProblem.AppEnvironment(app: "moss", environment: "production")
+
+    private let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
+    private let storage = StorageWatch()
+    private let failures = Failures()
+    private let watch: DeliveryWatch
+
+    private final class Failures: Sendable {
+        let value = Mutex<[DeliveryProblem.AppEnvironment: DeliveryFailure]>([:])
+    }
+
+    init() {
+        self.watch = DeliveryWatch(
+            queue: FeedQueue(FeedQueue.Disk()),
+            clock: self.clock,
+            storage: self.storage,
+            totals: { RelayTotals() },
+            failures: { [failures] in failures.value.withLock { $0 } }
+        )
+    }
+
+    private func set(_ failures: [DeliveryProblem.AppEnvironment: DeliveryFailure]) async {
+        self.failures.value.withLock { $0 = failures }
+        await self.watch.update()
+    }
+
+    private static let noKey = DeliveryFailure(cause: .credential, message: "no key")
+
+    @Test("A problem has the time at which it was first seen, and one entry for all apps with the same message")
+    func since() async {
+        await self.set([:])
+        #expect(self.watch.problems.isEmpty)
+        let start = self.clock.now
+        await self.set([Self.fern: Self.noKey])
+        self.clock.advance(by: .seconds(10))
+        await self.set([Self.fern: Self.noKey, Self.moss: Self.noKey])
+        let both = DeliveryProblem(cause: .credential, apps: [Self.fern, Self.moss], message: "no key", since: start)
+        #expect(self.watch.problems == [both])
+        await self.set([Self.moss: DeliveryFailure(cause: .apns, message: "away")])
+        #expect(self.watch.problems.map(\.cause) == [.apns])
+        #expect(self.watch.problems.first?.since == self.clock.now)
+        await self.set([:])
+        #expect(self.watch.problems.isEmpty)
+    }
+
+    @Test("The queue's error is a problem until a call succeeds")
+    func storageFailure() async {
+        let error = QueueError(code: .unavailable, message: "the database is away")
+        _ = try? await self.storage.observing { () throws(QueueError) in throw error }
+        await self.watch.update()
+        #expect(self.watch.problems.map(\.cause) == [.storage])
+        #expect(self.watch.problems.first?.message == error.message)
+        _ = try? await self.storage.observing { () throws(QueueError) in }
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
+    }
+
+    @Test("A call that hangs is a problem, too")
+    func hangingStorage() async throws {
+        let (releases, release) = AsyncStream.makeStream(of: Void.self)
+        let storage = self.storage
+        let call = Task {
+            try await storage.observing { () async throws(QueueError) in
+                for await _ in releases { return }
+            }
+        }
+        try await Patience.wait(for: "the call is a problem") {
+            await self.watch.update()
+            return self.watch.problems.first?.message.contains("has not responded") == true
+        }
+        release.yield()
+        try await call.value
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
+    }
+
+    @Test("The counters of the last five minutes are kept, one of five seconds")
+    func history() async {
+        for _ in 0..<1_000 {
+            await self.watch.update()
+            self.clock.advance(by: .seconds(1))
+        }
+        let history = self.watch.history
+        #expect(history.count == DeliveryWatch.samples)
+        #expect(zip(history, history.dropFirst()).allSatisfy { $0.time.duration(to: $1.time) == .seconds(5) })
+    }
+}
