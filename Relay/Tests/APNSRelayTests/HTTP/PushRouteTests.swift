@@ -200,7 +200,6 @@ struct PushRouteTests {
                 try await server.post([Self.push]),
                 try await server.send(.GET, "/v1/pushes/\(id)"), try await server.send(.DELETE, "/v1/pushes/\(id)"),
                 try await server.send(.GET, "/v1/outcomes"),
-                try await server.send(.GET, "/v1/overview", token: "ops-token"),
                 try await server.send(.GET, "/v1/parked", token: "ops-token"),
             ] {
                 #expect(received.status == 503)
