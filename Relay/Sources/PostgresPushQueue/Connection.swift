@@ -55,27 +55,13 @@ final class Connection {
         return text.split(separator: "\n").joined(separator: " ")
     }
 
-    /// The socket, for a thread that waits for notifications.
-    var socket: Int32 { PQsocket(self.pointer) }
+    private var socket: Int32 { PQsocket(self.pointer) }
 
     /// Whether the server has not closed the connection while it was idle.
     var isOpen: Bool {
         var poll = pollfd(fd: self.socket, events: Int16(POLLIN), revents: 0)
         guard systemPoll(&poll, 1, 0) > 0 else { return PQstatus(self.pointer) == CONNECTION_OK }
         return PQconsumeInput(self.pointer) == 1 && PQstatus(self.pointer) == CONNECTION_OK
-    }
-
-    /// Reads notifications that have arrived.
-    ///
-    /// - Returns: whether there was one.
-    func takeNotifications() throws(PostgresFailure) -> Bool {
-        guard PQconsumeInput(self.pointer) == 1 else { throw .lost(self.message) }
-        var isNotified = false
-        while let notification = PQnotifies(self.pointer) {
-            PQfreemem(notification)
-            isNotified = true
-        }
-        return isNotified
     }
 
     /// Ends later statements that take longer than 30 s.

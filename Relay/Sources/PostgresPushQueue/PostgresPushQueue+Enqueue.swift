@@ -20,7 +20,7 @@ extension PostgresPushQueue {
         let (found, isRepeated): ([EnqueueResult], Bool)
         do {
             (found, isRepeated) = try await self.call(
-                "SELECT kinds, known FROM apns.store(\(Self.places(22)))",
+                "SELECT kinds, known FROM apns.store(\(Self.places(21)))",
                 .harmless,
                 parameters,
                 isMeasured: true
@@ -49,7 +49,6 @@ extension PostgresPushQueue {
         parameters.add(now)
         parameters.add(isPartial)
         parameters.add(self.room.limit(adding: pushes.count))
-        parameters.add(true)
         parameters.add(pushes.lazy.map(\.id))
         parameters.add(routes)
         parameters.add(callers)

@@ -1,5 +1,6 @@
 public import APNSModel
 public import PushQueue
+import Synchronization
 
 extension PostgresPushQueue: PushQueue {
     /// True: any number of processes.
@@ -44,19 +45,27 @@ extension PostgresPushQueue: PushQueue {
 
     public func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool] {
         guard !claims.isEmpty else { return [] }
+        let epochs = claims.map(\.epoch)
+        let number = self.undecidedMarks.withLock { $0.removeValue(forKey: epochs) } ?? .random(in: .min ... .max)
         var parameters = Parameters()
         parameters.add(self.leaseNow)
         parameters.add(lease.milliseconds)
-        parameters.add(Int64.random(in: .min ... .max))
+        parameters.add(number)
         parameters.add(claims.lazy.map(\.position))
-        parameters.add(claims.lazy.map(\.epoch))
-        let marked = try await self.call(
-            "SELECT apns.mark($1, $2, $3, $4, $5)",
-            .harmless,
-            parameters,
-            isMeasured: true
-        ) { rows, _ in
-            Set(rows[0].int64s(0))
+        parameters.add(epochs)
+        let marked: Set<Int64>
+        do {
+            marked = try await self.call(
+                "SELECT apns.mark($1, $2, $3, $4, $5)",
+                .harmless,
+                parameters,
+                isMeasured: true
+            ) { rows, _ in
+                Set(rows[0].int64s(0))
+            }
+        } catch {
+            if error.code == .undecided { self.undecidedMarks.withLock { $0[epochs] = number } }
+            throw error
         }
         // Of two equal claims in a call, one is marked.
         var left = marked
@@ -332,7 +341,7 @@ extension PostgresPushQueue: PushQueue {
             let isBehind = try await self.call(Histories.query, .reading) { rows, _ in histories.isBehind(rows[0]) }
             if isBehind { self.checkHistory() }
         }
-        return try await self.call("SELECT * FROM apns.queued_routes($1)", .harmless, self.settling()) { rows, _ in
+        return try await self.call("SELECT * FROM apns.queued_routes($1)", .reading, self.settling()) { rows, _ in
             (0..<rows.count).map { index in
                 QueuedRoute(
                     route: Route(rows[index], at: 0),
@@ -401,7 +410,7 @@ extension PostgresPushQueue: PushQueue {
         if value != nil { parameters.add(value) }
         let sql =
             value == nil
-            ? "DELETE FROM apns.value WHERE key = $1"
+            ? "WITH d AS (DELETE FROM apns.value WHERE key = $1 RETURNING 1) SELECT apns.confirm() FROM (SELECT 1) one WHERE NOT EXISTS (SELECT FROM d)"
             : "INSERT INTO apns.value VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         try await self.call(sql, .harmless, parameters) { _, _ in }
     }

@@ -20,7 +20,7 @@ public final class PostgresPushQueue: Sendable {
         public var capacity: Int?
         /// The longest wait of a call for a database that is away. Default 10 s.
         public var timeout = Duration.seconds(10)
-        /// The connections that this process opens for calls, at least 2. Default 6. One more waits for notifications.
+        /// The connections that this process opens for calls, at least 2. Default 6. One more looks for pushes of other programs.
         public var connections = 6
         /// Whether to bring the schema up to date when the queue is opened. Default true.
         public var migrates = true
@@ -54,6 +54,9 @@ public final class PostgresPushQueue: Sendable {
     let names = NameCache()
     let room: Room
     let singlePushes = SinglePushes()
+    /// The numbers of the calls of `markWritten` whose effect is not known, by the epochs of their claims. The caller repeats
+    /// them, and then the marks that did commit are recognised.
+    let undecidedMarks = Mutex<[[Int64]: Int64]>([:])
     let tending = EverySecond()
     let vacuuming: Vacuuming
     let transactionTimes = Mutex(TransactionTimes())
@@ -62,7 +65,7 @@ public final class PostgresPushQueue: Sendable {
     private let workers: Workers
     /// For calls that must not wait for others.
     private let outcomeWorkers: Workers
-    private let listener: Listener
+    private let intakeWatch: IntakeWatch
     private let isClosed = Mutex(false)
 
     /// Opens the queue, and creates or updates its schema if the options say so.
@@ -70,13 +73,13 @@ public final class PostgresPushQueue: Sendable {
     /// - Parameters:
     ///   - options: how to connect, and limits.
     ///   - logger: receives what was done to the schema.
-    ///   - whenNotified: called on another thread when another program may have stored pushes.
+    ///   - whenStored: called on another thread when another program has stored pushes.
     /// - Throws: `QueueError`: `unavailable` if the database cannot be reached; `unusable` if the server, its settings or
     ///   the schema cannot be used.
     public static func open(
         _ options: Options,
         logger: Logger,
-        whenNotified: @escaping @Sendable () -> Void = {}
+        whenStored: @escaping @Sendable () -> Void = {}
     ) async throws(QueueError) -> PostgresPushQueue {
         let migrated = try await DispatchQueue.global().perform { () throws(QueueError) in
             try Self.prepare(options)
@@ -85,7 +88,7 @@ public final class PostgresPushQueue: Sendable {
             logger.notice("The schema of the queue was updated", metadata: ["migrations": "\(migrated)"])
         }
         logger.info("Queue opened", metadata: ["database": "\(options.connection.description)"])
-        return PostgresPushQueue(options, whenNotified)
+        return PostgresPushQueue(options, whenStored)
     }
 
     /// Begins a history in a database because an operator says that a backup was restored, as a queue does that notices it.
@@ -122,7 +125,7 @@ public final class PostgresPushQueue: Sendable {
         }
     }
 
-    private init(_ options: Options, _ whenNotified: @escaping @Sendable () -> Void) {
+    private init(_ options: Options, _ whenStored: @escaping @Sendable () -> Void) {
         self.options = options
         self.room = Room(capacity: options.capacity)
         self.vacuuming = Vacuuming(options.connection, threshold: options.vacuumThreshold)
@@ -136,8 +139,12 @@ public final class PostgresPushQueue: Sendable {
         let count = max(options.connections - 1, 1)
         self.workers = Workers(options.connection, count: count, label: "calls", prepare: prepare)
         self.outcomeWorkers = Workers(options.connection, count: 1, label: "outcomes", prepare: prepare)
-        self.listener = Listener(options.connection, whenNotified: whenNotified)
-        self.listener.start()
+        self.intakeWatch = IntakeWatch(
+            options.connection,
+            now: { options.clock.now.millisecondsSince1970 },
+            whenFound: whenStored
+        )
+        self.intakeWatch.start()
     }
 
     public func close() async {
@@ -148,7 +155,7 @@ public final class PostgresPushQueue: Sendable {
             return !isClosed
         }
         guard isFirst else { return }
-        self.listener.stop()
+        self.intakeWatch.stop()
         await self.workers.close()
         await self.outcomeWorkers.close()
     }

@@ -71,7 +71,12 @@ final class Worker {
                 throw .away("no connection was free in time", isUndecided: isRepeated && repetition != .reading)
             }
             do throws(PostgresFailure) {
-                let rows = try self.open().run(sql, parameters, until: deadline)
+                let connection = try self.open()
+                let rows = try connection.run(sql, parameters, until: deadline)
+                // The statement may have found its effect made.
+                if isRepeated, repetition != .reading {
+                    _ = try connection.run("SELECT apns.confirm()", until: deadline)
+                }
                 return (rows, isRepeated)
             } catch {
                 switch error {

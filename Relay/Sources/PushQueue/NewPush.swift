@@ -71,8 +71,8 @@ public struct NewPush: Sendable {
     public var deadline: QueueTime
     /// Whether to send the push again if it may already have been processed. The device may then show it twice.
     public var resendsUnknown: Bool
-    /// A newer push replaces older ones that have the same key, device token, app and environment and are not yet
-    /// written.
+    /// A newer push replaces older ones that have the same key, device token, app and environment, and are queued or
+    /// parked.
     public var supersedes: SupersedeKey?
     /// Identifies the push if its caller submits it again.
     public var idempotency: IdempotencyKey?

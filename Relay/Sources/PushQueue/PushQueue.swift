@@ -58,10 +58,6 @@ public protocol PushQueue: Sendable {
     /// idempotency key with the same digest, and a conflict otherwise. An id is known until the push is pruned. A key
     /// is known until its push is settled, and then for its own retention.
     ///
-    /// A push with a ``NewPush/supersedes`` key replaces the older pushes with that key, device token, app and
-    /// environment. Those without a mark, including parked ones, end at once as not sent, with the code `superseded`.
-    /// An older push with a mark ends as `superseded` when it would return to the queue or be parked.
-    ///
     /// - Parameters:
     ///   - pushes: at most ``NewPush/maximumPerCall``.
     ///   - isPartial: whether to store the other pushes if some are in conflict with stored ones. If false, one
@@ -76,16 +72,20 @@ public protocol PushQueue: Sendable {
 
     /// Claims due pushes of one route, in the order in which they became due.
     ///
-    /// A push with a ``NewPush/supersedes`` key is not due while another one with the same key, device token, app and
-    /// environment is claimed or written. A push whose deadline or expiration has passed is not claimed; the call may
-    /// settle it as ``settleOverdue(limit:)`` does.
+    /// Pushes compete if they have the same ``NewPush/supersedes`` key, device token, app and environment. At most one of
+    /// them is claimed or written. When the turn of another one comes, it waits if an older one is claimed or written. It
+    /// ends as not sent, with the code `superseded`, if there is a newer one. Otherwise it is claimed, and the older ones,
+    /// queued or parked, end as `superseded`.
+    ///
+    /// A push whose deadline or expiration has passed is not claimed; the call may settle it as ``settleOverdue(limit:)``
+    /// does.
     ///
     /// - Parameters:
     ///   - route: the route of the pushes.
     ///   - limit: the maximum number of pushes to return.
     ///   - lease: the duration of the claims.
-    /// - Returns: the claimed pushes. There may be fewer than `limit` even if more are due, but none only if none is
-    ///   due.
+    /// - Returns: the claimed pushes. There may be fewer than `limit` even if more are due, but none only if none can be
+    ///   claimed.
     func claim(_ route: Route, limit: Int, lease: Duration) async throws(QueueError) -> [ClaimedPush]
 
     /// Marks claimed pushes as written. Call it before you send them. It is a compare-and-set on each claim's epoch.
@@ -94,8 +94,8 @@ public protocol PushQueue: Sendable {
     ///   - claims: claims that belong to the caller.
     ///   - lease: the time within which the outcomes must be stored. It must be longer than an attempt can take.
     /// - Returns: for each claim, in order, whether this call has marked it. Do not send a push whose result is false.
-    ///   Its claim was marked before or has ended: its lease expired, or the push was released, parked, cancelled,
-    ///   superseded or settled.
+    ///   Its claim was marked before or has ended: its lease expired, or the push was released, parked, cancelled or
+    ///   settled.
     func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool]
 
     /// Stores the final outcomes of pushes.
@@ -214,8 +214,8 @@ public protocol PushQueue: Sendable {
     /// The number of pushes in each state.
     func counts() async throws(QueueError) -> QueueCounts
 
-    /// The routes with queued pushes, and when the first push of each is due. A push that waits for another one with
-    /// the same supersede key does not count.
+    /// The routes with queued pushes, and when the first push of each is due. It may have to wait for another one with the
+    /// same supersede key.
     func queuedRoutes() async throws(QueueError) -> [QueuedRoute]
 
     /// Tests whether the queue can store more pushes durably. Readiness probes call it, so it must not read the whole

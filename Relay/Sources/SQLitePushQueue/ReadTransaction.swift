@@ -196,7 +196,7 @@ struct ReadTransaction {
         let select = try self.db.prepared("SELECT due FROM queue WHERE route = ? ORDER BY due LIMIT 1")
         return try ids.compactMap { id in
             select.bind(1, id)
-            guard let due = try select.first({ $0.int64(0) }), due != Schema.held else { return nil }
+            guard let due = try select.first({ $0.int64(0) }) else { return nil }
             return QueuedRoute(
                 route: try self.names.route(id, in: self.db),
                 due: QueueTime(millisecondsSince1970: due)

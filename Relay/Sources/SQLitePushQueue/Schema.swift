@@ -2,8 +2,7 @@
 ///
 /// - `push`: pushes without an outcome. The rows are wide, so a row is updated only when its push returns to the queue
 ///   or is parked.
-/// - `queue`: the queued pushes of each route, in the order in which they are due. A push that waits for another one
-///   with the same supersede key has the due time `held`.
+/// - `queue`: the queued pushes of each route, in the order in which they are due.
 /// - `flight`: the claimed and the written pushes.
 /// - `parked`: the parked pushes. Their `push.expires` is NULL. Every row of `push` has a row in one of `queue`, `flight` and `parked`.
 /// - `attempt`: the outcome of the attempts of pushes that returned to the queue or were parked.
@@ -23,8 +22,6 @@ enum Schema {
     static let applicationID: Int32 = 0x4150_4E52
     /// `PRAGMA user_version`.
     static let version = 1
-    /// The due time of a push that waits for another one with the same supersede key.
-    static let held = Int64.max
 
     private static let outcomeColumns = """
         certainty INTEGER NOT NULL, sends INTEGER NOT NULL, response_id BLOB, unique_id TEXT, code TEXT, message TEXT,

@@ -5,12 +5,12 @@ import PushQueue
 /// The result of an attempt to claim pushes.
 struct ClaimBatch: Sendable {
     var pushes: [ClaimedPush] = []
-    /// Whether the next due push must be settled first, because it is overdue or cannot be read.
+    /// Whether some pushes must be settled first: the next due push is overdue, cannot be read, or competes with others.
     var isBlocked = false
 }
 
 extension WriteTransaction {
-    /// Claims the first due pushes of a route. Stops before a push that must be settled.
+    /// Claims the first due pushes of a route. Stops before a push that is overdue, cannot be read, or competes with others.
     func claim(_ route: Route, limit: Int, lease: Duration) throws -> ClaimBatch {
         var batch = ClaimBatch()
         guard limit > 0, let routeID = try self.state.names.id(of: route, in: self.db) else { return batch }
@@ -20,6 +20,10 @@ extension WriteTransaction {
         let select = try self.selectDue(routeID, limit: limit)
         try select.forEach { row in
             guard row.int64(3) > self.now.millisecondsSince1970, let push = Self.claimedPush(row, epoch: epoch) else {
+                batch.isBlocked = true
+                return false
+            }
+            if row.int64(16) != 0, try self.mustSupersede(row.int64(1)) {
                 batch.isBlocked = true
                 return false
             }
@@ -33,7 +37,8 @@ extension WriteTransaction {
         return batch
     }
 
-    /// Selects the first due pushes of a route. Skips pushes that are overdue by `now` but not by `expiryNow`.
+    /// Selects the first due pushes of a route. Skips pushes that are overdue by `now` but not by `expiryNow`, and those that
+    /// wait for an older one in flight.
     private func selectDue(_ route: Int64, limit: Int) throws -> PreparedSQL {
         let select = try self.prepared(Self.dueText)
         select.bind(1, route)
@@ -53,8 +58,8 @@ extension WriteTransaction {
         lease: Duration
     ) throws {
         let end = self.leaseNow.advanced(by: lease).millisecondsSince1970
-        if self.expiryNow == self.now {
-            // These are exactly the claimed pushes, because they are the first of the route.
+        if try self.countQueued(through: last, of: route) == positions.count {
+            // These are exactly the claimed pushes.
             let first = "FROM queue WHERE route = ?1 AND (due, position) <= (?2, ?3)"
             let insert = try self.db.prepared(
                 "INSERT INTO flight (position, route, state, epoch, lease) SELECT position, route, ?4, ?5, ?6 \(first)"
@@ -91,25 +96,39 @@ extension WriteTransaction {
         self.state.totals.add(positions.count, to: .claimed, of: route)
     }
 
-    /// Reads the first due pushes of a route, and settles those that are overdue or cannot be read.
+    private func countQueued(through last: (due: Int64, position: Int64), of route: Int64) throws -> Int {
+        let count = try self.db.prepared("SELECT count(*) FROM queue WHERE route = ? AND (due, position) <= (?, ?)")
+        count.bind(1, route)
+        count.bind(2, last.due)
+        count.bind(3, last.position)
+        return try count.first { $0.count(0) } ?? 0
+    }
+
+    private enum Obstacle { case overdue, unreadable, rivals }
+
+    /// Reads the first due pushes of a route, settles those that are overdue or cannot be read, and those that newer ones
+    /// replace.
     func settleUnclaimable(of route: Route, limit: Int) throws {
         guard let routeID = try self.state.names.id(of: route, in: self.db) else { return }
-        var found: [(position: Int64, isOverdue: Bool)] = []
+        var found: [(position: Int64, obstacle: Obstacle)] = []
         let select = try self.selectDue(routeID, limit: limit)
         try select.forEach { row in
             if row.int64(3) <= self.now.millisecondsSince1970 {
-                found.append((row.int64(1), true))
+                found.append((row.int64(1), .overdue))
             } else if Self.claimedPush(row, epoch: 0) == nil {
-                found.append((row.int64(1), false))
+                found.append((row.int64(1), .unreadable))
+            } else if row.int64(16) != 0 {
+                found.append((row.int64(1), .rivals))
             }
             return true
         }
-        for (position, isOverdue) in found {
+        // The newest first, because it ends the others.
+        for (position, obstacle) in found.sorted(by: { $0.position > $1.position }) {
             guard let push = try self.push(at: position) else { continue }
-            if isOverdue {
-                try self.settleOverdue(push)
-            } else {
-                try self.settle(push, with: .unreadable(push.id, attempts: push.attempts))
+            switch obstacle {
+            case .overdue: try self.settleOverdue(push)
+            case .unreadable: try self.settle(push, with: .unreadable(push.id, attempts: push.attempts))
+            case .rivals: try self.supersede(push)
             }
         }
     }
@@ -155,14 +174,14 @@ extension WriteTransaction {
         """
         SELECT queue.due, queue.position, \(claimColumns)
         FROM queue CROSS JOIN push ON push.position = queue.position
-        WHERE queue.route = ? AND queue.due <= ? AND (push.expires > ? OR push.expires <= ?)
+        WHERE queue.route = ? AND queue.due <= ? AND (push.expires > ? OR push.expires <= ?) AND NOT (\(waits))
         ORDER BY queue.due, queue.position LIMIT ?
         """
     )
 
     private static let claimColumns = """
         id, expires, token, topic, type, priority, expiration, collapse, payload, queued_at, deadline, attempts, \
-        resends, tried
+        resends, tried, supersedes IS NOT NULL
         """
 
     /// Nil if the row is damaged.

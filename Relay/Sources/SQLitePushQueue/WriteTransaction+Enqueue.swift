@@ -45,18 +45,12 @@ extension WriteTransaction {
         if let known = try self.knownResult(of: push, caller) { return known }
         let position = self.state.nextPosition
         let route = try self.state.names.idAddingIfNeeded(of: push.route, in: self.db)
-        var isHeld = false
-        if let key = push.supersedes {
-            isHeld = try self.supersede(key.rawValue, TokenBytes.bytes(of: push.token), push.route)
-        }
         if let capacity, self.state.totals.unsettled >= capacity {
             throw self.full(capacity)
         }
         self.state.nextPosition &+= 1
         try self.addPush(push, position, route, caller)
-        // The largest time is reserved for held pushes.
-        let due = min(push.notBefore.millisecondsSince1970, Schema.held - 1)
-        try self.addQueued(position: position, route: route, due: isHeld ? Schema.held : due)
+        try self.addQueued(position: position, route: route, due: push.notBefore.millisecondsSince1970)
         self.state.totals.add(1, to: .queued, of: route)
         return .queued
     }
@@ -118,7 +112,7 @@ extension WriteTransaction {
         sql.bind(2, push.id)
         sql.bind(3, route)
         sql.bind(4, self.now.millisecondsSince1970)
-        sql.bind(5, min(push.notBefore.millisecondsSince1970, Schema.held - 1))
+        sql.bind(5, push.notBefore.millisecondsSince1970)
         sql.bind(6, push.deadline.millisecondsSince1970)
         sql.bind(7, Self.expires(deadline: push.deadline, push.push.expiration))
         sql.bind(8, push.resendsUnknown ? 1 : 0)

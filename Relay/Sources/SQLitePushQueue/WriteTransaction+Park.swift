@@ -4,14 +4,9 @@ import PushQueue
 extension WriteTransaction {
     func park(_ settlements: [Settlement]) throws {
         for settlement in settlements {
-            guard var push = try self.claimed(settlement.claim) else { continue }
+            guard let push = try self.claimed(settlement.claim) else { continue }
             let tried = try self.addAttempt(settlement.outcome, of: push)
-            push.hasAttempt = true
             let attempts = push.attempts + (push.place.isWritten ? 1 : 0)
-            if try self.isSuperseded(push) {
-                try self.settle(push, with: .superseded(push.id, attempts: attempts))
-                continue
-            }
             try self.remove(push)
             let update = try self.db.prepared("UPDATE push SET attempts = ?, tried = ? WHERE position = ?")
             update.bind(1, attempts)

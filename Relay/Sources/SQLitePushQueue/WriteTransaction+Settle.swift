@@ -141,36 +141,27 @@ extension WriteTransaction {
                 continue
             }
             let outcome = PushOutcome.lost(push.id, attempts: push.attempts + 1)
-            if push.resends, try self.requeue(push, due: due, outcome: outcome) {
+            if push.resends {
+                try self.requeue(push, due: due, outcome: outcome)
                 expired.resent += 1
             } else {
-                if !push.resends { try self.settle(push, with: outcome) }
+                try self.settle(push, with: outcome)
                 expired.unknown += 1
             }
         }
         return expired
     }
 
-    /// Queues a claimed or written push again. If a newer push replaces it, settles it instead.
-    ///
-    /// - Returns: whether it is queued.
-    @discardableResult
+    /// Queues a claimed or written push again.
     private func requeue(
         _ push: Push,
         due: QueueTime,
         outcome: PushOutcome?,
         countsAttempt: Bool = true
-    ) throws -> Bool {
-        var push = push
+    ) throws {
         let tried = try self.addAttempt(outcome, of: push)
-        push.hasAttempt = tried != 0
-        if try self.isSuperseded(push) {
-            let attempts = push.attempts + (push.place.isWritten ? 1 : 0)
-            try self.settle(push, with: .superseded(push.id, attempts: attempts))
-            return false
-        }
         try self.remove(push)
-        let due = min(due.millisecondsSince1970, Schema.held - 1)
+        let due = due.millisecondsSince1970
         let update = try self.db.prepared("UPDATE push SET due = ?, attempts = ?, tried = ? WHERE position = ?")
         update.bind(1, due)
         update.bind(2, push.attempts + (push.place.isWritten && countsAttempt ? 1 : 0))
@@ -179,7 +170,6 @@ extension WriteTransaction {
         try update.run()
         try self.addQueued(position: push.position, route: push.route, due: due)
         self.state.totals.add(1, to: .queued, of: push.route)
-        return true
     }
 
     /// The push of a claim; nil if the claim has ended.

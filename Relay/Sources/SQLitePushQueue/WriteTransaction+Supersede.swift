@@ -3,58 +3,66 @@ import PushQueue
 
 /// Pushes that replace each other (`NewPush.supersedes`).
 ///
-/// Among the unsettled pushes with the same supersede key, device token, app and environment, there is at most one
-/// written push and at most one push that is not written. The latter is the newest. It is held while the other is
-/// written.
+/// Pushes compete if they have the same supersede key, device token, app and environment. A claim decides: of those that
+/// compete, at most one is in flight, and the newest of the others replaces the older ones when its turn comes.
 extension WriteTransaction {
-    /// Settles the pushes that a new one replaces.
-    ///
-    /// - Returns: whether the new push is held, because another one is written.
-    func supersede(_ key: String, _ token: [UInt8], _ route: Route) throws -> Bool {
-        var isHeld = false
-        for push in try self.pushes(with: Subject(key: key, token: token), of: route) {
-            if push.place.isWritten {
-                isHeld = true
-            } else {
-                try self.settle(push, with: .superseded(push.id, attempts: push.attempts))
-            }
+    /// Whether ``supersede(_:)`` must decide about a due push before it can be claimed.
+    func mustSupersede(_ position: Int64) throws -> Bool {
+        for text in [Self.newerRivals, Self.olderRivals] {
+            let sql = try self.prepared(text)
+            sql.bind(1, position)
+            if try sql.first({ _ in true }) != nil { return true }
         }
-        return isHeld
+        return false
     }
 
-    /// Whether a newer push replaces this one.
-    func isSuperseded(_ push: Push) throws -> Bool {
-        try self.rivals(of: push).contains { $0.position > push.position }
-    }
-
-    /// Queues the push that was held because of this one, unless another push with the same key is claimed or written.
-    func queueHeld(after push: Push) throws {
-        let rivals = try self.rivals(of: push)
-        if rivals.contains(where: { $0.place.epoch != nil }) { return }
-        for rival in rivals where try self.removeQueued(rival, due: Schema.held) {
-            try self.addQueued(position: rival.position, route: rival.route, due: rival.due)
+    /// Settles a due push if there is a newer one, and otherwise the older ones that are not in flight.
+    func supersede(_ push: Push) throws {
+        let newer = try self.prepared(Self.newerRivals)
+        newer.bind(1, push.position)
+        if try newer.first({ _ in true }) != nil {
+            return try self.settle(push, with: .superseded(push.id, attempts: push.attempts))
         }
-    }
-
-    private func rivals(of push: Push) throws -> [Push] {
-        guard let subject = push.supersedes else { return [] }
-        let route = try self.state.names.route(push.route, in: self.db)
-        return try self.pushes(with: subject, of: route).filter { $0.position != push.position }
-    }
-
-    func pushes(with subject: Subject, of route: Route) throws -> [Push] {
-        let sql = try self.db.prepared("SELECT position FROM push WHERE supersedes = ? AND token = ? ORDER BY position")
-        sql.bind(1, subject.key)
-        sql.bind(2, subject.token)
+        let older = try self.prepared(Self.olderRivals)
+        older.bind(1, push.position)
         var positions: [Int64] = []
-        try sql.forEach { row in
+        try older.forEach { row in
             positions.append(row.int64(0))
             return true
         }
-        return try positions.compactMap { position in
-            guard let push = try self.push(at: position) else { return nil }
-            let other = try self.state.names.route(push.route, in: self.db)
-            return other.app == route.app && other.environment == route.environment ? push : nil
+        for position in positions {
+            guard let push = try self.push(at: position) else { continue }
+            try self.settle(push, with: .superseded(push.id, attempts: push.attempts))
         }
+    }
+
+    /// A condition: an older push in flight competes with `push`.
+    static let waits = """
+        push.supersedes IS NOT NULL AND EXISTS (
+            SELECT 1 FROM push AS rival CROSS JOIN flight ON flight.position = rival.position
+            WHERE \(rivals(of: "push")) AND rival.position < push.position)
+        """
+
+    private static let newerRivals = SQLText(
+        """
+        SELECT rival.position FROM push AS own CROSS JOIN push AS rival ON \(rivals(of: "own"))
+        WHERE own.position = ? AND rival.position > own.position LIMIT 1
+        """
+    )
+
+    private static let olderRivals = SQLText(
+        """
+        SELECT rival.position FROM push AS own CROSS JOIN push AS rival ON \(rivals(of: "own"))
+        WHERE own.position = ? AND rival.position < own.position
+        AND NOT EXISTS (SELECT 1 FROM flight WHERE flight.position = rival.position)
+        """
+    )
+
+    private static func rivals(of push: String) -> String {
+        """
+        rival.supersedes = \(push).supersedes AND rival.token = \(push).token AND EXISTS (
+            SELECT 1 FROM route AS a CROSS JOIN route AS b ON b.app = a.app AND b.environment = a.environment
+            WHERE a.id = \(push).route AND b.id = rival.route)
+        """
     }
 }

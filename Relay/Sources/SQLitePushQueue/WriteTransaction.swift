@@ -46,16 +46,9 @@ final class WriteTransaction {
         var attempts: Int
         var hasAttempt: Bool
         var resends: Bool
-        var supersedes: Subject?
         var place: Place
 
         var isParked: Bool { self.place == .parked }
-    }
-
-    /// The scope of a supersede key, besides the app and the environment.
-    struct Subject {
-        var key: String
-        var token: [UInt8]
     }
 
     /// The state of a push without an outcome, and so the table that it is in besides `push`.
@@ -93,7 +86,6 @@ final class WriteTransaction {
                 attempts: row.count(3),
                 hasAttempt: row.int64(4) != 0,
                 resends: row.int64(5) != 0,
-                supersedes: row.optionalText(7).map { Subject(key: $0, token: row.bytes(8)) },
                 place: Self.place(row)
             )
         }
@@ -101,18 +93,17 @@ final class WriteTransaction {
 
     private static let selectPush = SQLText(
         """
-        SELECT id, push.route, due, attempts, tried, resends, expires IS NULL, supersedes,
-        CASE WHEN supersedes IS NULL THEN NULL ELSE token END, state, epoch
+        SELECT id, push.route, due, attempts, tried, resends, expires IS NULL, state, epoch
         FROM push LEFT JOIN flight ON flight.position = push.position WHERE push.position = ?
         """
     )
 
     private static func place(_ row: PreparedSQL) -> Place {
         if row.int64(6) != 0 { return .parked }
-        switch row.optionalInt64(9) {
+        switch row.optionalInt64(7) {
         case nil: return .queued
-        case Self.writtenState: return .written(epoch: row.int64(10))
-        default: return .claimed(epoch: row.int64(10))
+        case Self.writtenState: return .written(epoch: row.int64(8))
+        default: return .claimed(epoch: row.int64(8))
         }
     }
 
@@ -156,7 +147,6 @@ final class WriteTransaction {
             delete.bind(1, push.position)
             try delete.run()
         }
-        if push.supersedes != nil { try self.queueHeld(after: push) }
         return outcome.certainty
     }
 
@@ -186,19 +176,13 @@ final class WriteTransaction {
             try sql.run()
             self.state.totals.add(-1, to: .parked, of: push.route)
         case .queued:
-            let isHeld = try push.supersedes != nil && self.removeQueued(push, due: Schema.held)
-            if !isHeld { _ = try self.removeQueued(push, due: push.due) }
+            let sql = try self.db.prepared("DELETE FROM queue WHERE route = ? AND due = ? AND position = ?")
+            sql.bind(1, push.route)
+            sql.bind(2, push.due)
+            sql.bind(3, push.position)
+            try sql.run()
             self.state.totals.add(-1, to: .queued, of: push.route)
         }
-    }
-
-    /// Removes a push from `queue`. Returns false if the table does not have it with this due time.
-    func removeQueued(_ push: Push, due: Int64) throws -> Bool {
-        let sql = try self.db.prepared("DELETE FROM queue WHERE route = ? AND due = ? AND position = ?")
-        sql.bind(1, push.route)
-        sql.bind(2, due)
-        sql.bind(3, push.position)
-        return try sql.runAndCheckChange()
     }
 
     func addQueued(position: Int64, route: Int64, due: Int64) throws {

@@ -4,6 +4,7 @@ import PostgresPushQueue
 import PostgresTestServer
 import PushQueue
 import PushQueueConformance
+import Synchronization
 import Testing
 
 @Suite("apns.enqueue") struct EnqueueFunctionTests {
@@ -271,15 +272,36 @@ import Testing
         }
     }
 
-    @Test("A newer push replaces an older one with the same key once it is committed") func supersedes() async throws {
-        let old = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
-        let new = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: self.role)
-        // The dispatcher reads the routes first.
+    @Test("Of two pushes with the same key, one is claimed, although the older one was committed last")
+    func supersedes() async throws {
+        let (server, database, role) = (self.fixture.server, self.fixture.database, self.role)
+        // The first push of a role adds its route, and others wait until that is committed.
+        let first = try self.sql("SELECT apns.enqueue('fern', 'cd', '{}')", as: role)
+        try self.sql("CREATE TABLE public.gate (); GRANT SELECT ON public.gate TO \(role)")
+        let older = Task {
+            try await blocking {
+                try server.run(
+                    """
+                    BEGIN; SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match'); DO $$ BEGIN \
+                    WHILE NOT EXISTS (SELECT FROM public.gate) LOOP PERFORM pg_sleep(0.05); END LOOP; END $$; COMMIT
+                    """,
+                    in: database,
+                    as: role
+                )
+            }
+        }
+        try await Patience.wait(for: "the older one is stored") {
+            let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND usename = '\(role)'"
+            return try self.sql(waits) != "0"
+        }
+        let new = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', supersedes => 'match')", as: role)
         #expect(try await self.queue.queuedRoutes().count == 1)
+        try self.sql("INSERT INTO public.gate DEFAULT VALUES")
+        let old = try await older.value
+        let claimed = try await self.queue.claim(self.route, limit: 10, lease: .seconds(60))
+        #expect(claimed.map(\.claim.id.description) == [first, new])
         let id = try #require(APNSID(old))
         #expect(try await self.queue.status(of: id)?.outcome?.error?.code == .superseded)
-        let claimed = try await self.queue.claim(self.route, limit: 10, lease: .seconds(60))
-        #expect(claimed.map(\.claim.id.description) == [new])
     }
 
     @Test("A transaction that stays open delays no call of a relay") func openTransaction() async throws {
@@ -313,6 +335,72 @@ import Testing
         #expect(try await self.queue.counts().unsettled == 0)
         try self.sql("SELECT pg_terminate_backend(pid) \(session)")
         await #expect(throws: PostgresServer.Failure.self) { try await open.value }
+    }
+
+    @Test("A push is due at once for a relay whose clock is far behind the database's") func clocks() async throws {
+        let id = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}')", as: self.role)
+        var options = PostgresPushQueue.Options(
+            connection: try ConnectionSettings(self.fixture.server.url(self.fixture.database))
+        )
+        options.connections = 2
+        options.timeout = Patience.limit
+        options.clock = ManualQueueClock(QueueTime(secondsSince1970: 1_000_000_000))
+        let late = try await PostgresPushQueue.open(options, logger: .quiet)
+        #expect(try await late.queuedRoutes().map(\.due) == [options.clock.now])
+        let claimed = try await late.claim(self.route, limit: 1, lease: .seconds(60))
+        #expect(claimed.map(\.claim.id.description) == [id])
+        let status = try await late.status(of: try #require(APNSID(id)))
+        #expect(status?.notBefore == status?.queuedAt)
+        await late.close()
+    }
+
+    @Test("A relay notices each push of another program") func noticed() async throws {
+        var options = PostgresPushQueue.Options(
+            connection: try ConnectionSettings(self.fixture.server.url(self.fixture.database))
+        )
+        options.connections = 2
+        options.timeout = Patience.limit
+        let count = Atomic(0)
+        let queue = try await PostgresPushQueue.open(options, logger: .quiet) {
+            count.add(1, ordering: .relaxed)
+        }
+        for number in 1...3 {
+            try self.sql("SELECT apns.enqueue('fern', 'ab', '{}')", as: self.role)
+            try await Patience.wait(for: "push \(number) was noticed") { count.load(ordering: .relaxed) == number }
+            #expect(try await queue.claim(self.route, limit: 2, lease: .seconds(600)).count == 1)
+        }
+        await queue.close()
+    }
+
+    @Test("A commit waits for no other transaction that notifies") func noNotification() async throws {
+        let server = try PostgresServer()
+        _ = try Migrations.run(try ConnectionSettings(server.url("postgres")))
+        let queue = try await PostgresPushQueue.open(
+            PostgresPushQueue.Options(connection: try ConnectionSettings(server.url("postgres"))),
+            logger: .quiet
+        )
+        let app = SQLIntake.App(
+            name: "fern",
+            topic: "com.example.fern",
+            environments: ["production"],
+            defaultEnvironment: "production"
+        )
+        try await queue.publish(SQLIntake(apps: [app], defaultDeadline: .seconds(60), maxDeadline: .seconds(60)))
+        await queue.close()
+        // A transaction that notifies has the lock of all notifications while its commit waits for a standby.
+        try server.setSynchronousStandbys("nobody")
+        let notifying = Task {
+            try await blocking { try server.run("NOTIFY anything; SELECT pg_logical_emit_message(true, '', '')") }
+        }
+        try await Patience.wait(for: "the commit waits") {
+            try server.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "1"
+        }
+        try server.run(
+            "SET synchronous_commit = local; SET lock_timeout = '5s'; SELECT apns.enqueue('fern', 'ab', '{}')"
+        )
+        try server.setSynchronousStandbys("")
+        _ = try await notifying.value
+        server.end()
     }
 
     @Test("The view of outcomes shows what became of a push") func outcomes() async throws {

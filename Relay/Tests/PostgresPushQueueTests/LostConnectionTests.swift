@@ -52,6 +52,108 @@ import Testing
         return try await task.value
     }
 
+    /// Makes a call, and expects that it waits for a standby.
+    private func waiting<Value: Sendable>(
+        for purpose: String,
+        _ call: @escaping @Sendable (PostgresPushQueue) async throws -> Value
+    ) async throws -> Value {
+        try self.server.setSynchronousStandbys("nobody")
+        let queue = self.queue
+        let task = Task { try await call(queue) }
+        try await Patience.wait(for: "\(purpose) waits for the standby") { try self.waits }
+        try self.server.setSynchronousStandbys("")
+        return try await task.value
+    }
+
+    /// Whether a commit waits for a standby.
+    private var waits: Bool {
+        get throws {
+            try self.server.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") != "0"
+        }
+    }
+
+    @Test("A call that finds its effect made waits for the standby before anybody is told") func recognised()
+        async throws
+    {
+        var push = try self.push()
+        push.idempotency = IdempotencyKey(key: "order-1", digest: [1])
+        let stored = push
+        _ = try await self.queue.enqueue([stored], isPartial: false)
+        let results = try await self.waiting(for: "a duplicate") { try await $0.enqueue([stored], isPartial: false) }
+        #expect(results == [.duplicate(of: stored.id)])
+        let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(600)).map(\.claim)
+        #expect(try await self.queue.markWritten(claims, lease: .seconds(600)) == [true])
+        let marks = try await self.waiting(for: "a second mark") {
+            try await $0.markWritten(claims, lease: .seconds(600))
+        }
+        #expect(marks == [false])
+        let outcome = PushOutcome.accepted(Receipt(apnsID: stored.id))
+        let settlements = claims.map { Settlement(claim: $0, outcome: outcome) }
+        #expect(try await self.queue.settle(settlements) == [.settled])
+        let again = try await self.waiting(for: "a second outcome") { try await $0.settle(settlements) }
+        #expect(again == [.alreadySettled(outcome)])
+        let cancelled = try await self.waiting(for: "a late cancellation") { try await $0.cancel(stored.id) }
+        #expect(cancelled == .settled(outcome))
+        try await self.queue.setValue([1], forKey: "subscription")
+        let isExchanged = try await self.waiting(for: "a value that is there") {
+            try await $0.exchangeValue([1], forKey: "subscription", expecting: nil)
+        }
+        #expect(!isExchanged)
+        try await self.waiting(for: "a value that is gone") { try await $0.setValue(nil, forKey: "other") }
+    }
+
+    @Test("Marks that were committed by a call that gave up are recognised when it is repeated") func repeatedMark()
+        async throws
+    {
+        let claim = try await self.claim()
+        var options = self.options
+        options.timeout = .seconds(2)
+        let queue = try await PostgresPushQueue.openImpatient(options)
+        try self.server.setSynchronousStandbys("nobody")
+        let error = await #expect(throws: QueueError.self) {
+            try await queue.markWritten([claim], lease: .seconds(600))
+        }
+        #expect(error?.code == .undecided || error?.code == .unavailable)
+        try self.server.setSynchronousStandbys("")
+        var marks: [Bool] = []
+        try await Patience.wait(for: "the mark is repeated") {
+            marks = (try? await queue.markWritten([claim], lease: .seconds(600))) ?? []
+            return !marks.isEmpty
+        }
+        #expect(marks == [true])
+        // Only the call that made them has them.
+        #expect(try await self.queue.markWritten([claim], lease: .seconds(600)) == [false])
+        await queue.close()
+    }
+
+    @Test("A push that only a crashed primary has is not accepted before the standby has it, too") func crashed()
+        async throws
+    {
+        var push = try self.push()
+        push.idempotency = IdempotencyKey(key: "order-1", digest: [1])
+        let stored = push
+        // The number of the route must be known, so that the call has one statement.
+        _ = try await self.queue.enqueue([try self.push()], isPartial: false)
+        try self.server.setSynchronousStandbys("nobody")
+        let queue = self.queue
+        let first = Task { try await queue.enqueue([stored], isPartial: false) }
+        try await Patience.wait(for: "the push waits for the standby") { try self.waits }
+        try await blocking {
+            self.server.kill()
+            try self.server.start()
+        }
+        // The relay has found its effect by now, or a client repeats its request.
+        let second = Task { try await queue.enqueue([stored], isPartial: false) }
+        try await Patience.wait(for: "a repetition waits for the standby") {
+            try self.server.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "1"
+        }
+        #expect(try self.server.run("SELECT count(*) FROM apns.push", in: self.database) == "2")
+        #expect(try self.waits)
+        try self.server.setSynchronousStandbys("")
+        let results = try await first.value + second.value
+        #expect(results == [.queued, .duplicate(of: stored.id)])
+    }
+
     private func claim() async throws -> Claim {
         _ = try await self.queue.enqueue([try self.push()], isPartial: false)
         let claims = try await self.queue.claim(Self.route, limit: 1, lease: .seconds(600))

@@ -33,6 +33,9 @@ final class PostgresFixture: QueueFixture {
 
     deinit { _ = try? self.server.run("DROP DATABASE \(self.database) WITH (FORCE)") }
 
+    /// Runs SQL in another database of the server.
+    func run(_ sql: String) throws -> String { try self.server.run(sql) }
+
     var now: QueueTime { self.clock.now }
 
     /// The options of one process, which the server knows under a name.

@@ -10,7 +10,7 @@ public struct StorageSettings: Sendable, Hashable {
     public var file = "apns-relay.sqlite"
     /// The database with a queue that several relays share; nil for a queue in the file.
     public var postgres: ConnectionSettings?
-    /// The number of connections to the database for calls. One more waits for notifications. Default 6.
+    /// The number of connections to the database for calls. One more looks for pushes of other programs. Default 6.
     public var connections = 6
     /// Whether the relay creates or updates the queue's schema in the database when it starts. Default true.
     public var migrates = true

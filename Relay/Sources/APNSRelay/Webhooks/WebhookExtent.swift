@@ -7,6 +7,8 @@ struct WebhookExtent: Sendable, Hashable, Codable {
     /// The positions of the first and the last outcome.
     var first: Int64
     var last: Int64
+    /// The generation of the first cursor. Positions alone are those of every new queue.
+    var generation: UInt32 = 0
     /// The number of outcomes when the request was made. Some may be deleted later.
     var count: Int
     /// The filter when the request was made, so that a retry after a change of the settings contains no other outcomes.

@@ -61,6 +61,8 @@ struct WebhookMachine: Sendable {
     struct Page: Sendable, Hashable {
         /// The positions of the first and the last outcome; nil if there is none.
         var outcomes: ClosedRange<Int64>?
+        /// The generation of the first outcome's cursor.
+        var generation: UInt32 = 0
         var count: Int
         /// When the first outcome was settled.
         var oldest: QueueTime?
@@ -144,8 +146,10 @@ struct WebhookMachine: Sendable {
     /// When the next attempt of the current request begins, or the next attempt to use the storage.
     var dueAt: QueueTime? { self.sending == nil ? self.pausedUntil ?? self.nextAttempt : nil }
 
-    /// The id of a request. Its retries have the same id.
-    func id(of extent: WebhookExtent) -> String { "\(self.name)-\(extent.first)" }
+    /// The id of a request. Its retries have the same id, and no other request has it, not even one of another queue.
+    func id(of extent: WebhookExtent) -> String {
+        "\(self.name)-\(FeedCursor(position: extent.first, generation: extent.generation).text)"
+    }
 
     // MARK: Actions
 
@@ -262,6 +266,7 @@ struct WebhookMachine: Sendable {
                     after: self.position,
                     first: outcomes.lowerBound,
                     last: outcomes.upperBound,
+                    generation: page.generation,
                     count: page.count,
                     apps: self.apps,
                     onlyInvalidTokens: self.onlyInvalidTokens,

@@ -56,6 +56,8 @@ export function outcome(value) {
     if (!value) return { word: "No outcome", tone: "", detail: "" };
     const [word, tone] = OUTCOMES.get(value.outcome) ?? [String(value.outcome), ""];
     const name = [value.status, value.reason ?? value.code].filter((part) => part ?? false).join(" ");
-    const detail = [name, value.message].filter(Boolean).join(": ");
+    const message = value.message ?? "";
+    // Some messages begin with the name.
+    const detail = message.startsWith(name) ? message : [name, message].filter(Boolean).join(": ");
     return { word, tone, detail };
 }

@@ -66,6 +66,17 @@ BEGIN
     AND coalesce(p_unsettled[array_position(p_app, a.name)], 0) >= a.capacity);
 END $$;
 
+-- The first due push of each route whose pushes other programs store; no row if none ever has. Relays compare it with what
+-- they saw before, so the transactions of these programs need not notify them.
+CREATE FUNCTION apns.intake_heads(p_now bigint) RETURNS TABLE (route int, "position" bigint) LANGUAGE sql STABLE AS $$
+  SELECT r.id, q.position FROM apns.caller c
+  CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.caller = c.id OFFSET 0) r
+  LEFT JOIN LATERAL (
+    SELECT q.position FROM apns.queue q WHERE q.route = r.id AND q.due <= p_now
+    ORDER BY q.route, q.due, q.position LIMIT 1) q ON true
+  WHERE starts_with(c.name, 'sql:')
+$$;
+
 -- Raises the error for a wrong argument. p_element: the place of its push in the array of apns.enqueue_many, counted from 1;
 -- NULL for apns.enqueue.
 CREATE FUNCTION apns.refuse(p_element int, p_argument text, p_message text, p_hint text) RETURNS void
@@ -189,7 +200,8 @@ BEGIN
   END IF;
   v_push.collapse := collapse_id;
 
-  v_push.due := greatest(v_not_before, p_now);
+  -- 0 is due for every relay, whatever its clock says.
+  v_push.due := CASE WHEN v_not_before > p_now THEN v_not_before ELSE 0 END;
   v_push.deadline := coalesce(v_deadline, p_now + v_intake.default_deadline);
   IF v_push.deadline > p_now + v_intake.max_deadline THEN
     PERFORM apns.refuse(p_element, 'deadline', 'too far ahead',
@@ -235,7 +247,6 @@ DECLARE
   v_kinds smallint[];
   v_known uuid[];
   v_conflict int;
-  v_transaction text;
 BEGIN
   SELECT s.kinds, s.known, p.ids INTO v_kinds, v_known, v_ids
   FROM (
@@ -250,7 +261,7 @@ BEGIN
       array_agg(p.digest ORDER BY p.n) AS digests, array_agg(p.metadata ORDER BY p.n) AS metadata
     FROM unnest(p_push) WITH ORDINALITY AS p(id, route, due, deadline, expires, resends, supersedes, token, topic, type,
       priority, expiration, collapse, payload, key, digest, metadata, n)) p
-  CROSS JOIN LATERAL apns.store(p_now, false, NULL, false, p.ids, p.routes, p.callers, p.dues, p.deadlines,
+  CROSS JOIN LATERAL apns.store(p_now, false, NULL, p.ids, p.routes, p.callers, p.dues, p.deadlines,
     p.expires, p.resends, p.supersedes, p.tokens, p.topics, p.types, p.priorities, p.expirations, p.collapses,
     p.payloads, p.keys, p.digests, p.metadata) s;
   v_conflict := array_position(v_kinds, 2::smallint);
@@ -260,12 +271,6 @@ BEGIN
       USING ERRCODE = '23505',
         COLUMN = CASE WHEN v_known[v_conflict] = p_push[v_conflict].id THEN 'apns_id' ELSE 'idempotency_key' END,
         HINT = 'A repetition must have the same arguments as the first call; payload and metadata byte for byte.';
-  END IF;
-  -- One notification for each transaction wakes the relays at its end.
-  v_transaction := pg_current_xact_id()::text;
-  IF current_setting('apns.notified', true) IS DISTINCT FROM v_transaction THEN
-    PERFORM pg_notify('apns_due', '');
-    PERFORM set_config('apns.notified', v_transaction, true);
   END IF;
   IF v_kinds IS NULL THEN RETURN v_ids; END IF;
   RETURN ARRAY(SELECT coalesce(u.known, u.id) FROM unnest(v_ids, v_known) WITH ORDINALITY AS u(id, known, n) ORDER BY n);

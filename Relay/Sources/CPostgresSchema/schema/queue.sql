@@ -25,6 +25,7 @@ CREATE TABLE apns.route (
   batch uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000', -- zeros: none
   UNIQUE (app, environment, lane, caller, batch)
 );
+CREATE INDEX route_caller ON apns.route (caller);
 
 CREATE SEQUENCE apns.position_seq;
 CREATE SEQUENCE apns.epoch_seq;
@@ -33,7 +34,7 @@ CREATE SEQUENCE apns.epoch_seq;
 CREATE TABLE apns.ident (id uuid PRIMARY KEY, position bigint NOT NULL);
 
 -- Pushes without an outcome. A row is wide, so it is only changed when its push returns to the queue or is retried.
--- Each has a row in one of queue, held, flight, parked and ended, which say where the push is.
+-- Each has a row in one of queue, flight, parked and ended, which say where the push is.
 CREATE TABLE apns.push (
   position bigint PRIMARY KEY,
   id uuid NOT NULL,
@@ -46,6 +47,7 @@ CREATE TABLE apns.push (
   tried smallint NOT NULL DEFAULT 0, -- 0 has no row in attempt, 1 has one, 2 may have been processed
   resends boolean NOT NULL,
   supersedes text,
+  subject bigint, -- with a supersede key: apns.subject of the push
   token bytea NOT NULL,
   topic text NOT NULL,
   type text NOT NULL,
@@ -55,29 +57,18 @@ CREATE TABLE apns.push (
   payload bytea NOT NULL,
   metadata text -- of its owner: the text of a JSON object
 );
-CREATE INDEX push_supersedes ON apns.push (supersedes, token) WHERE supersedes IS NOT NULL;
+CREATE INDEX push_subject ON apns.push (subject, position) WHERE subject IS NOT NULL;
 
--- Queued pushes in the order in which they become due.
+-- Queued pushes in the order in which they become due: 0 for a push that another program has stored without a time.
 CREATE TABLE apns.queue (
   route int NOT NULL,
   due bigint NOT NULL,
   position bigint NOT NULL,
   expires bigint NOT NULL,
+  subject bigint, -- that of the push
   PRIMARY KEY (route, due, position)
 );
 CREATE INDEX queue_expires ON apns.queue (expires);
-
--- Queued pushes with a supersede key that are new, or wait (waits) for a written push with the same key.
-CREATE TABLE apns.held (
-  position bigint PRIMARY KEY,
-  route int NOT NULL,
-  expires bigint NOT NULL,
-  supersedes text NOT NULL,
-  token bytea NOT NULL,
-  waits boolean NOT NULL
-);
-CREATE INDEX held_new ON apns.held (position) WHERE NOT waits;
-CREATE INDEX held_supersedes ON apns.held (supersedes, token);
 
 -- Claimed and written pushes. An epoch belongs to one claim of one push. No index has the columns that a mark changes, so
 -- that a mark changes the row in place.
@@ -87,8 +78,10 @@ CREATE TABLE apns.flight (
   route int NOT NULL,
   state smallint NOT NULL, -- 1 claimed, 2 written
   lease bigint NOT NULL, -- its end
-  mark bigint -- the call that has marked it
+  mark bigint, -- the call that has marked it
+  subject bigint -- that of the push
 ) WITH (fillfactor = 50);
+CREATE INDEX flight_subject ON apns.flight (subject, position) WHERE subject IS NOT NULL;
 
 CREATE TABLE apns.parked (position bigint PRIMARY KEY, route int NOT NULL, since bigint NOT NULL);
 CREATE INDEX parked_since ON apns.parked (since);
@@ -197,6 +190,14 @@ ALTER TABLE apns.tally SET (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000000);
 
+-- Durability ---------------------------------------------------------------------------------------------------------
+
+-- Lets the commit wait for synchronous standbys, as that of a change does. Each function that finds its effect made, or
+-- something instead of it, calls this before anybody is told: after a crash, the server shows what no standby has.
+CREATE FUNCTION apns.confirm() RETURNS void LANGUAGE sql VOLATILE AS $$
+  SELECT pg_logical_emit_message(true, 'apns', '')
+$$;
+
 -- Outcomes -----------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION apns.failure(p_certainty text, p_code text, p_id uuid, p_attempts int, p_message text) RETURNS jsonb
@@ -258,29 +259,21 @@ BEGIN
   RETURN CASE WHEN v_certainty = 3 THEN 2 ELSE 1 END;
 END $$;
 
--- Moves pushes to the feed, in the order of the arrays. They have left queue, held, flight, parked and ended.
+-- Moves pushes to the feed, in the order of the arrays. They have left queue, flight, parked and ended.
 CREATE FUNCTION apns.finish(
   p_now bigint, p_position bigint[], p_marks smallint[], p_certainty smallint[], p_sends int[],
   p_invalidates boolean[], p_result jsonb[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  v_waiting bigint[];
   v_base bigint;
 BEGIN
-  IF EXISTS (SELECT FROM apns.held LIMIT 1) THEN
-    SELECT array_agg(h.position ORDER BY h.position) INTO v_waiting
-    FROM unnest(p_position) AS a(position)
-    CROSS JOIN LATERAL (SELECT p.supersedes, p.token FROM apns.push p WHERE p.position = a.position LIMIT 1) p
-    CROSS JOIN LATERAL (
-      SELECT h.position FROM apns.held h WHERE h.supersedes = p.supersedes AND h.token = p.token LIMIT 1000) h
-    WHERE h.position <> ALL (p_position);
-  END IF;
   -- All relays wait for this row, from here to the commit.
   UPDATE apns.feed SET last = last + cardinality(p_position) RETURNING last - cardinality(p_position) INTO v_base;
   WITH o AS (
     INSERT INTO apns.outcome (cursor, position, id, route, queued_at, due, deadline, settled_at, token, attempts, sends,
       certainty, invalidates, result, metadata)
-    SELECT v_base + a.n, a.position, p.id, p.route, p.queued_at, p.due, p.deadline, p_now, p.token,
+    SELECT v_base + a.n, a.position, p.id, p.route, p.queued_at, CASE WHEN p.due > 0 THEN p.due ELSE p.queued_at END,
+      p.deadline, p_now, p.token,
       p.attempts + a.marks,
       CASE WHEN t.certainty > a.certainty THEN t.sends ELSE a.sends END,
       CASE WHEN t.certainty > a.certainty THEN t.certainty ELSE a.certainty END,
@@ -300,7 +293,6 @@ BEGIN
   DELETE FROM apns.push WHERE position = ANY (p_position);
   DELETE FROM apns.attempt WHERE position = ANY (p_position);
   UPDATE apns.idempotency SET settled_at = p_now WHERE position = ANY (p_position);
-  IF v_waiting IS NOT NULL THEN PERFORM apns.release_held(p_now, v_waiting); END IF;
 END $$;
 
 -- Moves all ended pushes to the feed.
@@ -325,8 +317,31 @@ END $$;
 
 -- Superseding --------------------------------------------------------------------------------------------------------
 
--- Of the unsettled pushes with equal supersede key, device token, app and environment, at most one is written, and at
--- most one is not. The one that is not written is the newest, and waits in held while the other one is written.
+-- Pushes compete if they have the same supersede key, device token, app and environment. A claim decides: of those that
+-- compete, at most one is in flight, and the newest of the others replaces the older ones when its turn comes.
+
+-- A number that competing pushes have in common, for the indexes. Others may have it, too.
+CREATE FUNCTION apns.subject(p_route int, p_supersedes text, p_token bytea) RETURNS bigint LANGUAGE sql STABLE AS $$
+  SELECT hashtextextended(json_build_array(r.app, r.environment, p_supersedes, encode(p_token, 'hex'))::text, 0)
+  FROM apns.route r WHERE r.id = p_route
+$$;
+
+-- Some of the pushes that compete with a push, without those that have an outcome.
+CREATE FUNCTION apns.rivals(p_position bigint, p_is_newer boolean, p_limit int) RETURNS SETOF apns.push LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY
+  SELECT o.* FROM apns.push p
+  CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
+  CROSS JOIN LATERAL (
+    SELECT * FROM apns.push o WHERE o.subject = p.subject AND o.supersedes = p.supersedes AND o.token = p.token
+      AND o.position BETWEEN CASE WHEN p_is_newer THEN p.position + 1 ELSE 0 END
+        AND CASE WHEN p_is_newer THEN 9223372036854775807 ELSE p.position - 1 END
+    OFFSET 0) o
+  CROSS JOIN LATERAL (SELECT * FROM apns.route s WHERE s.id = o.route LIMIT 1) s
+  WHERE p.position = p_position AND s.app = r.app AND s.environment = r.environment
+    AND (SELECT e.position FROM apns.ended e WHERE e.position = o.position LIMIT 1) IS NULL
+  LIMIT p_limit;
+END $$;
 
 -- Takes a push that is not written away from where it is. Returns whether it could.
 CREATE FUNCTION apns.withdraw(p_position bigint) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -338,7 +353,6 @@ BEGIN
     SELECT route, due INTO v_route, v_due FROM apns.push WHERE position = p_position;
     IF NOT FOUND THEN RETURN false; END IF;
     DELETE FROM apns.queue WHERE route = v_route AND due = v_due AND position = p_position;
-    IF NOT FOUND THEN DELETE FROM apns.held WHERE position = p_position; END IF;
     IF FOUND THEN
       INSERT INTO apns.tally (route, queued) VALUES (v_route, -1);
       RETURN true;
@@ -361,63 +375,45 @@ BEGIN
   RAISE EXCEPTION 'Push % has no place.', p_position USING ERRCODE = 'XX001';
 END $$;
 
--- The unsettled pushes that compete with one.
-CREATE FUNCTION apns.rivals(p_position bigint) RETURNS TABLE (rival bigint, rival_id uuid, rival_attempts int)
-LANGUAGE plpgsql AS $$
+-- Ends a queued or parked push because of a newer one. Returns false if another transaction has its row, or it is in flight.
+CREATE FUNCTION apns.supersede(p_push apns.push) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN QUERY
-  SELECT o.position, o.id, o.attempts
-  FROM apns.push p
-  CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
-  CROSS JOIN LATERAL (
-    SELECT * FROM apns.push o WHERE o.supersedes = p.supersedes AND o.token = p.token AND o.position <> p.position
-    OFFSET 0) o
-  CROSS JOIN LATERAL (SELECT * FROM apns.route s WHERE s.id = o.route LIMIT 1) s
-  WHERE p.position = p_position AND s.app = r.app AND s.environment = r.environment
-  ORDER BY o.position;
+  DELETE FROM apns.queue WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM apns.queue WHERE route = p_push.route AND due = p_push.due AND position = p_push.position
+    FOR UPDATE SKIP LOCKED));
+  IF FOUND THEN
+    INSERT INTO apns.tally (route, queued) VALUES (p_push.route, -1);
+  ELSE
+    DELETE FROM apns.parked WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM apns.parked WHERE position = p_push.position FOR UPDATE SKIP LOCKED));
+    IF NOT FOUND THEN RETURN false; END IF;
+    INSERT INTO apns.tally (route, parked) VALUES (p_push.route, -1);
+  END IF;
+  INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
+  VALUES (p_push.position, 0, 0, p_push.attempts, false, apns.superseded(p_push.id, p_push.attempts));
+  RETURN true;
 END $$;
 
--- Queues held pushes, unless they must wait, and ends the older pushes that they replace. Relays only: short transactions.
-CREATE FUNCTION apns.release_held(p_now bigint, p_position bigint[]) RETURNS void
-LANGUAGE plpgsql AS $$
+-- Decides about a queued push with a supersede key, whose row in queue this transaction has locked: ends it if there is a
+-- newer one, and otherwise the older ones. Returns whether it may be claimed.
+--
+-- Waits for no other transaction. One that claims a competing push at the same time has locked the row of that push, or
+-- finds the row of this one locked. So one of the two leaves its push in the queue.
+CREATE FUNCTION apns.may_claim(p_position bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
-  v_held record;
-  v_rival record;
-  v_waits boolean;
+  v_push apns.push;
+  v_older apns.push;
 BEGIN
-  -- One relay at a time releases the pushes of a key.
-  PERFORM pg_advisory_xact_lock(1095781971, bucket) FROM (
-    SELECT DISTINCT hashtext(h.supersedes || encode(h.token, 'hex')) & 1023 AS bucket
-    FROM unnest(p_position) AS a(position)
-    CROSS JOIN LATERAL (SELECT * FROM apns.held h WHERE h.position = a.position LIMIT 1) h
-    ORDER BY 1) b;
-  FOR v_held IN
-    SELECT h.position, h.route, p.due, h.expires FROM unnest(p_position) AS a(position)
-    CROSS JOIN LATERAL (SELECT * FROM apns.held h WHERE h.position = a.position LIMIT 1) h
-    CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
-    ORDER BY h.position
-  LOOP
-    v_waits := false;
-    FOR v_rival IN SELECT * FROM apns.rivals(v_held.position) WHERE rival < v_held.position LOOP
-      IF apns.withdraw(v_rival.rival) THEN
-        INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
-        VALUES (v_rival.rival, 0, 0, v_rival.rival_attempts, false,
-          apns.superseded(v_rival.rival_id, v_rival.rival_attempts));
-      ELSIF EXISTS (SELECT FROM apns.flight WHERE position = v_rival.rival) THEN
-        v_waits := true;
-      END IF;
-    END LOOP;
-    IF v_waits THEN
-      UPDATE apns.held SET waits = true WHERE position = v_held.position;
-    ELSE
-      DELETE FROM apns.held WHERE position = v_held.position;
-      IF FOUND THEN
-        INSERT INTO apns.queue (route, due, position, expires)
-        VALUES (v_held.route, v_held.due, v_held.position, v_held.expires);
-      END IF;
-    END IF;
+  SELECT * INTO v_push FROM apns.push WHERE position = p_position;
+  IF EXISTS (SELECT FROM apns.ended WHERE position = p_position) THEN RETURN false; END IF;
+  IF EXISTS (SELECT FROM apns.rivals(p_position, true, 1)) THEN
+    PERFORM apns.supersede(v_push);
+    RETURN false;
+  END IF;
+  FOR v_older IN SELECT * FROM apns.rivals(p_position, false, NULL) LOOP
+    IF NOT apns.supersede(v_older) THEN RETURN false; END IF;
   END LOOP;
-  PERFORM apns.finish_ended(p_now);
+  RETURN true;
 END $$;
 
 -- Enqueueing ---------------------------------------------------------------------------------------------------------
@@ -426,12 +422,11 @@ END $$;
 --
 -- p_capacity: the most pushes without an outcome, or NULL if there is certainly room.
 -- p_caller: the callers of the routes, to whom the idempotency keys belong.
--- p_releases: whether to end the pushes that these replace. Otherwise a relay does that after the commit.
 --
 -- Returns NULL if all were stored; else for each push 0 (stored), 1 (duplicate) or 2 (conflict), and the known push. If
 -- there is a conflict and the call is not partial, none is stored. Raises AP001 if the queue is full.
 CREATE FUNCTION apns.store(
-  p_now bigint, p_partial boolean, p_capacity bigint, p_releases boolean,
+  p_now bigint, p_partial boolean, p_capacity bigint,
   p_id uuid[], p_route int[], p_caller int[], p_due bigint[], p_deadline bigint[], p_expires bigint[],
   p_resends boolean[], p_supersedes text[], p_token bytea[], p_topic text[], p_type text[], p_priority smallint[],
   p_expiration bigint[], p_collapse text[], p_payload bytea[], p_key text[], p_digest bytea[], p_metadata text[],
@@ -444,7 +439,6 @@ DECLARE
   v_taken uuid[]; -- the ids that this call has taken
   v_stored bigint;
   v_unsettled bigint;
-  v_held bigint[];
   v_push record;
   v_known record;
 BEGIN
@@ -506,58 +500,35 @@ BEGIN
       known[v_push.n] := v_push.id;
       IF v_known.id IS NOT NULL THEN known[v_push.n] := v_known.id; END IF;
     END LOOP;
+    PERFORM apns.confirm();
     IF NOT p_partial AND 2 = ANY (kinds) THEN
       DELETE FROM apns.idempotency WHERE position = ANY (v_position);
       DELETE FROM apns.ident WHERE id = ANY (v_taken);
       RETURN;
     END IF;
   END IF;
-  INSERT INTO apns.push (position, id, route, queued_at, due, deadline, expires, resends, supersedes, token, topic,
-    type, priority, expiration, collapse, payload, metadata)
-  SELECT a.position, a.id, a.route, p_now, a.due, a.deadline, a.expires, a.resends, a.supersedes, a.token,
-    a.topic, a.type, a.priority, a.expiration, a.collapse, a.payload, a.metadata
-  FROM unnest(v_position, p_id, p_route, p_due, p_deadline, p_expires, p_resends, p_supersedes, p_token, p_topic,
-    p_type, p_priority, p_expiration, p_collapse, p_payload, p_metadata) WITH ORDINALITY
-    AS a(position, id, route, due, deadline, expires, resends, supersedes, token, topic, type, priority,
-      expiration, collapse, payload, metadata, n)
-  WHERE kinds IS NULL OR kinds[a.n] = 0;
-  INSERT INTO apns.queue (route, due, position, expires)
-  SELECT a.route, a.due, a.position, a.expires
-  FROM unnest(v_position, p_route, p_due, p_expires, p_supersedes) WITH ORDINALITY
-    AS a(position, route, due, expires, supersedes, n)
-  WHERE (kinds IS NULL OR kinds[a.n] = 0) AND a.supersedes IS NULL;
+  WITH p AS (
+    INSERT INTO apns.push (position, id, route, queued_at, due, deadline, expires, resends, supersedes, subject, token,
+      topic, type, priority, expiration, collapse, payload, metadata)
+    SELECT a.position, a.id, a.route, p_now, a.due, a.deadline, a.expires, a.resends, a.supersedes,
+      CASE WHEN a.supersedes IS NOT NULL THEN apns.subject(a.route, a.supersedes, a.token) END, a.token,
+      a.topic, a.type, a.priority, a.expiration, a.collapse, a.payload, a.metadata
+    FROM unnest(v_position, p_id, p_route, p_due, p_deadline, p_expires, p_resends, p_supersedes, p_token, p_topic,
+      p_type, p_priority, p_expiration, p_collapse, p_payload, p_metadata) WITH ORDINALITY
+      AS a(position, id, route, due, deadline, expires, resends, supersedes, token, topic, type, priority,
+        expiration, collapse, payload, metadata, n)
+    WHERE kinds IS NULL OR kinds[a.n] = 0
+    RETURNING route, due, position, expires, subject)
+  INSERT INTO apns.queue (route, due, position, expires, subject)
+  SELECT p.route, p.due, p.position, p.expires, p.subject FROM p;
+  GET DIAGNOSTICS v_stored = ROW_COUNT;
+  -- Not before: a call that stores nothing needs no room.
+  IF v_stored > 0 AND v_unsettled + v_stored > p_capacity THEN
+    RAISE EXCEPTION 'The queue has reached its capacity of % pushes.', p_capacity USING ERRCODE = 'AP001';
+  END IF;
   INSERT INTO apns.tally (route, queued)
   SELECT a.route, count(*) FROM unnest(p_route) WITH ORDINALITY AS a(route, n)
   WHERE kinds IS NULL OR kinds[a.n] = 0 GROUP BY a.route;
-  WITH h AS (
-    INSERT INTO apns.held (position, route, expires, supersedes, token, waits)
-    SELECT a.position, a.route, a.expires, a.supersedes, a.token, false
-    FROM unnest(v_position, p_route, p_expires, p_supersedes, p_token) WITH ORDINALITY
-      AS a(position, route, expires, supersedes, token, n)
-    WHERE (kinds IS NULL OR kinds[a.n] = 0) AND a.supersedes IS NOT NULL
-    RETURNING position)
-  SELECT array_agg(position ORDER BY position) INTO v_held FROM h;
-  IF p_capacity IS NULL THEN
-    IF v_held IS NOT NULL AND p_releases THEN PERFORM apns.release_held(p_now, v_held); END IF;
-    RETURN;
-  END IF;
-  -- Each push needs room, once those are gone that it and the ones before it replace.
-  FOR v_push IN
-    SELECT a.position, a.supersedes IS NOT NULL AS replaces
-    FROM unnest(v_position, p_supersedes) WITH ORDINALITY AS a(position, supersedes, n)
-    WHERE kinds IS NULL OR kinds[a.n] = 0 ORDER BY a.n
-  LOOP
-    IF v_push.replaces AND p_releases THEN
-      SELECT coalesce(sum(queued + claimed + written + parked), 0) INTO v_stored FROM apns.tally;
-      PERFORM apns.release_held(p_now, ARRAY[v_push.position]);
-      SELECT v_unsettled + coalesce(sum(queued + claimed + written + parked), 0) - v_stored
-      INTO v_unsettled FROM apns.tally;
-    END IF;
-    IF v_unsettled >= p_capacity THEN
-      RAISE EXCEPTION 'The queue has reached its capacity of % pushes.', p_capacity USING ERRCODE = 'AP001';
-    END IF;
-    v_unsettled := v_unsettled + 1;
-  END LOOP;
 END $$;
 
 -- Sending ------------------------------------------------------------------------------------------------------------
@@ -577,16 +548,38 @@ RETURNS TABLE (
 DECLARE
   v_position bigint[];
   v_row tid[];
+  v_subject bigint[];
   v_epoch bigint[];
   v_blocked boolean;
+  v_ends boolean := false;
 BEGIN
-  SELECT array_agg(q.position) FILTER (WHERE q.expires > p_now), array_agg(q.row) FILTER (WHERE q.expires > p_now),
-    bool_or(q.expires <= p_now)
-  INTO v_position, v_row, v_blocked
-  FROM (
-    SELECT q.position, q.ctid AS row, q.expires FROM apns.queue q
-    WHERE q.route = p_route AND q.due <= p_now AND (q.expires > p_now OR q.expires <= p_expiry)
-    ORDER BY q.route, q.due, q.position LIMIT p_limit FOR UPDATE SKIP LOCKED) q;
+  LOOP
+    -- Without those that an older push in flight competes with.
+    SELECT array_agg(q.position) FILTER (WHERE q.expires > p_now), array_agg(q.row) FILTER (WHERE q.expires > p_now),
+      array_agg(q.subject) FILTER (WHERE q.expires > p_now), bool_or(q.expires <= p_now)
+    INTO v_position, v_row, v_subject, v_blocked
+    FROM (
+      SELECT q.position, q.ctid AS row, q.expires, q.subject FROM apns.queue q
+      WHERE q.route = p_route AND q.due <= p_now AND (q.expires > p_now OR q.expires <= p_expiry)
+        AND (q.subject IS NULL OR (
+          SELECT f.position FROM apns.flight f WHERE f.subject = q.subject AND f.position < q.position LIMIT 1) IS NULL)
+      ORDER BY q.route, q.due, q.position LIMIT p_limit FOR UPDATE OF q SKIP LOCKED) q;
+    EXIT WHEN array_remove(v_subject, NULL) = '{}' OR v_position IS NULL;
+    SELECT array_agg(a.position ORDER BY a.n), array_agg(a.row ORDER BY a.n), array_agg(a.subject ORDER BY a.n)
+    INTO v_position, v_row, v_subject
+    FROM (
+      -- The newest one of a key first: it ends the others.
+      SELECT a.*, a.subject IS NULL OR apns.may_claim(a.position) AS is_free
+      FROM (SELECT * FROM unnest(v_position, v_row, v_subject) WITH ORDINALITY AS a(position, row, subject, n)
+        ORDER BY a.subject, a.position DESC OFFSET 0) a
+      OFFSET 0) a
+    WHERE a.is_free;
+    v_ends := true;
+    EXIT WHEN v_position IS NOT NULL;
+    PERFORM FROM apns.ended LIMIT 1 FOR UPDATE SKIP LOCKED;
+    EXIT WHEN NOT FOUND;
+    PERFORM apns.finish_ended(p_now);
+  END LOOP;
   IF v_position IS NULL THEN
     IF v_blocked THEN RETURN QUERY SELECT NULL::bigint, NULL::bigint, NULL::uuid, NULL::bytea, NULL::text, NULL::text, NULL::smallint, NULL::bigint,
         NULL::text, NULL::bytea, NULL::bigint, NULL::bigint, NULL::int, NULL::boolean, NULL::smallint; END IF;
@@ -595,11 +588,12 @@ BEGIN
   -- This transaction must be durable, too: after a crash, the sequence could give the epochs of lost claims to others.
   DELETE FROM apns.queue WHERE ctid = ANY (v_row);
   SELECT array_agg(nextval('apns.epoch_seq')) INTO v_epoch FROM generate_series(1, cardinality(v_position));
-  INSERT INTO apns.flight (position, epoch, route, state, lease)
-  SELECT a.position, a.epoch, p_route, 1, coalesce(p_lease_now, apns.lease_clock()) + p_lease
-  FROM unnest(v_position, v_epoch) AS a(position, epoch);
+  INSERT INTO apns.flight (position, epoch, route, state, lease, subject)
+  SELECT a.position, a.epoch, p_route, 1, coalesce(p_lease_now, apns.lease_clock()) + p_lease, a.subject
+  FROM unnest(v_position, v_epoch, v_subject) AS a(position, epoch, subject);
   INSERT INTO apns.tally (route, queued, claimed)
   VALUES (p_route, -cardinality(v_position), cardinality(v_position));
+  IF v_ends THEN PERFORM apns.finish_ended(p_now); END IF;
   RETURN QUERY
   SELECT a.position, a.epoch, p.id, p.token, p.topic, p.type, p.priority, p.expiration, p.collapse, p.payload,
     p.queued_at, p.deadline, p.attempts, p.resends, p.tried
@@ -610,7 +604,8 @@ END $$;
 
 -- Marks claims as written. Returns the epochs of the marked ones.
 --
--- p_mark: a number of the call. If the call is repeated because the connection was lost, its marks count as its own.
+-- p_mark: a number of the call. If the call is repeated because nobody knows whether it had an effect, its marks count as its
+-- own.
 CREATE FUNCTION apns.mark(p_lease_now bigint, p_lease bigint, p_mark bigint, p_position bigint[], p_epoch bigint[])
 RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -624,9 +619,13 @@ BEGIN
   t AS (INSERT INTO apns.tally (route, claimed, written) SELECT route, -count(*), count(*) FROM f GROUP BY route)
   SELECT array_agg(epoch) INTO v_marked FROM f;
   IF coalesce(cardinality(v_marked), 0) < cardinality(p_position) THEN
-    SELECT coalesce(v_marked, '{}') || coalesce(array_agg(epoch), '{}') INTO v_marked FROM apns.flight
-    WHERE position = ANY (p_position) AND epoch = ANY (p_epoch) AND state = 2 AND mark = p_mark
-      AND epoch <> ALL (coalesce(v_marked, '{}'));
+    WITH f AS (
+      UPDATE apns.flight SET lease = v_now + p_lease
+      WHERE position = ANY (p_position) AND epoch = ANY (p_epoch) AND state = 2 AND mark = p_mark AND lease > v_now
+        AND epoch <> ALL (coalesce(v_marked, '{}'))
+      RETURNING epoch)
+    SELECT coalesce(v_marked, '{}') || coalesce(array_agg(epoch), '{}') INTO v_marked FROM f;
+    PERFORM apns.confirm();
   END IF;
   RETURN v_marked;
 END $$;
@@ -710,6 +709,7 @@ BEGIN
       ARRAY(SELECT p_certainty[i] FROM unnest(v_settled) i), ARRAY(SELECT p_sends[i] FROM unnest(v_settled) i),
       ARRAY(SELECT p_invalidates[i] FROM unnest(v_settled) i), ARRAY(SELECT p_result[i] FROM unnest(v_settled) i));
   END IF;
+  PERFORM apns.confirm();
   RETURN QUERY
   SELECT i, o.certainty, o.sends, o.result FROM unnest(v_others) AS i
   LEFT JOIN LATERAL (
@@ -717,44 +717,22 @@ BEGIN
     WHERE o.position = p_position[i] AND o.id = p_id[i] LIMIT 1) o ON true;
 END $$;
 
--- Queues a push again that has left flight, or ends it if a newer one replaces it. Returns whether it is queued.
+-- Queues a push again that has left flight.
 CREATE FUNCTION apns.requeue(
   p_position bigint, p_state smallint, p_due bigint, p_certainty smallint, p_sends int, p_invalidates boolean,
   p_result jsonb, p_counts boolean
-) RETURNS boolean LANGUAGE plpgsql AS $$
+) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  v_push record;
-  v_tried smallint;
+  v_push apns.push;
   v_marks smallint := CASE WHEN p_state = 2 THEN 1 ELSE 0 END;
 BEGIN
-  SELECT p.id, p.route, p.due, p.expires, p.attempts, p.tried, p.supersedes INTO v_push
-  FROM apns.push p WHERE p.position = p_position;
-  v_tried := apns.add_attempt(p_position, v_push.tried, p_certainty, p_sends, p_invalidates, p_result);
-  IF apns.is_superseded(p_position, v_push.supersedes) THEN
-    PERFORM apns.end_superseded(p_position, v_marks, v_push.id, v_push.attempts + v_marks, v_tried);
-    INSERT INTO apns.tally (route, claimed, written) VALUES (v_push.route, v_marks - 1, -v_marks);
-    RETURN false;
-  END IF;
+  SELECT * INTO v_push FROM apns.push WHERE position = p_position;
   UPDATE apns.push SET due = coalesce(p_due, due), attempts = attempts + CASE WHEN p_counts THEN v_marks ELSE 0 END,
-    tried = v_tried
+    tried = apns.add_attempt(p_position, tried, p_certainty, p_sends, p_invalidates, p_result)
   WHERE position = p_position;
-  INSERT INTO apns.queue (route, due, position, expires)
-  VALUES (v_push.route, coalesce(p_due, v_push.due), p_position, v_push.expires);
+  INSERT INTO apns.queue (route, due, position, expires, subject)
+  VALUES (v_push.route, coalesce(p_due, v_push.due), p_position, v_push.expires, v_push.subject);
   INSERT INTO apns.tally (route, queued, claimed, written) VALUES (v_push.route, 1, v_marks - 1, -v_marks);
-  RETURN true;
-END $$;
-
-CREATE FUNCTION apns.is_superseded(p_position bigint, p_supersedes text) RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN p_supersedes IS NOT NULL AND EXISTS (SELECT FROM apns.rivals(p_position) WHERE rival > p_position);
-END $$;
-
-CREATE FUNCTION apns.end_superseded(p_position bigint, p_marks smallint, p_id uuid, p_attempts int, p_tried smallint)
-RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-  UPDATE apns.push SET tried = p_tried WHERE position = p_position;
-  INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
-  VALUES (p_position, p_marks, 0, p_attempts, false, apns.superseded(p_id, p_attempts));
 END $$;
 
 -- Returns claimed or written pushes to the queue.
@@ -776,7 +754,6 @@ BEGIN
     PERFORM apns.requeue(v_row.position, v_state, v_row.due, v_row.certainty, v_row.sends, v_row.invalidates,
       v_row.result, v_row.counts);
   END LOOP;
-  PERFORM apns.finish_ended(p_now);
 END $$;
 
 -- Parks claimed or written pushes.
@@ -786,10 +763,9 @@ CREATE FUNCTION apns.park(
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_row record;
-  v_push record;
+  v_route int;
   v_state smallint;
   v_marks smallint;
-  v_tried smallint;
 BEGIN
   FOR v_row IN
     SELECT * FROM unnest(p_position, p_epoch, p_certainty, p_sends, p_invalidates, p_result) WITH ORDINALITY
@@ -799,21 +775,12 @@ BEGIN
     DELETE FROM apns.flight WHERE position = v_row.position AND epoch = v_row.epoch RETURNING state INTO v_state;
     CONTINUE WHEN NOT FOUND;
     v_marks := CASE WHEN v_state = 2 THEN 1 ELSE 0 END;
-    SELECT p.id, p.route, p.attempts, p.tried, p.supersedes INTO v_push FROM apns.push p
-    WHERE p.position = v_row.position;
-    v_tried := apns.add_attempt(v_row.position, v_push.tried, v_row.certainty, v_row.sends, v_row.invalidates,
-      v_row.result);
-    IF apns.is_superseded(v_row.position, v_push.supersedes) THEN
-      PERFORM apns.end_superseded(v_row.position, v_marks, v_push.id, v_push.attempts + v_marks, v_tried);
-      INSERT INTO apns.tally (route, claimed, written) VALUES (v_push.route, v_marks - 1, -v_marks);
-    ELSE
-      UPDATE apns.push SET attempts = attempts + v_marks, tried = v_tried WHERE position = v_row.position;
-      INSERT INTO apns.parked (position, route, since) VALUES (v_row.position, v_push.route, p_now);
-      INSERT INTO apns.tally (route, claimed, written, parked)
-      VALUES (v_push.route, v_marks - 1, -v_marks, 1);
-    END IF;
+    UPDATE apns.push SET attempts = attempts + v_marks,
+      tried = apns.add_attempt(v_row.position, tried, v_row.certainty, v_row.sends, v_row.invalidates, v_row.result)
+    WHERE position = v_row.position RETURNING route INTO v_route;
+    INSERT INTO apns.parked (position, route, since) VALUES (v_row.position, v_route, p_now);
+    INSERT INTO apns.tally (route, claimed, written, parked) VALUES (v_route, v_marks - 1, -v_marks, 1);
   END LOOP;
-  PERFORM apns.finish_ended(p_now);
 END $$;
 
 -- Ends claims whose lease has expired. Returns the numbers of those that are queued, unknown and queued to be resent.
@@ -846,12 +813,10 @@ BEGIN
       VALUES (v_row.position, 1, 3, v_push.attempts + 1, false, apns.lost(v_push.id, v_push.attempts + 1));
       INSERT INTO apns.tally (route, written) VALUES (v_push.route, -1);
       unknown := unknown + 1;
-    ELSIF apns.requeue(v_row.position, v_row.state, NULL, 3::smallint, v_push.attempts + 1, false,
-      apns.lost(v_push.id, v_push.attempts + 1), true)
-    THEN
-      resent := resent + 1;
     ELSE
-      unknown := unknown + 1;
+      PERFORM apns.requeue(v_row.position, v_row.state, NULL, 3::smallint, v_push.attempts + 1, false,
+        apns.lost(v_push.id, v_push.attempts + 1), true);
+      resent := resent + 1;
     END IF;
   END LOOP;
   PERFORM apns.finish_ended(p_now);
@@ -867,14 +832,8 @@ BEGIN
     DELETE FROM apns.queue WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM apns.queue WHERE expires <= p_expiry ORDER BY expires LIMIT p_limit FOR UPDATE SKIP LOCKED))
     RETURNING position, route),
-  h AS (
-    DELETE FROM apns.held WHERE position = ANY (ARRAY(
-      SELECT position FROM apns.held WHERE expires <= p_expiry ORDER BY position
-      LIMIT p_limit - (SELECT count(*) FROM q) FOR UPDATE SKIP LOCKED))
-    RETURNING position, route),
-  a AS (SELECT * FROM q UNION ALL SELECT * FROM h),
-  t AS (INSERT INTO apns.tally (route, queued) SELECT route, -count(*) FROM a GROUP BY route)
-  SELECT array_agg(position ORDER BY position) INTO v_position FROM a;
+  t AS (INSERT INTO apns.tally (route, queued) SELECT route, -count(*) FROM q GROUP BY route)
+  SELECT array_agg(position ORDER BY position) INTO v_position FROM q;
   IF v_position IS NULL THEN RETURN 0; END IF;
   INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
   SELECT p.position, 0, 0, p.attempts, false, apns.overdue(p.id, p.attempts, p.deadline, p.expiration)
@@ -894,20 +853,15 @@ BEGIN
       SELECT ctid FROM apns.queue q WHERE q.route = p_route ORDER BY q.route, q.due, q.position LIMIT p_limit
       FOR UPDATE SKIP LOCKED))
     RETURNING position),
-  h AS (
-    DELETE FROM apns.held WHERE position = ANY (ARRAY(
-      SELECT position FROM apns.held WHERE route = p_route ORDER BY position
-      LIMIT p_limit - (SELECT count(*) FROM q) FOR UPDATE SKIP LOCKED))
-    RETURNING position),
   k AS (
     DELETE FROM apns.parked WHERE position = ANY (ARRAY(
       SELECT position FROM apns.parked WHERE route = p_route ORDER BY position
-      LIMIT p_limit - (SELECT count(*) FROM q) - (SELECT count(*) FROM h) FOR UPDATE SKIP LOCKED))
+      LIMIT p_limit - (SELECT count(*) FROM q) FOR UPDATE SKIP LOCKED))
     RETURNING position),
   t AS (
     INSERT INTO apns.tally (route, queued, parked)
-    SELECT p_route, -(SELECT count(*) FROM q) - (SELECT count(*) FROM h), -(SELECT count(*) FROM k)),
-  a AS (SELECT * FROM q UNION ALL SELECT * FROM h UNION ALL SELECT * FROM k)
+    SELECT p_route, -(SELECT count(*) FROM q), -(SELECT count(*) FROM k)),
+  a AS (SELECT * FROM q UNION ALL SELECT * FROM k)
   SELECT array_agg(position ORDER BY position) INTO v_position FROM a;
   IF v_position IS NULL THEN RETURN 0; END IF;
   INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
@@ -931,12 +885,9 @@ BEGIN
   DELETE FROM apns.route WHERE id = p_route;
 END $$;
 
--- Does what other transactions have left to do: releases held pushes, finishes ended ones, adds the tally up.
+-- Does what other transactions have left to do: finishes ended pushes, adds the tally up.
 CREATE FUNCTION apns.tend(p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v_held bigint[] := ARRAY(SELECT position FROM apns.held ORDER BY waits, position LIMIT 1000);
 BEGIN
-  IF v_held <> '{}' THEN PERFORM apns.release_held(p_now, v_held); END IF;
   PERFORM apns.finish_ended(p_now);
   IF (SELECT count(*) < greatest(200, 2 * count(DISTINCT route)) FROM (SELECT route FROM apns.tally LIMIT 20000) t) THEN
     RETURN;
@@ -959,16 +910,15 @@ END $$;
 -- The routes with queued pushes, and when the first one of each is due.
 CREATE FUNCTION apns.queued_routes(p_now bigint) RETURNS TABLE (
   app text, environment text, lane smallint, batch uuid, caller text, due bigint
-) LANGUAGE plpgsql AS $$
+) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
-DECLARE
-  v_new bigint[] := ARRAY(SELECT position FROM apns.held WHERE NOT waits ORDER BY position LIMIT 1000);
 BEGIN
-  IF v_new <> '{}' THEN PERFORM apns.release_held(p_now, v_new); END IF;
   RETURN QUERY
-  SELECT r.app, r.environment, r.lane, r.batch, c.name, q.due FROM apns.route r
+  SELECT r.app, r.environment, r.lane, r.batch, c.name, CASE WHEN q.due > 0 THEN q.due ELSE least(p_now, (
+    SELECT p.queued_at FROM apns.push p WHERE p.position = q.position LIMIT 1)) END
+  FROM apns.route r
   CROSS JOIN LATERAL (
-    SELECT q.due FROM apns.queue q WHERE q.route = r.id ORDER BY q.route, q.due, q.position LIMIT 1) q
+    SELECT q.due, q.position FROM apns.queue q WHERE q.route = r.id ORDER BY q.route, q.due, q.position LIMIT 1) q
   CROSS JOIN LATERAL (SELECT * FROM apns.caller c WHERE c.id = r.caller LIMIT 1) c;
 END $$;
 
@@ -982,11 +932,9 @@ CREATE FUNCTION apns.cancel(
 DECLARE
   v_push record;
 BEGIN
-  PERFORM apns.finish_ended(p_now);
   SELECT p.position, p.attempts INTO v_push FROM apns.ident i
   CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = i.position LIMIT 1) p WHERE i.id = p_id;
   IF FOUND THEN
-    kind := 1;
     IF apns.withdraw(v_push.position) THEN
       INSERT INTO apns.ended (position, marks, certainty, sends, invalidates, result)
       VALUES (v_push.position, 0, 0, v_push.attempts, false, apns.cancelled(p_id, v_push.attempts));
@@ -994,11 +942,17 @@ BEGIN
       kind := 0;
       RETURN;
     END IF;
-    IF EXISTS (SELECT FROM apns.flight f WHERE f.position = v_push.position) THEN RETURN; END IF;
+    IF EXISTS (SELECT FROM apns.flight f WHERE f.position = v_push.position) THEN
+      kind := 1;
+      RETURN;
+    END IF;
+    -- It has an outcome, which may not be in the feed yet.
+    PERFORM apns.finish_ended(p_now);
   END IF;
   SELECT 2, o.certainty, o.sends, o.result INTO kind, certainty, sends, result FROM apns.ident i
   CROSS JOIN LATERAL (SELECT * FROM apns.outcome o WHERE o.position = i.position LIMIT 1) o WHERE i.id = p_id;
   IF NOT FOUND THEN kind := 3; END IF;
+  PERFORM apns.confirm();
 END $$;
 
 -- The status of pushes without an outcome, by their positions.
@@ -1009,8 +963,8 @@ CREATE FUNCTION apns.unsettled(p_position bigint[]) RETURNS TABLE (
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-  SELECT p.id, r.app, r.environment, r.lane, r.batch, c.name, p.token, p.queued_at, p.due, p.deadline,
-    p.attempts + CASE WHEN f.state = 2 THEN 1 ELSE 0 END,
+  SELECT p.id, r.app, r.environment, r.lane, r.batch, c.name, p.token, p.queued_at,
+    CASE WHEN p.due > 0 THEN p.due ELSE p.queued_at END, p.deadline, p.attempts + CASE WHEN f.state = 2 THEN 1 ELSE 0 END,
     (CASE WHEN k.position IS NOT NULL THEN 3 ELSE coalesce(f.state, 0) END)::smallint, t.certainty, t.sends, t.result,
     i.key, p.metadata
   FROM unnest(p_position) WITH ORDINALITY AS a(position, n)
@@ -1118,7 +1072,7 @@ DECLARE
   v_parked boolean[] := array_fill(false, ARRAY[cardinality(p_id)]);
 BEGIN
   FOR v_row IN
-    SELECT a.n, p.position, p.id, p.route, p.attempts, p.expires FROM unnest(p_id) WITH ORDINALITY AS a(id, n)
+    SELECT a.n, p.position, p.id, p.route, p.attempts, p.expires, p.subject FROM unnest(p_id) WITH ORDINALITY AS a(id, n)
     CROSS JOIN LATERAL (SELECT * FROM apns.ident i WHERE i.id = a.id LIMIT 1) i
     CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = i.position LIMIT 1) p
     ORDER BY p.position, a.n
@@ -1128,8 +1082,8 @@ BEGIN
     v_parked[v_row.n] := true;
     IF p_retries THEN
       UPDATE apns.push SET due = p_due, attempts = 0 WHERE position = v_row.position;
-      INSERT INTO apns.queue (route, due, position, expires)
-      VALUES (v_row.route, p_due, v_row.position, v_row.expires);
+      INSERT INTO apns.queue (route, due, position, expires, subject)
+      VALUES (v_row.route, p_due, v_row.position, v_row.expires, v_row.subject);
       INSERT INTO apns.tally (route, queued, parked) VALUES (v_row.route, 1, -1);
     ELSE
       PERFORM apns.end_parked(v_row.position, v_row.id, v_row.route, v_row.attempts);
@@ -1177,14 +1131,13 @@ CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS bigint LANGUAGE plpgsql
 SET enable_seqscan = on SET enable_hashjoin = on SET plan_cache_mode = auto AS $$
 BEGIN
   CREATE TEMPORARY TABLE doubtful ON COMMIT DROP AS
-  SELECT p.position, p.id, p.route, p.due, p.expires, p.attempts, p.resends, coalesce(f.state, 0) AS state
+  SELECT p.position, p.id, p.route, p.due, p.expires, p.subject, p.attempts, p.resends, coalesce(f.state, 0) AS state
   FROM apns.push p LEFT JOIN apns.flight f ON f.position = p.position
   WHERE (p.due <= p_now OR f.position IS NOT NULL)
     AND NOT EXISTS (SELECT FROM apns.parked k WHERE k.position = p.position)
     AND NOT EXISTS (SELECT FROM apns.ended e WHERE e.position = p.position);
   DELETE FROM apns.queue q USING pg_temp.doubtful d
   WHERE q.position = d.position AND q.route = d.route AND q.due = d.due AND NOT d.resends;
-  DELETE FROM apns.held h USING pg_temp.doubtful d WHERE h.position = d.position AND NOT d.resends;
   DELETE FROM apns.flight f USING pg_temp.doubtful d WHERE f.position = d.position;
   INSERT INTO apns.attempt AS a (position, certainty, sends, invalidates, result)
   SELECT d.position, 3, d.attempts, false, apns.failure('unknown', 'connectionLost', d.id, d.attempts,
@@ -1195,7 +1148,7 @@ BEGIN
   UPDATE apns.push p SET tried = 2 FROM pg_temp.doubtful d WHERE p.position = d.position;
   INSERT INTO apns.parked (position, route, since) SELECT d.position, d.route, p_now FROM pg_temp.doubtful d
   WHERE NOT d.resends;
-  INSERT INTO apns.queue (route, due, position, expires) SELECT d.route, d.due, d.position, d.expires
+  INSERT INTO apns.queue (route, due, position, expires, subject) SELECT d.route, d.due, d.position, d.expires, d.subject
   FROM pg_temp.doubtful d WHERE d.resends AND d.state > 0;
   INSERT INTO apns.tally (route, queued, claimed, written, parked)
   SELECT d.route, count(*) FILTER (WHERE d.resends AND d.state > 0) - count(*) FILTER (WHERE d.state = 0 AND NOT d.resends),
@@ -1287,14 +1240,19 @@ $$;
 CREATE FUNCTION apns.exchange_value(p_key text, p_value bytea, p_expected bytea) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF p_expected IS NULL THEN
-    IF p_value IS NULL THEN RETURN NOT EXISTS (SELECT FROM apns.value WHERE key = p_key); END IF;
+    IF p_value IS NULL THEN
+      PERFORM apns.confirm();
+      RETURN NOT EXISTS (SELECT FROM apns.value WHERE key = p_key);
+    END IF;
     INSERT INTO apns.value (key, value) VALUES (p_key, p_value) ON CONFLICT DO NOTHING;
   ELSIF p_value IS NULL THEN
     DELETE FROM apns.value WHERE key = p_key AND value = p_expected;
   ELSE
     UPDATE apns.value SET value = p_value WHERE key = p_key AND value = p_expected;
   END IF;
-  RETURN FOUND;
+  IF FOUND THEN RETURN true; END IF;
+  PERFORM apns.confirm();
+  RETURN false;
 END $$;
 
 -- Deletes what is no longer kept: keys, parked pushes and outcomes that are older than these times. Returns the
@@ -1327,7 +1285,6 @@ BEGIN
       PERFORM apns.end_parked(v_row.position, v_row.id, v_row.route, v_row.attempts);
       v_left := v_left - 1;
     END LOOP;
-    PERFORM apns.finish_ended(p_now);
   END IF;
   IF v_left > 0 THEN
     WITH o AS MATERIALIZED (
@@ -1341,5 +1298,6 @@ BEGIN
       UPDATE apns.feed SET pruned = greatest(pruned, v_cursor[cardinality(v_cursor)]);
     END IF;
   END IF;
+  PERFORM apns.finish_ended(p_now);
   RETURN p_limit - v_left;
 END $$;

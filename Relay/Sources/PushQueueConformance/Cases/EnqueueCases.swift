@@ -146,11 +146,15 @@ enum EnqueueCases {
             try expectEqual(more.count { $0 == .queued }, 20, "pushes that found room")
             try expectEqual(more.count { $0 == nil }, 20, "pushes that found none")
         },
-        ConformanceCase("A push that replaces another one needs no more room", needs: [.capacity]) { test in
-            try await test.reopen(capacity: 1)
+        ConformanceCase("A push that a newer one replaces needs room until that one is claimed", needs: [.capacity]) {
+            test in
+            try await test.reopen(capacity: 2)
             try await test.store(try test.push(supersedes: "match"))
-            try await test.store(try test.push(supersedes: "match"))
+            let newer = try test.push(supersedes: "match")
+            try await test.store(newer)
             try await expectError(.full) { try await test.queue.enqueue([test.push()], isPartial: false) }
+            _ = try await test.claim(newer)
+            try await test.store(try test.push())
         },
         ConformanceCase("A call with thousands of pushes is stored in order, or not at all", needs: [.capacity]) {
             test in
@@ -191,17 +195,20 @@ enum EnqueueCases {
             let old = try test.push(supersedes: "match")
             let other = try test.push(supersedes: "other")
             try await test.store(old, other)
-            _ = try await test.write(old)
+            let written = try await test.write(old)
             var pushes = try (0..<1_500).map { _ in try test.push() }
             for index in [100, 700, 1_499] { pushes[index].supersedes = "match" }
             pushes[800].supersedes = "other"
             try await test.store(pushes)
-            for push in [other, pushes[100], pushes[700]] { try await test.expectState(push, .settled) }
-            try await test.expectState(old, .written)
-            // The newest one is held while the first one is written.
+            // All with the first key wait while the first one is written.
             let claims = try await test.claim(2_000)
+            let waiting = Set([100, 700, 1_499].map { pushes[$0].id })
             try expectEqual(claims.count, 1_497, "claims")
-            try expect(!claims.contains { $0.claim.id == pushes[1_499].id }, "a held push was claimed")
+            try expect(!claims.contains { waiting.contains($0.claim.id) }, "a push that must wait was claimed")
+            try await test.expectState(other, .settled, .superseded(other.id))
+            try expectEqual(try await test.settle(written, .ok(old.id)), .settled, "result")
+            _ = try await test.claim(pushes[1_499])
+            for push in [pushes[100], pushes[700]] { try await test.expectState(push, .settled, .superseded(push.id)) }
         },
     ]
 }

@@ -43,6 +43,10 @@ enum RaceCases {
             try expectEqual(try await test.feed(limit: 100).count, count, "outcomes in the feed")
             try expectEqual(try await test.queue.counts().unsettled, 0, "unsettled pushes")
         },
+        ConformanceCase("Of pushes that replace one another, one is in flight at a time, and the newest is sent last") {
+            test in
+            try await Self.compete([test.queue], test)
+        },
         ConformanceCase("Of many marks of one claim, one succeeds") { test in
             let push = try test.push()
             try await test.store(push)
@@ -145,6 +149,65 @@ enum RaceCases {
             try expectEqual(Set(ids).count, count, "different outcomes")
         },
     ]
+
+    /// What the tasks of ``compete(_:_:)`` share.
+    private final class Competition: Sendable {
+        let isStored = Atomic(false)
+        let inFlight = Mutex<Set<DeviceToken>>([])
+        let last = Mutex<[DeviceToken: APNSID]>([:])
+
+        func begin(_ push: ClaimedPush) -> Bool { self.inFlight.withLock { $0.insert(push.token).inserted } }
+
+        func end(_ push: ClaimedPush) {
+            self.last.withLock { $0[push.token] = push.claim.id }
+            _ = self.inFlight.withLock { $0.remove(push.token) }
+        }
+    }
+
+    /// Sends pushes to some devices from several tasks while newer ones with the same key are stored.
+    static func compete(_ queues: [any PushQueue], _ test: Harness) async throws {
+        let tokens = (0..<40).map { "00\($0 + 10)" }
+        let competition = Competition()
+        var newest: [DeviceToken: APNSID] = [:]
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<4 {
+                let queue = queues[number % queues.count]
+                group.addTask {
+                    while true {
+                        let isComplete = competition.isStored.load(ordering: .acquiring)
+                        try await Self.sendSome(competition, queue, test)
+                        if isComplete, try await queue.counts().unsettled == 0 { return }
+                    }
+                }
+            }
+            for round in 0..<25 {
+                let pushes = try tokens.shuffled().map { try test.push(token: $0, supersedes: "score") }
+                for push in pushes { newest[push.token] = push.id }
+                let queue = queues[round % queues.count]
+                if round % 2 == 0 {
+                    _ = try await queue.enqueue(pushes, isPartial: false)
+                } else {
+                    for push in pushes { _ = try await queue.enqueue([push], isPartial: false) }
+                }
+            }
+            competition.isStored.store(true, ordering: .releasing)
+            try await group.waitForAll()
+        }
+        try expectEqual(competition.last.withLock { $0 }, newest, "the last push to each device")
+        try expectEqual(try await test.feed(limit: 500).count, 25 * tokens.count, "outcomes")
+    }
+
+    private static func sendSome(_ competition: Competition, _ queue: any PushQueue, _ test: Harness) async throws {
+        let claims = try await queue.claim(Harness.route, limit: 30, lease: test.lease)
+        for push in claims { try expect(competition.begin(push), "two pushes with one key are in flight") }
+        let marks = try await queue.markWritten(claims.map(\.claim), lease: test.lease)
+        try expect(!marks.contains(false), "a claim was not marked")
+        for push in claims { competition.end(push) }
+        let results = try await queue.settle(
+            claims.map { Settlement(claim: $0.claim, outcome: .ok($0.claim.id)) }
+        )
+        try expect(results.allSatisfy { $0 == .settled }, "an outcome was not stored")
+    }
 
     private static func times<Value: Sendable>(
         _ count: Int,

@@ -36,6 +36,9 @@ enum SharingCases {
                 return feeds.0 == feeds.1 && feeds.0.count == count
             }
         },
+        Self.sharing("Of pushes that replace one another, two processes have one in flight at a time") { test, other in
+            try await RaceCases.compete([test.queue, other], test)
+        },
         Self.sharing("A claim that another process has taken over cannot be marked") { test, other in
             let push = try test.push()
             try await test.store(push)

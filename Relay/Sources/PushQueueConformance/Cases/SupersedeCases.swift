@@ -3,47 +3,57 @@ import PushQueue
 
 enum SupersedeCases {
     static let all = [
-        ConformanceCase("A newer push supersedes a queued, a claimed and a parked one") { test in
-            for state in [PushStatus.State.queued, .claimed, .parked] {
-                let old = try test.push(supersedes: "match")
-                var claim: Claim?
-                if state == .parked {
-                    try await ParkCases.park(old, test)
-                } else {
-                    try await test.store(old)
-                    if state == .claimed { claim = try await test.claim(old) }
-                }
+        ConformanceCase("A push supersedes an older queued or parked one when it is claimed") { test in
+            for isParked in [false, true] {
+                let old = try test.push(due: isParked ? nil : test.inTicks(5), supersedes: "match")
+                if isParked { try await ParkCases.park(old, test) } else { try await test.store(old) }
                 let new = try test.push(supersedes: "match")
                 try await test.store(new)
-                let before =
-                    state == .parked ? PushOutcome.rejected(old.id, status: 403, reason: .invalidProviderToken) : nil
-                let superseded = PushOutcome.superseded(old.id, attempts: state == .parked ? 1 : 0)
+                try await test.expectState(old, isParked ? .parked : .queued)
+                let claim = try await test.claim(new)
+                let before = isParked ? PushOutcome.rejected(old.id, status: 403, reason: .invalidProviderToken) : nil
+                let superseded = PushOutcome.superseded(old.id, attempts: isParked ? 1 : 0)
                 try await test.expectState(old, .settled, superseded.merged(with: before))
-                if let claim { try expect(!(try await test.canMark(claim)), "a superseded push was marked") }
-                try await test.expectState(new, .queued)
-                let claimed = try await test.claim(new)
-                try await test.mark(claimed)
-                try expectEqual(try await test.settle(claimed, .ok(new.id)), .settled, "result")
+                try await test.mark(claim)
+                try expectEqual(try await test.settle(claim, .ok(new.id)), .settled, "result")
             }
         },
-        ConformanceCase("A written push is not superseded, and the newer one waits for its outcome") { test in
+        ConformanceCase("A queued push whose newer one is not due yet ends when its turn comes") { test in
             let old = try test.push(supersedes: "match")
-            try await test.store(old)
-            let claim = try await test.write(old)
-            let new = try test.push(supersedes: "match")
-            try await test.store(new)
-            try await test.expectState(old, .written)
-            try await test.expectState(new, .queued)
-            try expectEqual(try await test.claim().count, 0, "claims while the older push is written")
-            try expectEqual(try await test.queue.queuedRoutes(), [], "routes with queued pushes")
-            try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
-            try expectEqual(try await test.settle(claim, .ok(old.id)), .settled, "result")
-            try expectEqual(
-                try await test.queue.queuedRoutes(),
-                [QueuedRoute(route: new.route, due: new.notBefore)],
-                "routes with queued pushes"
-            )
+            let new = try test.push(due: test.inTicks(5), supersedes: "match")
+            let other = try test.push()
+            try await test.store(old, new, other)
+            _ = try await test.claim(other)
+            try await test.expectState(old, .settled, .superseded(old.id))
+            await test.advance(6)
             _ = try await test.claim(new)
+        },
+        ConformanceCase("A claimed or written push is not superseded, and the newer one waits for its outcome") {
+            test in
+            for isWritten in [false, true] {
+                let old = try test.push(supersedes: "match")
+                try await test.store(old)
+                let claim = try await test.claim(old)
+                if isWritten { try await test.mark(claim) }
+                let new = try test.push(supersedes: "match")
+                let other = try test.push()
+                try await test.store(new, other)
+                try await test.expectState(old, isWritten ? .written : .claimed)
+                try await test.expectState(new, .queued)
+                // It does not block the pushes behind it.
+                let next = try await test.claim(other)
+                try expectEqual(try await test.claim().count, 0, "claims while the older push is in flight")
+                if !isWritten { try await test.mark(claim) }
+                try expectEqual(try await test.settle(claim, .ok(old.id)), .settled, "result")
+                let last = try await test.claim(new)
+                try expectEqual(
+                    try await test.queue.settle([
+                        Settlement(claim: next, outcome: .ok(other.id)), Settlement(claim: last, outcome: .ok(new.id)),
+                    ]),
+                    [.settled, .settled],
+                    "results"
+                )
+            }
         },
         ConformanceCase("Of the pushes that wait for a written one, only the newest remains") { test in
             let first = try test.push(supersedes: "match")
@@ -53,10 +63,10 @@ enum SupersedeCases {
             let third = try test.push(supersedes: "match")
             try await test.store(second)
             try await test.store(third)
-            try await test.expectState(second, .settled, .superseded(second.id))
             try expectEqual(try await test.claim().count, 0, "claims while the first push is written")
             try expectEqual(try await test.settle(claim, .rejected(first.id)), .settled, "result")
             _ = try await test.claim(third)
+            try await test.expectState(second, .settled, .superseded(second.id))
         },
         ConformanceCase("Of the pushes with one key in a call, the last one remains") { test in
             let pushes = [
@@ -68,7 +78,8 @@ enum SupersedeCases {
             try expectEqual(claimed.map(\.claim.id), [pushes[2].id], "claimed pushes")
             for push in pushes.dropLast() { try await test.expectState(push, .settled, .superseded(push.id)) }
         },
-        ConformanceCase("A written push that would return to the queue is superseded by a newer one") { test in
+        ConformanceCase("A written push that has returned to the queue or is parked is superseded by a newer one") {
+            test in
             for way in 0..<3 {
                 let old = try test.push(resendsUnknown: true, supersedes: "match")
                 try await test.store(old)
@@ -84,13 +95,13 @@ enum SupersedeCases {
                 default:
                     await test.advance(6)
                     var expected = ExpiredLeases()
-                    expected.unknown = 1
+                    expected.resent = 1
                     try expectEqual(try await test.queue.expireLeases(), expected, "expired leases")
                 }
+                let next = try await test.claim(new)
                 let before = way == 2 ? PushOutcome.lost(old.id, attempts: 1) : outcome
                 let superseded = PushOutcome.superseded(old.id, attempts: 1)
                 try await test.expectState(old, .settled, superseded.merged(with: before))
-                let next = try await test.claim(new)
                 try expectEqual(try await test.settle(next, .ok(new.id)), .settled, "result")
             }
         },
@@ -108,7 +119,7 @@ enum SupersedeCases {
             let again = try test.push(supersedes: "match", key: "order-1")
             let results = try await test.queue.enqueue([again], isPartial: false)
             try expectEqual(results, [.duplicate(of: first.id)], "results")
-            try await test.expectState(second, .queued)
+            _ = try await test.claim(second)
         },
         ConformanceCase("Another key, device, app or environment is not superseded; another lane or caller is") {
             test in
@@ -126,16 +137,18 @@ enum SupersedeCases {
                 try test.push(),
             ]
             try await test.store([push] + others)
-            for push in [push] + others { try await test.expectState(push, .queued) }
             let bulk = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop")
             let newer = try test.push(bulk, supersedes: "match")
             try await test.store(newer)
+            let claim = try await test.claim(newer)
             try await test.expectState(push, .settled, .superseded(push.id))
-            for push in others + [newer] { try await test.expectState(push, .queued) }
+            for push in others { try await test.expectState(push, .queued) }
+            try await test.queue.release([Release(claim: claim, notBefore: test.now)])
             let last = try test.push(supersedes: "match", caller: "bank")
             try await test.store(last)
+            _ = try await test.claim(last)
             try await test.expectState(newer, .settled, .superseded(newer.id))
-            for push in others + [last] { try await test.expectState(push, .queued) }
+            for push in others { try await test.expectState(push, .queued) }
         },
         ConformanceCase("A push that waits for a written one can be cancelled, and can become overdue") { test in
             let old = try test.push(supersedes: "match")

@@ -127,11 +127,16 @@ struct HistoryRun {
         )
         for push in claimed { try self.check(push) }
         let claims = claimed.map(\.claim)
+        // How many of them the queue has looked at is its choice.
+        let superseded = self.model.superseded
+        for id in superseded where try await self.test.queue.status(of: id)?.state == .settled {
+            self.model.supersede(id)
+        }
         self.model.claim(claims, until: self.leaseNow.advanced(by: self.test.fixture.tick * ticks))
         self.claims += claims
         // The queue may have settled overdue pushes.
         try await self.settleOverdue()
-        try await self.check(claims.map(\.id))
+        try await self.check(claims.map(\.id) + superseded)
     }
 
     private func check(_ claimed: ClaimedPush) throws {

@@ -57,9 +57,6 @@ struct QueueModel {
             let result = self.result(of: push)
             results.append(result)
             guard result == .queued else { continue }
-            for id in self.rivals(of: push) where self.pushes[id]?.state != .written {
-                self.settle(id, .superseded(id, attempts: self.pushes[id]?.attempts ?? 0))
-            }
             guard self.unsettled < self.capacity else {
                 self = before
                 return .full
@@ -105,11 +102,18 @@ struct QueueModel {
         self.rivals(of: push.new).contains { (self.pushes[$0]?.order ?? 0) > push.order }
     }
 
-    private func isHeld(_ push: Push) -> Bool {
-        self.rivals(of: push.new).contains { id in
-            let state = self.pushes[id]?.state
-            return state == .claimed || state == .written
-        }
+    /// Whether another push with the key is in flight.
+    private func mustWait(_ push: Push) -> Bool {
+        self.rivals(of: push.new).contains { self.pushes[$0]?.epoch != nil }
+    }
+
+    /// The queued and parked pushes that a newer one replaces once a claim looks at either of them.
+    var superseded: [APNSID] {
+        self.pushes.values.filter { $0.state == .queued || $0.state == .parked }.filter(self.isSuperseded).map(\.new.id)
+    }
+
+    mutating func supersede(_ id: APNSID) {
+        self.settle(id, .superseded(id, attempts: self.pushes[id]?.attempts ?? 0))
     }
 
     // MARK: Sending
@@ -118,7 +122,7 @@ struct QueueModel {
     func claimable(_ route: Route, now: QueueTime) -> [APNSID] {
         self.pushes.values.filter {
             $0.state == .queued && $0.new.route == route && $0.due <= now && !Self.isOverdue($0, now)
-                && !self.isHeld($0)
+                && !self.mustWait($0) && !self.isSuperseded($0)
         }
         .sorted { ($0.due, $0.order) < ($1.due, $1.order) }
         .map(\.new.id)
@@ -126,6 +130,8 @@ struct QueueModel {
 
     mutating func claim(_ claims: [Claim], until lease: QueueTime) {
         for claim in claims {
+            guard let push = self.pushes[claim.id] else { continue }
+            for id in self.rivals(of: push.new) where self.pushes[id]?.epoch == nil { self.supersede(id) }
             self.pushes[claim.id]?.state = .claimed
             self.pushes[claim.id]?.epoch = claim.epoch
             self.pushes[claim.id]?.lastEpoch = claim.epoch
@@ -177,13 +183,8 @@ struct QueueModel {
 
     private mutating func requeue(_ id: APNSID, due: QueueTime?, outcome: PushOutcome?) {
         self.addAttempt(id, outcome)
-        guard let push = self.pushes[id] else { return }
-        if self.isSuperseded(push) {
-            self.settle(id, .superseded(id, attempts: push.attempts))
-        } else {
-            self.pushes[id]?.state = .queued
-            if let due { self.pushes[id]?.due = due }
-        }
+        self.pushes[id]?.state = .queued
+        if let due { self.pushes[id]?.due = due }
     }
 
     /// Ends the claim, and keeps the outcome of the attempt.
@@ -197,12 +198,7 @@ struct QueueModel {
         for settlement in settlements where self.isCurrent(settlement.claim) {
             let id = settlement.claim.id
             self.addAttempt(id, settlement.outcome)
-            guard let push = self.pushes[id] else { continue }
-            if self.isSuperseded(push) {
-                self.settle(id, .superseded(id, attempts: push.attempts))
-            } else {
-                self.pushes[id]?.state = .parked
-            }
+            self.pushes[id]?.state = .parked
         }
     }
 
@@ -215,7 +211,7 @@ struct QueueModel {
                 expired.queued += 1
             } else if push.new.resendsUnknown {
                 self.requeue(id, due: nil, outcome: .lost(id, attempts: push.attempts))
-                if self.pushes[id]?.state == .queued { expired.resent += 1 } else { expired.unknown += 1 }
+                expired.resent += 1
             } else {
                 self.settle(id, .lost(id, attempts: push.attempts))
                 expired.unknown += 1
@@ -288,7 +284,7 @@ struct QueueModel {
 
     func queuedRoutes() -> [Route: QueueTime] {
         var routes: [Route: QueueTime] = [:]
-        for push in self.pushes.values where push.state == .queued && !self.isHeld(push) {
+        for push in self.pushes.values where push.state == .queued {
             routes[push.new.route] = min(push.due, routes[push.new.route] ?? push.due)
         }
         return routes

@@ -44,6 +44,40 @@ struct WebhooksSQLiteTests {
         )
     }
 
+    @Test("The ids of requests are the cursors of their first outcomes, which no other queue has") func ids()
+        async throws
+    {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var ids: [String] = []
+        for name in ["old", "new"] {
+            let file = folder.appendingPathComponent("\(name).sqlite").path
+            let queue = try await SQLitePushQueue.open(file: file, logger: Self.logger)
+            try await Self.settle(1, queue)
+            let feed = try await queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 1)
+            let cursor = try #require(feed.entries.first?.cursor)
+            try await WebhookReceiver.run { receiver in
+                let webhooks = Webhooks(
+                    [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
+                    queue: queue,
+                    metrics: RelayMetrics(factory: PrometheusMetrics()),
+                    clock: SystemQueueClock(),
+                    logger: Self.logger
+                )
+                let task = Task { await webhooks.run() }
+                let isPosted = try await eventually { receiver.deliveries.count == 1 }
+                #expect(isPosted)
+                task.cancel()
+                await task.value
+                #expect(receiver.deliveries.first?.id == "crm-\(cursor.text)")
+                ids += receiver.deliveries.map(\.id)
+            }
+            await queue.close()
+        }
+        #expect(Set(ids).count == 2)
+    }
+
     @Test("Outcomes that were deleted before they were posted are counted, and the webhook goes on behind them")
     func countsMissing() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)")
