@@ -158,8 +158,10 @@
     // MARK: Web Push
 
     // example Sources/APNSSealing/Documentation.docc/OpeningWebPush.md
-    /// What the app and its extension share: the keys of each subscription, and which messages came.
+    /// What the app and its extension share: the keys and the secret of each subscription, and which messages came.
     enum Subscriptions {
+        static let gateway = URL(string: "https://push.example.com")!
+
         static func keys(of subscription: String) throws -> WebPushKeys? {
             let data = try SharedKeychain.data("web-push-\(subscription)")
             return data.isEmpty ? nil : try WebPushKeys(rawRepresentation: Array(data))
@@ -167,6 +169,14 @@
 
         static func store(_ keys: WebPushKeys, of subscription: String) throws {
             try SharedKeychain.replace("web-push-\(subscription)", with: Data(keys.rawRepresentation))
+        }
+
+        static func fetchSecret(of subscription: String) throws -> String {
+            String(decoding: try SharedKeychain.data("web-push-secret-\(subscription)"), as: UTF8.self)
+        }
+
+        static func store(fetchSecret: String, of subscription: String) throws {
+            try SharedKeychain.replace("web-push-secret-\(subscription)", with: Data(fetchSecret.utf8))
         }
 
         static func seen() throws -> SeenWebPushes {
@@ -181,28 +191,58 @@
     }
 
     /// Returns what the server needs besides the endpoint.
-    func subscribe(_ subscription: String) throws -> (p256dh: String, auth: String) {
+    func subscribe(_ subscription: String, fetchSecret: String) throws -> (p256dh: String, auth: String) {
         let keys = WebPushKeys()
         try Subscriptions.store(keys, of: subscription)
+        try Subscriptions.store(fetchSecret: fetchSecret, of: subscription)
         return (keys.p256dh, keys.auth)
     }
 
     final class WebPushService: UNNotificationServiceExtension {
+        private var fetching: Task<Void, Never>?
+
         override func didReceive(
             _ request: UNNotificationRequest,
             withContentHandler contentHandler: @escaping (UNNotificationContent) -> Void
         ) {
             // If anything fails, the user sees the fallback alert.
-            contentHandler((try? revealed(request.content)) ?? request.content)
+            guard let kept = KeptWebPushMessage(userInfo: request.content.userInfo) else {
+                let message = try? WebPushMessage(userInfo: request.content.userInfo)
+                return contentHandler(Self.revealed(request.content, message) ?? request.content)
+            }
+            // Nothing else uses them until the task has ended.
+            nonisolated(unsafe) let (content, handler) = (request.content, contentHandler)
+            fetching = Task {
+                let shown = Self.revealed(content, try? await MessageKeeper.fetch(kept))
+                // Makes room for the next message: the gateway keeps a limited number for each subscription.
+                if shown != nil { try? await MessageKeeper.discard(kept) }
+                handler(shown ?? content)
+            }
         }
 
-        private func revealed(_ content: UNNotificationContent) throws -> UNNotificationContent {
-            let message = try WebPushMessage(userInfo: content.userInfo)
-            guard let keys = try Subscriptions.keys(of: message.subscription) else { return content }
+        /// The task ends with the fallback alert.
+        override func serviceExtensionTimeWillExpire() {
+            fetching?.cancel()
+        }
+
+        /// Nil if there is no message, no key for it, or it does not open.
+        private static func revealed(
+            _ content: UNNotificationContent,
+            _ message: WebPushMessage?
+        ) -> UNNotificationContent? {
+            guard let message else { return nil }
+            return try? opened(content, message)
+        }
+
+        private static func opened(
+            _ content: UNNotificationContent,
+            _ message: WebPushMessage
+        ) throws -> UNNotificationContent? {
+            guard let keys = try Subscriptions.keys(of: message.subscription) else { return nil }
             var seen = try Subscriptions.seen()
             let bytes = try WebPushOpener(keys: keys).open(message, unless: &seen)
             try Subscriptions.store(seen)
-            guard let revealed = content.mutableCopy() as? UNMutableNotificationContent else { return content }
+            guard let revealed = content.mutableCopy() as? UNMutableNotificationContent else { return nil }
             let note = try JSONDecoder().decode(Note.self, from: Data(bytes))
             revealed.title = note.title
             revealed.body = note.body
@@ -216,26 +256,22 @@
         }
     }
 
-    /// A gateway that keeps messages which are too large for a notification.
-    struct MessageKeeper {
-        var gateway: URL
-        /// The `fetchSecret` of the subscription.
-        var secret: String
-
-        func fetch(_ kept: KeptWebPushMessage) async throws -> WebPushMessage {
-            let (body, _) = try await URLSession.shared.data(for: self.request("GET", kept))
+    /// The gateway, as far as it keeps messages that are too large for a notification.
+    enum MessageKeeper {
+        static func fetch(_ kept: KeptWebPushMessage) async throws -> WebPushMessage {
+            let (body, _) = try await URLSession.shared.data(for: request("GET", kept))
             return try WebPushMessage(fetched: Array(body))
         }
 
-        /// Makes room for the next message.
-        func discard(_ kept: KeptWebPushMessage) async throws {
-            _ = try await URLSession.shared.data(for: self.request("DELETE", kept))
+        static func discard(_ kept: KeptWebPushMessage) async throws {
+            _ = try await URLSession.shared.data(for: request("DELETE", kept))
         }
 
-        private func request(_ method: String, _ kept: KeptWebPushMessage) -> URLRequest {
-            var request = URLRequest(url: self.gateway.appendingPathComponent(kept.path))
+        private static func request(_ method: String, _ kept: KeptWebPushMessage) throws -> URLRequest {
+            var request = URLRequest(url: Subscriptions.gateway.appendingPathComponent(kept.path))
             request.httpMethod = method
-            request.setValue("Bearer \(self.secret)", forHTTPHeaderField: "authorization")
+            let secret = try Subscriptions.fetchSecret(of: kept.subscription)
+            request.setValue("Bearer \(secret)", forHTTPHeaderField: "authorization")
             return request
         }
     }

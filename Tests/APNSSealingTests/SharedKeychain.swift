@@ -63,6 +63,8 @@
             ) {
                 contentHandler(request.content)
             }
+
+            func serviceExtensionTimeWillExpire() {}
         }
     #endif
 #endif

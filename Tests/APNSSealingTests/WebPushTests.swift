@@ -166,7 +166,7 @@
         @Test("The documented extension shows a message once, and the fallback otherwise")
         func documentedExtension() throws {
             try SharedKeychain.$items.withValue(SharedKeychain.Items()) {
-                let texts = try subscribe("s1")
+                let texts = try subscribe("s1", fetchSecret: "x")
                 #expect(texts.p256dh.utf8.count == 87 && texts.auth.utf8.count == 22)
                 // The RFC's keys, for which there is a message.
                 try Subscriptions.store(try self.keys(RFC8291.privateKey, RFC8291.secret), of: "s1")

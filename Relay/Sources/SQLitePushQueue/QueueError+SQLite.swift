@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import PushQueue
 
@@ -45,10 +46,17 @@ extension QueueError {
     }
 
     static func damaged(_ file: String, _ detail: String) -> QueueError {
-        QueueError(
+        var cause = ""
+        let log = try? FileManager.default.attributesOfItem(atPath: file + "-wal")
+        if let size = log?[.size] as? NSNumber, size.int64Value > 0 {
+            cause =
+                "If the file was restored, the likely cause is \(file)-wal: it is the log of the file before, and SQLite "
+                + "applies it to this one. Move it and \(file)-shm away, and restore the file once more. "
+        }
+        return QueueError(
             code: .unusable,
             message:
-                "\(file): the database is damaged. Stop the relay, keep a copy of the file and of \(file)-wal, and "
+                "\(file): the database is damaged. \(cause)Stop the relay, keep a copy of the file and of \(file)-wal, and "
                 + "restore a backup or recover the pushes with `sqlite3 FILE .recover`. Nothing was overwritten. "
                 + detail
         )

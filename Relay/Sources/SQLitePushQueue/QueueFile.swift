@@ -131,6 +131,7 @@ struct QueueFile {
         guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)),
             [1, 2].contains(header[18]), [1, 2].contains(header[19])
         else {
+            if header.isEmpty { throw self.emptyFile }
             throw DatabaseError(
                 resultCode: .SQLITE_CORRUPT,
                 message: "The file does not begin with the header of SQLite."
@@ -159,6 +160,17 @@ struct QueueFile {
                     + "\(Schema.version). Nothing was written to it. Use the newer apns-relay that wrote it."
             )
         }
+    }
+
+    /// The error for a file without content. It may be what a failed copy or a full disk has left of a queue.
+    private var emptyFile: QueueError {
+        QueueError(
+            code: .unusable,
+            message:
+                "\(self.path) is empty, and a queue never is: it is what a failed copy, a restore or a full disk leaves, "
+                + "or a program such as touch has made it. Nothing was written to it. Restore a backup; or, if there was "
+                + "no queue, remove the file, and the relay creates one."
+        )
     }
 
     private func configuration() -> Configuration {

@@ -80,18 +80,56 @@ struct VAPIDToken: Sendable, Hashable {
             throw Self.invalid("the signature is not that of the key")
         }
         guard let claims = try? JSONDecoder().decode(DecodedClaims.self, from: Data(claims)) else {
-            throw Self.invalid("the token needs the claims aud and exp")
+            throw Self.invalid("its claims are not a JSON object")
         }
-        return Claims(audiences: claims.aud.values, expiry: claims.exp, subject: claims.sub)
+        return Claims(
+            audiences: try Self.required(claims.aud, "aud", "a string or an array of strings").values,
+            expiry: try Self.required(claims.exp, "exp", "a number of seconds since 1970, without quotation marks"),
+            subject: claims.sub == .missing ? nil : try Self.required(claims.sub, "sub", "a string")
+        )
+    }
+
+    private static func required<Value>(
+        _ claim: Claim<Value>,
+        _ name: String,
+        _ expected: String
+    ) throws(WebPushError) -> Value {
+        switch claim {
+        case .value(let value): return value
+        case .missing: throw self.invalid("the claim \(name) is missing")
+        case .otherType: throw self.invalid("the claim \(name) must be \(expected)")
+        }
+    }
+
+    private enum Claim<Value: Decodable & Hashable>: Hashable {
+        case missing
+        case otherType
+        case value(Value)
     }
 
     private struct DecodedClaims: Decodable {
-        var aud: Audience
-        var exp: Double
-        var sub: String?
+        var aud: Claim<Audience>
+        var exp: Claim<Double>
+        var sub: Claim<String>
+
+        private enum CodingKeys: String, CodingKey { case aud, exp, sub }
+
+        init(from decoder: any Decoder) throws {
+            let claims = try decoder.container(keyedBy: CodingKeys.self)
+            func claim<Value>(_ key: CodingKeys) -> Claim<Value> {
+                do {
+                    return try claims.decodeIfPresent(Value.self, forKey: key).map { .value($0) } ?? .missing
+                } catch {
+                    return .otherType
+                }
+            }
+            self.aud = claim(.aud)
+            self.exp = claim(.exp)
+            self.sub = claim(.sub)
+        }
 
         /// One text or several (RFC 7519, section 4.1.3).
-        struct Audience: Decodable {
+        struct Audience: Decodable, Hashable {
             var values: [String]
 
             init(from decoder: any Decoder) throws {

@@ -123,12 +123,83 @@ import Testing
             ("'fern', 'ab', '{}', deadline => now() + interval '1 year'", "deadline"),
             ("'fern', 'ab', '{}', not_before => now() + interval '2 days'", "not_before"),
             ("'fern', 'ab', '{}', expiration => '1969-01-01'", "expiration"),
+            ("'fern', 'ab', '{}', expiration => 'infinity'", "expiration"),
+            ("'fern', 'ab', '{}', expiration => '5200-01-01'", "expiration"),
+            ("'fern', 'ab', '{}', deadline => 'infinity'", "deadline"),
+            ("'fern', 'ab', '{}', deadline => '1969-01-01', idempotency_key => 'k'", "deadline"),
+            ("'fern', 'ab', '{}', not_before => '-infinity'", "not_before"),
+            ("'fern', 'ab', '{}', not_before => '1969-01-01'", "not_before"),
+            ("NULL, 'ab', '{}'", "app"), ("'fern', NULL, '{}'", "token"), ("'fern', 'ab', 'null'", "payload"),
         ]
     )
     func aWrongArgument(_ arguments: String, _ name: String) {
         let text = self.refusal(arguments)
         #expect(text.contains("22023: \(name): "), "\(text)")
         #expect(text.contains("COLUMN NAME:  \(name)"), "\(text)")
+        #expect(text.contains("HINT: "), "\(text)")
+    }
+
+    @Test(
+        "A wrong member of many pushes is refused with its name, its element and a hint",
+        arguments: [
+            (#""app": null"#, "app"), (#""app": 7"#, "app"), (#""token": "ab1""#, "token"),
+            (#""token": ["ab"]"#, "token"),
+            (#""token": "a\u0000b""#, "pushes"), (#""payload": {"a": "\ud800"}"#, "pushes"),
+            (#""payload": null"#, "payload"),
+            (#""payload": "{}""#, "payload"), (#""push_type": 1"#, "push_type"), (#""topic": {}"#, "topic"),
+            (#""priority": "high""#, "priority"), (#""priority": 5.5"#, "priority"), (#""priority": 1e9"#, "priority"),
+            (#""priority": 7"#, "priority"), (#""expiration": 1795443600"#, "expiration"),
+            (#""expiration": "1795443600""#, "expiration"), (#""expiration": "soon""#, "expiration"),
+            (#""expiration": "infinity""#, "expiration"), (#""deadline": 1795443600"#, "deadline"),
+            (#""deadline": "2027-13-01""#, "deadline"), (#""deadline": "2027-01-01 00:00 Mars/Base""#, "deadline"),
+            (#""not_before": true"#, "not_before"), (#""not_before": "-infinity""#, "not_before"),
+            (#""apns_id": "7""#, "apns_id"), (#""apns_id": 7"#, "apns_id"),
+            (#""idempotency_key": 7"#, "idempotency_key"),
+            (#""lane": 1"#, "lane"), (#""supersedes": true"#, "supersedes"),
+            (#""resend_unknown": "yes""#, "resend_unknown"),
+            (#""resend_unknown": 1"#, "resend_unknown"), (#""metadata": []"#, "metadata"),
+            (#""urgent": true"#, "pushes"),
+            (#""topic": "com.example.fern", "topic": "com.example.fern""#, "topic"),
+        ]
+    )
+    func aWrongMember(_ member: String, _ name: String) async throws {
+        let good = #"{"app": "fern", "token": "ab", "payload": {"n": 1}}"#
+        let key = String(member.split(separator: "\"")[0])
+        let others = [("app", #""fern""#), ("token", #""ab""#), ("payload", "{}")].filter { $0.0 != key }
+        let bad = "{" + (others.map { #""\#($0.0)": \#($0.1)"# } + [member]).joined(separator: ", ") + "}"
+        let error = #expect(throws: PostgresServer.Failure.self) {
+            try self.sql("SELECT apns.enqueue_many('[\(good), \(bad)]')", as: self.role)
+        }
+        let text = error.map { "\($0)" } ?? ""
+        #expect(text.contains("22023: \(name): ") && text.contains("(element 2 of pushes)"), "\(text)")
+        #expect(text.contains("COLUMN NAME:  \(name)") && text.contains("HINT: "), "\(text)")
+        #expect(try await self.queue.counts().unsettled == 0)
+    }
+
+    @Test("NULL means that an argument or a member is not given, also for a repetition") func null() async throws {
+        let names = [
+            "push_type", "environment", "topic", "priority", "expiration", "collapse_id", "apns_id", "not_before",
+            "deadline", "lane", "supersedes", "resend_unknown", "metadata",
+        ]
+        let nulls = names.map { "\($0) => NULL" }.joined(separator: ", ")
+        let first = try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', idempotency_key => 'k')", as: self.role)
+        for arguments in [nulls, "metadata => 'null'", "resend_unknown => false, push_type => 'alert'"] {
+            let call = "SELECT apns.enqueue('fern', 'ab', '{}', idempotency_key => 'k', \(arguments))"
+            #expect(try self.sql(call, as: self.role) == first, "\(arguments)")
+        }
+        let members = names.map { #""\#($0)": null"# }.joined(separator: ", ")
+        func many(_ more: String) throws -> String {
+            let push = #"{"app": "fern", "token": "ab", "payload": {}, "idempotency_key": "m"\#(more)}"#
+            return try self.sql("SELECT apns.enqueue_many('[\(push)]')", as: self.role)
+        }
+        let id = try many("")
+        #expect(try many(", " + members) == id)
+        #expect(try await self.queue.counts().queued == 2)
+        // json_agg makes NULL of no rows.
+        for nothing in ["NULL", "'null'", "'[]'", "(SELECT json_agg(1) FROM generate_series(1, 0))"] {
+            #expect(try self.sql("SELECT apns.enqueue_many(\(nothing))", as: self.role) == "{}", "\(nothing)")
+        }
+        #expect(throws: PostgresServer.Failure.self) { try self.sql("SELECT apns.enqueue_many('{}')", as: self.role) }
     }
 
     @Test("A repetition with the same key returns the first id, and another push with it is refused") func repetition()
@@ -137,7 +208,19 @@ import Testing
         let call = "SELECT apns.enqueue('fern', 'ab', '{}', idempotency_key => 'order-1')"
         let first = try self.sql(call, as: self.role)
         #expect(try self.sql(call, as: self.role) == first)
-        #expect(self.refusal("'fern', 'ac', '{}', idempotency_key => 'order-1'").contains("23505"))
+        let conflict = self.refusal("'fern', 'ac', '{}', idempotency_key => 'order-1'")
+        #expect(conflict.contains("23505") && conflict.contains("COLUMN NAME:  idempotency_key"), "\(conflict)")
+        let other =
+            #"{"app": "fern", "token": "ac", "payload": {}, "idempotency_key": "order-1", "lane": "interactive"}"#
+        let good = #"{"app": "fern", "token": "ab", "payload": {}}"#
+        let many = #expect(throws: PostgresServer.Failure.self) {
+            try self.sql("SELECT apns.enqueue_many('[\(good), \(other)]')", as: self.role)
+        }
+        #expect(many.map { "\($0)".contains("(element 2 of pushes)") } == true, "\(String(describing: many))")
+        // A past deadline and a past beginning do not matter for a repetition.
+        let past = "deadline => now() - interval '1 s', not_before => now() - interval '1 h', idempotency_key => 'p'"
+        try self.sql("SELECT apns.enqueue('fern', 'ab', '{}', \(past))", as: self.role)
+        _ = try await self.queue.settleOverdue(limit: 10)
         #expect(try await self.queue.counts().queued == 1)
     }
 
@@ -337,6 +420,21 @@ import Testing
             """
         )
         #expect(row == "\(id)|fern|production|interactive|ab|rejected|410|Unregistered|1|t|k|4711")
+        // The status is the one that the feed says.
+        for outcome in [
+            PushOutcome.accepted(Receipt(apnsID: .random())),
+            .failed(.rejected(Rejection(status: 503, reason: nil), attempts: 1)),
+            .cancelled(.random()),
+        ] {
+            try self.sql("SELECT apns.enqueue('fern', 'ab', '{}')", as: self.role)
+            let claims = try await self.queue.claim(self.route, limit: 1, lease: .seconds(60)).map(\.claim)
+            _ = try await self.queue.markWritten(claims, lease: .seconds(60))
+            _ = try await self.queue.settle(claims.map { Settlement(claim: $0, outcome: outcome) })
+            let status = try self.sql(
+                "SELECT coalesce(status::text, '-') FROM apns.outcomes ORDER BY cursor DESC LIMIT 1"
+            )
+            #expect(status == (outcome.status.map { "\($0)" } ?? "-"), "\(outcome)")
+        }
     }
 
     @Test("The statements of SQL.md work") func documentation() async throws {

@@ -132,6 +132,45 @@ import Testing
         }
     }
 
+    @Test("An empty file is named, and is not taken for a new queue")
+    func emptyFile() async throws {
+        let fixture = try SQLiteFixture()
+        try Data().write(to: URL(fileURLWithPath: fixture.file))
+        let error = await failure { try await fixture.openQueue() }
+        #expect(error?.code == .unusable)
+        #expect(error?.message.hasPrefix("\(fixture.file) is empty") == true, "\(String(describing: error))")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.file)).isEmpty)
+    }
+
+    @Test("After a restore, the log that was left is named as the likely cause of damage")
+    func logOfAnotherFile() async throws {
+        // A small file is restored, and the log of the large one before it is left.
+        let backup = try SQLiteFixture()
+        await (try await backup.openQueue()).close()
+        let before = try SQLiteFixture()
+        let queue = try await before.openQueue()
+        _ = try await queue.enqueue(before.pushes(2_000), isPartial: false)
+        try SQLiteFixture.copy(before.file, to: backup.file + "-before")
+        await queue.close()
+        var content = try Data(contentsOf: URL(fileURLWithPath: backup.file)).prefix(8_192)
+        content[4_096..<8_192] = Data(repeating: 0xA5, count: 4_096)[...]
+        try content.write(to: URL(fileURLWithPath: backup.file))
+        let log = try Data(contentsOf: URL(fileURLWithPath: backup.file + "-before-wal"))
+        #expect(!log.isEmpty)
+        // It ends before its first commit, so that the damage below it shows.
+        try log.prefix(32 + 24 + 4_096).write(to: URL(fileURLWithPath: backup.file + "-wal"))
+        var message = ""
+        do {
+            let damaged = try await backup.openQueue()
+            message = try await self.useAll(damaged, backup).first { $0.code == .unusable }?.message ?? ""
+            await damaged.close()
+        } catch let error as QueueError {
+            message = error.message
+        }
+        #expect(message.contains("damaged"), "\(message)")
+        #expect(message.contains("the likely cause is \(backup.file)-wal"), "\(message)")
+    }
+
     @Test("A file whose header was destroyed is not opened, and nothing is overwritten")
     func destroyedHeader() async throws {
         let original = try await self.makeFile()

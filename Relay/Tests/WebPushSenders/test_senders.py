@@ -27,7 +27,6 @@ class Senders(unittest.TestCase):
     def setUpClass(cls):
         cls.gateway = Gateway(
             APNS_RELAY_WEB_PUSH_PUSHES_PER_MINUTE="100000",
-            APNS_RELAY_WEB_PUSH_KEPT_MESSAGES="10",
             APNS_RELAY_LOG_LEVEL="trace",
         )
         cls.url, cls.control = cls.gateway.url, cls.gateway.control

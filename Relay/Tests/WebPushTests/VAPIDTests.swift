@@ -116,6 +116,27 @@ struct VAPIDTests {
         }
     }
 
+    @Test(
+        "A claim that is missing or has a wrong type is named",
+        arguments: [
+            (#"{"exp":1795443600}"#, "the claim aud is missing"),
+            (#"{"aud":"https://push.example.com"}"#, "the claim exp is missing"),
+            (#"{"aud":null,"exp":1795443600}"#, "the claim aud is missing"),
+            (#"{"aud":7,"exp":1795443600}"#, "the claim aud must be a string"),
+            (#"{"aud":["https://push.example.com",7],"exp":1795443600}"#, "the claim aud must be a string"),
+            (#"{"aud":"https://push.example.com","exp":"1795443600"}"#, "the claim exp must be a number"),
+            (#"{"aud":"https://push.example.com","exp":true}"#, "the claim exp must be a number"),
+            (#"{"aud":"https://push.example.com","exp":1795443600,"sub":["mailto:a@b.c"]}"#, "the claim sub must be"),
+            ("[]", "its claims are not a JSON object"), ("{", "its claims are not a JSON object"),
+        ]
+    )
+    func claims(_ claims: String, _ message: String) throws {
+        let sender = Sender()
+        let fault = self.fault(sender.headers(try sender.token(claims)))
+        #expect(fault?.code == .vapidInvalid)
+        #expect(fault?.message.contains(message) == true, "\(String(describing: fault))")
+    }
+
     @Test("A field that is no identification is refused and traps nothing")
     func malformed() {
         let key = Base64Text.encode(Sender().publicKey)

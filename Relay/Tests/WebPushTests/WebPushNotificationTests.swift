@@ -56,6 +56,17 @@ struct WebPushNotificationTests {
         #expect(try self.json(push).keys.sorted() == ["aps"])
     }
 
+    @Test("A message that web-push-php pads fits into a notification", arguments: [false, true])
+    func padded(_ allowsTimeSensitive: Bool) throws {
+        var notification = self.notification
+        notification.allowsTimeSensitive = allowsTimeSensitive
+        // 2,820 bytes with the delimiter, the header and the tag.
+        let body = Array(WebPushRequestTests.body.prefix(86)) + Array(repeating: 1, count: 2_820 + 16)
+        let fields = [("ttl", "60"), ("content-encoding", "aes128gcm"), ("urgency", "high")]
+        let request = try WebPushRequestTests.request(fields, body: body)
+        #expect(try notification.push(for: request, now: Self.now).payload.count <= 4_096)
+    }
+
     @Test("Urgency becomes the priority and the interruption level")
     func urgency() throws {
         let expected: [(WebPushRequest.Urgency, Bool, Priority, String)] = [

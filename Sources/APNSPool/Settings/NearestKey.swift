@@ -1,10 +1,10 @@
 /// Finds the known name that a misspelled one most likely means. Pure.
-package enum NearestKey {
+@_spi(Relay) public enum NearestKey {
     /// The nearest of `names`; nil if none is near. The first rule that finds a name applies:
     /// 1. It has the same last part, with the fewest changes before it.
     /// 2. It takes the fewest changes: at most one, or a third of the characters of `name`.
     /// 3. It begins with `name`, which has 8 characters or more.
-    package static func of(_ name: String, among names: [String]) -> String? {
+    @_spi(Relay) public static func of(_ name: String, among names: [String]) -> String? {
         let wanted = Array(name.lowercased().utf8.prefix(100))
         // `maxOverflow` means `pool.maxOverflow`, at any edit distance.
         let last = self.last(wanted)

@@ -62,11 +62,12 @@ final class ActiveBatches: Sendable {
             let state = BatchStore.state(stored)
             if let state, self.update(id, state) { continue }
             let batch = try await self.store.batch(id)
-            guard let state, let batch, let defaults = try? PlaceholderValues(Array(batch.values.utf8)) else {
+            guard let state, let batch, let defaults = try? PlaceholderValues(Array(batch.values.utf8)),
+                let template = try? PayloadTemplate(Array(batch.payload.utf8))
+            else {
                 _ = self.state.withLock { $0.unreadable.insert(id) }
                 continue
             }
-            let template = PayloadTemplate(Array(batch.payload.utf8))
             let entry = Entry(batch: batch, template: template, defaults: defaults, state: state)
             self.state.withLock { $0.entries[id] = entry }
             _ = self.update(id, state)

@@ -74,6 +74,8 @@ struct BatchState: Codable, Sendable, Hashable {
     /// The lines whose pushes are stored, or that are invalid.
     var lines = 0
     var invalid = 0
+    /// The checksum of these lines.
+    var checksum = LineChecksum()
     /// When the last lines were stored, in milliseconds since 1970.
     var storedAt: Int64 = 0
     /// Whether all lines are. Until then, nothing is sent.
@@ -94,6 +96,7 @@ struct BatchState: Codable, Sendable, Hashable {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.lines = try values.decodeIfPresent(Int.self, forKey: .lines) ?? 0
         self.invalid = try values.decodeIfPresent(Int.self, forKey: .invalid) ?? 0
+        self.checksum = try values.decodeIfPresent(LineChecksum.self, forKey: .checksum) ?? LineChecksum()
         self.storedAt = try values.decodeIfPresent(Int64.self, forKey: .storedAt) ?? 0
         self.isComplete = try values.decodeIfPresent(Bool.self, forKey: .isComplete) ?? false
         self.isPaused = try values.decodeIfPresent(Bool.self, forKey: .isPaused) ?? false

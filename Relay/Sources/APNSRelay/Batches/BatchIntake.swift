@@ -26,7 +26,7 @@ struct BatchIntake: Sendable {
     /// - Throws: `PushFault` if a value of the batch is invalid.
     init(_ batch: Batch) throws(PushFault) {
         self.batch = batch
-        self.template = PayloadTemplate(Array(batch.payload.utf8))
+        self.template = try PayloadTemplate(Array(batch.payload.utf8))
         self.defaults = try PlaceholderValues(Array(batch.values.utf8))
         self.constant = self.template.isConstant ? try self.template.payload(.none, defaults: .none) : nil
     }
@@ -57,6 +57,7 @@ struct BatchIntake: Sendable {
         var own: [Member: JSONScanner.Slice] = [:]
         // The other members, and a device token in place of those of the devices, are a push.
         var push = Array(#"{"token":"00""#.utf8)
+        var headers: JSONScanner.Slice?
         for member in members {
             let name = scanner.text(member.key)
             if let known = Member(rawValue: name) {
@@ -68,6 +69,7 @@ struct BatchIntake: Sendable {
             guard name != "token", name != "supersedes" else {
                 throw .invalid(name, "a batch has no such member")
             }
+            if name == "headers" { headers = member.value }
             push.append(UInt8(ascii: ","))
             push += bytes[member.key.range]
             push.append(UInt8(ascii: ":"))
@@ -82,10 +84,11 @@ struct BatchIntake: Sendable {
         let parsed = try push.withUnsafeBufferPointer { (bytes) throws(PushFault) in
             try parser.parse(bytes, in: 0..<bytes.count)
         }
-        guard parsed.idempotency?.key != parsed.id.description else {
+        guard try headers.map({ slice throws(PushFault) in try PushHeaders(slice, scanner).id }) == .some(nil) else {
             throw .invalid("headers.apns-id", "the pushes of a batch have ids of their own")
         }
         guard parsed.route.lane == .bulk else { throw .invalid("lane", "the lane of a batch is bulk") }
+        try Self.checkPlaceholders(parsed)
         let batch = Batch(
             id: Batch.newID(at: parser.now),
             caller: parsed.route.caller,
@@ -111,6 +114,20 @@ struct BatchIntake: Sendable {
             pushesPerSecond: try own[.pushesPerSecond].map { slice throws(PushFault) in try Self.rate(slice, scanner) },
             devices: try own[.tokens].map { slice throws(PushFault) in try Self.elements(slice, scanner) }
         )
+    }
+
+    /// Checks that two braces are placeholders, wherever the batch has them.
+    private static func checkPlaceholders(_ push: NewPush) throws(PushFault) {
+        _ = try PayloadTemplate(push.push.payload)
+        if let id = push.push.collapseID, PayloadTemplate.hasBraces(id.rawValue) {
+            throw .invalid("headers.apns-collapse-id", "placeholders are replaced in the payload only")
+        }
+        if let metadata = push.metadata, PayloadTemplate.hasBraces(metadata) {
+            throw .invalid(
+                "metadata",
+                "placeholders are replaced in the payload only; give each device its own metadata"
+            )
+        }
     }
 
     /// The value of `pushesPerSecond`.

@@ -92,6 +92,7 @@ struct BatchRoutes: Sendable {
         guard let devices = submission.devices else {
             throw APIError(.badRequest, .invalidPush, "tokens: this member is missing", field: "tokens")
         }
+        guard !devices.isEmpty else { throw Self.withoutDevices }
         var upload = try await self.begin(submission, request, isPartial: isPartial)
         do {
             for (index, device) in devices.enumerated() { try await upload.add(device[...], at: index + 1) }
@@ -117,9 +118,15 @@ struct BatchRoutes: Sendable {
                 field: "tokens"
             )
         }
+        var line = try await lines.next()
+        // An empty request must not store a batch that nothing can be added to.
+        if line == nil { throw Self.withoutDevices }
         var upload = try await self.begin(submission, request, isPartial: isPartial)
         do {
-            while let line = try await lines.next() { try await upload.add(line.text, at: line.number) }
+            while let device = line {
+                try await upload.add(device.text, at: device.number)
+                line = try await lines.next()
+            }
             try await upload.finish()
         } catch {
             throw await self.failed(upload, error)
@@ -135,13 +142,17 @@ struct BatchRoutes: Sendable {
             defaultLane: .bulk,
             dispatch: self.dispatch,
             now: self.clock.now,
-            ids: self.ids
+            ids: self.ids,
+            requestKey: try request.idempotencyKey(limit: PushParser.maximumKeyBytes)
         )
+        let submission: BatchIntake.Submission
         do {
-            return try BatchIntake.submission(text, parser)
+            submission = try BatchIntake.submission(text, parser)
         } catch {
             throw APIError(error)
         }
+        if let key = parser.requestKey, submission.batch.idempotencyKey != key { throw APIError.otherKeyInHeader }
+        return submission
     }
 
     /// Stores the batch, or finds the one that the caller has submitted with the same idempotency key.
@@ -159,11 +170,23 @@ struct BatchRoutes: Sendable {
         if let known = try await store.calling({ store throws(QueueError) in try await store.create(new.0, new.1) }) {
             (batch, state) = try await self.found(known)
             guard batch.digest == submission.batch.digest else {
-                throw APIError(.conflict, .conflict, "Another batch was submitted with this idempotency key: \(known).")
+                throw APIError(
+                    .conflict,
+                    .conflict,
+                    "Another batch was submitted with this idempotency key: \(known). The first line of a repetition must be "
+                        + "the same, byte for byte in its payload, values and metadata.",
+                    field: "idempotencyKey"
+                )
             }
-            if state.isCancelled { throw Self.cancelled }
-            // Nothing can be added to a complete batch.
-            if state.isComplete { state.lines = .max }
+            if state.isCancelled {
+                throw APIError(
+                    .conflict,
+                    .conflict,
+                    "The batch with this idempotency key was cancelled: \(known). Nothing was stored; use another key to "
+                        + "send it.",
+                    field: "idempotencyKey"
+                )
+            }
         }
         do {
             return try BatchUpload(
@@ -361,5 +384,10 @@ struct BatchRoutes: Sendable {
     }
 
     private static let unknownBatch = APIError.notFound("There is no batch with this id, or it is no longer kept.")
+    private static let withoutDevices = APIError(
+        .badRequest,
+        .invalidPush,
+        "The batch has no device. Nothing was stored."
+    )
     static let cancelled = APIError(.conflict, .conflict, "The batch was cancelled.")
 }

@@ -21,13 +21,14 @@ struct BatchUpload {
     /// Whether to continue after invalid lines.
     let isPartial: Bool
     private let parser: BatchIntake
-    /// The lines that earlier requests have stored.
-    private var known: Int
+    /// The batch as earlier requests have stored it.
+    private var known: BatchState
     /// The bytes of the next part.
     private var bytes = 0
     /// The invalid lines of the next part.
     private var newlyInvalid = 0
     private var line = 0
+    private var checksum = LineChecksum()
     private var pushes: [NewPush] = []
     private(set) var stored = 0
     /// The first invalid lines.
@@ -49,7 +50,7 @@ struct BatchUpload {
         self.caller = caller
         self.isPartial = isPartial
         self.parser = try BatchIntake(batch)
-        self.known = state.lines
+        self.known = state
     }
 
     /// Adds the next device. Stores a part if one is complete.
@@ -58,8 +59,11 @@ struct BatchUpload {
     ///   - text: the device.
     ///   - position: where it stands in the request, for faults.
     mutating func add(_ text: ArraySlice<UInt8>, at position: Int) async throws {
+        let before = self.checksum
         self.line += 1
-        guard self.line > self.known else { return }
+        self.checksum.add(text)
+        try self.checkLines()
+        guard self.line > self.known.lines else { return }
         let (parser, line) = (self.parser, self.line)
         do throws(PushFault) {
             let push = try text.withUnsafeBufferPointer { (bytes) throws(PushFault) in
@@ -73,6 +77,7 @@ struct BatchUpload {
             guard self.isPartial else {
                 // So that the next request begins here.
                 self.line -= 1
+                self.checksum = before
                 try await self.storePart()
                 throw APIError(fault)
             }
@@ -84,6 +89,7 @@ struct BatchUpload {
 
     /// Stores the rest, and starts the batch.
     mutating func finish() async throws {
+        guard self.line >= self.known.lines else { throw self.otherLines }
         try await self.storePart()
         try await self.store.calling { store throws(QueueError) in
             try await store.change(self.batch.id) { $0.isComplete = true }
@@ -91,15 +97,15 @@ struct BatchUpload {
     }
 
     private mutating func storePart() async throws {
-        let line = self.line
-        guard line > self.known else { return }
+        let (line, checksum) = (self.line, self.checksum)
+        guard line > self.known.lines else { return }
         let state = try await self.store.calling { store throws(QueueError) in try await store.state(self.batch.id) }
         guard let state, !state.isCancelled else { throw BatchRoutes.cancelled }
         if state.isComplete {
             // Another request has stored all lines.
-            self.known = .max
+            self.known = state
             self.pushes = []
-            return
+            return try self.checkLines()
         }
         if !self.pushes.isEmpty {
             try await self.waitForTurn()
@@ -113,10 +119,27 @@ struct BatchUpload {
             try await store.change(self.batch.id) { state in
                 guard state.lines < line else { return }
                 state.lines = line
+                state.checksum = checksum
                 state.invalid += newlyInvalid
                 state.storedAt = now
             }
         }
+    }
+
+    /// Checks that the lines so far are those of earlier requests.
+    private func checkLines() throws(APIError) {
+        if self.line == self.known.lines, self.checksum != self.known.checksum { throw self.otherLines }
+        if self.line > self.known.lines, self.known.isComplete { throw self.otherLines }
+    }
+
+    private var otherLines: APIError {
+        APIError(
+            .conflict,
+            .conflict,
+            "The batch \(self.batch.id) was submitted with this idempotency key and other devices, of which \(self.known.lines) "
+                + "are stored. This request has added \(self.stored). Submit the same lines in the same order, byte for "
+                + "byte, or use another key."
+        )
     }
 
     /// Stores pushes if their caller and app have room for them.

@@ -1,9 +1,10 @@
 /// A payload with placeholders, which the values of each device replace.
 ///
-/// A placeholder is `{{name}}` inside a string of the payload; the name has 1 to 64 ASCII letters, digits and underscores. It
-/// is replaced by the text of its value. If a string is nothing but a placeholder and its value is a number or a boolean, the
-/// value replaces the whole string with its quotation marks. Values are inserted once: a placeholder inside a value stays as
-/// it is. So does any other text in braces.
+/// A placeholder is `{{name}}` inside a string of the payload, also with spaces around the name; the name has 1 to 64 ASCII
+/// letters, digits and underscores. It is replaced by the text of its value. If a string is nothing but a placeholder and its
+/// value is a number or a boolean, the value replaces the whole string with its quotation marks. Values are inserted once: a
+/// placeholder inside a value stays as it is. Two braces that begin anything else are an error, because a device would show
+/// them.
 struct PayloadTemplate: Sendable {
     private enum Part: Sendable {
         case bytes(ArraySlice<UInt8>)
@@ -18,7 +19,8 @@ struct PayloadTemplate: Sendable {
     private let parts: [Part]
 
     /// - Parameter payload: valid JSON.
-    init(_ payload: [UInt8]) {
+    /// - Throws: `PushFault` if two braces do not begin a placeholder. Its field is `payload`.
+    init(_ payload: [UInt8]) throws(PushFault) {
         var parts: [Part] = []
         // The end of the bytes that are in `parts`.
         var done = 0
@@ -32,9 +34,12 @@ struct PayloadTemplate: Sendable {
             let end = Self.endOfString(payload, quote)
             index = quote + 1
             while index < end {
-                guard let (name, next) = Self.placeholder(payload, at: index, end: end) else {
+                guard Self.isOpening(payload, at: index, end: end) else {
                     index += 1
                     continue
+                }
+                guard let (name, next) = Self.placeholder(payload, at: index, end: end) else {
+                    throw Self.fault(payload[index..<end])
                 }
                 let isWhole = index == quote + 1 && next == end && !Self.isKey(payload, after: end)
                 let start = isWhole ? quote : index
@@ -94,18 +99,37 @@ struct PayloadTemplate: Sendable {
         return min(index, text.count)
     }
 
-    /// The placeholder that begins at a position, and the position after it.
+    private static func isOpening(_ text: [UInt8], at start: Int, end: Int) -> Bool {
+        start + 1 < end && text[start] == UInt8(ascii: "{") && text[start + 1] == UInt8(ascii: "{")
+    }
+
+    /// The placeholder whose braces begin at a position, and the position after it.
     private static func placeholder(_ text: [UInt8], at start: Int, end: Int) -> (name: String, next: Int)? {
-        guard start + 1 < end, text[start] == UInt8(ascii: "{"), text[start + 1] == UInt8(ascii: "{") else {
-            return nil
+        func position(after index: Int, while isPart: (UInt8) -> Bool) -> Int {
+            text[index..<end].firstIndex { !isPart($0) } ?? end
         }
-        var index = start + 2
-        while index < end, Self.isName(text[index]) { index += 1 }
-        guard (1...Self.longestName).contains(index - start - 2), index + 1 < end,
+        let isSpace = { (byte: UInt8) in byte == UInt8(ascii: " ") }
+        let name = position(after: start + 2, while: isSpace)
+        let nameEnd = position(after: name, while: Self.isName)
+        let index = position(after: nameEnd, while: isSpace)
+        guard (1...Self.longestName).contains(nameEnd - name), index + 1 < end,
             text[index] == UInt8(ascii: "}"), text[index + 1] == UInt8(ascii: "}")
         else { return nil }
-        return (String(decoding: text[start + 2..<index], as: UTF8.self), index + 2)
+        return (String(decoding: text[name..<nameEnd], as: UTF8.self), index + 2)
     }
+
+    /// The fault of braces that begin no placeholder.
+    private static func fault(_ text: ArraySlice<UInt8>) -> PushFault {
+        let shown = printable(String(decoding: text, as: UTF8.self))
+        return .invalid(
+            "payload",
+            "expected a placeholder such as {{name}}, whose name has 1 to \(Self.longestName) ASCII letters, digits and "
+                + "underscores, and not \(shown). To send {{ itself, use a placeholder whose value is {{"
+        )
+    }
+
+    /// Whether a text has two braces that look like a placeholder.
+    static func hasBraces(_ text: some StringProtocol) -> Bool { text.contains("{{") }
 
     private static func isName(_ byte: UInt8) -> Bool {
         switch byte {

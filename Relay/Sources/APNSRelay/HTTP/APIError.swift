@@ -133,6 +133,14 @@ struct APIError: Error, Hashable {
         return APIError(.tooManyRequests, .rateLimited, message, retryAfter: seconds)
     }
 
+    /// The error for a request whose header and member `idempotencyKey` differ.
+    static let otherKeyInHeader = APIError(
+        .badRequest,
+        .invalidPush,
+        "idempotencyKey: the header Idempotency-Key has another key; give one of them",
+        field: "idempotencyKey"
+    )
+
     static func notFound(_ message: String) -> APIError { APIError(.notFound, .notFound, message) }
 
     /// The error for a member of a request.

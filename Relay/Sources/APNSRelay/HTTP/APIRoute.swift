@@ -66,8 +66,33 @@ struct APIRequest: Sendable {
         return parts.first
     }
 
+    /// The value of the header `Idempotency-Key`, also in the quotation marks of a structured field; nil if there is none.
+    ///
+    /// - Parameter limit: its greatest length in bytes.
+    func idempotencyKey(limit: Int) throws(APIError) -> String? {
+        let values = self.request.headers[values: .idempotencyKey]
+        guard let value = values.first else { return nil }
+        let isQuoted = value.count >= 2 && value.hasPrefix("\"") && value.hasSuffix("\"")
+        let key = isQuoted ? String(value.dropFirst().dropLast()) : value
+        guard values.count == 1, (1...limit).contains(key.utf8.count),
+            !key.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F })
+        else {
+            throw APIError(
+                .badRequest,
+                .badRequest,
+                "Idempotency-Key: expected this header once, with 1 to \(limit) bytes of UTF-8 without control characters.",
+                field: "Idempotency-Key"
+            )
+        }
+        return key
+    }
+
     /// A variable part of the path, decoded; empty if it is not valid percent-encoded UTF-8.
     func pathPart(_ name: String) -> String {
         self.context.parameters.get(name).flatMap { PercentEncoding.decode($0) } ?? ""
     }
+}
+
+extension HTTPField.Name {
+    static let idempotencyKey = HTTPField.Name("idempotency-key")!
 }

@@ -1,3 +1,4 @@
+import APNSModel
 import Hummingbird
 import PushQueue
 
@@ -20,7 +21,9 @@ struct EnqueueResponse {
     }
 
     /// Adds the results of storing the pushes of a body.
-    mutating func add(_ results: [EnqueueResult], of body: PushBody) {
+    ///
+    /// - Parameter known: what became of pushes that were submitted before.
+    mutating func add(_ results: [EnqueueResult], of body: PushBody, known: [APNSID: PushStatus]) {
         self.pushes.reserveCapacity(results.count * 64)
         for (index, result) in results.enumerated() where index < body.pushes.count {
             let (push, line) = (body.pushes[index], body.lines[index])
@@ -30,19 +33,29 @@ struct EnqueueResponse {
                 self.add("{\"line\":\(line),\"id\":\"\(push.id)\"}")
             case .duplicate(let id):
                 self.duplicates += 1
-                self.add("{\"line\":\(line),\"id\":\"\(id)\",\"duplicate\":true}")
+                self.add("{\"line\":\(line),\"id\":\"\(id)\",\"duplicate\":true\(Self.members(known[id]))}")
             case .conflict(let id):
                 let isSameID = push.id == id
                 var fault = PushFault(
                     .conflict,
                     isSameID ? "headers.apns-id" : "idempotencyKey",
-                    "another push was submitted with this \(isSameID ? "id" : "key"): \(id)"
+                    "another push was submitted with this \(isSameID ? "id" : "key"): \(id). A repetition has the same values, "
+                        + "and its payload and metadata are the same byte for byte"
                 )
                 fault.line = line
                 self.faults.append(fault)
             }
         }
         self.faults.sort { $0.line < $1.line }
+    }
+
+    /// The state of a push, and its outcome if it has one.
+    private static func members(_ status: PushStatus?) -> String {
+        guard let status else { return "" }
+        let state = ",\"state\":\"\(status.state.rawValue)\""
+        guard status.state == .settled, let outcome = status.outcome else { return state }
+        let code = outcome.error.map { ",\"code\":\"\($0.code.rawValue)\"" } ?? ""
+        return "\(state),\"outcome\":\"\(outcome.certainty.rawValue)\"\(code)"
     }
 
     private mutating func add(_ text: String) {

@@ -15,6 +15,9 @@ struct PushRoutes: Sendable {
     let limits: CallerLimits
     let ids = PushIDGenerator()
 
+    /// The number of duplicates whose states a response has.
+    private static let describedDuplicates = 100
+
     var routes: [APIRoute] {
         [
             APIRoute(.post, "/v1/pushes", .oneOf([.send])) { try await self.enqueue($0) },
@@ -30,6 +33,7 @@ struct PushRoutes: Sendable {
         let format = try Self.format(request)
         // A request with one push has no other pushes to store, so it cannot be partial.
         let isPartial = try request.query(["partial"]).bool("partial") && format == .lines
+        let key = try request.idempotencyKey(limit: PushBody.maximumKeyBytes(format))
         // This comes before the body is read, so that a caller above its limit costs little.
         try self.limits.take(0, request.caller)
         var reserved = 0
@@ -38,7 +42,7 @@ struct PushRoutes: Sendable {
             self.reader.budget.release(reserved)
             request.context.bodyBytes.value = reserved
         }
-        let submitted = try await self.pushes(request, format, isPartial: isPartial, reserved: &reserved)
+        let submitted = try await self.pushes(request, format, key, isPartial: isPartial, reserved: &reserved)
         guard submitted.count > 0 else {
             throw APIError(.badRequest, .badJSON, "The body contains no push.")
         }
@@ -47,21 +51,34 @@ struct PushRoutes: Sendable {
         var stored = 0
         defer { self.limits.giveBack(submitted.count - stored, request.caller) }
         if !isPartial, let fault = submitted.faults.first { throw APIError(fault) }
+        if format == .json, let key, let push = submitted.pushes.first, push.idempotency?.key != key {
+            throw APIError.otherKeyInHeader
+        }
 
         var response = EnqueueResponse(faults: submitted.faults)
         if !submitted.pushes.isEmpty {
             let results = try await self.intake.store(submitted.pushes, isPartial: isPartial)
-            response.add(results, of: submitted)
+            response.add(results, of: submitted, known: try await self.duplicates(results))
             if !isPartial, let fault = response.faults.first { throw APIError(fault) }
             stored = results.count { $0 == .queued }
         }
         return response.response
     }
 
+    /// What became of the first pushes that were submitted before.
+    private func duplicates(_ results: [EnqueueResult]) async throws(APIError) -> [APNSID: PushStatus] {
+        var found: [APNSID: PushStatus] = [:]
+        for case .duplicate(let id) in results.lazy.filter({ $0 != .queued }).prefix(Self.describedDuplicates) {
+            found[id] = try await self.queue.calling { queue throws(QueueError) in try await queue.status(of: id) }
+        }
+        return found
+    }
+
     /// Reads and parses the body. Its bytes are freed when this returns.
     private func pushes(
         _ request: APIRequest,
         _ format: PushBody.Format,
+        _ key: String?,
         isPartial: Bool,
         reserved: inout Int
     ) async throws -> PushBody {
@@ -69,6 +86,7 @@ struct PushRoutes: Sendable {
         var pushes = PushBody(
             format,
             isPartial: isPartial,
+            key: key,
             parser: PushParser(
                 apps: self.live.apps,
                 caller: request.caller,

@@ -59,7 +59,7 @@ struct RequestBodyReader: Sendable {
     }
 
     /// Reads and decodes a body that is a JSON object.
-    func json<Value: Decodable & Sendable>(
+    func json<Value: RequestMembers>(
         _ type: Value.Type,
         of request: APIRequest
     ) async throws -> (value: Value, bytes: [UInt8]) {
@@ -68,14 +68,7 @@ struct RequestBodyReader: Sendable {
         }
         return try await self.withBody(of: request) { body in
             let bytes = Array(body.readableBytesView)
-            guard let value = StoredJSON.decode(type, from: bytes) else {
-                throw APIError(
-                    .badRequest,
-                    .badJSON,
-                    "Expected a JSON object with the members that the description of the API names."
-                )
-            }
-            return (value, bytes)
+            return (try Value.decoded(from: bytes), bytes)
         }
     }
 

@@ -15,10 +15,8 @@ extension Response {
         status: HTTPResponse.Status = .ok,
         headers: HTTPFields = HTTPFields()
     ) -> Response {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // The values contain only strings and finite numbers, which can always be encoded.
-        guard let data = try? encoder.encode(value) else { return Response(status: .internalServerError) }
+        guard let data = try? ResponseEncoder.encode(value) else { return Response(status: .internalServerError) }
         return Self.body(ByteBuffer(bytes: data), "application/json", status: status, headers: headers)
     }
 

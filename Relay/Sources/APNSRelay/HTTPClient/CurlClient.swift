@@ -42,6 +42,8 @@ final class CurlClient: @unchecked Sendable {
         /// The wait that the server asks for (RFC 9110, section 10.2.3); nil if it does not ask, zero if the time is past or
         /// not readable.
         let retryAfter: Duration?
+        /// The header `location`.
+        let location: String?
         let body: [UInt8]
         /// Whether the body has arrived whole.
         let isComplete: Bool
@@ -213,6 +215,7 @@ final class CurlClient: @unchecked Sendable {
         return Response(
             status: status,
             retryAfter: transfer.hasRetryAfter ? .seconds(max(0, relay_curl_retry_after(easy))) : nil,
+            location: transfer.location,
             body: transfer.received,
             isComplete: result == CURLE_OK
         )
@@ -226,6 +229,7 @@ private final class Transfer {
     private(set) var received: [UInt8] = []
     /// Whether the response has the header `retry-after`.
     private(set) var hasRetryAfter = false
+    private(set) var location: String?
     /// What went wrong, as libcurl writes it (CURLOPT_ERRORBUFFER(3)).
     let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private let maxResponseBytes: Int
@@ -262,8 +266,12 @@ private final class Transfer {
     /// Called with each line of the headers, and with those of interim responses before.
     func readHeader(_ line: UnsafeRawBufferPointer) -> Int {
         let name = String(decoding: line.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self).lowercased()
-        if name.hasPrefix("http/") { self.hasRetryAfter = false }
+        if name.hasPrefix("http/") { (self.hasRetryAfter, self.location) = (false, nil) }
         if name == "retry-after" { self.hasRetryAfter = true }
+        if name == "location" {
+            let value = String(decoding: line.dropFirst(name.utf8.count + 1), as: UTF8.self)
+            self.location = String(value.filter { !$0.isWhitespace }.prefix(500))
+        }
         return line.count
     }
 

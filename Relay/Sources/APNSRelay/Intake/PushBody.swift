@@ -26,6 +26,8 @@ struct PushBody {
     private let format: Format
     /// Whether to continue after a faulty push.
     private let isPartial: Bool
+    /// The idempotency key of the request. In lines, the key of a push is this key, a slash and the number of its line.
+    private let key: String?
     private var parser: PushParser
     private var position = 0
     private var line = 0
@@ -35,10 +37,16 @@ struct PushBody {
     private(set) var lines: [Int] = []
     private(set) var faults: [PushFault] = []
 
-    init(_ format: Format, isPartial: Bool, parser: PushParser) {
+    init(_ format: Format, isPartial: Bool, key: String? = nil, parser: PushParser) {
         self.format = format
         self.isPartial = isPartial
+        self.key = key
         self.parser = parser
+    }
+
+    /// The greatest length of the idempotency key of a request, in bytes: those of lines are longer.
+    static func maximumKeyBytes(_ format: Format) -> Int {
+        format == .lines ? PushParser.maximumKeyBytes - 16 : PushParser.maximumKeyBytes
     }
 
     /// The number of pushes that were found, including invalid ones.
@@ -73,6 +81,7 @@ struct PushBody {
     }
 
     private mutating func add(_ body: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) {
+        self.parser.requestKey = self.key.map { self.format == .lines ? "\($0)/\(self.line)" : $0 }
         do {
             self.pushes.append(try self.parser.parse(body, in: range))
             self.lines.append(self.line)

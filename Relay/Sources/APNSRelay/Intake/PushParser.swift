@@ -18,6 +18,8 @@ struct PushParser {
     let dispatch: DispatchSettings
     let now: QueueTime
     let ids: PushIDGenerator
+    /// The idempotency key of pushes that have none, from the header of the request.
+    var requestKey: String?
     private var members: [JSONScanner.Member] = []
 
     init(
@@ -26,7 +28,8 @@ struct PushParser {
         defaultLane: PushLane,
         dispatch: DispatchSettings,
         now: QueueTime,
-        ids: PushIDGenerator
+        ids: PushIDGenerator,
+        requestKey: String? = nil
     ) {
         self.apps = apps
         self.caller = caller
@@ -34,6 +37,7 @@ struct PushParser {
         self.dispatch = dispatch
         self.now = now
         self.ids = ids
+        self.requestKey = requestKey
     }
 
     /// The maximum length of a push's text, in bytes. The largest payload with all other members is much smaller.
@@ -141,7 +145,7 @@ struct PushParser {
         let times = try self.times(fields, scanner)
         let supersedes = try self.key(.supersedes, fields, scanner)
         let resendsUnknown = try self.bool(.resendUnknown, fields, scanner)
-        let key = try self.key(.idempotencyKey, fields, scanner)
+        let key = try self.key(.idempotencyKey, fields, scanner) ?? self.requestKey
         let metadata = try fields[.metadata].map { slice throws(PushFault) in try Self.metadata(slice, scanner) }
         // With a key, the push may be a repetition whose deadline has passed. Without one, a past deadline is an error.
         if let deadline = times.deadline, deadline <= self.now, key == nil, headers.id == nil {

@@ -229,8 +229,16 @@ extension Caller {
             "\(prefix).nextToken",
             isRequired: false
         )
-        for (key, token) in [("token", token), ("nextToken", next)] where (token?.utf8.count ?? .max) < 16 {
-            reader.complain("\(prefix).\(key)", .outOfRange, "a token needs at least 16 characters")
+        for (key, token) in [("token", token), ("nextToken", next)] {
+            guard let token else { continue }
+            do {
+                try SecretText.checkToken(token)
+                if token.utf8.count < 16 {
+                    reader.complain("\(prefix).\(key)", .outOfRange, "a token needs at least 16 characters")
+                }
+            } catch {
+                reader.complain("\(prefix).\(key)", .malformed, error.message)
+            }
         }
         guard let token else { return nil }
         reader.check(next, "\(prefix).nextToken", differsFrom: token, "\(prefix).token")
@@ -380,15 +388,12 @@ extension SettingsReader {
         isRequired: Bool = true
     ) -> [UInt8]? {
         guard let text = self.secret(text, orIn: file, key, isRequired: isRequired) else { return nil }
-        guard let secret = SecretText.signingKey(text), secret.count >= 24 else {
-            self.complain(
-                key,
-                .malformed,
-                "the webhook needs a secret of at least 24 bytes, as text or as whsec_ with base64"
-            )
+        do {
+            return try SecretText.signingKey(text)
+        } catch {
+            self.complain(key, .malformed, error.message)
             return nil
         }
-        return secret
     }
 
     /// Reports a next secret that is the same as the current one.

@@ -144,6 +144,7 @@ enum RelaySettingsTable {
         .boolean("webPush.requireVAPID", \.webPush.settings.requiresVAPID),
         .integer("webPush.pushesPerMinute", \.webPush.settings.pushesPerMinute, 1...1_000_000),
         .integer("webPush.keptMessages", \.webPush.settings.keptMessages, 0...1_000),
+        .size("webPush.keptBytes", \.webPush.settings.keptBytes, 65_536...(1 << 40)),
         .choice(
             "webPush.registration",
             \.webPush.registration,

@@ -13,11 +13,72 @@ enum SecretText {
         Array(SHA256.hash(data: Array(text.utf8)))
     }
 
+    /// Why a text is not a secret.
+    struct Problem: Error, Hashable {
+        /// What the text looks like, and the remedy. It contains nothing of the secret.
+        let message: String
+
+        init(_ message: String) { self.message = message }
+    }
+
+    private static let prefix = "whsec_"
+    private static let shortestKey = 24
+
     /// The key of a webhook's signature. It is the bytes of the text or, after the prefix `whsec_`, the bytes that the
-    /// Base64 text encodes, as the libraries of Standard Webhooks expect it. Nil if that text is not Base64.
-    static func signingKey(_ text: String) -> [UInt8]? {
-        guard text.hasPrefix("whsec_") else { return Array(text.utf8) }
-        return Data(base64Encoded: String(text.dropFirst("whsec_".count))).map { Array($0) }
+    /// Base64 text encodes, as the libraries of Standard Webhooks expect it.
+    static func signingKey(_ text: String) throws(Problem) -> [UInt8] {
+        try self.checkForm(of: text)
+        let lower = text.lowercased()
+        for (prefix, kind) in [("whsk_", "private"), ("whpk_", "public")] where lower.contains(prefix) {
+            throw Problem(
+                "it is the \(kind) key of a signature with Ed25519 (\(prefix)), and the relay signs with HMAC: make a secret "
+                    + "for both sides, such as \(self.prefix) and the base64 of 32 random bytes"
+            )
+        }
+        guard text.hasPrefix(self.prefix) else {
+            guard !lower.contains(self.prefix) else {
+                throw Problem(
+                    "something is before \(self.prefix), or it is in capitals: the secret begins with \(self.prefix)"
+                )
+            }
+            return try self.checkedLength(Array(text.utf8), "text")
+        }
+        let base64 = String(text.dropFirst(self.prefix.count))
+        guard let key = Data(base64Encoded: base64) else {
+            throw Problem(
+                "the text after \(self.prefix) is not base64 with its padding (A-Z, a-z, 0-9, + and /, then =)"
+            )
+        }
+        return try self.checkedLength(Array(key), "base64 after \(self.prefix)")
+    }
+
+    private static func checkedLength(_ key: [UInt8], _ form: String) throws(Problem) -> [UInt8] {
+        guard key.count >= self.shortestKey else {
+            throw Problem(
+                "it has \(key.count) bytes as \(form); the webhook needs a secret of at least \(self.shortestKey) bytes"
+            )
+        }
+        return key
+    }
+
+    /// Checks that a text has nothing around it that belongs to the place that it was copied from.
+    static func checkForm(of text: String) throws(Problem) {
+        if let first = text.first, "\"'`“”".contains(first) {
+            throw Problem("it begins with a quotation mark: remove the quotation marks")
+        }
+        if text.unicodeScalars.first == "\u{FEFF}" {
+            throw Problem("it begins with a byte order mark: save the file as UTF-8 without one")
+        }
+        if text.contains(where: \.isNewline) { throw Problem("it has several lines: expected only the secret") }
+    }
+
+    /// Checks the form of a bearer token, which a request cannot contain otherwise.
+    static func checkToken(_ text: String) throws(Problem) {
+        try self.checkForm(of: text)
+        if text.lowercased().hasPrefix("bearer ") { throw Problem("it begins with Bearer: remove this word") }
+        if text.contains(where: \.isWhitespace) {
+            throw Problem("it contains a space, which a bearer token cannot have")
+        }
     }
 
     fileprivate static func trimmed(_ text: String) -> String {

@@ -14,8 +14,10 @@ public struct WebPushSettings: Sendable, Hashable {
     /// The maximum number of pushes to one subscription in a minute. Default 60.
     public var pushesPerMinute = 60
     /// The maximum number of messages that are kept for each subscription because they do not fit into a notification. The device
-    /// fetches them. Default 0: such messages are refused.
-    public var keptMessages = 0
+    /// fetches them. Default 50; with 0, such messages are refused.
+    public var keptMessages = 50
+    /// The maximum size of all these messages together, in bytes. Default 256 MiB.
+    public var keptBytes = 256 << 20
     /// Who may register subscriptions. Default: callers with the role `subscribe`.
     public var registration = Registration.token
 

@@ -24,7 +24,12 @@ struct AppAttestRoutes: Sendable {
         var expires: Int64
     }
 
-    private struct NewKey: Decodable {
+    private struct NewKey: RequestMembers {
+        enum CodingKeys: String, CodingKey, CaseIterable { case app, environment, key, challenge, attestation }
+
+        static var members: [String] { CodingKeys.allCases.map(\.rawValue) }
+        static var hints: [String: String] { ["keyid": "The keyId is key."] }
+
         var app: String
         var environment: String?
         var key: String

@@ -29,7 +29,24 @@ struct SubscriptionRoutes: Sendable {
 
     // MARK: Requests and responses
 
-    private struct NewSubscription: Decodable {
+    private struct NewSubscription: RequestMembers {
+        enum CodingKeys: String, CodingKey, CaseIterable {
+            case app, environment, token, vapid, fallbackKey, allowsTimeSensitive
+        }
+
+        static var members: [String] { CodingKeys.allCases.map(\.rawValue) }
+        static var hints: [String: String] {
+            var hints = ["bundleid": "The app's name in the settings is app."]
+            for name in ["applicationserverkey", "vapidkey", "vapidpublickey", "publickey", "serverkey", "key"] {
+                hints[name] = "The public key of the only sender is vapid."
+            }
+            for name in ["devicetoken", "pushtoken", "apnstoken"] { hints[name] = "The device token is token." }
+            for name in ["endpoint", "keys", "p256dh", "auth"] {
+                hints[name] = "The app gives it to the sender; the relay does not need it."
+            }
+            return hints
+        }
+
         var app: String
         var environment: String?
         var token: String
@@ -46,13 +63,21 @@ struct SubscriptionRoutes: Sendable {
         var fetchSecret: String
     }
 
-    private struct Device: Decodable {
+    private struct Device: RequestMembers {
+        enum CodingKeys: String, CodingKey, CaseIterable { case app, environment, token }
+
+        static var members: [String] { CodingKeys.allCases.map(\.rawValue) }
+
         var app: String
         var environment: String?
         var token: String
     }
 
-    private struct NewToken: Decodable {
+    private struct NewToken: RequestMembers {
+        enum CodingKeys: String, CodingKey, CaseIterable { case token }
+
+        static var members: [String] { CodingKeys.allCases.map(\.rawValue) }
+
         var token: String
     }
 
@@ -258,7 +283,7 @@ struct SubscriptionRoutes: Sendable {
     }
 
     /// The body of a request, and whose request it is.
-    private func body<Value: Decodable & Sendable>(
+    private func body<Value: RequestMembers>(
         _ type: Value.Type,
         _ request: APIRequest
     ) async throws -> (Value, Registrant) {

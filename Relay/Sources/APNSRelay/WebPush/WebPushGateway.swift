@@ -63,6 +63,7 @@ struct WebPushGateway: Sendable {
             keys: keys,
             verifier: VAPIDVerifier(origins: Set(webPush.origins)),
             quota: PushQuota(clock: clock),
+            keptSpace: KeptSpace(),
             intake: intake,
             clock: clock,
             reader: RequestBodyReader(limit: WebPushRequest.maxBodyBytes, budget: budget)

@@ -23,6 +23,7 @@ struct WebPushRoutes: Sendable {
     let keys: DeviceTokenKeys
     let verifier: VAPIDVerifier
     let quota: PushQuota
+    let keptSpace: KeptSpace
     let intake: PushIntake
     let clock: any QueueClock
     let reader: RequestBodyReader
@@ -172,16 +173,19 @@ struct WebPushRoutes: Sendable {
             }
             if let known { return known }
         }
-        let limit = self.settings.keptMessages
-        let isFull = try await self.store.calling { store throws(QueueError) in
-            let messages = KeptMessages(queue: store.queue)
-            guard try await !messages.isFull(subscription.id, limit: limit) else { return true }
+        let messages = KeptMessages(queue: self.queue)
+        let (settings, space, lease) = (self.settings, self.keptSpace, self.clock.lease)
+        let refusal: String? = try await self.store.calling { _ throws(QueueError) in
+            guard try await !messages.isFull(subscription.id, limit: settings.keptMessages) else {
+                return "Too many large messages wait for the device. Send a smaller one."
+            }
+            guard try await space.reserve(message.count, limit: settings.keptBytes, messages, now: lease) else {
+                return "Too many large messages wait for all devices. Send a smaller one."
+            }
             try await messages.keep(message, id: "\(push.id)", of: subscription.id, timeToLive: timeToLive, now: now)
-            return false
+            return nil
         }
-        guard !isFull else {
-            throw .rateLimited(.seconds(60), "Too many large messages wait for the device. Send a smaller one.")
-        }
+        if let refusal { throw .rateLimited(KeptSpace.interval, refusal) }
         let stored: Result<APNSID, APIError>
         do throws(APIError) {
             stored = .success(try await self.store(push))
@@ -192,7 +196,7 @@ struct WebPushRoutes: Sendable {
         if case .failure(let error) = stored, error.code == .undecided { mayBeStored = true }
         if !mayBeStored {
             // The push was not stored, or is a repetition, whose notification names the message of the first request.
-            try? await self.queue.setValue(nil, forKey: KeptMessages.key("\(push.id)", of: subscription.id))
+            try? await messages.remove("\(push.id)", of: subscription.id)
         }
         return try stored.get()
     }
@@ -296,5 +300,6 @@ extension APIError {
         case .vapidInvalid: self.init(.forbidden, .forbidden, error.message)
         default: self.init(.badRequest, .badRequest, error.message)
         }
+        self.scheme = "vapid"
     }
 }

@@ -17,12 +17,10 @@ struct WebhookRequest: Sendable {
         struct Body: Encodable {
             var outcomes: [PushStatusJSON]
         }
-        let encoder = JSONEncoder()
-        // Sorted keys, so that a request has the same bytes after a restart.
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let body = Body(outcomes: entries.map { PushStatusJSON($0.push, cursor: $0.cursor) })
         self.count = entries.count
-        self.body = Array(try encoder.encode(body))
+        // A request has the same bytes after a restart.
+        self.body = try ResponseEncoder.encode(body)
     }
 
     /// Reads the outcomes of an extent that are still kept.

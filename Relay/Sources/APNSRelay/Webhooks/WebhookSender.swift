@@ -376,6 +376,15 @@ final class WebhookSender: Sendable {
         }
         self.metrics.webhookRequest(self.name, .refused)
         let text = "the receiver responded with status \(status)"
+        if (300..<400).contains(status) {
+            // A secret may be in the query.
+            let place = response.location.map { " to \($0.prefix { $0 != "?" })" } ?? ""
+            return .failed(
+                "\(text), which redirects\(place). The relay does not follow redirects: set webhook.\(self.name).url to the "
+                    + "address that accepts the requests",
+                retryAfter: response.retryAfter
+            )
+        }
         if (400..<500).contains(status), ![408, 425, 429].contains(status), response.retryAfter == nil {
             return .refused(text, isInDoubt: ![400, 409, 413, 415, 422].contains(status))
         }

@@ -77,10 +77,25 @@ CREATE FUNCTION apns.intake_heads(p_now bigint) RETURNS TABLE (route int, "posit
   WHERE starts_with(c.name, 'sql:')
 $$;
 
--- Raises the error for a wrong argument.
-CREATE FUNCTION apns.refuse(p_argument text, p_message text, p_hint text) RETURNS void LANGUAGE plpgsql AS $$
+-- Raises the error for a wrong argument. p_element: the place of its push in the array of apns.enqueue_many, counted from 1;
+-- NULL for apns.enqueue.
+CREATE FUNCTION apns.refuse(p_element int, p_argument text, p_message text, p_hint text) RETURNS void
+LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION '%: %', p_argument, p_message USING ERRCODE = '22023', COLUMN = p_argument, HINT = p_hint;
+  RAISE EXCEPTION '%: %', p_argument, p_message || coalesce(' (element ' || p_element || ' of pushes)', '')
+    USING ERRCODE = '22023', COLUMN = p_argument, HINT = p_hint;
+END $$;
+
+-- The milliseconds since 1970 of a time that an argument gives; NULL if it is NULL.
+CREATE FUNCTION apns.milliseconds(p_element int, p_argument text, p_time timestamptz) RETURNS bigint
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_time < 'epoch' OR NOT isfinite(p_time) THEN
+    PERFORM apns.refuse(p_element, p_argument, 'expected a finite time after 1970', CASE p_argument
+      WHEN 'expiration' THEN 'Pass ''epoch'' if APNs must not store the push, and leave it out for Apple''s default.'
+      ELSE 'Leave it out for the default.' END);
+  END IF;
+  RETURN floor(extract(epoch FROM p_time) * 1000);
 END $$;
 
 -- A push as apns.store takes it.
@@ -90,9 +105,9 @@ CREATE TYPE apns.checked_push AS (
   metadata text
 );
 
--- Checks the arguments of apns.enqueue as the relay's HTTP API does, and adds the defaults.
+-- Checks the arguments of apns.enqueue as the relay's HTTP API does, and adds the defaults. NULL means "not given".
 CREATE FUNCTION apns.checked(
-  p_now bigint, app text, token text, payload json, push_type text, environment text, topic text, priority int,
+  p_now bigint, p_element int, app text, token text, payload json, push_type text, environment text, topic text, priority int,
   expiration timestamptz, collapse_id text, apns_id uuid, idempotency_key text, not_before timestamptz,
   deadline timestamptz, lane text, supersedes text, resend_unknown boolean, metadata json
 ) RETURNS apns.checked_push LANGUAGE plpgsql AS $$
@@ -103,7 +118,13 @@ DECLARE
   v_intake apns.intake;
   v_push apns.checked_push;
   v_environment text := environment;
+  v_not_before bigint := apns.milliseconds(p_element, 'not_before', not_before);
+  v_deadline bigint := apns.milliseconds(p_element, 'deadline', deadline);
 BEGIN
+  push_type := coalesce(push_type, 'alert');
+  resend_unknown := coalesce(resend_unknown, false);
+  IF json_typeof(payload) = 'null' THEN payload := NULL; END IF;
+  IF json_typeof(metadata) = 'null' THEN metadata := NULL; END IF;
   SELECT * INTO v_intake FROM apns.intake;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'no relay has started on this database yet'
@@ -114,7 +135,7 @@ BEGIN
   END IF;
   SELECT * INTO v_app FROM apns.app a WHERE a.name = app;
   IF NOT FOUND THEN
-    PERFORM apns.refuse('app', 'unknown app',
+    PERFORM apns.refuse(p_element, 'app', CASE WHEN app IS NULL THEN 'it is missing' ELSE 'unknown app' END,
       'The relay has ' || coalesce((SELECT string_agg(a.name, ', ' ORDER BY a.name) FROM apns.app a), 'none') || '.');
   END IF;
   IF v_app.is_full THEN
@@ -123,23 +144,26 @@ BEGIN
   END IF;
   v_environment := coalesce(v_environment, v_app.default_environment);
   IF v_environment IS NULL OR v_environment <> ALL (v_app.environments) THEN
-    PERFORM apns.refuse('environment', 'missing, or not one of the app',
+    PERFORM apns.refuse(p_element, 'environment', 'missing, or not one of the app',
       'Pass one of ' || array_to_string(v_app.environments, ', ') || '.');
   END IF;
   IF coalesce(lane, 'interactive') NOT IN ('interactive', 'bulk') THEN
-    PERFORM apns.refuse('lane', 'expected interactive or bulk', 'Leave it out for interactive.');
+    PERFORM apns.refuse(p_element, 'lane', 'expected interactive or bulk', 'Leave it out for interactive.');
   END IF;
   v_push.route := apns.route_id(app, v_environment, CASE WHEN lane = 'bulk' THEN 1 ELSE 0 END::smallint,
     'sql:' || session_user);
 
-  IF token IS NULL OR token !~ '^([0-9a-fA-F]{2})+$' OR length(token) > 1000 THEN
-    PERFORM apns.refuse('token', 'expected an even number of hexadecimal digits, at most 1,000',
+  IF token IS NULL THEN
+    PERFORM apns.refuse(p_element, 'token', 'it is missing', 'Pass the device token in hexadecimal.');
+  END IF;
+  IF token !~ '^([0-9a-fA-F]{2})+$' OR length(token) > 1000 THEN
+    PERFORM apns.refuse(p_element, 'token', 'expected an even number of hexadecimal digits, at most 1,000',
       'Pass the device token in hexadecimal, without blanks.');
   END IF;
   v_push.token := decode(token, 'hex');
 
-  IF push_type IS NULL OR push_type !~ '^[!-~]{1,64}$' THEN
-    PERFORM apns.refuse('push_type', 'expected 1 to 64 visible ASCII characters', 'For example alert.');
+  IF push_type !~ '^[!-~]{1,64}$' THEN
+    PERFORM apns.refuse(p_element, 'push_type', 'expected 1 to 64 visible ASCII characters', 'For example alert.');
   END IF;
   v_push.type := push_type;
   SELECT * INTO v_type FROM apns.push_type t WHERE t.name = push_type;
@@ -148,71 +172,69 @@ BEGIN
     OR v_push.topic !~ '^[!-~]+$' OR length(v_push.topic) > 1000
     OR right(v_push.topic, length(v_type.topic_suffix)) <> v_type.topic_suffix
   THEN
-    PERFORM apns.refuse('topic', 'not a topic of this app and push type',
+    PERFORM apns.refuse(p_element, 'topic', 'not a topic of this app and push type',
       'Leave it out for ' || v_app.topic || coalesce(v_type.topic_suffix, '') || '.');
   END IF;
 
   IF payload IS NULL OR json_typeof(payload) <> 'object' THEN
-    PERFORM apns.refuse('payload', 'expected a JSON object', 'For example {"aps": {"alert": "Hello"}}.');
+    PERFORM apns.refuse(p_element, 'payload', CASE WHEN payload IS NULL THEN 'it is missing' ELSE 'expected a JSON object' END, 'For example {"aps": {"alert": "Hello"}}.');
   END IF;
   v_push.payload := convert_to(payload::text, 'UTF8');
   IF length(v_push.payload) > coalesce(v_type.payload_limit, 4096) THEN
-    PERFORM apns.refuse('payload', format('%s bytes; at most %s are allowed', length(v_push.payload),
+    PERFORM apns.refuse(p_element, 'payload', format('%s bytes; at most %s are allowed', length(v_push.payload),
       coalesce(v_type.payload_limit, 4096)), 'Shorten it. The relay sends it byte for byte, with its blanks.');
   END IF;
 
   IF priority NOT IN (1, 5, 10) OR priority <> ALL (v_type.priorities) THEN
-    PERFORM apns.refuse('priority', format('APNs does not accept %s for this push type', priority),
+    PERFORM apns.refuse(p_element, 'priority', format('APNs does not accept %s for this push type', priority),
       'Leave it out, or pass one of ' || coalesce(array_to_string(v_type.priorities, ', '), '1, 5, 10') || '.');
   END IF;
   v_push.priority := priority;
-  v_push.expiration := floor(extract(epoch FROM expiration))::bigint;
-  IF v_push.expiration < 0 THEN
-    PERFORM apns.refuse('expiration', 'expected a time after 1970', 'Pass ''epoch'' if APNs must not store the push.');
+  v_push.expiration := apns.milliseconds(p_element, 'expiration', expiration) / 1000;
+  IF v_push.expiration > 99999999999 THEN
+    PERFORM apns.refuse(p_element, 'expiration', 'expected a time before the year 5138', 'Leave it out for Apple''s default.');
   END IF;
   IF octet_length(collapse_id) NOT BETWEEN 1 AND 64 OR collapse_id !~ '^[!-~]([ -~]*[!-~])?$' THEN
-    PERFORM apns.refuse('collapse_id', 'expected 1 to 64 ASCII characters without blanks at either end',
+    PERFORM apns.refuse(p_element, 'collapse_id', 'expected 1 to 64 ASCII characters without blanks at either end',
       'Shorten it, or pass a digest of it.');
   END IF;
   v_push.collapse := collapse_id;
 
-  v_push.due := floor(extract(epoch FROM not_before) * 1000)::bigint;
   -- 0 is due for every relay, whatever its clock says.
-  IF v_push.due <= p_now THEN v_push.due := 0; END IF;
-  v_push.due := coalesce(v_push.due, 0);
-  v_push.deadline := coalesce(floor(extract(epoch FROM deadline) * 1000)::bigint, p_now + v_intake.default_deadline);
+  v_push.due := CASE WHEN v_not_before > p_now THEN v_not_before ELSE 0 END;
+  v_push.deadline := coalesce(v_deadline, p_now + v_intake.default_deadline);
   IF v_push.deadline > p_now + v_intake.max_deadline THEN
-    PERFORM apns.refuse('deadline', 'too far ahead',
+    PERFORM apns.refuse(p_element, 'deadline', 'too far ahead',
       format('The relay keeps a push for at most %s.', make_interval(secs => v_intake.max_deadline / 1000)));
   END IF;
   IF v_push.deadline <= p_now AND idempotency_key IS NULL AND apns_id IS NULL THEN
-    PERFORM apns.refuse('deadline', 'expected a time in the future',
+    PERFORM apns.refuse(p_element, 'deadline', 'expected a time in the future',
       'Leave it out for the default of the relay.');
   END IF;
-  IF not_before IS NOT NULL AND v_push.due >= v_push.deadline THEN
-    PERFORM apns.refuse('not_before', 'expected a time before the deadline', 'Set a later deadline, too.');
+  IF v_not_before >= v_push.deadline THEN
+    PERFORM apns.refuse(p_element, 'not_before', 'expected a time before the deadline', 'Set a later deadline, too.');
   END IF;
   v_push.expires := CASE WHEN v_push.expiration > 0
-    THEN least(v_push.deadline, least(v_push.expiration, 9000000000000) * 1000) ELSE v_push.deadline END;
+    THEN least(v_push.deadline, v_push.expiration * 1000) ELSE v_push.deadline END;
 
   IF octet_length(idempotency_key) NOT BETWEEN 1 AND 128 OR idempotency_key ~ '[\u0001-\u001f\u007f]' THEN
-    PERFORM apns.refuse('idempotency_key', 'expected 1 to 128 bytes without control characters', 'Shorten it.');
+    PERFORM apns.refuse(p_element, 'idempotency_key', 'expected 1 to 128 bytes without control characters', 'Shorten it.');
   END IF;
   IF octet_length(supersedes) NOT BETWEEN 1 AND 128 OR supersedes ~ '[\u0001-\u001f\u007f]' THEN
-    PERFORM apns.refuse('supersedes', 'expected 1 to 128 bytes without control characters', 'Shorten it.');
+    PERFORM apns.refuse(p_element, 'supersedes', 'expected 1 to 128 bytes without control characters', 'Shorten it.');
   END IF;
   v_push.supersedes := supersedes;
-  v_push.resends := coalesce(resend_unknown, false);
+  v_push.resends := resend_unknown;
   IF metadata IS NOT NULL AND (json_typeof(metadata) <> 'object' OR octet_length(metadata::text) > 512) THEN
-    PERFORM apns.refuse('metadata', 'expected a JSON object of at most 512 bytes', 'For example {"order": "4711"}.');
+    PERFORM apns.refuse(p_element, 'metadata', 'expected a JSON object of at most 512 bytes', 'For example {"order": "4711"}.');
   END IF;
   v_push.metadata := metadata::text;
   v_push.id := coalesce(apns_id, gen_random_uuid());
   v_push.key := coalesce(idempotency_key, apns_id::text);
   IF v_push.key IS NOT NULL THEN
     v_push.digest := sha256(convert_to(json_build_array('sql', app, environment, lane, lower(token), push_type, topic,
-      payload, priority, v_push.expiration, collapse_id, apns_id, extract(epoch FROM not_before),
-      extract(epoch FROM deadline), supersedes, resend_unknown, metadata)::text, 'UTF8'));
+      payload, priority, v_push.expiration, collapse_id, apns_id, v_not_before, v_deadline, supersedes, resend_unknown,
+      metadata)::text, 'UTF8'));
   END IF;
   RETURN v_push;
 END $$;
@@ -224,6 +246,7 @@ DECLARE
   v_ids uuid[];
   v_kinds smallint[];
   v_known uuid[];
+  v_conflict int;
 BEGIN
   SELECT s.kinds, s.known, p.ids INTO v_kinds, v_known, v_ids
   FROM (
@@ -241,9 +264,13 @@ BEGIN
   CROSS JOIN LATERAL apns.store(p_now, false, NULL, p.ids, p.routes, p.callers, p.dues, p.deadlines,
     p.expires, p.resends, p.supersedes, p.tokens, p.topics, p.types, p.priorities, p.expirations, p.collapses,
     p.payloads, p.keys, p.digests, p.metadata) s;
-  IF 2 = ANY (v_kinds) THEN
-    RAISE EXCEPTION 'another push has this idempotency key or id: %', v_known[array_position(v_kinds, 2::smallint)]
-      USING ERRCODE = '23505', HINT = 'A repetition must have the same arguments as the first call.';
+  v_conflict := array_position(v_kinds, 2::smallint);
+  IF v_conflict IS NOT NULL THEN
+    RAISE EXCEPTION 'another push has this idempotency key or id: %', v_known[v_conflict]
+        || CASE WHEN cardinality(p_push) > 1 THEN ' (element ' || v_conflict || ' of pushes)' ELSE '' END
+      USING ERRCODE = '23505',
+        COLUMN = CASE WHEN v_known[v_conflict] = p_push[v_conflict].id THEN 'apns_id' ELSE 'idempotency_key' END,
+        HINT = 'A repetition must have the same arguments as the first call; payload and metadata byte for byte.';
   END IF;
   IF v_kinds IS NULL THEN RETURN v_ids; END IF;
   RETURN ARRAY(SELECT coalesce(u.known, u.id) FROM unnest(v_ids, v_known) WITH ORDINALITY AS u(id, known, n) ORDER BY n);
@@ -262,46 +289,93 @@ CREATE FUNCTION apns.enqueue(
 DECLARE
   v_now bigint := apns.lease_clock();
 BEGIN
-  RETURN (apns.store_checked(v_now, ARRAY[apns.checked(v_now, app, token, payload, push_type, environment, topic,
+  RETURN (apns.store_checked(v_now, ARRAY[apns.checked(v_now, NULL, app, token, payload, push_type, environment, topic,
     priority, expiration, collapse_id, apns_id, idempotency_key, not_before, deadline, lane, supersedes,
     resend_unknown, metadata)]))[1];
 END $$;
 
+-- A time of an element of apns.enqueue_many; NULL if it is not given.
+CREATE FUNCTION apns.time_member(p_element int, p_name text, p_text text) RETURNS timestamptz LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_text IS NULL THEN RETURN NULL; END IF;
+  BEGIN
+    RETURN p_text::timestamptz;
+  EXCEPTION WHEN data_exception THEN
+    PERFORM apns.refuse(p_element, p_name, 'expected a time',
+      'Pass a time such as "2027-01-01T12:00:00Z". Seconds since 1970 become one by to_timestamp.');
+  END;
+END $$;
+
+-- Checks an element of apns.enqueue_many.
+CREATE FUNCTION apns.checked_element(p_now bigint, p_element int, p_push json) RETURNS apns.checked_push
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_names text[] := ARRAY['app', 'token', 'payload', 'push_type', 'environment', 'topic', 'priority', 'expiration',
+    'collapse_id', 'apns_id', 'idempotency_key', 'not_before', 'deadline', 'lane', 'supersedes', 'resend_unknown',
+    'metadata'];
+  v_seen text[] := '{}';
+  v_name text;
+  v_type text;
+  v_expected text;
+BEGIN
+  IF json_typeof(p_push) <> 'object' THEN
+    PERFORM apns.refuse(p_element, 'pushes', 'expected a JSON array of objects',
+      'Each object has the names of the arguments of apns.enqueue.');
+  END IF;
+  FOR v_name, v_type IN SELECT e.key, json_typeof(e.value) FROM json_each(p_push) e LOOP
+    IF v_name <> ALL (v_names) THEN
+      PERFORM apns.refuse(p_element, 'pushes', 'unknown member ' || v_name,
+        'Expected only ' || array_to_string(v_names, ', ') || '.');
+    END IF;
+    IF v_name = ANY (v_seen) THEN
+      PERFORM apns.refuse(p_element, v_name, 'this member must occur only once', 'Remove one of them.');
+    END IF;
+    v_seen := v_seen || v_name;
+    -- apns.checked checks payload and metadata.
+    v_expected := CASE WHEN v_name IN ('payload', 'metadata') THEN v_type WHEN v_name = 'priority' THEN 'number'
+      WHEN v_name = 'resend_unknown' THEN 'boolean' ELSE 'string' END;
+    IF v_type NOT IN (v_expected, 'null') THEN
+      PERFORM apns.refuse(p_element, v_name, 'expected a ' || v_expected || ', not ' || v_type, CASE
+        WHEN v_name IN ('expiration', 'not_before', 'deadline') AND v_type = 'number'
+        THEN 'Pass a time such as "2027-01-01T12:00:00Z". Seconds since 1970 become one by to_timestamp.'
+        ELSE 'Leave it out for the default.' END);
+    END IF;
+  END LOOP;
+  IF p_push ->> 'priority' !~ '^[0-9]{1,4}$' THEN
+    PERFORM apns.refuse(p_element, 'priority', 'expected a whole number', 'Leave it out, or pass 10, 5 or 1.');
+  END IF;
+  IF p_push ->> 'apns_id' !~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' THEN
+    PERFORM apns.refuse(p_element, 'apns_id', 'expected a UUID of 8-4-4-4-12 hexadecimal digits',
+      'Leave it out for a random one.');
+  END IF;
+  RETURN apns.checked(p_now, p_element, p_push ->> 'app', p_push ->> 'token', p_push -> 'payload',
+    p_push ->> 'push_type', p_push ->> 'environment', p_push ->> 'topic', (p_push ->> 'priority')::int,
+    apns.time_member(p_element, 'expiration', p_push ->> 'expiration'), p_push ->> 'collapse_id',
+    (p_push ->> 'apns_id')::uuid, p_push ->> 'idempotency_key',
+    apns.time_member(p_element, 'not_before', p_push ->> 'not_before'),
+    apns.time_member(p_element, 'deadline', p_push ->> 'deadline'), coalesce(p_push ->> 'lane', 'bulk'),
+    p_push ->> 'supersedes', (p_push ->> 'resend_unknown')::boolean, p_push -> 'metadata');
+EXCEPTION WHEN untranslatable_character OR invalid_text_representation THEN
+  -- PostgreSQL decodes all strings of a value when it looks for a member.
+  PERFORM apns.refuse(p_element, 'pushes', 'a string has \u0000, or half of a surrogate pair',
+    'Only apns.enqueue can store such a payload.');
+END $$;
+
 -- Stores many pushes: a JSON array of objects with the names of apns.enqueue's arguments. All of them are stored, or none.
--- Their lane is bulk unless they name one. Returns their ids in order.
+-- Their lane is bulk unless they name one. Returns their ids in order. NULL, which json_agg makes of no rows, is no push.
 CREATE FUNCTION apns.enqueue_many(pushes json) RETURNS uuid[] LANGUAGE plpgsql SECURITY DEFINER AS $$
 #variable_conflict use_variable
 DECLARE
   v_now bigint := apns.lease_clock();
-  v_names text[] := ARRAY['app', 'token', 'payload', 'push_type', 'environment', 'topic', 'priority', 'expiration',
-    'collapse_id', 'apns_id', 'idempotency_key', 'not_before', 'deadline', 'lane', 'supersedes', 'resend_unknown',
-    'metadata'];
-  v_checked apns.checked_push[] := '{}';
-  v_push json;
-  v_name text;
-  v_hint text;
-  v_message text;
+  v_checked apns.checked_push[];
 BEGIN
-  IF pushes IS NULL OR json_typeof(pushes) <> 'array' THEN
-    PERFORM apns.refuse('pushes', 'expected a JSON array of objects',
+  IF coalesce(json_typeof(pushes), 'null') = 'null' THEN RETURN '{}'; END IF;
+  IF json_typeof(pushes) <> 'array' THEN
+    PERFORM apns.refuse(NULL, 'pushes', 'expected a JSON array of objects',
       'Each object has the names of the arguments of apns.enqueue.');
   END IF;
-  FOR v_push IN SELECT value FROM json_array_elements(pushes) LOOP
-    IF json_typeof(v_push) <> 'object' THEN
-      PERFORM apns.refuse('pushes', 'expected a JSON array of objects',
-      'Each object has the names of the arguments of apns.enqueue.');
-    END IF;
-    SELECT k INTO v_name FROM json_object_keys(v_push) k WHERE k <> ALL (v_names) LIMIT 1;
-    IF FOUND THEN
-      PERFORM apns.refuse('pushes', 'unknown member ' || v_name, 'Expected only ' || array_to_string(v_names, ', ') || '.');
-    END IF;
-    v_checked := v_checked || apns.checked(v_now, v_push ->> 'app', v_push ->> 'token', v_push -> 'payload',
-      coalesce(v_push ->> 'push_type', 'alert'), v_push ->> 'environment', v_push ->> 'topic',
-      (v_push ->> 'priority')::int, (v_push ->> 'expiration')::timestamptz, v_push ->> 'collapse_id',
-      (v_push ->> 'apns_id')::uuid, v_push ->> 'idempotency_key', (v_push ->> 'not_before')::timestamptz,
-      (v_push ->> 'deadline')::timestamptz, coalesce(v_push ->> 'lane', 'bulk'), v_push ->> 'supersedes',
-      (v_push ->> 'resend_unknown')::boolean, v_push -> 'metadata');
-  END LOOP;
+  v_checked := ARRAY(SELECT apns.checked_element(v_now, e.n::int, e.value)
+    FROM json_array_elements(pushes) WITH ORDINALITY AS e(value, n) ORDER BY e.n);
   IF v_checked = '{}' THEN RETURN '{}'; END IF;
   RETURN apns.store_checked(v_now, v_checked);
 END $$;
@@ -311,7 +385,7 @@ CREATE VIEW apns.outcomes AS
 SELECT o.cursor, o.id, r.app, r.environment, CASE r.lane WHEN 0 THEN 'interactive' ELSE 'bulk' END AS lane,
   nullif(r.batch, '00000000-0000-0000-0000-000000000000') AS batch, c.name AS caller, encode(o.token, 'hex') AS token,
   (ARRAY['not-sent', 'not-processed', 'rejected', 'unknown', 'accepted'])[o.certainty + 1] AS outcome,
-  o.result #>> '{error,code}' AS code, (o.result #>> '{error,rejection,status}')::int AS status,
+  o.result #>> '{error,code}' AS code, CASE WHEN o.certainty = 4 THEN 200 ELSE (o.result #>> '{error,rejection,status}')::int END AS status,
   o.result #>> '{error,rejection,reason}' AS reason, o.result #>> '{error,message}' AS message, o.attempts,
   o.invalidates AS invalidates_token, i.key AS idempotency_key, o.metadata::json AS metadata, to_timestamp(o.queued_at / 1000.0) AS queued_at,
   to_timestamp(o.settled_at / 1000.0) AS settled_at

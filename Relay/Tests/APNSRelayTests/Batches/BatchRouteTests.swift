@@ -83,14 +83,104 @@ struct BatchRouteTests {
             let complete = try await Self.submit(server, [Self.batch] + devices)
             #expect(complete.status == 202 && complete.json["stored"] as? Int == 800)
             #expect(try Self.batch(complete)["queued"] as? Int == 3_000)
-            // Once more, and with other devices: nothing is added to a complete batch.
-            let more = try await Self.submit(server, [Self.batch] + devices + [Self.device(9_999)])
-            #expect(more.status == 202 && more.json["stored"] as? Int == 0)
-            #expect(try Self.batch(more)["queued"] as? Int == 3_000)
+            // Once more: nothing is added to a complete batch.
+            let again = try await Self.submit(server, [Self.batch, ""] + devices)
+            #expect(again.status == 202 && again.json["stored"] as? Int == 0)
+            #expect(try Self.batch(again)["queued"] as? Int == 3_000)
             for (old, new) in [("Hi", "Ho"), (#""n":1"#, #""n":2"#)] {
                 let changed = Self.batch.replacingOccurrences(of: old, with: new)
-                #expect(try await Self.submit(server, [changed] + devices).status == 409)
+                let other = try await Self.submit(server, [changed] + devices)
+                #expect(other.status == 409 && other.text.contains("byte for byte"))
             }
+        }
+    }
+
+    @Test(
+        "A batch that is submitted again with its key and other devices is a conflict, and nothing is added",
+        arguments: [false, true]
+    )
+    func otherDevices(_ isComplete: Bool) async throws {
+        try await RelayServer.run { server in
+            let devices = (0..<2_000).map { Self.device($0) }
+            let first = try await Self.submit(server, [Self.batch] + devices + (isComplete ? [] : ["x"]))
+            #expect(first.status == (isComplete ? 202 : 400))
+            let more = devices + [Self.device(2_000)]
+            let others = [
+                Array(devices.prefix(1_500)), [Self.device(9_999)], devices.reversed(),
+                devices.dropLast() + [Self.device(9_999)], isComplete ? more : more.reversed(),
+            ]
+            for other in others {
+                let received = try await Self.submit(server, [Self.batch] + other)
+                #expect(received.status == 409 && received.text.contains("2000 are stored"), "\(received.text)")
+            }
+            #expect(server.queue.state.withLock { $0.pushes.count } == 2_000)
+            let state = try await server.send(.GET, "/v1/batches").json["batches"] as? [[String: any Sendable]]
+            #expect(state?.first?["state"] as? String == (isComplete ? "running" : "receiving"))
+            #expect(state?.first?["lines"] as? Int == 2_000)
+            guard !isComplete else { return }
+            let complete = try await Self.submit(server, [Self.batch] + more)
+            #expect(complete.status == 202 && complete.json["stored"] as? Int == 1)
+        }
+    }
+
+    @Test("The header Idempotency-Key is the key of a batch, and a cancelled batch says so")
+    func keyInHeader() async throws {
+        try await RelayServer.run { server in
+            func submit(_ batch: String, _ key: String) async throws -> TestHTTPClient.Response {
+                let fields = HTTPHeaders([("Idempotency-Key", key), ("content-type", "application/x-ndjson")])
+                let body = batch + "\n" + Self.device(1)
+                return try await server.send(.POST, "/v1/batches", headers: fields, body: body)
+            }
+            let unkeyed = Self.batch.replacingOccurrences(of: #","idempotencyKey":"sale""#, with: "")
+            let first = try await submit(unkeyed, "autumn")
+            let batch = try Self.batch(first)
+            #expect(first.status == 202 && batch["idempotencyKey"] as? String == "autumn")
+            let again = try await submit(unkeyed, "autumn")
+            #expect(again.status == 202 && again.json["stored"] as? Int == 0)
+            #expect(try Self.batch(again)["id"] as? String == batch["id"] as? String)
+            let differs = try await submit(Self.batch, "autumn")
+            #expect(differs.status == 400 && differs.error["field"] as? String == "idempotencyKey")
+            let withID = Self.batch.replacingOccurrences(
+                of: #"-type":"alert""#,
+                with: #"-type":"alert","apns-id":"\#(APNSID.random())""#
+            )
+            #expect(try await submit(withID, "sale").error["field"] as? String == "headers.apns-id")
+            let id = try #require(batch["id"] as? String)
+            #expect(try await server.send(.DELETE, "/v1/batches/\(id)").status == 200)
+            let cancelled = try await submit(unkeyed, "autumn")
+            #expect(cancelled.status == 409 && cancelled.text.contains("was cancelled: \(id)"))
+            #expect(cancelled.text.contains("use another key"))
+        }
+    }
+
+    @Test("A batch without a device is refused, and its key stays free")
+    func withoutDevices() async throws {
+        try await RelayServer.run { server in
+            for lines in [[Self.batch], [Self.batch, "", " "]] {
+                let empty = try await Self.submit(server, lines)
+                #expect(empty.status == 400 && empty.text.contains("no device"))
+            }
+            let inline = Self.batch.dropLast() + #","tokens":[]}"#
+            #expect(try await server.send(.POST, "/v1/batches", body: String(inline)).status == 400)
+            let received = try await Self.submit(server, [Self.batch, Self.device(1)])
+            #expect(received.status == 202 && received.json["stored"] as? Int == 1)
+        }
+    }
+
+    @Test("Two braces outside the payload, or that begin no placeholder, are refused before anything is stored")
+    func braces() async throws {
+        try await RelayServer.run { server in
+            let cases = [
+                ("Hi {{name}}", "Hi {{first-name}}", "payload"),
+                (#""metadata":{"campaign":"sale"}"#, #""metadata":{"campaign":"{{name}}"}"#, "metadata"),
+                (#"-type":"alert""#, #"-type":"alert","apns-collapse-id":"{{name}}""#, "headers.apns-collapse-id"),
+            ]
+            for (old, new, field) in cases {
+                let batch = Self.batch.replacingOccurrences(of: old, with: new)
+                let received = try await Self.submit(server, [batch, Self.device(1)])
+                #expect(received.status == 400 && received.error["field"] as? String == field, "\(received.text)")
+            }
+            #expect(try await server.send(.GET, "/v1/batches").text == #"{"batches":[]}"#)
         }
     }
 

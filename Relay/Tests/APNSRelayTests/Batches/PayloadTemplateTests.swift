@@ -26,13 +26,33 @@ struct PayloadTemplateTests {
             (#"{"{{n}}" : 1}"#, #"{"n":3}"#, #"{"3" : 1}"#),
             // Values are inserted once.
             (#"{"a":"{{x}}"}"#, #"{"x":"{{y}}","y":"no"}"#, #"{"a":"{{y}}"}"#),
-            // These are no placeholders.
-            (#"{"a":"{{}} {x} {{a-b}} {{{x}}} {{x }}"}"#, #"{"x":1}"#, #"{"a":"{{}} {x} {{a-b}} {1} {{x }}"}"#),
+            // Spaces around the name are allowed.
+            (#"{"a":"{{ x }} {{x  }}","n":"{{ x }}"}"#, #"{"x":1}"#, #"{"a":"1 1","n":1}"#),
+            // These are no placeholders, and neither is an object in an object.
+            (#"{"a":"{x} }} { {x}","b":{"c":{}}}"#, #"{"x":1}"#, #"{"a":"{x} }} { {x}","b":{"c":{}}}"#),
+            // This is how to send two braces.
+            (#"{"a":"{{open}}x}}"}"#, #"{"open":"{{"}"#, #"{"a":"{{x}}"}"#),
             (#"{"a":"\\{{x}}","b":{"c":[]}}"#, #"{"x":1}"#, #"{"a":"\\1","b":{"c":[]}}"#),
         ]
     )
     func replacement(_ template: String, _ values: String, _ expected: String) throws {
         #expect(try Self.payload(template, values) == expected)
+    }
+
+    @Test(
+        "Two braces that begin no placeholder are an error that shows them and the form",
+        arguments: [
+            "{{}}", "{{ }}", "{{first-name}}", "{{user.name}}", "{{{name}}}", "{{name}", "{{name", "{{ first name }}",
+            "{{größe}}",
+            "{{#if x}}", "{{name|Ann}}", "{{\(String(repeating: "n", count: 65))}}",
+        ]
+    )
+    func noPlaceholder(_ text: String) throws {
+        for template in [#"{"a":"Hi \#(text)!"}"#, #"{"\#(text)":1}"#, #"{"a":"{{x}}\#(text)"}"#] {
+            let fault = #expect(throws: PushFault.self) { try Self.payload(template, #"{"x":1,"name":2}"#) }
+            #expect(fault?.field == "payload" && fault?.message.contains("such as {{name}}") == true)
+            #expect(fault?.message.contains(text.prefix(20)) == true)
+        }
     }
 
     @Test("A device's value takes precedence over the default")
@@ -67,8 +87,14 @@ struct PayloadTemplateTests {
             ]
             let template = try JSONSerialization.data(withJSONObject: ["x": strings, "k" + strings[0]: "{{a}}"])
             let json = try JSONSerialization.data(withJSONObject: values)
-            let payload = try PayloadTemplate(Array(template))
-                .payload(PlaceholderValues(Array(json)), defaults: .none)
+            let parsed: PayloadTemplate
+            do {
+                parsed = try PayloadTemplate(Array(template))
+            } catch {
+                #expect(strings.contains { $0.contains("{{") })
+                continue
+            }
+            let payload = try parsed.payload(PlaceholderValues(Array(json)), defaults: .none)
             let object = try #require(try JSONSerialization.jsonObject(with: Data(payload)) as? [String: Any])
             #expect(object.values.contains { $0 as? String == values["a"] as? String })
             let result = try #require(object["x"] as? [Any])

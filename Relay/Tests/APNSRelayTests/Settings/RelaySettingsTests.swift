@@ -244,7 +244,7 @@ struct RelaySettingsTests {
     @Test("A caller may have a second token, and a webhook a second secret, each also in a file")
     func nextSecrets() throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        let next = "the next secret of both sides"
+        let next = "the-next-secret-of-both-sides"
         try Data("\(next)\n".utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
         for values in [
@@ -274,7 +274,7 @@ struct RelaySettingsTests {
             ),
             (
                 "webhook.crm.nextSecret", "short",
-                "the webhook needs a secret of at least 24 bytes, as text or as whsec_ with base64"
+                "it has 5 bytes as text; the webhook needs a secret of at least 24 bytes"
             ),
             ("webhook.crm.nextSecretFile", "/nowhere/secret", "the file '/nowhere/secret' cannot be read"),
         ]
@@ -291,7 +291,7 @@ struct RelaySettingsTests {
         #expect(self.faults(values) == [])
         for change in [
             ["caller.news.token": "0123456789abcdef"], ["caller.news.nextToken": "0123456789abcdef"],
-            ["caller.shop.nextToken": "the next token of both", "caller.news.nextToken": "the next token of both"],
+            ["caller.shop.nextToken": "the-next-token-of-both", "caller.news.nextToken": "the-next-token-of-both"],
         ] {
             let faults = self.faults(values.merging(change) { $1 })
             #expect(
@@ -304,10 +304,48 @@ struct RelaySettingsTests {
     }
 
     @Test("A webhook's secret is text, or base64 after whsec_")
-    func signingKeys() {
-        #expect(SecretText.signingKey("abc") == Array("abc".utf8))
-        #expect(SecretText.signingKey("whsec_AAEC") == [0, 1, 2])
-        #expect(SecretText.signingKey("whsec_!") == nil)
+    func signingKeys() throws {
+        let text = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"
+        #expect(try SecretText.signingKey(text) == Array(text.utf8))
+        #expect(try SecretText.signingKey("whsec_" + text) == Array("0123456789abcdef01234567".utf8))
+    }
+
+    @Test(
+        "What looks like a webhook's secret and is not one is named",
+        arguments: [
+            ("v1,whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", "before whsec_"),
+            ("WHSEC_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", "before whsec_"),
+            ("SECRET=whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", "before whsec_"),
+            ("whsk_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", "Ed25519"), ("whpk_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", "Ed25519"),
+            (#""whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3""#, "quotation"),
+            ("'a secret of at least 24 bytes'", "quotation"),
+            ("\u{FEFF}whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", "byte order mark"),
+            ("whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY", "base64"), ("whsec_-_EyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", "base64"),
+            ("whsec_MDEyMzQ1Njc4OWFi", "12 bytes as base64"), ("whsec_", "0 bytes"), ("0123456789", "10 bytes as text"),
+            ("a secret of at least 24 bytes\nand another one", "several lines"),
+        ]
+    )
+    func signingKeyMisses(_ text: String, _ message: String) {
+        let faults = self.faults(self.pair.merging(["webhook.crm.secret": text]) { $1 }).map(\.description)
+        #expect(faults.count == 1 && faults[0].hasPrefix("webhook.crm.secret (values): "), "\(faults)")
+        #expect(faults.first?.contains(message) == true, "\(faults)")
+    }
+
+    @Test(
+        "A token that no request can contain is an error",
+        arguments: [
+            (#""0123456789abcdef""#, "quotation"), ("Bearer 0123456789abcdef", "Bearer"),
+            ("0123456789 abcdef", "space"),
+        ]
+    )
+    func tokenMisses(_ text: String, _ message: String) {
+        for key in ["caller.shop.token", "caller.shop.nextToken"] {
+            let faults = self.faults(self.pair.merging([key: text]) { $1 }).map(\.description)
+            #expect(
+                faults.count == 1 && faults[0].hasPrefix("\(key) (values): ") && faults[0].contains(message),
+                "\(faults)"
+            )
+        }
     }
 
     // MARK: Unknown keys

@@ -165,6 +165,8 @@ struct WebPushRouteTests {
             ] {
                 let received = try await Self.push(server, path, sender)
                 #expect(received.status == status, "\(received.text)")
+                let scheme = received.headers.first(name: "www-authenticate")
+                #expect(scheme == (status == 401 ? "vapid" : nil))
             }
         }
         try await RelayServer.run(Self.settings { $0.requiresVAPID = false }) { server in
@@ -181,7 +183,7 @@ struct WebPushRouteTests {
 
     @Test("A malformed request gets the status of RFC 8030, and stores nothing")
     func faults() async throws {
-        try await RelayServer.run(Self.settings()) { server in
+        try await RelayServer.run(Self.settings { $0.keptMessages = 0 }) { server in
             let path = try await Self.subscribe(server).path
             let sender = Sender()
             let cases: [([UInt8], HTTPHeaders, Int)] = [
@@ -387,6 +389,49 @@ struct WebPushRouteTests {
         }
     }
 
+    @Test("A message of 4,096 bytes, which some libraries make of any text, needs no setting")
+    func paddedMessage() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let padded = Array(Self.message.prefix(86)) + Array(repeating: 1, count: 4_010)
+            let subscription = try await Self.subscribe(server)
+            let received = try await Self.push(server, subscription.path, Sender(), message: padded)
+            #expect(padded.count == 4_096 && received.status == 201, "\(received.text)")
+            let push = try #require(server.queue.state.withLock { $0.pushes.first })
+            let path = "/webpush/subscriptions/\(subscription.id)/messages/\(push.id)"
+            let fetched = try await server.send(.GET, path, token: subscription.fetchSecret)
+            #expect(fetched.json["body"] as? String == Base64Text.encode(padded))
+        }
+    }
+
+    @Test("All kept messages together have a largest size, of which other relays take a part")
+    func keptBytes() async throws {
+        try await RelayServer.run(Self.settings { $0.keptBytes = 12_000 }) { server in
+            func large(_ byte: UInt8) -> [UInt8] {
+                Array(Self.message.prefix(86)) + Array(repeating: byte, count: 4_010)
+            }
+            let sender = Sender()
+            var subscriptions: [Created] = []
+            for byte in UInt8(1)...3 {
+                let subscription = try await Self.subscribe(server)
+                subscriptions.append(subscription)
+                let received = try await Self.push(server, subscription.path, sender, message: large(byte))
+                #expect(received.status == (byte < 3 ? 201 : 429), "\(received.text)")
+            }
+            // A small one needs no space.
+            #expect(try await Self.push(server, subscriptions[2].path, sender).status == 201)
+            // Another relay has removed one.
+            let messages = KeptMessages(queue: server.queue)
+            try await messages.removeAll(of: subscriptions[0].id)
+            #expect(try await Self.push(server, subscriptions[2].path, sender, message: large(3)).status == 429)
+            server.clock.advance(by: KeptSpace.interval)
+            #expect(try await Self.push(server, subscriptions[2].path, sender, message: large(3)).status == 201)
+            for subscription in subscriptions { try await messages.removeAll(of: subscription.id) }
+            for prefix in ["message", "kept", "expiry"] {
+                #expect(try await server.queue.values(withPrefix: "web-push/\(prefix)/").isEmpty)
+            }
+        }
+    }
+
     @Test("The messages of a subscription end with it")
     func endedWithMessages() async throws {
         try await RelayServer.run(Self.settings { $0.keptMessages = 2 }) { server in
@@ -440,6 +485,31 @@ struct WebPushRouteTests {
             }
             #expect(try await server.send(.DELETE, path, token: "backend").status == 204)
             _ = try await Self.subscribe(server)
+        }
+    }
+
+    @Test(
+        "A member that is unknown, missing or of a wrong type is named",
+        arguments: [
+            (#""token":"ab","applicationServerKey":"B""#, "applicationServerKey", "only sender is vapid."),
+            (#""token":"ab","fallback_key":"B""#, "fallback_key", "Do you mean fallbackKey?"),
+            (#""token":"ab","vapit":"B""#, "vapit", "Do you mean vapid?"),
+            (#""token":"ab","auth":"B""#, "auth", "does not need it"),
+            (#""token":"ab","x":1"#, "x", "expected only app, environment, token, vapid"),
+            (#""deviceToken":"ab""#, "deviceToken", "The device token is token."),
+            (#""vapid":null"#, "token", "is missing"),
+            (#""token":null"#, "token", "is missing"), (#""token":7"#, "token", "expected a string"),
+            (#""token":"ab","allowsTimeSensitive":"yes""#, "allowsTimeSensitive", "expected true or false"),
+            (#""token":"ab","token":"cd""#, "token", "only once"),
+        ]
+    )
+    func members(_ members: String, _ field: String, _ message: String) async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let body = #"{"app":"fern",\#(members)}"#
+            let received = try await server.send(.POST, "/webpush/subscriptions", token: "backend", body: body)
+            #expect(received.status == 400 && received.error["field"] as? String == field, "\(received.text)")
+            #expect((received.error["message"] as? String)?.contains(message) == true, "\(received.text)")
+            #expect(try await server.queue.values(withPrefix: "web-push/").isEmpty)
         }
     }
 

@@ -217,6 +217,23 @@ struct WebhooksTests {
         }
     }
 
+    @Test("A redirect is not followed, and the error names it and the setting", arguments: [301, 308])
+    func redirects(_ status: Int) async throws {
+        let target = "https://crm.example.com/hook"
+        try await WebhookReceiver.run({ _, _ in .status(status, ["location": target + "?key=secret"]) }) { receiver in
+            let disk = FeedQueue.Disk()
+            try Self.settle(disk, 1...3)
+            let webhooks = Self.webhooks([Self.settings(receiver.url)], FeedQueue(disk))
+            try await Self.run(webhooks) {
+                try await Self.until { webhooks.statuses().first?.lastError != nil }
+                let error = try #require(webhooks.statuses().first?.lastError)
+                #expect(error.contains("status \(status)") && error.contains("redirects to \(target). "), "\(error)")
+                #expect(error.contains("webhook.crm.url") && !error.contains("secret"))
+            }
+            #expect(receiver.deliveries.allSatisfy { $0.cursors == [1, 2, 3] })
+        }
+    }
+
     @Test("A receiver that hangs is cut off, and holds up no other webhook")
     func hangs() async throws {
         try await WebhookReceiver.run({ _, _ in .hang }) { hanging in
