@@ -67,15 +67,20 @@ public struct RelayDoctor: Sendable {
 
     /// Inspects the database of the settings; empty if there is none. Changes nothing in it.
     public func database() async -> [Finding] {
-        guard let postgres = self.settings.storage.postgres else { return [] }
         do throws(QueueError) {
-            let seen = try self.settings.storage.progress.read()
-            let inspection = try await DispatchQueue.global().perform { () throws(QueueError) in
-                try ServerInspection(postgres, seen: seen)
-            }
+            guard let inspection = try await self.inspection() else { return [] }
             return inspection.findings.map { Finding("database: \($0.subject)", isOK: $0.isOK, $0.message) }
         } catch {
             return [Finding("database", isOK: false, error.message)]
+        }
+    }
+
+    private func inspection() async throws(QueueError) -> ServerInspection? {
+        let storage = self.settings.storage
+        guard let postgres = storage.postgres else { return nil }
+        let seen = try storage.progress.read()
+        return try await DispatchQueue.global().perform { () throws(QueueError) in
+            try ServerInspection(postgres, migrates: storage.migrates, seen: seen)
         }
     }
 
@@ -166,6 +171,13 @@ public struct RelayDoctor: Sendable {
         var opened: OpenedQueue?
         if self.settings.storage.postgres != nil {
             do throws(QueueError) {
+                if try await self.inspection()?.isBeforeFirstStart ?? false {
+                    // The token of a test could not be stored for the relays, and APNs could refuse theirs after it.
+                    let message =
+                        "not tried, because the queue that keeps the provider token does not exist yet; run this command "
+                        + "again after the relay has started, or after apns-relay migrate"
+                    return [Finding("apps", isOK: true, message)]
+                }
                 opened = try await self.settings.storage.open(isInspected: true, logger: logger)
             } catch {
                 return [Finding("apps", isOK: false, "not tried, because the queue cannot be used: \(error.message)")]

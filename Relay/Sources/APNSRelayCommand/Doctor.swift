@@ -14,7 +14,7 @@ struct Doctor: AsyncParsableCommand {
             a device token that cannot exist. It opens a queue in a file as `serve` does: it does not check a file \
             that a running relay uses, it ends the claims of a relay that was killed, and it parks due pushes after a \
             restore. It uses the relay's provider token. If there is none, it signs one and stores it for the relay. It \
-            changes nothing else.
+            changes nothing else. Before the first start, it says what the relay will create.
             """
     )
 

@@ -56,7 +56,7 @@ public enum Migrations {
     }
 
     /// The version of the schema in a database; 0 if there is none.
-    private static func version(in connection: Connection) throws -> Int {
+    static func version(in connection: Connection) throws -> Int {
         guard try connection.run("SELECT pg_catalog.to_regclass('apns.migration')::text")[0].optionalText(0) != nil
         else { return 0 }
         let row = try connection.run("SELECT max(version), max(oldest) FROM apns.migration")[0]

@@ -17,19 +17,26 @@ public struct ServerInspection: Sendable {
     }
 
     public private(set) var findings: [Finding] = []
+    /// Whether the database has no queue yet, and a relay that starts creates it.
+    public private(set) var isBeforeFirstStart = false
 
     /// Connects and inspects the server. Blocks.
     ///
     /// - Parameters:
     ///   - settings: how to connect.
+    ///   - migrates: whether the relay creates or updates the schema when it starts.
     ///   - seen: how far the relay has seen the queue come; nil if that is not known.
     /// - Throws: `QueueError` if the database cannot be reached.
-    public init(_ settings: ConnectionSettings, seen: QueueProgress? = nil) throws(QueueError) {
-        self.findings = try QueueError.converting {
+    public init(
+        _ settings: ConnectionSettings,
+        migrates: Bool = false,
+        seen: QueueProgress? = nil
+    ) throws(QueueError) {
+        (self.findings, self.isBeforeFirstStart) = try QueueError.converting {
             let connection = try settings.connect()
             let version = try Self.version(connection)
             // An older server does not have the functions that follow.
-            guard version.isOK else { return [version] }
+            guard version.isOK else { return ([version], false) }
             let state = DatabaseState(try connection.run(DatabaseState.query))
             let hasOwnSession = try ServerCheck.hasOwnSession(connection, settings)
             let sessions = Finding(
@@ -37,10 +44,15 @@ public struct ServerInspection: Sendable {
                 isOK: hasOwnSession,
                 message: hasOwnSession ? "each connection has its own" : ServerCheck.poolerRemedy
             )
-            return try [version, sessions, Self.autovacuum(connection), Self.connections(state)]
-                + Self.durability(connection, state)
-                + [Self.schema(connection)] + Self.restore(connection, seen)
-                + [Self.clock(connection), Self.oldestTransaction(state)]
+            let schema = try Self.schema(connection, migrates: migrates)
+            let isMissing = try Migrations.version(in: connection) == 0
+            return (
+                try [version, sessions, Self.autovacuum(connection), Self.connections(state)]
+                    + Self.durability(connection, state)
+                    + [schema] + Self.restore(connection, seen)
+                    + [Self.clock(connection), Self.oldestTransaction(state)],
+                isMissing && schema.isOK
+            )
         }
     }
 
@@ -145,8 +157,9 @@ public struct ServerInspection: Sendable {
         ]
     }
 
-    private static func schema(_ connection: Connection) throws -> Finding {
+    private static func schema(_ connection: Connection, migrates: Bool) throws -> Finding {
         do {
+            if migrates, let finding = try Self.migration(connection) { return finding }
             try Migrations.requireCurrent(connection)
             let rights = try connection.run(
                 """
@@ -161,9 +174,35 @@ public struct ServerInspection: Sendable {
                     ? "up to date" : "the role may not use all functions of the schema apns; let it own them"
             )
         } catch let error as QueueError {
-            // A relay that migrates creates it.
             return Finding(subject: "schema", isOK: false, message: error.message)
         }
+    }
+
+    /// What a relay that starts will do to the schema; nil if it is up to date.
+    private static func migration(_ connection: Connection) throws -> Finding? {
+        let version = try Migrations.version(in: connection)
+        guard version < Migrations.version else { return nil }
+        guard version == 0 else {
+            return Finding(
+                subject: "schema",
+                isOK: true,
+                message: "version \(version); the relay updates it to \(Migrations.version) when it starts"
+            )
+        }
+        let row = try connection.run(
+            """
+            SELECT coalesce(has_schema_privilege(to_regnamespace('apns')::oid, 'CREATE'), \
+            has_database_privilege(current_database(), 'CREATE')), current_user::text, current_database()::text
+            """
+        )[0]
+        return Finding(
+            subject: "schema",
+            isOK: row.bool(0),
+            message: row.bool(0)
+                ? "does not exist yet; the relay creates the schema apns and its queue when it starts"
+                : "does not exist yet, and the role \(row.text(1)) may not create it: grant CREATE on the database "
+                    + "\(row.text(2)), or run apns-relay migrate as a role that may"
+        )
     }
 
     private static func clock(_ connection: Connection) throws -> Finding {

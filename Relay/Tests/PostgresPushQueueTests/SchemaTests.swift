@@ -82,10 +82,27 @@ import Testing
         let settings = try self.options().connection
         var findings = try ServerInspection(settings).findings
         #expect(findings.filter { !$0.isOK }.map(\.subject) == ["schema"])
+        // A relay that migrates creates it.
+        let before = try ServerInspection(settings, migrates: true)
+        #expect(before.findings.filter { !$0.isOK } == [] && before.isBeforeFirstStart)
+        #expect(before.findings.contains { $0.message.contains("creates the schema apns") })
         await (try await PostgresPushQueue.open(try self.options(), logger: .quiet)).close()
         findings = try ServerInspection(settings).findings
         #expect(findings.filter { !$0.isOK } == [])
         #expect(findings.count == 10)
+        #expect(try !ServerInspection(settings, migrates: true).isBeforeFirstStart)
+    }
+
+    @Test("The doctor says before the first start if the role may not create the schema") func inspectionWithoutRights()
+        throws
+    {
+        let role = "relay_\(self.database)"
+        _ = try self.sql("CREATE ROLE \(role) LOGIN; REVOKE CREATE ON DATABASE \(self.database) FROM PUBLIC")
+        defer { _ = try? self.sql("DROP ROLE \(role)") }
+        let settings = try ConnectionSettings(self.server.url(self.database, user: role))
+        let inspection = try ServerInspection(settings, migrates: true)
+        let found = try #require(inspection.findings.first { $0.subject == "schema" })
+        #expect(!found.isOK && found.message.contains("may not create it") && !inspection.isBeforeFirstStart)
     }
 
     @Test(
