@@ -9,7 +9,17 @@ struct Submit: AsyncParsableCommand {
         discussion: """
             The batch is a JSON object with app, headers, payload and so on; the devices are in a file of their own, one a \
             line: a device token, or a JSON object with token and values. The relay's README.md describes both. If the command is \
-            interrupted, run it again: the batch continues where it stopped. Exits with 1 if a push was not accepted by APNs.
+            interrupted, run it again: the batch continues where it stopped. If it was complete, nothing is sent again: the \
+            command says when it was submitted and what became of it. To send the same files once more, give the batch another \
+            idempotencyKey.
+
+            Exit status:
+              0   every push was accepted, or rejected because its device token is dead;
+                  with --no-wait: the batch is stored
+              1   an operator must look at pushes: they are parked, were rejected for
+                  another reason, not processed or not sent, or have an unknown outcome;
+                  or the batch could not be submitted or followed
+              64  an option is wrong
             """
     )
 
@@ -37,8 +47,13 @@ struct Submit: AsyncParsableCommand {
         }
         let file = try BatchFile(batch: self.batch, devices: self.devices)
         let client = try BatchClient(url: self.url, token: token)
-        let batch = try await client.submit(file, isPartial: self.partial) { Self.report($0) }
-        Self.report("batch \(batch.id)")
+        let submission = try await client.submit(file, isPartial: self.partial) { Self.report($0) }
+        let batch = submission.batch
+        Self.report("batch \(batch.id)\(batch.name.map { ": \($0)" } ?? "")")
+        if submission.duplicate {
+            let time = Date(timeIntervalSince1970: batch.createdAt).formatted(.iso8601)
+            Self.report("already submitted at \(time); nothing was sent. \(batch.state): \(Self.text(batch))")
+        }
         if batch.invalid > 0 { Self.report("left out \(batch.invalid) invalid devices") }
         guard self.wait else { return }
         // The rate of the last seconds.
@@ -54,14 +69,18 @@ struct Submit: AsyncParsableCommand {
             last = line
         }
         print(Self.text(end))
-        if end.outcomes.accepted < end.outcomes.count || end.parked > 0 { throw ExitCode.failure }
+        guard end.concerns.isEmpty else {
+            Self.report("to look at: \(end.concerns.joined(separator: "; "))")
+            throw ExitCode.failure
+        }
     }
 
     private static func text(_ progress: BatchClient.Progress) -> String {
         let outcomes = progress.outcomes
         let counts = [
             ("queued", progress.queued), ("in flight", progress.inFlight), ("accepted", outcomes.accepted),
-            ("rejected", outcomes.rejected), ("not processed", outcomes.notProcessed), ("not sent", outcomes.notSent),
+            ("rejected", outcomes.rejected - progress.deadTokens), ("dead tokens", progress.deadTokens),
+            ("not processed", outcomes.notProcessed), ("not sent", outcomes.notSent),
             ("unknown", outcomes.unknown), ("parked", progress.parked),
         ]
         let shown = counts.filter { $0.1 > 0 || $0.0 == "accepted" }

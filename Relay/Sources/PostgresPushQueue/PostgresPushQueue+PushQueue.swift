@@ -188,17 +188,30 @@ extension PostgresPushQueue: PushQueue {
         }
     }
 
-    public func outcomeCounts(of route: Route) async throws(QueueError) -> [Certainty: Int] {
+    public func batchCounts(of routes: [Route]) async throws(QueueError) -> [BatchCounts] {
+        guard !routes.isEmpty else { return [] }
         var parameters = Parameters()
-        parameters.add(try await self.number(of: route))
-        return try await self.call("SELECT * FROM apns.outcome_counts($1)", .reading, parameters) { rows, _ in
-            var counts: [Certainty: Int] = [:]
+        parameters.add(routes.compactMap(\.batch))
+        return try await self.call("SELECT * FROM apns.batch_counts($1)", .reading, parameters) { rows, _ in
+            var found: [APNSID: BatchCounts] = [:]
             for index in 0..<rows.count {
-                let number = rows[index].int64(0)
-                let certainty = Certainty.allCases.first { OutcomeColumns.number(of: $0) == number }
-                if let certainty { counts[certainty] = rows[index].int(1) }
+                let row = rows[index]
+                guard let batch = row.id(0) else { continue }
+                var counts = BatchCounts()
+                counts.pushes.queued = row.int(1)
+                counts.pushes.claimed = row.int(2)
+                counts.pushes.written = row.int(3)
+                counts.pushes.parked = row.int(4)
+                let outcomes = row.int64s(5)
+                for certainty in Certainty.allCases {
+                    let number = Int(OutcomeColumns.number(of: certainty))
+                    guard number < outcomes.count, outcomes[number] > 0 else { continue }
+                    counts.outcomes[certainty] = Int(clamping: outcomes[number])
+                }
+                counts.deadTokens = row.int(6)
+                found[batch] = counts
             }
-            return counts
+            return routes.map { route in route.batch.flatMap { found[$0] } ?? BatchCounts() }
         }
     }
 

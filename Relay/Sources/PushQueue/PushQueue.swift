@@ -144,10 +144,12 @@ public protocol PushQueue: Sendable {
     /// - Returns: the number of cancelled pushes. If it is less than `limit`, no queued or parked push is left.
     func cancelAll(_ route: Route, limit: Int) async throws(QueueError) -> Int
 
-    /// The number of settled pushes of a batch by their certainty. Pruned ones count, too.
+    /// The number of pushes of batches, in each state and with each outcome, all at one moment: each stored push counts once.
+    /// Settled pushes that were pruned count, too.
     ///
-    /// - Parameter route: the route of the batch.
-    func outcomeCounts(of route: Route) async throws(QueueError) -> [Certainty: Int]
+    /// - Parameter routes: the routes of the batches.
+    /// - Returns: the counts, in the order of the routes.
+    func batchCounts(of routes: [Route]) async throws(QueueError) -> [BatchCounts]
 
     /// Forgets the route of a batch and its counts. Does nothing if the route has pushes. It may have no outcomes that are kept.
     func forget(_ route: Route) async throws(QueueError)

@@ -1,3 +1,5 @@
+public import APNSModel
+
 /// The number of pushes in a queue.
 public struct QueueCounts: Sendable, Hashable {
     /// The pushes of one route, by state. Settled ones are not counted.
@@ -64,6 +66,23 @@ public struct QueueCounts: Sendable, Hashable {
     public var parked: Int { self.routes.reduce(0) { $0 + $1.parked } }
     /// Pushes without an outcome.
     public var unsettled: Int { self.queued + self.claimed + self.written + self.parked }
+}
+
+/// The number of pushes of a batch at one moment.
+public struct BatchCounts: Sendable, Hashable {
+    /// The pushes without an outcome, by state.
+    public var pushes = QueueCounts.Sum()
+    /// The settled pushes, by certainty. Certainties without pushes are left out.
+    public var outcomes: [Certainty: Int] = [:]
+    /// The settled pushes whose outcome says that the device token is invalid.
+    public var deadTokens = 0
+
+    public init() {}
+
+    /// The pushes with an outcome.
+    public var settled: Int { self.outcomes.values.reduce(0, +) }
+    /// All pushes.
+    public var total: Int { self.pushes.unsettled + self.settled }
 }
 
 /// A route with queued pushes.

@@ -68,9 +68,9 @@ extension WrappingPushQueue {
         }
     }
 
-    public func outcomeCounts(of route: Route) async throws(QueueError) -> [Certainty: Int] {
-        try await self.call("outcomeCounts") { () async throws(QueueError) in
-            try await self.base.outcomeCounts(of: route)
+    public func batchCounts(of routes: [Route]) async throws(QueueError) -> [BatchCounts] {
+        try await self.call("batchCounts") { () async throws(QueueError) in
+            try await self.base.batchCounts(of: routes)
         }
     }
 

@@ -25,18 +25,6 @@ struct ReadTransaction {
         return try outcome.first { try self.settled($0)?.push } ?? nil
     }
 
-    mutating func outcomeCounts(of route: Route) throws -> [Certainty: Int] {
-        guard let id = try self.names.id(of: route, in: self.db) else { return [:] }
-        let sql = try self.db.prepared("SELECT certainty, pushes FROM batch_outcome WHERE route = ?")
-        sql.bind(1, id)
-        var counts: [Certainty: Int] = [:]
-        try sql.forEach { row in
-            counts[OutcomeColumns.certainty(row.int64(0))] = row.count(1)
-            return true
-        }
-        return counts
-    }
-
     func id(ofKey key: String, caller: String) throws -> APNSID? {
         let sql = try self.db.prepared(
             "SELECT idempotency.id FROM caller JOIN idempotency ON caller = caller.id WHERE name = ? AND key = ?"

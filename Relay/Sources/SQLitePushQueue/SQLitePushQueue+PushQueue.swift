@@ -69,10 +69,11 @@ extension SQLitePushQueue: PushQueue {
         try await self.write { try $0.cancelAll(route, limit: limit) }
     }
 
-    public func outcomeCounts(of route: Route) async throws(QueueError) -> [Certainty: Int] {
-        try await self.read { db in
-            var transaction = ReadTransaction(db)
-            return try transaction.outcomeCounts(of: route)
+    public func batchCounts(of routes: [Route]) async throws(QueueError) -> [BatchCounts] {
+        guard !routes.isEmpty else { return [] }
+        // The writer has both at one moment: its totals in memory, and the outcomes in the file.
+        return try await self.write(isDurable: false) { transaction in
+            try routes.map { try transaction.batchCounts(of: $0) }
         }
     }
 

@@ -65,7 +65,8 @@ enum Schema {
         CREATE UNIQUE INDEX outcome_position ON outcome (position);
         CREATE INDEX outcome_invalidates ON outcome (cursor) WHERE invalidates = 1;
         CREATE TABLE batch_outcome (
-            route INTEGER NOT NULL, certainty INTEGER NOT NULL, pushes INTEGER NOT NULL, PRIMARY KEY (route, certainty)
+            route INTEGER NOT NULL, certainty INTEGER NOT NULL, invalidates INTEGER NOT NULL, pushes INTEGER NOT NULL,
+            PRIMARY KEY (route, certainty, invalidates)
         ) WITHOUT ROWID;
         CREATE TABLE idempotency (
             position INTEGER PRIMARY KEY, caller INTEGER NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,

@@ -26,19 +26,46 @@ extension WriteTransaction {
         return cancelled
     }
 
-    /// Counts an outcome if the route is the one of a batch.
-    func count(_ certainty: Certainty, of route: Int64, pushes: Int = 1) throws {
+    /// What is counted of an outcome.
+    struct OutcomeKind: Hashable {
+        var certainty: Certainty
+        /// Whether the outcome invalidates the device token.
+        var invalidates: Bool
+    }
+
+    /// Counts outcomes of a kind if the route is the one of a batch.
+    func count(_ kind: OutcomeKind, of route: Int64, pushes: Int = 1) throws {
         guard try self.state.names.route(route, in: self.db).batch != nil else { return }
         let sql = try self.db.prepared(
             """
-            INSERT INTO batch_outcome (route, certainty, pushes) VALUES (?, ?, ?)
-            ON CONFLICT (route, certainty) DO UPDATE SET pushes = pushes + excluded.pushes
+            INSERT INTO batch_outcome (route, certainty, invalidates, pushes) VALUES (?, ?, ?, ?)
+            ON CONFLICT (route, certainty, invalidates) DO UPDATE SET pushes = pushes + excluded.pushes
             """
         )
         sql.bind(1, route)
-        sql.bind(2, OutcomeColumns.code(of: certainty))
-        sql.bind(3, pushes)
+        sql.bind(2, OutcomeColumns.code(of: kind.certainty))
+        sql.bind(3, kind.invalidates ? 1 : 0)
+        sql.bind(4, pushes)
         try sql.run()
+    }
+
+    func batchCounts(of route: Route) throws -> BatchCounts {
+        var counts = BatchCounts()
+        guard route.batch != nil, let id = try self.state.names.id(of: route, in: self.db) else { return counts }
+        if let totals = self.state.totals.routes[id] {
+            counts.pushes.queued = totals.queued
+            counts.pushes.claimed = totals.claimed
+            counts.pushes.written = totals.written
+            counts.pushes.parked = totals.parked
+        }
+        let sql = try self.db.prepared("SELECT certainty, invalidates, pushes FROM batch_outcome WHERE route = ?")
+        sql.bind(1, id)
+        try sql.forEach { row in
+            counts.outcomes[OutcomeColumns.certainty(row.int64(0)), default: 0] += row.count(2)
+            if row.int64(1) != 0 { counts.deadTokens += row.count(2) }
+            return true
+        }
+        return counts
     }
 
     func forget(_ route: Route) throws {

@@ -62,7 +62,7 @@ extension WriteTransaction {
 
     func settle(_ settlements: [Settlement]) throws -> [SettleResult] {
         // A batch has one row for all outcomes of a kind.
-        var counts: [Int64: [Certainty: Int]] = [:]
+        var counts: [Int64: [OutcomeKind: Int]] = [:]
         let results: [SettleResult] = try settlements.map { settlement in
             let claim = settlement.claim
             guard let push = try self.push(at: claim.position), push.id == claim.id else {
@@ -70,12 +70,12 @@ extension WriteTransaction {
             }
             let outcome = settlement.outcome
             guard push.place.epoch == claim.epoch || outcome.certainty == .accepted else { return .stale }
-            let certainty = try self.store(outcome, of: push)
-            counts[push.route, default: [:]][certainty, default: 0] += 1
+            let kind = try self.store(outcome, of: push)
+            counts[push.route, default: [:]][kind, default: 0] += 1
             return .settled
         }
         for (route, outcomes) in counts {
-            for (certainty, pushes) in outcomes { try self.count(certainty, of: route, pushes: pushes) }
+            for (kind, pushes) in outcomes { try self.count(kind, of: route, pushes: pushes) }
         }
         return results
     }

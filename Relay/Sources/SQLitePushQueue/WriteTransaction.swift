@@ -120,8 +120,8 @@ final class WriteTransaction {
 
     /// Does what ``settle(_:with:)`` does, without counting the outcome for its batch.
     ///
-    /// - Returns: the certainty of the stored outcome, which is merged with the outcome of earlier attempts.
-    func store(_ outcome: PushOutcome, of push: Push) throws -> Certainty {
+    /// - Returns: the kind of the stored outcome, which is merged with the outcome of earlier attempts.
+    func store(_ outcome: PushOutcome, of push: Push) throws -> OutcomeKind {
         let outcome = push.hasAttempt ? outcome.merged(with: try self.attempt(of: push)) : outcome
         try self.remove(push)
         let cursor = self.state.nextCursor
@@ -147,7 +147,7 @@ final class WriteTransaction {
             delete.bind(1, push.position)
             try delete.run()
         }
-        return outcome.certainty
+        return OutcomeKind(certainty: outcome.certainty, invalidates: outcome.invalidation != nil)
     }
 
     private static let insertOutcome = SQLText(

@@ -218,6 +218,20 @@ class BatchTests(MockCase):
         browser.wait_text(self.batch(batch, ".note"), "Slow: The batch was cancelled.")
         self.wait_state(batch, "Cancelled")
 
+    def test_name(self):
+        browser = self.browser
+        now = time.time()
+        self.relay.clock = lambda: now
+        named = self.relay.batch(queued=10, createdAt=now, caller="news", name="Autumn sale")
+        keyed = self.relay.batch(queued=10, createdAt=now, idempotencyKey="sale-17")
+        at = time.strftime("%H:%M:%S", time.localtime(now))
+        self.show()
+        browser.wait("the batches", lambda: len(self.shown_batches()) == 2)
+        self.assertEqual(browser.text(self.batch(named, "h3")), f"Autumn salefern · production · bulk · news · {at}")
+        self.assertEqual(browser.text(self.batch(keyed, "h3")), f"sale-17fern · production · bulk · shop · {at}")
+        browser.click(self.batch(named, "[data-action=Stop…]"))
+        self.assertEqual(browser.text("#confirm-title"), f"Stop the batch Autumn sale of fern from {at}?")
+
     def test_details(self):
         browser = self.browser
         batch = self.relay.batch("paused", lines=1_000, invalid=3, queued=997, caller="news",

@@ -164,7 +164,8 @@ class MockRelay:
         batch = {"id": str(uuid.uuid4()), "state": state, "app": "fern", "environment": "production", "caller": "shop",
                  "idempotencyKey": None, "metadata": None, "createdAt": now - 60, "notBefore": now - 60,
                  "deadline": now + 86_400, "pushesPerSecond": None, "lines": 0, "invalid": 0, "queued": 0,
-                 "inFlight": 0, "parked": 0, **values}
+                 "inFlight": 0, "parked": 0, "deadTokens": 0, **values}
+        batch.setdefault("name", batch["idempotencyKey"])
         batch["outcomes"] = {"accepted": 0, "rejected": 0, "notProcessed": 0, "notSent": 0, "unknown": 0,
                              **(outcomes or {})}
         with self.lock:
@@ -252,7 +253,7 @@ class MockRelay:
                 devices = len(batch["tokens"])
                 stored = self.batch(app=batch["app"], queued=devices, lines=devices, metadata=batch.get("metadata"),
                                     notBefore=batch.get("notBefore", self.clock()))
-                return {"batch": stored, "stored": devices, "errors": []}
+                return {"batch": stored, "duplicate": False, "stored": devices, "errors": []}
             case ("GET", "v1", "batches"):
                 return {"batches": self.batches[:int(parameters.get("limit", 100))]}
             case (_, "v1", "batches", id):
@@ -428,7 +429,7 @@ def fill(relay, seed=1):
         {"name": "fern", "unsettled": 320_050, "capacity": 1_000_000, "pushesPerSecond": 2_000},
         {"name": "tidepool", "unsettled": 310_208, "capacity": None, "pushesPerSecond": None}]
     relay.batch("finished", {"accepted": 9_811, "rejected": 183, "unknown": 6}, app="grasscove", lines=10_000,
-                createdAt=now - 86_400, notBefore=now - 86_400, metadata={"campaign": 16})
+                createdAt=now - 86_400, notBefore=now - 86_400, metadata={"campaign": 16}, name="Autumn preview")
     relay.batch("cancelled", {"accepted": 1_204, "notSent": 8_796}, app="grasscove", lines=10_000,
                 createdAt=now - 7_000)
     relay.batch("paused", {"accepted": 120_400, "rejected": 2_210}, app="tidepool", queued=877_358, lines=1_000_000,

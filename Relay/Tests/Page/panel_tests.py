@@ -49,7 +49,9 @@ class PanelTests(MockCase):
     def test_outcome_rows(self):
         browser = self.browser
         self.relay.settle({"outcome": "accepted", "status": 200}, app="fern", token="aa" * 32)
-        self.relay.settle({"outcome": "rejected", "status": 400, "reason": "BadTopic"}, app="grasscove", lane="bulk")
+        # The message of APNs' rejections begins with status and reason.
+        self.relay.settle({"outcome": "rejected", "status": 400, "reason": "BadTopic",
+                           "message": "400 BadTopic: the topic is invalid"}, app="grasscove", lane="bulk")
         self.relay.settle({"outcome": "not-sent", "code": "expired", "message": "Too late."})
         self.relay.settle("not-processed")
         self.relay.settle("unknown")
@@ -60,7 +62,8 @@ class PanelTests(MockCase):
         rows = browser.texts("#panel-outcomes .item-main")
         self.assertIn("expired: Too late.", rows[2])
         self.assertIn("grasscove · production · bulk", rows[3])
-        self.assertIn("400 BadTopic", rows[3])
+        self.assertIn("400 BadTopic: the topic is invalid", rows[3])
+        self.assertEqual(rows[3].count("400 BadTopic"), 1)
         self.assertIn("aaaaaaaa…aaaaaa", rows[4])
 
     def test_outcomes_of_one_app(self):

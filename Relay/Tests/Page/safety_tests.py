@@ -30,7 +30,7 @@ class SafetyTests(MockCase):
                        "apnsUniqueID": text, "tokenInvalidSince": now}
             self.relay.settle(outcome, app=text, environment=text, lane=text, token=text, caller=text)
             self.relay.push("parked", outcome, app=text, environment=text, lane=text, token=text)
-            self.relay.batch(text, app=text, environment=text, caller=text, idempotencyKey=text, metadata={text: text})
+            self.relay.batch(text, name=text, app=text, environment=text, caller=text, idempotencyKey=text, metadata={text: text})
             self.relay.webhook(text, url=text, failures=1, lastError=text, nextAttempt=now, parked=[
                 {"id": text, "outcomes": 1, "since": now, "error": text}])
         self.relay.callers = self.relay.apps = [

@@ -7,6 +7,8 @@ import PushQueue
 /// replace the placeholders of the payload.
 struct Batch: Codable, Sendable {
     var id: APNSID
+    /// What its caller calls it.
+    var name: String?
     var caller: String
     var app: String
     var environment: String

@@ -29,19 +29,37 @@ package struct BatchClient: Sendable {
         }
 
         package var id: String
+        package var name: String?
         package var state: String
+        /// When it was submitted, in seconds since 1970.
+        package var createdAt: Double
         package var queued: Int
         package var inFlight: Int
         package var parked: Int
         package var invalid: Int
         package var outcomes: Outcomes
+        package var deadTokens: Int
+
+        /// What an operator must look at; empty if every push was accepted, or rejected because its device token is dead.
+        package var concerns: [String] {
+            let counts = [
+                (self.parked, "parked: retry or drop them"),
+                (self.outcomes.rejected - self.deadTokens, "rejected, and not because of a dead token"),
+                (self.outcomes.notProcessed, "not processed"), (self.outcomes.notSent, "not sent"),
+                (self.outcomes.unknown, "with an unknown outcome"),
+            ]
+            return counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        }
 
         /// Whether nothing will change any more without an operator.
         package var isOver: Bool { self.queued + self.inFlight == 0 }
     }
 
-    private struct Submitted: Decodable {
-        var batch: Progress
+    /// What the relay has done with a batch.
+    package struct Submission: Sendable, Hashable, Decodable {
+        package var batch: Progress
+        /// Whether all devices were stored before. The first request of a call that is repeated does not count.
+        package var duplicate: Bool
     }
 
     private struct ErrorResponse: Decodable {
@@ -83,7 +101,7 @@ package struct BatchClient: Sendable {
         _ file: BatchFile,
         isPartial: Bool,
         report: @escaping @Sendable (String) -> Void
-    ) async throws -> Progress {
+    ) async throws -> Submission {
         var delays = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(30))
         var attempt = 1
         while true {
@@ -102,7 +120,10 @@ package struct BatchClient: Sendable {
                 let path = "/v1/batches\(isPartial ? "?partial=true" : "")"
                 let (status, text) = try await self.perform(path, .parts(body), timeout: .seconds(12 * 3_600))
                 if status == 202 {
-                    return try JSONDecoder().decode(Submitted.self, from: text).batch
+                    var submission = try JSONDecoder().decode(Submission.self, from: text)
+                    // An earlier request of this call may have stored the devices.
+                    if attempt > 1 { submission.duplicate = false }
+                    return submission
                 }
                 problem = Self.message(status, text)
                 guard status >= 500 || status == 408 || status == 429 else { throw Failure(description: problem) }

@@ -16,7 +16,7 @@ package struct BatchFile: Sendable {
     /// Reads the batch, and the devices once to count them.
     ///
     /// A batch without an idempotency key gets one that depends on the contents of both files, so that the command can be
-    /// repeated.
+    /// repeated. If it has no name either, it gets the name of its file.
     ///
     /// - Throws: `BatchFileError`.
     package init(batch: String, devices: String) throws(BatchFileError) {
@@ -31,10 +31,12 @@ package struct BatchFile: Sendable {
         var object = text.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }
         if !members.contains("idempotencyKey"), let start = object.firstIndex(of: UInt8(ascii: "{")) {
             let key = hash.finalize().prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-            object.insert(
-                contentsOf: Array("\"idempotencyKey\":\"\(key)\"\(members.isEmpty ? "" : ",")".utf8),
-                at: start + 1
-            )
+            var added = "\"idempotencyKey\":\"\(key)\""
+            let name = URL(fileURLWithPath: batch).lastPathComponent
+            if !members.contains("name"), BatchIntake.isName(name) {
+                added += ",\"name\":\(try Self.json(name, batch))"
+            }
+            object.insert(contentsOf: Array("\(added)\(members.isEmpty ? "" : ",")".utf8), at: start + 1)
         }
         self.object = object
         self.devices = devices
@@ -53,6 +55,14 @@ package struct BatchFile: Sendable {
             throw BatchFileError("\(path): expected a JSON object, the batch. The relay's README.md describes it.")
         }
         return names
+    }
+
+    private static func json(_ text: String, _ path: String) throws(BatchFileError) -> String {
+        do {
+            return String(decoding: try JSONEncoder().encode(text), as: UTF8.self)
+        } catch {
+            throw BatchFileError("\(path): \(error)")
+        }
     }
 
     private static func contents(_ path: String) throws(BatchFileError) -> Data {

@@ -7,7 +7,7 @@ import PushQueue
 struct BatchIntake: Sendable {
     /// The member that only batches have.
     private enum Member: String {
-        case values, pushesPerSecond, tokens
+        case name, values, pushesPerSecond, tokens
     }
 
     /// A batch as it was submitted.
@@ -91,6 +91,7 @@ struct BatchIntake: Sendable {
         try Self.checkPlaceholders(parsed)
         let batch = Batch(
             id: Batch.newID(at: parser.now),
+            name: try own[.name].map { slice throws(PushFault) in try Self.name(slice, scanner) },
             caller: parsed.route.caller,
             app: parsed.route.app,
             environment: parsed.route.environment,
@@ -129,6 +130,25 @@ struct BatchIntake: Sendable {
             )
         }
     }
+
+    /// The value of `name`.
+    private static func name(_ slice: JSONScanner.Slice, _ scanner: JSONScanner) throws(PushFault) -> String {
+        let name = slice.kind == .string ? scanner.text(slice) : ""
+        guard Self.isName(name) else {
+            throw .invalid(
+                "name",
+                "expected a string of 1 to \(Self.maximumNameBytes) bytes without control characters"
+            )
+        }
+        return name
+    }
+
+    /// Whether a text may be the name of a batch.
+    static func isName(_ text: String) -> Bool {
+        (1...Self.maximumNameBytes).contains(text.utf8.count) && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+    }
+
+    private static let maximumNameBytes = 128
 
     /// The value of `pushesPerSecond`.
     static func rate(_ slice: JSONScanner.Slice, _ scanner: JSONScanner) throws(PushFault) -> Double {

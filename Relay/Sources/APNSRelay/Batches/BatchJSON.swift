@@ -23,6 +23,8 @@ struct BatchJSON: Encodable, Sendable {
     }
 
     var id: String
+    /// The batch's own name, else its idempotency key.
+    @OrNull var name: String?
     var state: State
     var app: String
     var environment: String
@@ -42,11 +44,15 @@ struct BatchJSON: Encodable, Sendable {
     var inFlight: Int
     var parked: Int
     var outcomes: Outcomes
+    /// The rejected pushes whose device token is dead.
+    var deadTokens: Int
 
-    init(_ batch: Batch, _ state: BatchState, _ counts: QueueCounts.OfRoute?, _ outcomes: [Certainty: Int]) {
-        let counts = counts ?? QueueCounts.OfRoute(route: batch.route)
-        let unsettled = counts.queued + counts.claimed + counts.written + counts.parked
+    /// - Parameter counts: at a later moment than the state, so that they contain all lines of the state.
+    init(_ batch: Batch, _ state: BatchState, _ counts: BatchCounts) {
+        let (pushes, outcomes) = (counts.pushes, counts.outcomes)
+        let unsettled = pushes.unsettled
         self.id = "\(batch.id)"
+        self.name = batch.name ?? batch.idempotencyKey
         self.state =
             if state.isCancelled { .cancelled } else if !state.isComplete { .receiving } else if unsettled == 0 {
                 .finished
@@ -60,11 +66,12 @@ struct BatchJSON: Encodable, Sendable {
         self.notBefore = QueueTime(millisecondsSince1970: batch.notBefore).seconds
         self.deadline = QueueTime(millisecondsSince1970: batch.deadline).seconds
         self.pushesPerSecond = state.pushesPerSecond
-        self.lines = state.lines
+        // A request stores pushes before it counts their lines.
+        self.lines = max(state.lines, state.invalid + counts.total)
         self.invalid = state.invalid
-        self.queued = counts.queued
-        self.inFlight = counts.claimed + counts.written
-        self.parked = counts.parked
+        self.queued = pushes.queued
+        self.inFlight = pushes.claimed + pushes.written
+        self.parked = pushes.parked
         self.outcomes = Outcomes(
             accepted: outcomes[.accepted] ?? 0,
             rejected: outcomes[.rejected] ?? 0,
@@ -72,5 +79,6 @@ struct BatchJSON: Encodable, Sendable {
             notSent: outcomes[.notSent] ?? 0,
             unknown: outcomes[.unknown] ?? 0
         )
+        self.deadTokens = counts.deadTokens
     }
 }

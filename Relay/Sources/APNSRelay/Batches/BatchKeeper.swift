@@ -19,9 +19,13 @@ struct BatchKeeper: Sendable {
             state.endedAt.map { QueueTime(millisecondsSince1970: $0).advanced(by: self.retention) < now } ?? true
         }
         guard !states.isEmpty else { return }
-        let routes = try await self.queue.counts().routes
+        var found: [(batch: Batch, state: BatchState)] = []
         for (id, state) in states {
-            guard let batch = try await store.batch(id) else { continue }
+            if let batch = try await store.batch(id) { found.append((batch, state)) }
+        }
+        let counts = try await self.queue.batchCounts(of: found.map(\.batch.route))
+        for ((batch, state), counts) in zip(found, counts) {
+            let id = batch.id
             // Nobody can continue it.
             let storedAt = QueueTime(millisecondsSince1970: max(state.storedAt, batch.createdAt))
             if !state.isComplete, !state.isCancelled, batch.idempotencyKey == nil,
@@ -31,17 +35,14 @@ struct BatchKeeper: Sendable {
                 continue
             }
             let isClosed = state.isComplete || state.isCancelled || batch.deadline <= now.millisecondsSince1970
-            let counts = routes.first { $0.route == batch.route }
-            guard isClosed, (counts?.queued ?? 0) + (counts?.claimed ?? 0) + (counts?.written ?? 0) == 0 else {
-                continue
-            }
-            if counts?.parked ?? 0 > 0 {
+            guard isClosed, counts.pushes.unsettled == counts.pushes.parked else { continue }
+            if counts.pushes.parked > 0 {
                 // They were parked after the batch was cancelled.
                 if state.isCancelled { _ = try await self.queue.cancelAll(batch.route, limit: 1_000) }
                 continue
             }
             // A request that has not noticed the end may have added pushes since then.
-            let outcomes = try await self.queue.outcomeCounts(of: batch.route).values.reduce(0, +)
+            let outcomes = counts.settled
             guard state.endedAt != nil, state.endedWith == outcomes, let end = state.endedAtCursor else {
                 let end = try await self.endOfFeed()
                 try await store.change(id) { state in

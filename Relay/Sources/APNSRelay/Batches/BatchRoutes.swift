@@ -59,6 +59,8 @@ struct BatchRoutes: Sendable {
 
     private struct SubmittedJSON: Encodable {
         var batch: BatchJSON
+        /// Whether all devices were stored before this request, which has added none.
+        var duplicate: Bool
         /// The devices that this request has added.
         var stored: Int
         /// The first hundred invalid lines of this request.
@@ -208,6 +210,7 @@ struct BatchRoutes: Sendable {
         return .json(
             SubmittedJSON(
                 batch: try await self.json(upload.batch),
+                duplicate: upload.isDuplicate,
                 stored: upload.stored,
                 errors: upload.faults.map { FaultJSON($0) }
             ),
@@ -329,16 +332,16 @@ struct BatchRoutes: Sendable {
     private func list(_ request: APIRequest) async throws -> Response {
         let limit = try request.query(["limit"]).limit()
         let states = try await self.store.calling { store throws(QueueError) in try await store.states() }
-        var batches: [BatchJSON] = []
-        let counts = try await self.store.calling { store throws(QueueError) in try await store.queue.counts() }
+        var found: [(batch: Batch, state: BatchState)] = []
         for (id, state) in states.sorted(by: { $0.key.description > $1.key.description }) {
-            guard batches.count < limit else { break }
+            guard found.count < limit else { break }
             guard let batch = try await self.store.calling({ store throws(QueueError) in try await store.batch(id) }),
                 Self.mayRead(batch, request.caller)
             else { continue }
-            batches.append(try await self.json(batch, state, counts))
+            found.append((batch, state))
         }
-        return .json(BatchesJSON(batches: batches))
+        let counts = try await self.counts(found.map(\.batch))
+        return .json(BatchesJSON(batches: zip(found, counts).map { BatchJSON($0.batch, $0.state, $1) }))
     }
 
     // MARK: Finding
@@ -372,15 +375,15 @@ struct BatchRoutes: Sendable {
 
     private func json(_ batch: Batch) async throws(APIError) -> BatchJSON {
         let state = try await self.found(batch.id).1
-        let counts = try await self.store.calling { store throws(QueueError) in try await store.queue.counts() }
-        return try await self.json(batch, state, counts)
+        return BatchJSON(batch, state, try await self.counts([batch]).first ?? BatchCounts())
     }
 
-    private func json(_ batch: Batch, _ state: BatchState, _ counts: QueueCounts) async throws(APIError) -> BatchJSON {
-        let outcomes = try await self.store.calling { store throws(QueueError) in
-            try await store.queue.outcomeCounts(of: batch.route)
+    /// The counts of batches at one moment, in their order.
+    private func counts(_ batches: [Batch]) async throws(APIError) -> [BatchCounts] {
+        let routes = batches.map(\.route)
+        return try await self.store.calling { store throws(QueueError) in
+            try await store.queue.batchCounts(of: routes)
         }
-        return BatchJSON(batch, state, counts.routes.first { $0.route == batch.route }, outcomes)
     }
 
     private static let unknownBatch = APIError.notFound("There is no batch with this id, or it is no longer kept.")

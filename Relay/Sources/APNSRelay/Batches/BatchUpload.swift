@@ -21,6 +21,8 @@ struct BatchUpload {
     /// Whether to continue after invalid lines.
     let isPartial: Bool
     private let parser: BatchIntake
+    /// Whether the batch was complete before this request.
+    let isDuplicate: Bool
     /// The batch as earlier requests have stored it.
     private var known: BatchState
     /// The bytes of the next part.
@@ -50,6 +52,7 @@ struct BatchUpload {
         self.caller = caller
         self.isPartial = isPartial
         self.parser = try BatchIntake(batch)
+        self.isDuplicate = state.isComplete
         self.known = state
     }
 

@@ -27,16 +27,18 @@ const FIELDS = [
     ["Batch", "id"], ["Caller", "caller"], ["Idempotency key", "idempotencyKey"], ["Metadata", "metadata", json],
     ["Submitted", "createdAt", time], ["Not before", "notBefore", time], ["Deadline", "deadline", time],
     ["Devices", "lines", (lines, { invalid }) => number(lines - invalid)], ["Invalid devices", "invalid", number],
+    ["Dead tokens", "deadTokens", number],
 ];
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const waiting = ({ queued, inFlight }) => queued + inFlight;
 const limitText = ({ pushesPerSecond: limit }) => (limit === null ? "no limit" : `limit ${number(limit)}/s`);
 
 /** The row of a batch. `onChange()` is called after an action. */
-export function makeBatch({ id, app, environment, caller, createdAt }, onChange) {
+export function makeBatch({ id, name: given, app, environment, caller, createdAt }, onChange) {
     let shown;
     let samples;
-    const name = `the batch of ${app} from ${moment(createdAt)}`;
+    const name = `the batch ${given === null ? "" : `${given} `}of ${app} from ${moment(createdAt)}`;
+    const kind = `${environment} · bulk · ${caller} · ${moment(createdAt)}`;
     const state = el("span", { class: "pill", "data-field": "state" });
     const meter = new Meter(PARTS.map(({ tone }) => tone), { label: `Progress of ${name}`, role: "progressbar" });
     const figures = PARTS.map(({ name, text, tone, title }) => {
@@ -53,9 +55,8 @@ export function makeBatch({ id, app, environment, caller, createdAt }, onChange)
     return {
         element: el("li", { class: "batch", "data-batch": id },
             el("div", { class: "section-head" },
-                el("h3", {}, el("span", { class: "route-app" }, exact(app)),
-                    el("span", { class: "route-kind muted" },
-                        exact(`${environment} · bulk · ${caller} · ${moment(createdAt)}`))),
+                el("h3", {}, el("span", { class: "route-app" }, exact(given ?? app)),
+                    el("span", { class: "route-kind muted" }, exact(given === null ? kind : `${app} · ${kind}`))),
                 state),
             meter.element, el("dl", { class: "legend" }, figures.map(({ element }) => element)), progress, buttons,
             el("details", {}, summary, fields.element, report.element)),

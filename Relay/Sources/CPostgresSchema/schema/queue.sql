@@ -167,7 +167,9 @@ CREATE TABLE apns.tally (
 );
 
 -- How many pushes of each batch have an outcome with each certainty: the sum of all rows, as in tally.
-CREATE TABLE apns.batch_outcome (route int NOT NULL, certainty smallint NOT NULL, pushes bigint NOT NULL);
+CREATE TABLE apns.batch_outcome (
+  route int NOT NULL, certainty smallint NOT NULL, invalidates boolean NOT NULL, pushes bigint NOT NULL
+);
 CREATE INDEX batch_outcome_route ON apns.batch_outcome (route);
 
 -- For the check of the storage: a row that is written and not read.
@@ -284,10 +286,10 @@ BEGIN
     CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
     LEFT JOIN LATERAL (
       SELECT * FROM apns.attempt t WHERE p.tried <> 0 AND t.position = a.position LIMIT 1) t ON true
-    RETURNING route, certainty),
-  c AS (SELECT route, certainty, count(*) AS pushes FROM o GROUP BY route, certainty)
-  INSERT INTO apns.batch_outcome (route, certainty, pushes)
-  SELECT c.route, c.certainty, c.pushes FROM c
+    RETURNING route, certainty, invalidates),
+  c AS (SELECT route, certainty, invalidates, count(*) AS pushes FROM o GROUP BY route, certainty, invalidates)
+  INSERT INTO apns.batch_outcome (route, certainty, invalidates, pushes)
+  SELECT c.route, c.certainty, c.invalidates, c.pushes FROM c
   CROSS JOIN LATERAL (
     SELECT FROM apns.route r WHERE r.id = c.route AND r.batch <> '00000000-0000-0000-0000-000000000000' LIMIT 1) r;
   DELETE FROM apns.push WHERE position = ANY (p_position);
@@ -871,10 +873,38 @@ BEGIN
   RETURN cardinality(v_position);
 END $$;
 
--- How many pushes of a batch have an outcome with each certainty.
-CREATE FUNCTION apns.outcome_counts(p_route int) RETURNS TABLE (certainty smallint, pushes bigint)
-LANGUAGE sql STABLE AS $$
-  SELECT b.certainty, sum(b.pushes)::bigint FROM apns.batch_outcome b WHERE b.route = p_route GROUP BY b.certainty
+-- How many pushes of each batch are in each state, have an outcome with each certainty, and have a dead device token. One
+-- statement, so that every push counts once.
+CREATE FUNCTION apns.batch_counts(p_batch uuid[]) RETURNS TABLE (
+  batch uuid, queued bigint, claimed bigint, written bigint, parked bigint, outcomes bigint[], dead bigint
+) LANGUAGE sql STABLE AS $$
+  WITH r AS (SELECT r.id, r.batch FROM apns.route r WHERE r.batch = ANY (p_batch)),
+  t AS (
+    SELECT t.route, sum(t.queued)::bigint AS queued, sum(t.claimed)::bigint AS claimed,
+      sum(t.written)::bigint AS written, sum(t.parked)::bigint AS parked
+    FROM apns.tally t WHERE t.route = ANY (ARRAY(SELECT r.id FROM r)) GROUP BY t.route),
+  b AS (
+    SELECT b.route, b.certainty, b.invalidates, b.pushes FROM apns.batch_outcome b
+    WHERE b.route = ANY (ARRAY(SELECT r.id FROM r))
+    UNION ALL
+    SELECT p.route, greatest(e.certainty, a.certainty),
+      CASE WHEN a.certainty > e.certainty THEN a.invalidates ELSE e.invalidates END, 1
+    FROM apns.ended e
+    CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = e.position LIMIT 1) p
+    LEFT JOIN LATERAL (
+      SELECT * FROM apns.attempt a WHERE p.tried <> 0 AND a.position = e.position LIMIT 1) a ON true),
+  o AS (
+    SELECT b.route, ARRAY[
+        coalesce(sum(b.pushes) FILTER (WHERE b.certainty = 0), 0)::bigint,
+        coalesce(sum(b.pushes) FILTER (WHERE b.certainty = 1), 0)::bigint,
+        coalesce(sum(b.pushes) FILTER (WHERE b.certainty = 2), 0)::bigint,
+        coalesce(sum(b.pushes) FILTER (WHERE b.certainty = 3), 0)::bigint,
+        coalesce(sum(b.pushes) FILTER (WHERE b.certainty = 4), 0)::bigint] AS outcomes,
+      coalesce(sum(b.pushes) FILTER (WHERE b.invalidates), 0)::bigint AS dead
+    FROM b GROUP BY b.route)
+  SELECT r.batch, coalesce(t.queued, 0), coalesce(t.claimed, 0), coalesce(t.written, 0), coalesce(t.parked, 0),
+    coalesce(o.outcomes, '{}'), coalesce(o.dead, 0)
+  FROM r LEFT JOIN t ON t.route = r.id LEFT JOIN o ON o.route = r.id
 $$;
 
 CREATE FUNCTION apns.forget_route(p_route int) RETURNS void LANGUAGE plpgsql AS $$
@@ -903,8 +933,8 @@ BEGIN
     DELETE FROM apns.batch_outcome WHERE route = ANY (ARRAY(
       SELECT route FROM apns.batch_outcome GROUP BY route HAVING count(*) > 100 LIMIT 100))
     RETURNING *)
-  INSERT INTO apns.batch_outcome (route, certainty, pushes)
-  SELECT route, certainty, sum(pushes) FROM b GROUP BY route, certainty;
+  INSERT INTO apns.batch_outcome (route, certainty, invalidates, pushes)
+  SELECT route, certainty, invalidates, sum(pushes) FROM b GROUP BY route, certainty, invalidates;
 END $$;
 
 -- The routes with queued pushes, and when the first one of each is due.

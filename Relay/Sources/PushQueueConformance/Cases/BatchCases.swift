@@ -1,10 +1,15 @@
 import APNSModel
 import PushQueue
+import Synchronization
 
 /// Routes of batches.
 enum BatchCases {
     private static func route(_ batch: APNSID? = .random()) -> Route {
         Route(app: "fern", environment: "production", lane: .bulk, caller: "shop", batch: batch)
+    }
+
+    private static func outcomes(_ route: Route, _ test: Harness) async throws -> [Certainty: Int] {
+        try unwrap(try await test.queue.batchCounts(of: [route]).first, "counts").outcomes
     }
 
     static let all = [
@@ -30,7 +35,7 @@ enum BatchCases {
         },
         ConformanceCase("The outcomes of a batch are counted, also after they were pruned") { test in
             let (batch, other) = (Self.route(), Self.route())
-            try expectEqual(try await test.queue.outcomeCounts(of: batch), [:], "counts of an unknown batch")
+            try expectEqual(try await Self.outcomes(batch, test), [:], "counts of an unknown batch")
             let pushes = try (0..<6).map { _ in try test.push(batch) }
             try await test.store(pushes + [try test.push(other), try test.push()])
             let claims = try await test.claim(4, route: batch).map(\.claim)
@@ -41,13 +46,53 @@ enum BatchCases {
             _ = try await test.queue.settle(zip(claims, outcomes).map { Settlement(claim: $0, outcome: $1) })
             _ = try await test.queue.cancel(pushes[5].id)
             let expected: [Certainty: Int] = [.accepted: 2, .rejected: 1, .notProcessed: 1, .notSent: 1]
-            try expectEqual(try await test.queue.outcomeCounts(of: batch), expected, "counts")
+            try expectEqual(try await Self.outcomes(batch, test), expected, "counts")
             await test.advance(10)
             _ = try await test.queue.prune(Retention(outcomes: test.fixture.tick * 5), limit: 100)
             try await test.crash()
-            try expectEqual(try await test.queue.outcomeCounts(of: batch), expected, "counts after the pruning")
-            try expectEqual(try await test.queue.outcomeCounts(of: other), [:], "counts of the other batch")
-            try expectEqual(try await test.queue.outcomeCounts(of: Harness.route), [:], "counts without a batch")
+            try expectEqual(try await Self.outcomes(batch, test), expected, "counts after the pruning")
+            try expectEqual(try await Self.outcomes(other, test), [:], "counts of the other batch")
+            try expectEqual(try await Self.outcomes(Harness.route, test), [:], "counts without a batch")
+        },
+        ConformanceCase("The counts of a batch add up at every moment, and name its dead tokens") { test in
+            let batches = [Self.route(), Self.route()]
+            let pushes = try (0..<240).map { try test.push(batches[$0 % 2]) }
+            try await test.store(pushes + [try test.push()])
+            try expectEqual(
+                try await test.queue.batchCounts(of: [Self.route(), Harness.route] + batches).map(\.total),
+                [0, 0, 120, 120],
+                "totals"
+            )
+            let isOver = Atomic(false)
+            async let work: Void = {
+                defer { isOver.store(true, ordering: .relaxed) }
+                for round in 0..<40 {
+                    for batch in batches {
+                        let claims = try await test.claim(3, route: batch).map(\.claim)
+                        _ = try await test.queue.markWritten(claims, lease: test.lease)
+                        let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
+                        _ = try await test.queue.settle([
+                            Settlement(claim: claims[0], outcome: .ok(claims[0].id)),
+                            Settlement(claim: claims[1], outcome: .failed(.rejected(gone, attempts: 1))),
+                        ])
+                        if round.isMultiple(of: 2) {
+                            try await test.queue.release([Release(claim: claims[2], notBefore: test.now)])
+                            continue
+                        }
+                        try await test.queue.park([Settlement(claim: claims[2], outcome: .notProcessed(claims[2].id))])
+                    }
+                }
+            }()
+            while !isOver.load(ordering: .relaxed) {
+                for count in try await test.queue.batchCounts(of: batches) {
+                    try expectEqual(count.total, 120, "the sum of \(count)")
+                }
+            }
+            try await work
+            for count in try await test.queue.batchCounts(of: batches) {
+                try expectEqual(count.outcomes, [.accepted: 40, .rejected: 40], "outcomes")
+                try expectEqual([count.deadTokens, count.pushes.queued, count.pushes.parked], [40, 20, 20], "counts")
+            }
         },
         ConformanceCase("All pushes of a batch that are not being sent are cancelled at once") { test in
             let (batch, other) = (Self.route(), Self.route())
@@ -87,7 +132,7 @@ enum BatchCases {
             _ = try await test.queue.prune(Retention(outcomes: test.fixture.tick * 5), limit: 100)
             try await test.queue.forget(batch)
             try await test.queue.forget(batch)
-            try expectEqual(try await test.queue.outcomeCounts(of: batch), [:], "counts")
+            try expectEqual(try await Self.outcomes(batch, test), [:], "counts")
             let again = try test.push(batch)
             try await test.store(again)
             try expectEqual(try await test.claim(route: batch).map(\.claim.id), [again.id], "claims")

@@ -32,7 +32,9 @@ struct BatchClientTests {
         #expect(file.count == 5)
         try await RelayServer.run { server in
             let client = try BatchClient(url: "http://127.0.0.1:\(server.port)/", token: "shop-token")
-            let batch = try await client.submit(file, isPartial: false) { _ in }
+            let first = try await client.submit(file, isPartial: false) { _ in }
+            let batch = first.batch
+            #expect(!first.duplicate && batch.name == "batch.json")
             #expect(batch.invalid == 0 && batch.queued == 5 && !batch.isOver)
             let pushes = server.queue.state.withLock { $0.pushes }
             #expect(pushes.map(\.token.hexadecimal) == ["abcd", "ef01", "aa", "bb", "cc"])
@@ -42,11 +44,39 @@ struct BatchClientTests {
             ) {
                 _ in
             }
-            #expect(again.id == batch.id && again.queued == 5)
+            #expect(again.duplicate && again.batch.id == batch.id && again.batch.queued == 5)
+            #expect(again.batch.createdAt == RelayServer.start.seconds)
             for push in pushes { try await server.queue.settle(push.id, .accepted(Receipt(apnsID: push.id))) }
             let reports = Mutex(0)
             let end = try await client.follow(batch.id) { _ in reports.withLock { $0 += 1 } }
             #expect(end.isOver && end.outcomes.accepted == 5 && reports.withLock { $0 } == 1)
+        }
+    }
+
+    @Test("Dead device tokens alone are nothing that an operator must look at")
+    func concerns() async throws {
+        let paths = try Self.files(Self.batch, "aa\nbb\ncc\ndd\nee\nff")
+        let file = try BatchFile(batch: paths.batch, devices: paths.devices)
+        try await RelayServer.run { server in
+            let client = try BatchClient(url: "http://127.0.0.1:\(server.port)", token: "shop-token")
+            let id = try await client.submit(file, isPartial: false) { _ in }.batch.id
+            let pushes = server.queue.state.withLock { $0.pushes.map(\.id) }
+            let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
+            try await server.queue.settle(pushes[0], .accepted(Receipt(apnsID: pushes[0])))
+            try await server.queue.settle(pushes[1], .failed(.rejected(gone, attempts: 1)))
+            #expect(try await server.queue.base.cancel(pushes[5]) == .cancelled)
+            try await server.queue.park(pushes[4])
+            let large = Rejection(status: 413, reason: .payloadTooLarge)
+            try await server.queue.settle(pushes[3], .failed(.rejected(large, attempts: 1)))
+            try await server.queue.settle(pushes[2], .accepted(Receipt(apnsID: pushes[2])))
+            var end = try await client.follow(id) { _ in }
+            #expect(
+                end.concerns == [
+                    "1 parked: retry or drop them", "1 rejected, and not because of a dead token", "1 not sent",
+                ]
+            )
+            (end.parked, end.outcomes.rejected, end.outcomes.notSent) = (0, 1, 0)
+            #expect(end.deadTokens == 1 && end.concerns.isEmpty)
         }
     }
 
@@ -60,7 +90,7 @@ struct BatchClientTests {
                 try await client.submit(file, isPartial: false) { _ in }
             }
             #expect(failure?.description.hasPrefix("line 3, token: ") == true, "\(failure?.description ?? "")")
-            let batch = try await client.submit(file, isPartial: true) { _ in }
+            let batch = try await client.submit(file, isPartial: true) { _ in }.batch
             #expect(batch.queued == 2 && batch.invalid == 1)
         }
     }

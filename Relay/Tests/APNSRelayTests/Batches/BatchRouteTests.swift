@@ -68,6 +68,100 @@ struct BatchRouteTests {
         }
     }
 
+    @Test("The counts of a batch add up at every read, while its pushes are settled and while its devices are stored")
+    func countsAddUp() async throws {
+        try await RelayServer.run { server in
+            let received = try await Self.submit(server, [Self.batch] + (0..<60).map { Self.device($0) })
+            let id = try #require(try Self.batch(received)["id"] as? String)
+            let pushes = server.queue.state.withLock { $0.pushes }
+            // Every call of the queue meets another state than the one before it.
+            let next = Mutex(0)
+            let settle: @Sendable () async -> Void = {
+                let index = next.withLock { index in
+                    defer { index += 1 }
+                    return index
+                }
+                guard index < pushes.count else { return }
+                let push = pushes[index]
+                let gone = Rejection(status: 410, reason: .unregistered, timestamp: 1_700_000_000_000)
+                let outcome: PushOutcome =
+                    index.isMultiple(of: 3)
+                    ? .failed(.rejected(gone, attempts: 1)) : .accepted(Receipt(apnsID: push.id))
+                do {
+                    if index.isMultiple(of: 4) { return try await server.queue.park(push.id) }
+                    try await server.queue.settle(push.id, outcome)
+                } catch {
+                    Issue.record(error)
+                }
+            }
+            server.queue.state.withLock { $0.beforeCall = settle }
+            while next.withLock({ $0 < pushes.count }) {
+                try Self.expectSum(try await server.send(.GET, "/v1/batches/\(id)").json)
+                let list = try await server.send(.GET, "/v1/batches").json["batches"] as? [[String: any Sendable]]
+                try Self.expectSum(try #require(list?.first))
+            }
+            server.queue.state.withLock { $0.beforeCall = nil }
+            let end = try await server.send(.GET, "/v1/batches/\(id)").json
+            #expect(end["deadTokens"] as? Int == 15 && end["parked"] as? Int == 15)
+
+            // Another batch, whose lines are counted after they are stored.
+            let failures = Mutex(0)
+            server.queue.state.withLock { state in
+                state.beforeCall = {
+                    do {
+                        let states = try await BatchStore(queue: server.queue.base).states()
+                        for (id, state) in states {
+                            guard let batch = try await BatchStore(queue: server.queue.base).batch(id) else { continue }
+                            let counts = try await server.queue.base.batchCounts(of: [batch.route])
+                            let json = BatchJSON(batch, state, try #require(counts.first))
+                            if json.lines - json.invalid != counts[0].total { failures.withLock { $0 += 1 } }
+                        }
+                    } catch {
+                        Issue.record(error)
+                    }
+                }
+            }
+            let other = Self.batch.replacingOccurrences(of: #""sale","metadata""#, with: #""other","metadata""#)
+            let devices = (0..<2_500).map { $0 == 1_700 ? "x" : Self.device($0) }
+            #expect(try await Self.submit(server, [other] + devices, partial: true).status == 202)
+            #expect(failures.withLock { $0 } == 0)
+        }
+    }
+
+    private static func expectSum(_ batch: [String: any Sendable]) throws {
+        let outcomes = try #require(batch["outcomes"] as? [String: any Sendable])
+        let sum =
+            ["queued", "inFlight", "parked"].compactMap { batch[$0] as? Int }.reduce(0, +)
+            + outcomes.values.compactMap { $0 as? Int }.reduce(0, +)
+        let lines = try #require(batch["lines"] as? Int), invalid = try #require(batch["invalid"] as? Int)
+        #expect(sum == lines - invalid, "\(batch)")
+    }
+
+    @Test("A batch has the name that its caller gave it, else its idempotency key")
+    func names() async throws {
+        try await RelayServer.run { server in
+            func submit(_ more: String) async throws -> TestHTTPClient.Response {
+                let batch = #"{"app":"fern","headers":{"apns-push-type":"alert"},"payload":{"aps":{}}\#(more)}"#
+                return try await Self.submit(server, [batch, Self.device(1)])
+            }
+            func name(_ received: TestHTTPClient.Response) throws -> String? {
+                try Self.batch(received)["name"] as? String
+            }
+            #expect(try name(try await submit(#","name":"Autumn sale","idempotencyKey":"a""#)) == "Autumn sale")
+            // The name is not a part of what must be the same.
+            let again = try await submit(#","name":"Another name","idempotencyKey":"a""#)
+            #expect(try name(again) == "Autumn sale" && again.json["duplicate"] as? Bool == true)
+            let keyed = try await submit(#","idempotencyKey":"b""#)
+            #expect(try name(keyed) == "b" && keyed.json["duplicate"] as? Bool == false)
+            let unnamed = try await submit("")
+            #expect(try Self.batch(unnamed)["name"] is NSNull)
+            for wrong in [#""""#, "7", "null", #""\#(String(repeating: "n", count: 129))""#, #""a\nb""#] {
+                let refused = try await submit(#","name":\#(wrong)"#)
+                #expect(refused.status == 400 && refused.error["field"] as? String == "name", "\(wrong)")
+            }
+        }
+    }
+
     @Test("A batch that is submitted again continues where it stopped, and stores each device once")
     func continues() async throws {
         try await RelayServer.run { server in

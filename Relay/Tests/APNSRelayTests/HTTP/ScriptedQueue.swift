@@ -16,6 +16,8 @@ final class ScriptedQueue: WrappingPushQueue {
         var outcomesRead = 0
         /// What `enqueue` calls before it stores.
         var beforeEnqueue: (@Sendable () async -> Void)?
+        /// What every call calls before it reaches the queue.
+        var beforeCall: (@Sendable () async -> Void)?
     }
 
     let state = Mutex(State())
@@ -30,6 +32,7 @@ final class ScriptedQueue: WrappingPushQueue {
         _ body: () async throws(QueueError) -> Value
     ) async throws(QueueError) -> Value {
         try self.check()
+        await self.state.withLock { $0.beforeCall }?()
         if name == "outcomes" { self.state.withLock { $0.outcomesRead += 1 } }
         return try await body()
     }

@@ -118,7 +118,7 @@ final class FeedQueue: PushQueue {
     func expireLeases() async throws(QueueError) -> ExpiredLeases { throw Self.dead }
     func settleOverdue(limit: Int) async throws(QueueError) -> Int { throw Self.dead }
     func cancelAll(_ route: Route, limit: Int) async throws(QueueError) -> Int { throw Self.dead }
-    func outcomeCounts(of route: Route) async throws(QueueError) -> [Certainty: Int] { throw Self.dead }
+    func batchCounts(of routes: [Route]) async throws(QueueError) -> [BatchCounts] { throw Self.dead }
     func forget(_ route: Route) async throws(QueueError) { throw Self.dead }
     func status(of id: APNSID) async throws(QueueError) -> PushStatus? { throw Self.dead }
     func id(ofKey key: String, caller: String) async throws(QueueError) -> APNSID? { throw Self.dead }
