@@ -104,6 +104,8 @@ struct BulkMachine {
     /// Whether an element must still be ended with `stop`, so that the caller learns the reason.
     private var isStopUnreported = false
     private var isClientDraining = false
+    /// Whether the input was closed before it was over, because the client drains or has ended.
+    private(set) var isCutOffByClient = false
 
     init(maxInFlight: Int) {
         self.maxInFlight = maxInFlight
@@ -143,6 +145,7 @@ struct BulkMachine {
         }
         if self.input == .open, self.isPullingOver {
             self.input = .closed
+            if self.isClientDraining { self.isCutOffByClient = true }
             return .closeInput
         }
         let room = self.hasPulled ? 0 : self.allowedPulls(now)

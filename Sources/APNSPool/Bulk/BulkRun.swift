@@ -197,7 +197,8 @@ final class BulkRun: BulkEngine {
     private var spanEnd: BulkSpan.End {
         if self.hasTrippedBreaker { return .suspectedMisconfiguration }
         if Task.isCancelled { return .cancelled }
-        return self.control.isStopped || self.isShutdownHandled ? .stopped : .finished
+        if self.control.isStopped || self.isShutdownHandled { return .stopped }
+        return self.machine.isCutOffByClient ? .clientStopped : .finished
     }
 
     private func readOrders() {

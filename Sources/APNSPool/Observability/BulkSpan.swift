@@ -15,7 +15,7 @@ final class BulkSpan: Sendable {
         case suspectedMisconfiguration = "suspected-misconfiguration"
         /// Its consumer left the loop.
         case left
-        /// The client ended, and the consumer did not read the remaining outcomes.
+        /// The client drained or ended before all of the input was read, or the consumer did not read the remaining outcomes.
         case clientStopped = "client-stopped"
     }
 

@@ -126,7 +126,9 @@ struct WeatherTests {
             }
             #expect(began.entries == [true])
             #expect(summary.total == Self.inFlight * 20)
-            self.check(summary, simulator, isUnknown: weather.isUnknown, spells: 1, "\(weather.name): \(summary)")
+            // Results of a tick that has verdicts, too, begin no spell. On a busy machine, a tick may have the results of
+            // all tasks, and each then sends its next push.
+            self.check(summary, simulator, isUnknown: weather.isUnknown, spells: 2, "\(weather.name): \(summary)")
         }
     }
 

@@ -303,6 +303,18 @@ struct TracingTests {
         #expect(spans.first?.text("apns.bulk.end") == "suspected-misconfiguration")
     }
 
+    @Test func aDrainThatCutsOffTheInputIsNoFinishedCall() async throws {
+        let spans = try await self.withTraced { client, _ in
+            var iterator = client.deliveries(of: samplePush(), to: 0..<1_000_000, token: { DeviceToken.sample($0) })
+                .makeAsyncIterator()
+            #expect(await iterator.next()?.outcome.certainty == .accepted)
+            let shutdown = Task { await client.shutdown(within: .seconds(600)) }
+            while await iterator.next() != nil {}
+            await shutdown.value
+        }
+        #expect(spans.map { $0.text("apns.bulk.end") } == ["client-stopped"])
+    }
+
     /// If the consumer keeps an iterator without reading, the client's shutdown ends the span.
     @Test func shutdownEndsTheSpanOfAnUnreadBulkCall() async throws {
         let server = try await ScriptedServer.start { _ in [.respond(200)] }
