@@ -52,10 +52,11 @@ struct Submit: AsyncParsableCommand {
         Self.report("batch \(batch.id)\(batch.name.map { ": \($0)" } ?? "")")
         if submission.duplicate {
             let time = Date(timeIntervalSince1970: batch.createdAt).formatted(.iso8601)
-            Self.report("already submitted at \(time); nothing was sent. \(batch.state): \(Self.text(batch))")
+            Self.report("already submitted at \(time); nothing was sent. It is \(batch.state): \(Self.text(batch))")
         }
         if batch.invalid > 0 { Self.report("left out \(batch.invalid) invalid devices") }
         guard self.wait else { return }
+        if submission.duplicate, batch.isOver { return try Self.finish(batch) }
         // The rate of the last seconds.
         var times = [(ContinuousClock.now, batch.outcomes.count)]
         var last = ""
@@ -68,6 +69,10 @@ struct Submit: AsyncParsableCommand {
             if line != last { Self.report(line) }
             last = line
         }
+        try Self.finish(end)
+    }
+
+    private static func finish(_ end: BatchClient.Progress) throws {
         print(Self.text(end))
         guard end.concerns.isEmpty else {
             Self.report("to look at: \(end.concerns.joined(separator: "; "))")
