@@ -8,7 +8,7 @@ import Testing
 
 /// The connection is lost after the server has committed a change and before it says so: each commit waits for a standby that
 /// does not exist, and the sessions are ended while they wait.
-@Suite("A lost connection", .serialized) struct LostConnectionTests {
+@Suite("A lost connection", .serialized) final class LostConnectionTests: Sendable {
     private let server: PostgresServer
     private let queue: PostgresPushQueue
     private let options: PostgresPushQueue.Options
@@ -23,6 +23,12 @@ import Testing
         options.connections = 2
         self.options = options
         self.queue = try await PostgresPushQueue.open(options, logger: .quiet)
+    }
+
+    /// A queue that stays open keeps its threads.
+    deinit {
+        let queue = self.queue
+        Task { await queue.close() }
     }
 
     private func push(resendsUnknown: Bool = false) throws -> NewPush {
