@@ -18,7 +18,7 @@ struct OperatorRoutes: Sendable {
         self.status = status
         self.limits = limits
         self.version = version
-        self.reading = SharedReading(every: .milliseconds(500)) {
+        self.reading = SharedReading(every: .zero) {
             do throws(QueueError) {
                 return OverviewReading(
                     counts: try await queue.counts(),
@@ -77,7 +77,7 @@ struct OperatorRoutes: Sendable {
     private func overview(_ request: APIRequest) async throws(APIError) -> Response {
         _ = try request.query()
         let reading =
-            await self.reading.value(within: .seconds(1))
+            await self.reading.fresh(within: .seconds(1), first: .seconds(10))
             ?? OverviewReading(counts: QueueCounts(routes: [], capacity: nil), due: [], webhooks: [])
         return .json(
             OverviewJSON(

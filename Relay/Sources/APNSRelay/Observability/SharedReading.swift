@@ -8,7 +8,16 @@ final class SharedReading<Value: Sendable>: Sendable {
         var started: ContinuousClock.Instant?
         /// Nil if it has ended.
         var task: Task<Void, Never>?
+        /// The readings of single requests that are running.
+        var single = 0
     }
+
+    private final class Box: Sendable {
+        let value = Mutex<Value?>(nil)
+    }
+
+    /// So many readings of single requests may hang.
+    private static var mostSingle: Int { 4 }
 
     private let interval: Duration
     private let read: @Sendable () async -> Value?
@@ -26,20 +35,48 @@ final class SharedReading<Value: Sendable>: Sendable {
     ///
     /// - Parameter limit: the longest wait for a reading that is running. It continues after that.
     func value(within limit: Duration) async -> Value? {
-        if let task = self.running() {
-            let (ends, end) = AsyncStream.makeStream(of: Never.self)
-            let timer = Task {
-                try? await Task.sleep(for: limit)
-                end.finish()
-            }
-            Task {
-                await task.value
-                end.finish()
-            }
-            for await _ in ends {}
-            timer.cancel()
-        }
+        if let task = self.running() { await Self.wait(for: task, limit) }
         return self.state.withLock { $0.value }
+    }
+
+    /// Reads the value for one request; nil if it was never read.
+    ///
+    /// - Parameters:
+    ///   - limit: the longest wait. After that, or if many readings hang, the value is the one before.
+    ///   - first: the longest wait for the first value.
+    func fresh(within limit: Duration, first: Duration) async -> Value? {
+        let (last, mayRead) = self.state.withLock { state in
+            let mayRead = state.single < Self.mostSingle
+            if mayRead { state.single += 1 }
+            return (state.value, mayRead)
+        }
+        guard mayRead else { return last }
+        let own = Box()
+        let task = Task {
+            let value = await self.read()
+            own.value.withLock { $0 = value }
+            self.state.withLock { state in
+                state.single -= 1
+                if let value { state.value = value }
+            }
+        }
+        await Self.wait(for: task, last == nil ? first : limit)
+        return own.value.withLock { $0 } ?? self.state.withLock { $0.value }
+    }
+
+    /// Waits for a task, but no longer than the limit.
+    private static func wait(for task: Task<Void, Never>, _ limit: Duration) async {
+        let (ends, end) = AsyncStream.makeStream(of: Never.self)
+        let timer = Task {
+            try? await Task.sleep(for: limit)
+            end.finish()
+        }
+        Task {
+            await task.value
+            end.finish()
+        }
+        for await _ in ends {}
+        timer.cancel()
     }
 
     /// The running reading; starts one if it is due.
