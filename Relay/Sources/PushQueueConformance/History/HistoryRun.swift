@@ -114,6 +114,7 @@ struct HistoryRun {
         let limit = Int.random(in: 1...6, using: &self.random)
         let ticks = self.withTime ? Int.random(in: 3...Self.longestLease, using: &self.random) : Harness.longLease
         self.record("claim \(route) limit \(limit) for \(ticks) ticks")
+        if self.model.hasOverdueRival(now: self.test.now) { try await self.settleOverdue() }
         let claimable = self.model.claimable(route, now: self.test.now)
         let claimed = try await self.test.claim(limit, route: route, ticks: ticks)
         try expect(claimed.count <= limit, "more claims than the limit")

@@ -112,6 +112,14 @@ struct QueueModel {
         self.pushes.values.filter { $0.state == .queued || $0.state == .parked }.filter(self.isSuperseded).map(\.new.id)
     }
 
+    /// Whether an overdue push competes with others. How it ends, and whether an older one is claimed, depends on which of
+    /// them the queue looks at first.
+    func hasOverdueRival(now: QueueTime) -> Bool {
+        self.pushes.values.contains { push in
+            push.state == .queued && Self.isOverdue(push, now) && !self.rivals(of: push.new).isEmpty
+        }
+    }
+
     mutating func supersede(_ id: APNSID) {
         self.settle(id, .superseded(id, attempts: self.pushes[id]?.attempts ?? 0))
     }
