@@ -59,33 +59,36 @@ struct ProgressService: Service {
     let logger: Logger
 
     func run() async throws {
-        await cancelWhenGracefulShutdown {
-            var written: QueueProgress?
-            var problem: String?
-            repeat { self.write(&written, &problem) } while (try? await Task.sleep(for: .seconds(1))) != nil
+        var writer = await cancelWhenGracefulShutdown {
+            var writer = Writer()
+            repeat { self.write(&writer) } while (try? await Task.sleep(for: .seconds(1))) != nil
+            return writer
         }
-        var (written, problem): (QueueProgress?, String?) = (nil, nil)
-        self.write(&written, &problem)
+        self.write(&writer)
     }
 
-    private func write(_ written: inout QueueProgress?, _ problem: inout String?) {
-        guard let progress = self.queue.progress, progress != written else { return }
+    private struct Writer {
+        var written: QueueProgress?
+        /// The last error, which is logged once.
+        var problem: String?
+    }
+
+    private func write(_ writer: inout Writer) {
+        guard let progress = self.queue.progress, progress != writer.written else { return }
         do {
             try self.file.write(progress)
-            written = progress
-            problem = nil
+            writer = Writer(written: progress)
         } catch {
-            let text = error.localizedDescription
-            if text != problem {
-                self.logger.warning(
-                    """
-                    The progress of the queue cannot be stored, so this relay does not notice at its next start if a backup of \
-                    the queue was restored. Set storage.progressFile to a file that it may write
-                    """,
-                    metadata: ["file": "\(self.file.path)", "error": "\(text)"]
-                )
-            }
-            problem = text
+            let problem = error.localizedDescription
+            guard problem != writer.problem else { return }
+            writer.problem = problem
+            self.logger.warning(
+                """
+                The progress of the queue cannot be stored, so this relay does not notice at its next start if a backup of \
+                the queue was restored. Set storage.progressFile to a file that it may write
+                """,
+                metadata: ["file": "\(self.file.path)", "error": "\(problem)"]
+            )
         }
     }
 }

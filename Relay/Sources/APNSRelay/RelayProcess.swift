@@ -103,12 +103,14 @@ public enum RelayProcess {
     public static func restored(_ settings: RelaySettings) async throws(QueueError) -> String {
         let logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
         let restore = try await settings.storage.restored(logger: logger)
+        let readers =
+            "Readers of the feed that have read further than the backup get 410, with the cursor to continue with."
         guard settings.storage.parksAfterFailover else {
             return
-                "Readers of outcomes learn about the restore. No push is parked, because storage.afterFailover is send."
+                "\(readers) No push is parked, because storage.afterFailover is send."
         }
         return restore.parked == 0
-            ? "Readers of outcomes learn about the restore. No push was due, so none is parked."
+            ? "\(readers) No push was due, so none is parked."
             : "\(restore.parked) pushes may have been sent after the backup. They are parked. Start the relay, and retry or "
                 + "drop them on its page."
     }

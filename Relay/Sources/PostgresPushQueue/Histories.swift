@@ -99,11 +99,12 @@ final class Histories: Sendable {
     /// - Parameter seen: what this process had seen before the call of `claim`.
     /// - Returns: whether a history must begin, because an epoch was given before.
     func isBehind(claims: some Sequence<Claim>, seen: QueueProgress?) -> Bool {
-        guard let seen, let epochs = claims.map(\.epoch).minAndMax else { return false }
-        guard epochs.min > seen.epoch else { return true }
+        let epochs = claims.map(\.epoch)
+        guard let seen, let first = epochs.min(), let last = epochs.max() else { return false }
+        guard first > seen.epoch else { return true }
         self.state.withLock { state in
             let epoch = state?.epoch ?? 0
-            state?.epoch = max(epoch, epochs.max)
+            state?.epoch = max(epoch, last)
         }
         return false
     }
@@ -117,12 +118,5 @@ final class Histories: Sendable {
             return state?.queue != progress.queue || state?.history != progress.history
         }
         if isOther { self.names.removeAll() }
-    }
-}
-
-extension Collection where Element: Comparable {
-    fileprivate var minAndMax: (min: Element, max: Element)? {
-        guard let min = self.min(), let max = self.max() else { return nil }
-        return (min, max)
     }
 }

@@ -34,10 +34,12 @@ struct QueueDisk: Sendable {
                 message: "\(self.file): the room on its disk cannot be read: \(String(cString: strerror(errno)))."
             )
         }
-        let block = UInt64(disk.f_frsize)
-        let free = Int(clamping: UInt64(disk.f_bavail).multipliedReportingOverflow(by: block).partialValue)
-        let size = Int(clamping: UInt64(disk.f_blocks).multipliedReportingOverflow(by: block).partialValue)
-        return DiskRoom(free: free - (used * Self.pageSize - Int(status.st_size)), size: size)
+        func bytes(_ blocks: UInt64) -> Int {
+            let (bytes, isTooLarge) = blocks.multipliedReportingOverflow(by: UInt64(disk.f_frsize))
+            return isTooLarge ? .max : Int(clamping: bytes)
+        }
+        let growth = used * Self.pageSize - Int(status.st_size)
+        return DiskRoom(free: bytes(UInt64(disk.f_bavail)) - growth, size: bytes(UInt64(disk.f_blocks)))
     }
 
     /// Checks that new data fits on the disk without its reserve.

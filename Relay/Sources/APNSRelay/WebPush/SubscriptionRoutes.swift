@@ -127,13 +127,13 @@ struct SubscriptionRoutes: Sendable {
             registeredAt: self.clock.now.millisecondsSince1970,
             owner: registrant.owner
         )
-        try await self.requireRoom(subscription.deviceTag)
+        try await self.checkLimit(of: subscription.deviceTag)
         try await self.store.calling { store throws(QueueError) in try await store.store(subscription) }
         let endpoint = "\(self.settings.origin)/webpush/push/\(secret.text)"
         return .json(CreatedJSON(id: id, endpoint: endpoint, fetchSecret: fetchSecret.text), status: .created)
     }
 
-    private func requireRoom(_ deviceTag: String) async throws(APIError) {
+    private func checkLimit(of deviceTag: String) async throws(APIError) {
         guard try await self.store.calling({ store throws(QueueError) in try await store.isFull(deviceTag) }) else {
             return
         }
@@ -180,7 +180,7 @@ struct SubscriptionRoutes: Sendable {
             changed.sealedToken = self.keys.seal(token, for: old.id)
             changed.deviceTag = self.keys.tags(token, old.app, old.environment)[0]
             changed.registeredAt = self.clock.now.millisecondsSince1970
-            if changed.deviceTag != old.deviceTag { try await self.requireRoom(changed.deviceTag) }
+            if changed.deviceTag != old.deviceTag { try await self.checkLimit(of: changed.deviceTag) }
             let isStored = try await self.store.calling { [changed] store throws(QueueError) in
                 try await store.exchange(old, for: changed)
             }

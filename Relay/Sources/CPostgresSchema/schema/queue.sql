@@ -7,7 +7,8 @@
 -- Three rules hold in all functions:
 -- * Rows are found by index, one after the other, in a fixed order: an array with ANY, or LATERAL with LIMIT. Statistics
 --   of tables that are almost empty lead the planner to joins that take minutes once the tables are full.
--- * The row of apns.feed is locked last, because all relays wait for it.
+-- * The row of apns.feed is locked last, because all relays wait for it. Only apns.begin_history locks it first, so that one
+--   relay begins a history; if that is a deadlock, the server ends one of the calls, and its relay repeats it.
 -- * Times are milliseconds since 1970. Leases count by the clock of the database: apns.lease_clock.
 
 CREATE TABLE apns.caller (
