@@ -39,13 +39,11 @@ final class TrustStore: @unchecked Sendable {
     static func shared(for configuration: TLSConfiguration) throws(WireError) -> TrustStore {
         let system = configuration.trustsSystemRoots ? configuration.systemTrustRoots ?? .find() : nil
         if configuration.trustsSystemRoots, system == nil, configuration.caFile == nil, configuration.caPEM == nil {
-            throw WireError(
-                .trustStoreMissing,
-                """
-                this machine has no trust roots to verify a server with: install the package \
-                'ca-certificates', or name a CA file
-                """
-            )
+            let cause =
+                SystemTrustRoots.isConfigured
+                ? "SSL_CERT_FILE or SSL_CERT_DIR names no trust roots that can be read: correct it"
+                : "this machine has no trust roots to verify a server with: install the package 'ca-certificates'"
+            throw WireError(.trustStoreMissing, cause + ", or name a CA file")
         }
         let source = Source(
             caFile: configuration.caFile.map(FileVersion.init),
