@@ -70,10 +70,17 @@ final class TrustStore: @unchecked Sendable {
         }
         self.pointer = pointer
         if let caFile, X509_STORE_load_file(pointer, caFile) != 1 {
-            throw WireError(
-                .trustRootsUnreadable,
-                "the CA file '\(caFile)' holds no certificate that can be read: \(OpenSSLErrors.drain().text)"
-            )
+            let problem = OpenSSLErrors.drain().text
+            // One certificate in DER form, as portals and browsers save it.
+            guard let lookup = X509_STORE_add_lookup(pointer, X509_LOOKUP_file()),
+                X509_load_cert_file(lookup, caFile, X509_FILETYPE_ASN1) == 1
+            else {
+                OpenSSLErrors.clear()
+                throw WireError(
+                    .trustRootsUnreadable,
+                    "the CA file '\(caFile)' holds no certificate that can be read: \(problem)"
+                )
+            }
         }
         if let caPEM {
             for certificate in try PEM.certificates(in: caPEM, code: .trustRootsUnreadable) {
