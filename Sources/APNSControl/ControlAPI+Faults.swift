@@ -2,7 +2,7 @@ import APNSModel
 import APNSSimulator
 import NIOHTTP1
 
-/// Faults and their presets.
+/// Faults.
 extension ControlAPI {
     func faults(_ request: ControlRequest, _ id: String?) throws(ControlError) -> ControlResponse {
         try request.allowQuery([])
@@ -53,72 +53,5 @@ extension ControlAPI {
                 ])
             }
         )
-    }
-
-    /// A frequently used fault, or an action on open connections.
-    enum Preset: String, CaseIterable {
-        case unavailable, goaway, drop, slow
-        case refuseKey = "refuse-key"
-
-        var title: String {
-            switch self {
-            case .unavailable: "503 for ten seconds"
-            case .goaway: "GOAWAY now"
-            case .drop: "Drop a connection"
-            case .slow: "Slow responses for ten seconds"
-            case .refuseKey: "Refuse the key"
-            }
-        }
-
-        var description: String {
-            switch self {
-            case .unavailable: "Each request gets 503 ServiceUnavailable."
-            case .goaway: "All connections end after the requests that have arrived."
-            case .drop: "The newest connection is closed without GOAWAY."
-            case .slow: "Each response is sent two seconds late."
-            case .refuseKey: "Each request gets 403 InvalidProviderToken, until you remove this fault."
-            }
-        }
-
-        /// The fault that it adds; nil if it acts on the open connections instead.
-        fileprivate var fault: Fault? {
-            switch self {
-            case .unavailable: Fault(.respond(.serviceUnavailable), when: .during(.zero..<(.seconds(10))))
-            case .slow: Fault(.delay(.fixed(.seconds(2))), when: .during(.zero..<(.seconds(10))))
-            case .refuseKey: Fault(.respond(.invalidProviderToken), when: .always)
-            case .goaway, .drop: nil
-            }
-        }
-    }
-
-    func presets(_ request: ControlRequest, _ name: String?) async throws(ControlError) -> ControlResponse {
-        try request.allowQuery([])
-        guard let name else {
-            try self.allow([.GET], request)
-            let presets = Preset.allCases.map { preset in
-                JSONValue.object([
-                    "name": .string(preset.rawValue), "title": .string(preset.title),
-                    "description": .string(preset.description),
-                ])
-            }
-            return .json(.object(["presets": .array(presets)]))
-        }
-        try self.allow([.POST], request)
-        guard let preset = Preset(rawValue: name) else {
-            let names = Preset.allCases.map(\.rawValue).joined(separator: ", ")
-            throw .notFound("There is no preset '\(name)'. The presets are \(names).")
-        }
-        var connections = 0
-        switch preset {
-        case .goaway:
-            connections = await self.simulator.goAway()
-        case .drop:
-            if let newest = self.simulator.connectionNumbers.last {
-                connections = await self.simulator.dropConnections(.number(newest))
-            }
-        default: break
-        }
-        let added = preset.fault.map { self.simulator.inject($0) } ?? []
-        return .json(.object(["faults": Self.list(added), "connections": .integer(Int64(connections))]))
     }
 }

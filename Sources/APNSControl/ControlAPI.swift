@@ -137,7 +137,6 @@ package struct ControlAPI: Sendable {
         case "tokens" where rest.count <= 2: return try self.tokens(request, rest)
         case "devices" where rest.count <= 3: return try self.devices(request, rest)
         case "faults" where rest.count <= 1: return try self.faults(request, rest.first)
-        case "presets" where rest.count <= 1: return try await self.presets(request, rest.first)
         default: throw self.unknownPath(request)
         }
     }

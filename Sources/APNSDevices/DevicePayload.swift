@@ -47,7 +47,7 @@ struct DevicePayload {
         "interruption-level": .text, "relevance-score": .number, "filter-criteria": .text, "stale-date": .number,
         "content-state": .object, "timestamp": .number, "event": .text, "dismissal-date": .number,
         "attributes-type": .text, "attributes": .object, "input-push-token": .flag, "input-push-channel": .text,
-        "content-changed": .boolean, "url-args": .texts, "ptt-push-type": .text, "encryptedData": .text,
+        "content-changed": .boolean, "ptt-push-type": .text, "encryptedData": .text,
         "sessionIdentifier": .text, "keyID": .text, "messageIndex": .text,
     ]
 

@@ -177,43 +177,18 @@ struct ControlAPITests {
         }
     }
 
-    @Test("Each preset changes the next response or the connections")
-    func presets() async throws {
-        try await ControlClient.with { control in
-            let names = ControlAPI.Preset.allCases.map(\.rawValue)
-            guard case .array(let presets)? = try await control.get("/v1/presets")["presets"] else {
-                Issue.record("no presets")
-                return
-            }
-            #expect(presets.map { $0.members?["name"] } == names.map { .string($0) })
-            try await control.push(1)
-
-            let refused = try await control.call(.POST, "/v1/presets/refuse-key")
-            #expect(refused["faults", "0", "effect", "reason"] == .string("InvalidProviderToken"))
-            #expect(try await control.push(1).certainty != .accepted)
-            #expect(try await control.get("/v1/pushes?reason=InvalidProviderToken")["pushes", "0"] != nil)
-            _ = try await control.call(.POST, "/v1/reset")
-
-            #expect(try await control.call(.POST, "/v1/presets/unavailable").integers("faults", "id").count == 1)
-            #expect(control.simulator.activeFaults.first?.fault.when.until == .seconds(10))
-            #expect(try await control.call(.POST, "/v1/presets/slow").integers("faults", "id").count == 1)
-            _ = try await control.call(.POST, "/v1/reset")
-            #expect(try await control.get("/v1/faults")["faults"] == .array([]))
-            #expect(try await control.call(.POST, "/v1/presets/other").status == 404)
-        }
-    }
-
-    @Test("The presets for connections act on open ones", arguments: ["goaway", "drop"])
-    func connectionPresets(name: String) async throws {
+    @Test("A timed fault acts on open connections", arguments: ["goaway", "drop"])
+    func timedFault(kind: String) async throws {
         try await ControlClient.with { control in
             try await control.push(1)
             // The client opens another connection as soon as it notices.
             let before = control.simulator.record.connectionsOpened
-            let applied = try await control.call(.POST, "/v1/presets/\(name)")
-            #expect(applied["connections"] == .integer(1) && applied["faults"] == .array([]))
+            let fault = #"{"when":{"on":"time"},"effect":{"kind":"\#(kind)"}}"#
+            #expect(try await control.call(.POST, "/v1/faults", fault).status == 201)
             try await control.simulator.waitUntil(timeout: Patience.limit) { $0.connectionsClosed == before }
             let record = control.simulator.record
-            #expect(name == "drop" ? record.connectionsDropped == 1 : record.goAwaysSent == 1)
+            #expect(kind == "drop" ? record.connectionsDropped == 1 : record.goAwaysSent == 1)
+            #expect(try await control.get("/v1/faults")["faults"] == .array([]))
         }
     }
 
@@ -490,9 +465,6 @@ struct ControlAPITests {
             for schema in ["TokenState", "NewTokenState"] {
                 #expect(document["components", "schemas", schema, "properties", "state", "enum"] == states)
             }
-            let presets = values(of: ControlAPI.Preset.allCases.map(\.rawValue))
-            let name = document["paths", "/v1/presets/{name}", "post", "parameters", "0", "schema", "enum"]
-            #expect(name == presets)
         }
     }
 
@@ -530,7 +502,7 @@ struct ControlAPITests {
         try await ControlClient.with { control in
             let document = try await control.get("/openapi.json")
             let paths = try #require(document["paths"]?.members)
-            #expect(paths.count == 21)
+            #expect(paths.count == 19)
             for (template, operations) in paths {
                 let path = template.replacing("{order}", with: "1").replacing("{token}", with: "0a")
                     .replacing("{id}", with: "1").replacing("{name}", with: "slow")

@@ -44,37 +44,18 @@ struct GoldenTests {
     }
 
     @Test func alertWithEveryKey() throws {
-        var alert = Alert(title: "T", body: "B")
-        alert.action = "View"
-        alert.actionLocKey = "VIEW"
-        alert.summaryArg = "Ann"
-        alert.summaryArgCount = 3
+        let alert = Alert(title: "T", body: "B")
         try expect(
             PushNotification(topic: topic, alert: alert)
                 .badge(0).sound(.critical(name: "siren.caf", volume: 0.25)).threadID("th").category("CAT")
                 .contentAvailable().mutableContent().targetContentID("win").interruptionLevel(.critical)
-                .relevanceScore(1).filterCriteria("f").urlArgs(["boarding", "A998"]).aps(key: "new-key", [1, 2])
+                .relevanceScore(1).filterCriteria("f").aps(key: "new-key", [1, 2])
                 .aps(key: "newer-key", true).custom(key: "c", 1),
             """
-            {"aps":{"alert":{"title":"T","body":"B","action":"View","action-loc-key":"VIEW","summary-arg":"Ann",\
-            "summary-arg-count":3},"badge":0,"sound":{"critical":1,"name":"siren.caf","volume":0.25},"thread-id":"th",\
-            "category":"CAT","content-available":1,"mutable-content":1,"target-content-id":"win",\
+            {"aps":{"alert":{"title":"T","body":"B"},"badge":0,"sound":{"critical":1,"name":"siren.caf","volume":0.25},\
+            "thread-id":"th","category":"CAT","content-available":1,"mutable-content":1,"target-content-id":"win",\
             "interruption-level":"critical","relevance-score":1,"filter-criteria":"f",\
-            "url-args":["boarding","A998"],"new-key":[1,2],"newer-key":true},"c":1}
-            """,
-            .alert,
-            suffix: ""
-        )
-    }
-
-    @Test func website() throws {
-        var alert = Alert(title: "Flight A998 Now Boarding", body: "Boarding has begun for Flight A998.")
-        alert.action = "View"
-        try expect(
-            PushNotification(topic: topic, alert: alert).urlArgs(["boarding", "A998"]),
-            """
-            {"aps":{"alert":{"title":"Flight A998 Now Boarding","body":"Boarding has begun for Flight A998.",\
-            "action":"View"},"url-args":["boarding","A998"]}}
+            "new-key":[1,2],"newer-key":true},"c":1}
             """,
             .alert,
             suffix: ""

@@ -97,9 +97,6 @@ struct LiveActivityTests {
         expect(update.alert(Alert(subtitleLocKey: "s")), .contentNotAllowed, "aps.alert.subtitle-loc-key")
         expect(update.alert(Alert(title: "a", titleLocKey: "b")), .contentContradictory, "aps.alert.title")
         expect(update.alert(Alert(body: "a", locKey: "b")), .contentContradictory, "aps.alert.body")
-        var legacy = Alert(title: "a")
-        legacy.summaryArgCount = 1
-        expect(update.alert(legacy), .contentNotAllowed, "aps.alert.summary-arg-count")
         #expect(fault(update.alert(Alert(title: "a", locKey: "b"))) == nil)
     }
 

@@ -24,15 +24,6 @@ struct PayloadReaderTests {
         #expect(try self.alert(PushNotification(topic: "com.example.app", pushType: .alert).badge(1)) == nil)
     }
 
-    @Test func keysOfOldSystemsAreReadBack() throws {
-        var alert = Alert(title: "a")
-        alert.action = "View"
-        alert.actionLocKey = "VIEW"
-        alert.summaryArg = "Ada"
-        alert.summaryArgCount = 3
-        #expect(try self.alert(PushNotification(topic: "com.example.app", alert: alert)) == alert)
-    }
-
     @Test("The alert of a Live Activity has its localisation inside title and body")
     func theAlertOfALiveActivityIsReadBack() throws {
         let alert = Alert(titleLocKey: "MOON", titleLocArgs: ["Ada"], locKey: "SEEN", locArgs: ["1"])

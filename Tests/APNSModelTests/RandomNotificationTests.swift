@@ -47,13 +47,6 @@ struct RandomNotificationTests {
         texts("subtitle-loc-args", { alert.subtitleLocArgs = $0 }, &generator)
         text("loc-key", { alert.locKey = $0 }, &generator)
         texts("loc-args", { alert.locArgs = $0 }, &generator)
-        text("action", { alert.action = $0 }, &generator)
-        text("action-loc-key", { alert.actionLocKey = $0 }, &generator)
-        text("summary-arg", { alert.summaryArg = $0 }, &generator)
-        if generator.chance(4) {
-            alert.summaryArgCount = 3
-            json["summary-arg-count"] = 3
-        }
         return (alert, json)
     }
 
@@ -111,10 +104,6 @@ struct RandomNotificationTests {
             {
                 $0.change { $0.relevanceScore(score) }
                 $0.aps["relevance-score"] = score
-            },
-            {
-                $0.change { $0.urlArgs([text, ""]) }
-                $0.aps["url-args"] = [text, ""]
             },
             {
                 $0.change { $0.aps(key: "raw-" + text, [number]) }

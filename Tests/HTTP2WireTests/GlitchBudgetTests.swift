@@ -32,8 +32,6 @@ struct GlitchBudgetTests {
         let count = self.flood(&budget, at: later)
         // Each record costs one more than its 100 frames.
         #expect(count == 10_000)
-        #expect(budget.error.code == .flooded)
-        #expect(budget.error.message.contains("PING"))
     }
 
     @Test("A peer may send 500 frames and records a second forever, but not 600")
@@ -117,7 +115,6 @@ struct GlitchBudgetTests {
             count += 1
         }
         #expect(count == GlitchBudget.capacity / cost + 1)
-        if cost > 2 { #expect(budget.error.message.contains("TLS records")) }
     }
 
     @Test("A read that completes no record costs one")
@@ -141,7 +138,6 @@ struct GlitchBudgetTests {
             blocks += 1
         }
         #expect(blocks == 10_000 / 66 + 1)
-        #expect(budget.error.message.contains("HEADERS"))
     }
 
     @Test("The number of frames does not depend on how bytes are split", arguments: [0, 24])

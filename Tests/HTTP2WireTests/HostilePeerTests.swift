@@ -50,9 +50,8 @@ struct HostilePeerTests {
         let (frames, reason) = try self.run(flood, script)
         #expect(frames <= Self.mostFrames)
         let error = try #require(reason)
-        if let kind = flood.kind {
+        if flood.isLegal {
             #expect(error.code == .flooded)
-            #expect(error.message.contains("most of the last ones were") && error.message.contains(kind), "\(error)")
             script.write()
             #expect(script.written.last?.kind == .goAway)
             #expect(script.written.last?.payload.prefix(8).suffix(4) == [0, 0, 0, 0xB])
@@ -186,12 +185,13 @@ struct HostilePeerTests {
     @Test(
         "A client's flood ends its session",
         arguments: Flood.onAConnection + Flood.onStreams + [
-            Flood("WINDOW_UPDATE on idle streams", Frame(.windowUpdate, stream: 99, bigEndian(1))),
-            Flood("PRIORITY of an idle stream", Frame(.priority, stream: 99, [0, 0, 0, 0, 1]), kind: "PRIORITY"),
+            Flood("WINDOW_UPDATE on idle streams", Frame(.windowUpdate, stream: 99, bigEndian(1)), isLegal: false),
+            Flood("PRIORITY of an idle stream", Frame(.priority, stream: 99, [0, 0, 0, 0, 1])),
             Flood(
                 "CONTINUATION of a byte",
                 first: Frame(.headers, stream: 7, [0x83, 0x87, 0x84, 0, 1, UInt8(ascii: "x"), 127, 0xFF, 0xFF, 1]),
-                Frame(.continuation, stream: 7, [UInt8(ascii: "y")])
+                Frame(.continuation, stream: 7, [UInt8(ascii: "y")]),
+                isLegal: false
             ),
         ]
     )
@@ -215,7 +215,7 @@ struct HostilePeerTests {
         // A server keeps up to 64 KiB of a body, which earn 1,024 glitches.
         #expect(frames <= Self.mostFrames + 1024)
         #expect(session.streams.count <= 3)
-        if let kind = flood.kind { #expect(session.violation?.message.contains(kind) == true) }
+        if flood.isLegal { #expect(session.violation != nil) }
     }
 
     @Test("A client may send any number of requests at once")
@@ -249,7 +249,7 @@ struct HostilePeerTests {
         }
         #expect(ended.count { $0.ending == .unknown } == 15 && ended.count { $0.ending == .notSent } == 5)
         #expect(link.delegate.events.last == .closed(.flooded))
-        #expect(message.contains("PING"))
+        #expect(message.contains("advances no request"))
         link.finish()
     }
 

@@ -40,7 +40,6 @@ struct APSContent: Sendable {
 
         var liveActivity: LiveActivityContent?
         var accessory: AccessoryContent?
-        var urlArgs: [String]?
         var pushToTalk: String?
         var members: [Member] = []
     }
@@ -88,7 +87,6 @@ struct APSContent: Sendable {
         if self.relevanceScore != nil { fields.insert(.relevanceScore) }
         if self.filterCriteria != nil { fields.insert(.filterCriteria) }
         if let rare = self.rareBox?.rare {
-            if rare.urlArgs != nil { fields.insert(.urlArgs) }
             if rare.pushToTalk != nil { fields.insert(.pushToTalk) }
             if rare.accessory != nil { fields.insert(.accessory) }
             if rare.liveActivity != nil { fields.insert(.liveActivity) }
@@ -164,9 +162,6 @@ extension Alert {
         let strangers: [(Bool, String)] = [
             (self.subtitle != nil, "subtitle"), (self.launchImage != nil, "launch-image"),
             (self.subtitleLocKey != nil, "subtitle-loc-key"), (self.subtitleLocArgs != nil, "subtitle-loc-args"),
-            (self.action != nil, "action"), (self.actionLocKey != nil, "action-loc-key"),
-            (self.summaryArg != nil, "summary-arg"),
-            (self.summaryArgCount != nil, "summary-arg-count"),
         ]
         for (isSet, name) in strangers where isSet {
             throw ValidationError(code: .contentNotAllowed, field: "aps.alert.\(name)", value: "liveactivity")

@@ -14,10 +14,9 @@ struct APSFields: OptionSet, Sendable {
     static let relevanceScore = APSFields(rawValue: 1 << 9)
     static let filterCriteria = APSFields(rawValue: 1 << 10)
     static let contentChanged = APSFields(rawValue: 1 << 11)
-    static let urlArgs = APSFields(rawValue: 1 << 12)
-    static let pushToTalk = APSFields(rawValue: 1 << 13)
-    static let accessory = APSFields(rawValue: 1 << 14)
-    static let liveActivity = APSFields(rawValue: 1 << 15)
+    static let pushToTalk = APSFields(rawValue: 1 << 12)
+    static let accessory = APSFields(rawValue: 1 << 13)
+    static let liveActivity = APSFields(rawValue: 1 << 14)
 
     static let all = APSFields(rawValue: .max)
     /// Keys with an effect that the user notices.
@@ -33,7 +32,7 @@ struct APSFields: OptionSet, Sendable {
         (.contentAvailable, "content-available"), (.mutableContent, "mutable-content"),
         (.targetContentID, "target-content-id"), (.interruptionLevel, "interruption-level"),
         (.relevanceScore, "relevance-score"), (.filterCriteria, "filter-criteria"),
-        (.contentChanged, "content-changed"), (.urlArgs, "url-args"), (.pushToTalk, "ptt-push-type"),
+        (.contentChanged, "content-changed"), (.pushToTalk, "ptt-push-type"),
         (.accessory, "encryptedData"), (.liveActivity, "event"),
     ]
 

@@ -33,13 +33,6 @@ public struct Alert: Sendable, Hashable {
     /// The replacements for the body's format specifiers, in order: `loc-args`.
     public var locArgs: [String]?
 
-    /// Nil for nearly every alert.
-    private var legacyBox: LegacyBox?
-}
-
-// In an extension, to keep the compiler's memberwise initialiser. Assigning the fields one by one copies all of them
-// once more at the end.
-extension Alert {
     /// Creates an alert. All parameters are optional; each sets the property of its name.
     public init(
         title: String? = nil,
@@ -53,71 +46,16 @@ extension Alert {
         locKey: String? = nil,
         locArgs: [String]? = nil
     ) {
-        self.init(
-            title: title,
-            subtitle: subtitle,
-            body: body,
-            launchImage: launchImage,
-            titleLocKey: titleLocKey,
-            titleLocArgs: titleLocArgs,
-            subtitleLocKey: subtitleLocKey,
-            subtitleLocArgs: subtitleLocArgs,
-            locKey: locKey,
-            locArgs: locArgs,
-            legacyBox: nil
-        )
-    }
-}
-
-// Keys of old systems. They are behind one reference, so that all other alerts are cheap to copy.
-extension Alert {
-    struct Legacy: Sendable, Hashable {
-        var action: String?
-        var actionLocKey: String?
-        var summaryArg: String?
-        var summaryArgCount: Int?
-    }
-
-    fileprivate indirect enum LegacyBox: Sendable, Hashable {
-        case fields(Legacy)
-    }
-
-    var legacy: Legacy? {
-        guard case .fields(let fields) = self.legacyBox else { return nil }
-        return fields
-    }
-
-    private mutating func change(_ body: (inout Legacy) -> Void) {
-        var fields = self.legacy ?? Legacy()
-        body(&fields)
-        self.legacyBox = fields == Legacy() ? nil : .fields(fields)
-    }
-
-    /// The label of the action button of a notification to a website in Safari (before web push); see
-    /// `PushNotification.urlArgs(_:)`. Source: Apple, "Notification Programming Guide for Websites".
-    public var action: String? {
-        get { self.legacy?.action }
-        set { self.change { $0.action = newValue } }
-    }
-
-    /// The key of the action button's label, for iOS before 10; ignored by later versions. Source: Apple, "Local and
-    /// Remote Notification Programming Guide".
-    public var actionLocKey: String? {
-        get { self.legacy?.actionLocKey }
-        set { self.change { $0.actionLocKey = newValue } }
-    }
-
-    /// The name in a group's summary, for iOS 12 to 14; ignored by later versions. Source: Apple, "Generating a remote
-    /// notification".
-    public var summaryArg: String? {
-        get { self.legacy?.summaryArg }
-        set { self.change { $0.summaryArg = newValue } }
-    }
-
-    /// How many items the notification adds to its group's summary, for iOS 12 to 14; ignored by later versions.
-    public var summaryArgCount: Int? {
-        get { self.legacy?.summaryArgCount }
-        set { self.change { $0.summaryArgCount = newValue } }
+        self.title = title
+        self.subtitle = subtitle
+        self.body = body
+        self.launchImage = launchImage
+        self.titleLocKey = titleLocKey
+        self.titleLocArgs = titleLocArgs
+        self.subtitleLocKey = subtitleLocKey
+        self.subtitleLocArgs = subtitleLocArgs
+        self.locKey = locKey
+        self.locArgs = locArgs
     }
 }
 

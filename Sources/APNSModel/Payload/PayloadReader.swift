@@ -55,10 +55,6 @@ extension Alert {
             locKey: body.key,
             locArgs: body.arguments
         )
-        self.action = text("action")
-        self.actionLocKey = text("action-loc-key")
-        self.summaryArg = text("summary-arg")
-        self.summaryArgCount = members["summary-arg-count"]?.wholeNumber.flatMap { Int(exactly: $0) }
     }
 }
 

@@ -130,15 +130,7 @@ struct PayloadWriter: ~Copyable {
         self.texts(",\"subtitle-loc-args\":", box.alert.subtitleLocArgs)
         self.text(",\"loc-key\":", box.alert.locKey)
         self.texts(",\"loc-args\":", box.alert.locArgs)
-        if let legacy = box.alert.legacy { self.legacy(legacy) }
         self.end(start)
-    }
-
-    private mutating func legacy(_ legacy: Alert.Legacy) {
-        self.text(",\"action\":", legacy.action)
-        self.text(",\"action-loc-key\":", legacy.actionLocKey)
-        self.text(",\"summary-arg\":", legacy.summaryArg)
-        self.seconds(",\"summary-arg-count\":", legacy.summaryArgCount.map { Int64($0) })
     }
 
     /// Writes the form that ActivityKit reads: title and body contain their localisation, and the sound is a member of
@@ -158,7 +150,6 @@ struct PayloadWriter: ~Copyable {
         self.text(",\"launch-image\":", alert.launchImage)
         self.text(",\"subtitle-loc-key\":", alert.subtitleLocKey)
         self.texts(",\"subtitle-loc-args\":", alert.subtitleLocArgs)
-        if let legacy = alert.legacy { self.legacy(legacy) }
         if let sound { try self.sound(sound) }
         self.end(start)
     }
@@ -209,7 +200,6 @@ struct PayloadWriter: ~Copyable {
     }
 
     private mutating func rare(_ rare: APSContent.Rare, objectStart: Int) throws(ValidationError) {
-        self.texts(",\"url-args\":", rare.urlArgs)
         self.text(",\"ptt-push-type\":", rare.pushToTalk)
         if let accessory = rare.accessory {
             self.text(",\"encryptedData\":", accessory.encryptedData)

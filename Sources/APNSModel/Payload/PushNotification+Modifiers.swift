@@ -92,13 +92,6 @@ extension PushNotification {
         return consume self
     }
 
-    /// The values for the placeholders in the website's `urlFormatString`, one for each placeholder, for notifications
-    /// to a website in Safari (before web push). Source: Apple, "Notification Programming Guide for Websites".
-    public consuming func urlArgs(_ arguments: [String]) -> PushNotification {
-        self.content.changeRare { $0.urlArgs = arguments }
-        return consume self
-    }
-
     /// A key inside `aps` that has no function here, for keys that Apple adds later:
     ///
     ///     PushNotification(topic: "com.grasscove.Fern", alert: "Hi").aps(key: "new-key", 1)

@@ -6,11 +6,26 @@ import { count, number } from "./kit/format.js";
 
 const EXAMPLE = '{"when": {"times": 3}, "effect": {"kind": "respond", "reason": "Unregistered"}}';
 
+const TEN_SECONDS = { always: true, toMilliseconds: 10000 };
+const NOW = { on: "time" };
+const PRESETS = [
+    { name: "unavailable", title: "503 for ten seconds", text: "Each request gets 503 ServiceUnavailable.",
+        fault: { when: TEN_SECONDS, effect: { kind: "respond", reason: "ServiceUnavailable" } } },
+    { name: "goaway", title: "GOAWAY now", text: "All connections end after the requests that have arrived.",
+        fault: { when: NOW, effect: { kind: "goaway" } } },
+    { name: "drop", title: "Drop all connections", text: "All connections are closed without GOAWAY.",
+        fault: { when: NOW, effect: { kind: "drop" } } },
+    { name: "slow", title: "Slow responses for ten seconds", text: "Each response is sent two seconds late.",
+        fault: { when: TEN_SECONDS, effect: { kind: "delay", milliseconds: 2000 } } },
+    { name: "refuse-key", title: "Refuse the key",
+        text: "Each request gets 403 InvalidProviderToken, until you remove this fault.",
+        fault: { when: { always: true }, effect: { kind: "respond", reason: "InvalidProviderToken" } } },
+];
+
 export class FaultsPanel {
     #actions;
     #isVisible = false;
     #shown = "";
-    #presets = el("div", { class: "presets" });
     #active = el("div", {});
     #limit = el("button", { type: "button", role: "switch", class: "switch", id: "token-limit",
         text: "Limit provider tokens", onclick: () => this.#toggleLimit() });
@@ -22,7 +37,8 @@ export class FaultsPanel {
         this.#actions = actions;
         this.#own.value = EXAMPLE;
         root.append(
-            el("section", { class: "section" }, el("h3", { text: "Presets" }), this.#presets),
+            el("section", { class: "section" }, el("h3", { text: "Presets" }),
+                el("div", { class: "presets" }, PRESETS.map((preset) => this.#preset(preset)))),
             el("section", { class: "section" }, el("h3", { text: "Active faults" }), this.#active),
             el("section", { class: "section" }, el("h3", { text: "Provider tokens" }), this.#limit,
                 this.#limitText),
@@ -35,9 +51,7 @@ export class FaultsPanel {
 
     set isVisible(isVisible) {
         this.#isVisible = isVisible;
-        if (!isVisible) return;
-        this.load();
-        if (this.#presets.childElementCount === 0) this.#loadPresets();
+        if (isVisible) this.load();
     }
 
     /** Called with each state of the simulator. */
@@ -55,17 +69,10 @@ export class FaultsPanel {
         }
     }
 
-    async #loadPresets() {
-        try {
-            const { presets } = await get("/v1/presets");
-            this.#presets.replaceChildren(...presets.map((preset) =>
-                el("button", { type: "button", class: "preset", "data-preset": preset.name,
-                    onclick: () => this.#inject(preset) },
-                    el("span", { class: "preset-title" }, exact(preset.title)),
-                    el("span", { class: "muted small" }, exact(preset.description ?? "")))));
-        } catch (error) {
-            this.#actions.onError(error);
-        }
+    #preset({ name, title, text, fault }) {
+        const add = () => this.#perform(() => call("POST", "/v1/faults", fault), () => `${title}: done.`);
+        return el("button", { type: "button", class: "preset", "data-preset": name, onclick: add },
+            el("span", { class: "preset-title", text: title }), el("span", { class: "muted small", text }));
     }
 
     #showLimit({ limitsProviderTokenUpdates: isOn }) {
@@ -93,14 +100,6 @@ export class FaultsPanel {
             this.#actions.onError(error);
         }
         await this.load();
-    }
-
-    #inject(preset) {
-        return this.#perform(() => call("POST", path("v1", "presets", preset.name)), (result) => {
-            const added = result?.faults?.length ?? 0;
-            const reach = added > 0 ? "active" : `done on ${count(result?.connections ?? 0, "connection")}`;
-            return `${preset.title}: ${reach}.`;
-        });
     }
 
     #add() {

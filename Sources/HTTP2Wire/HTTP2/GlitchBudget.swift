@@ -29,10 +29,6 @@ struct GlitchBudget {
     static let perCostlyEvent = 16
 
     private static let interval = TimeAmount.nanoseconds(1_000_000_000 / Int64(perSecond))
-    /// Below this level, the kinds of glitches are counted, to name the most frequent one.
-    private static let watchLevel = capacity / 4
-    /// The kind of glitches below HTTP/2. Smaller numbers are types of frames.
-    private static let belowHTTP2 = 256
 
     private var balance = capacity
     /// The smallest number of glitches that was left after any read.
@@ -40,8 +36,6 @@ struct GlitchBudget {
     /// The time up to which time has earned glitches.
     private var refilled: NIODeadline?
     private var keptBytes = 0
-    /// The glitches below the watch level, by kind.
-    private var kinds: [Int: Int] = [:]
 
     // The position in the sequence of frames. nghttp2 does not report all frames that it ignores.
     /// How many bytes to skip before the next frame header.
@@ -62,7 +56,7 @@ struct GlitchBudget {
     ///   - overhead: The bytes and records around this data.
     mutating func read(_ bytes: UnsafeRawBufferPointer, _ overhead: TLSOverhead) {
         let kibibytes = overhead.bytes >> 10
-        self.spend(1 + kibibytes + Self.perCostlyEvent * overhead.emptyRecords, Self.belowHTTP2)
+        self.balance -= 1 + kibibytes + Self.perCostlyEvent * overhead.emptyRecords
         var position = 0
         while position < bytes.count {
             if self.skipped > 0 {
@@ -89,22 +83,22 @@ struct GlitchBudget {
         // HEADERS and CONTINUATION: each byte can be a field. nghttp2 decompresses blocks on closed streams, too, but
         // does not report them, so `decompressed` is not called.
         let shift = type == 1 || type == 9 ? 8 : 10
-        self.spend(1 + (length >> shift), type)
+        self.balance -= 1 + (length >> shift)
     }
 
     /// Counts a read from the network that completed no record with data.
     mutating func readNothing() {
-        self.spend(1, Self.belowHTTP2)
+        self.balance -= 1
     }
 
     /// SETTINGS, PRIORITY or GOAWAY was processed.
-    mutating func costlyFrame(type: UInt8) {
-        self.spend(Self.perCostlyEvent, Int(type))
+    mutating func costlyFrame() {
+        self.balance -= Self.perCostlyEvent
     }
 
     /// A header block was decompressed to this many bytes. A small block can become a large one.
     mutating func decompressed(_ bytes: Int) {
-        self.spend(bytes >> 10, 1)
+        self.balance -= bytes >> 10
     }
 
     /// A stream advanced. Called once for each stream.
@@ -122,10 +116,7 @@ struct GlitchBudget {
     /// Whether the peer has used up the budget. Called after each read.
     mutating func isExhausted(now: NIODeadline) -> Bool {
         self.refill(now)
-        if self.balance >= Self.watchLevel {
-            if self.balance > Self.capacity { self.balance = Self.capacity }
-            if !self.kinds.isEmpty { self.kinds.removeAll() }
-        }
+        self.balance = min(self.balance, Self.capacity)
         self.lowest = min(self.lowest, self.balance)
         return self.balance < 0
     }
@@ -142,30 +133,12 @@ struct GlitchBudget {
         self.refilled = refilled + .nanoseconds(count * Self.interval.nanoseconds)
     }
 
-    private mutating func spend(_ count: Int, _ kind: Int) {
-        self.balance -= count
-        if self.balance < Self.watchLevel { self.kinds[kind, default: 0] += count }
-    }
-
     /// Why the session ends.
-    var error: WireError {
-        let kind = self.kinds.max { $0.value < $1.value }?.key ?? Self.belowHTTP2
-        return WireError(
-            .flooded,
-            """
-            the peer sent too much that advances no request: more than \(Self.capacity) frames and records, and more \
-            than \(Self.perSecond) a second, where large and costly ones count several times; most of the last ones \
-            were \(Self.name(kind))
-            """
-        )
-    }
-
-    private static func name(_ kind: Int) -> String {
-        let names = [
-            "DATA", "HEADERS", "PRIORITY", "RST_STREAM", "SETTINGS", "PUSH_PROMISE", "PING", "GOAWAY", "WINDOW_UPDATE",
-            "CONTINUATION",
-        ]
-        if kind == Self.belowHTTP2 { return "TLS records with little data" }
-        return kind < names.count ? names[kind] : "frames of the unknown type \(kind)"
-    }
+    static let error = WireError(
+        .flooded,
+        """
+        the peer sent too much that advances no request: more than \(capacity) frames and records, and more than \
+        \(perSecond) a second, where large and costly ones count several times
+        """
+    )
 }

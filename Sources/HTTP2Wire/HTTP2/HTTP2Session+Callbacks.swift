@@ -172,7 +172,7 @@ extension HTTP2Session {
             if let index = self.index(session, capns_frame_stream_id(frame)) { self.noteProgress(index) }
         case NGHTTP2_SETTINGS:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) == 0 {
-                self.glitches.costlyFrame(type: capns_frame_type(frame))
+                self.glitches.costlyFrame()
                 self.readPeerSettings(frame)
             } else {
                 self.settingsAcknowledged()
@@ -182,9 +182,9 @@ extension HTTP2Session {
         case NGHTTP2_PING:
             if flags & UInt8(NGHTTP2_FLAG_ACK.rawValue) != 0 { self.events.append(.pingAcknowledged) }
         case NGHTTP2_PRIORITY:
-            self.glitches.costlyFrame(type: capns_frame_type(frame))
+            self.glitches.costlyFrame()
         case NGHTTP2_GOAWAY:
-            self.glitches.costlyFrame(type: capns_frame_type(frame))
+            self.glitches.costlyFrame()
             let last = capns_frame_goaway_last_stream_id(frame)
             self.hasGoAway = true
             self.goAwayReceived()

@@ -172,7 +172,7 @@ package class HTTP2Session {
 
     final func checkGlitches(_ now: NIODeadline) throws(WireError) {
         guard self.glitches.isExhausted(now: now) else { return }
-        let error = self.violation ?? self.glitches.error
+        let error = self.violation ?? GlitchBudget.error
         self.violation = error
         try? self.submitGoAway(lastStreamID: nil, code: .enhanceYourCalm)
         throw error

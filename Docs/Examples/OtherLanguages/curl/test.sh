@@ -71,9 +71,9 @@ expect 'HTTP/2 410' "$response"
 expect '{"reason":"Unregistered","timestamp":1700000000123}' "$response"
 echo "ok: an unregistered token is refused with 410"
 
-# --- APNs is unavailable for ten seconds, or until the test removes the fault.
+# --- APNs is unavailable until the test removes the fault.
 
-change POST /v1/presets/unavailable > /dev/null
+change POST /v1/faults '{"when":{"always":true},"effect":{"kind":"respond","reason":"ServiceUnavailable"}}' > /dev/null
 expect 'HTTP/2 503' "$(push $anna '{"aps":{"alert":"Hello"}}')"
 change DELETE /v1/faults
 expect 'HTTP/2 200' "$(push $anna '{"aps":{"alert":"Hello"}}')"

@@ -135,7 +135,10 @@ func TestUnregisteredTokenIsRefused(t *testing.T) {
 
 func TestSenderRetriesUntilAPNsIsAvailable(t *testing.T) {
 	reset(t)
-	simulator.Call(t, "POST", "/v1/presets/unavailable", nil, nil)
+	simulator.Call(t, "POST", "/v1/faults", map[string]any{
+		"when":   map[string]any{"always": true},
+		"effect": map[string]any{"kind": "respond", "reason": "ServiceUnavailable"},
+	}, nil)
 	last := make(chan string, 1)
 	go func() {
 		status, err := sendWithRetries(anna, alert("Hello"))

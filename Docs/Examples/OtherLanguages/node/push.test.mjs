@@ -75,7 +75,8 @@ test("an unregistered token is refused with 410", async () => {
 });
 
 test("the sender retries until APNs is available", async () => {
-    await simulator.call("POST", "/v1/presets/unavailable");
+    const effect = { kind: "respond", reason: "ServiceUnavailable" };
+    await simulator.call("POST", "/v1/faults", { when: { always: true }, effect });
     const sending = sendWithRetries(anna, { aps: { alert: "Hello" } });
     await simulator.waitFor(2, { reason: "ServiceUnavailable" });
     await simulator.call("DELETE", "/v1/faults");

@@ -30,9 +30,9 @@ class Simulator:
         """States: active, unregistered, expired, other-environment, other-topic, busy."""
         return self._call("PUT", f"/v1/tokens/{token}", json={"state": state, **values})
 
-    def preset(self, name):
-        """Presets: unavailable, goaway, drop, slow, refuse-key."""
-        return self._call("POST", f"/v1/presets/{name}")
+    def add_fault(self, effect, **when):
+        """An effect such as {"kind": "respond", "reason": "ServiceUnavailable"}, and conditions such as times=2."""
+        return self._call("POST", "/v1/faults", json={"when": when, "effect": effect})
 
     def remove_faults(self):
         self._call("DELETE", "/v1/faults")

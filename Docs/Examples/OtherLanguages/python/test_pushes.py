@@ -47,7 +47,7 @@ def test_an_unregistered_token_is_refused(simulator, sender):
 
 
 def test_the_sender_retries_until_apns_is_available(simulator, sender):
-    simulator.preset("unavailable")
+    simulator.add_fault({"kind": "respond", "reason": "ServiceUnavailable"}, always=True)
     with ThreadPoolExecutor() as pool:
         sending = pool.submit(sender.send, ANNA, alert("Hello"), TOPIC, attempts=200)
         simulator.wait_for(2, reason="ServiceUnavailable")
