@@ -45,9 +45,6 @@ public struct APNSClientConfiguration: Sendable {
         /// How many bytes of payload may wait. Further pushes fail at once with `queueFull`. Default 16 MiB; 8 KiB to 1
         /// TiB.
         public var maxQueuedBytes: Int
-        /// The longest time a push may wait for a stream, regardless of its deadline. 1 ms to a day. Default nil: only
-        /// the deadline applies.
-        public var maxQueueAge: Duration?
         /// The maximum number of streams on one connection, if APNs allows that many. Default 1,000; 1 to 1,000.
         public var maxConcurrentStreams: Int
         /// How long an overflow connection may be idle before it closes. Default 5 minutes; 1 s to a day.
@@ -75,7 +72,6 @@ public struct APNSClientConfiguration: Sendable {
             strategy: Strategy = .leastLoaded,
             maxQueued: Int = 10_000,
             maxQueuedBytes: Int = 16 * 1024 * 1024,
-            maxQueueAge: Duration? = nil,
             maxConcurrentStreams: Int = 1000,
             idleTimeout: Duration = .seconds(300),
             maximumLifetime: Duration? = .seconds(86_400),
@@ -88,7 +84,6 @@ public struct APNSClientConfiguration: Sendable {
             self.strategy = strategy
             self.maxQueued = maxQueued
             self.maxQueuedBytes = maxQueuedBytes
-            self.maxQueueAge = maxQueueAge
             self.maxConcurrentStreams = maxConcurrentStreams
             self.idleTimeout = idleTimeout
             self.maximumLifetime = maximumLifetime
@@ -182,17 +177,6 @@ public struct APNSClientConfiguration: Sendable {
         }
     }
 
-    /// How `run()` reacts when the supervision tree gives up. Only a bug in the library can cause that.
-    public struct OnEscalation: Sendable, Hashable {
-        private enum Kind { case restart, fail }
-        private let kind: Kind
-        /// Restarts the tree after 30 s, doubling up to 5 min. Until then, pushes fail with `unavailable`, queued ones
-        /// too. The fault is logged at `critical`. `run()` neither throws nor returns, so the process keeps running.
-        public static let restart = OnEscalation(kind: .restart)
-        /// `run()` throws.
-        public static let `throw` = OnEscalation(kind: .fail)
-    }
-
     /// The credential that authenticates the client to APNs. The only setting without a default.
     public var authentication: APNSAuthentication
     /// The APNs service that pushes are sent to. Default `production`.
@@ -217,8 +201,6 @@ public struct APNSClientConfiguration: Sendable {
     /// The minimum time between two broadcasts to one channel. APNs responds to more frequent ones with 429
     /// `TooManyRequests`. Default 1 s, as Apple's engineers advise; zero (broadcasts are not delayed) to an hour.
     public var broadcastSpacing = Duration.seconds(1)
-    /// How `run()` reacts when the supervision tree gives up. Default `restart`.
-    public var onEscalation: OnEscalation
     /// The client's logger. Default: a logger with the label `apns-pool`.
     public var logger: Logger
     /// Optional details in log lines and spans.
@@ -229,8 +211,7 @@ public struct APNSClientConfiguration: Sendable {
     public var tracer: (any Tracer)?
     /// The event loops of the connections. Default: NIO's own group, with as many loops as the machine has cores.
     ///
-    /// The group must outlive the client: shut down the client first. If the group is shut down while the client runs,
-    /// the client has no connections any more. Pushes in flight end as `unknown`, and all others as `notSent`.
+    /// The group must outlive the client: shut down the client first. Without its group, a client has no connections.
     public var eventLoopGroup: (any EventLoopGroup)?
     /// The client's clock, replaceable in tests. The deadlines and timers of the connections use it, too.
     package var clock: any MonotonicClock = SystemMonotonicClock()
@@ -265,7 +246,6 @@ public struct APNSClientConfiguration: Sendable {
         proxy: Proxy? = nil,
         retry: Retry = Retry(),
         massRejection: MassRejectionLimits = MassRejectionLimits(),
-        onEscalation: OnEscalation = .restart,
         logger: Logger = Logger(label: "apns-pool"),
         eventLoopGroup: (any EventLoopGroup)? = nil
     ) {
@@ -278,7 +258,6 @@ public struct APNSClientConfiguration: Sendable {
         self.proxy = proxy
         self.retry = retry
         self.massRejection = massRejection
-        self.onEscalation = onEscalation
         self.logger = logger
         self.eventLoopGroup = eventLoopGroup
     }
@@ -294,7 +273,6 @@ public struct APNSClientConfiguration: Sendable {
         configuration.idleTimeout = self.pool.idleTimeout
         configuration.connectSpacing = self.pool.connectSpacing
         configuration.unavailableAfter = self.pool.unavailableAfter
-        configuration.maxQueueAge = self.pool.maxQueueAge
         configuration.maximumLifetime = self.pool.maximumLifetime
         configuration.whenUnavailable = self.pool.whenUnavailable == .wait ? .wait : .fail
         return configuration
@@ -341,9 +319,6 @@ public struct APNSClientConfiguration: Sendable {
         try check("pool.maxQueuedBytes", self.pool.maxQueuedBytes, 8192...(1 << 40))
         try check("pool.maxConcurrentStreams", self.pool.maxConcurrentStreams, 1...1000)
         try check("pool.idleTimeout", self.pool.idleTimeout, .seconds(1), .seconds(86_400))
-        if let age = self.pool.maxQueueAge {
-            try check("pool.maxQueueAge", age, .milliseconds(1), .seconds(86_400))
-        }
         if let lifetime = self.pool.maximumLifetime {
             try check("pool.maximumLifetime", lifetime, .seconds(1), .seconds(86_400 * 365))
         }

@@ -102,14 +102,8 @@ final class ClientStarter: Sendable {
         }
         // The settings and the number of connections may have changed while the client was being made.
         self.live.apply { self.apply($0, to: clientID) }
-        do {
-            try await client.runtime.run()
-        } catch is CancellationError {
-        } catch let error as APNSConfigurationError where error.code == .alreadyRunning {
-            // All its apps were removed while it was being made, so it was shut down before it could run.
-        } catch {
-            self.configuration.client.logger.error("an app's client ended", metadata: ["error": "\(error)"])
-        }
+        // It fails if all its apps were removed while it was being made, so that it was shut down before it could run.
+        try? await client.runtime.run()
         self.registry.ended(clientID, nil)
     }
 

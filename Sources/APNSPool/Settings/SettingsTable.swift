@@ -165,8 +165,6 @@ import Logging
             .meaning("Pushes that may wait for a free stream."),
         .size("pool.maxQueuedBytes", \.pool.maxQueuedBytes, 8192...(1 << 40))
             .meaning("Bytes of payload that may wait."),
-        .duration("pool.maxQueueAge", orNever: \.pool.maxQueueAge, .milliseconds(1)...(.seconds(86_400)))
-            .meaning("How long a push may wait for a stream. With `never`, only its deadline limits the wait."),
         .integer("pool.maxConcurrentStreams", \.pool.maxConcurrentStreams, 1...1000)
             .meaning("The maximum number of streams on one connection. APNs may allow fewer."),
         .duration("pool.idleTimeout", \.pool.idleTimeout, .seconds(1)...(.seconds(86_400)))
@@ -242,8 +240,6 @@ import Logging
         ),
         .duration("broadcastSpacing", \.broadcastSpacing, .zero ... .seconds(3600))
             .meaning("The minimum time between two broadcasts to one channel. With 0, broadcasts are not delayed."),
-        .choice("onEscalation", \.onEscalation, [("restart", .restart), ("throw", .throw)])
-            .meaning("What `run()` does when the supervision tree gives up, which only a bug in the library causes."),
         APNSSetting("log.level", .choice(Logger.Level.allCases.map(\.rawValue)), sets: ["logger"]) { draft, value in
             guard case .text(let name) = value, let level = Logger.Level(rawValue: name) else { return }
             draft.configuration.logger.logLevel = level

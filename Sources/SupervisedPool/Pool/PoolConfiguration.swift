@@ -33,10 +33,6 @@ public struct PoolConfiguration: Sendable, Hashable {
     /// The limit for the total size of all waiting checkouts, in bytes, as declared by their callers. 16 MiB by
     /// default.
     public var maxQueuedBytes: Int
-    /// How long a checkout may wait, regardless of its own deadline, before it fails with `waitedTooLong`. Must be more
-    /// than zero. `nil`, the default, means that only deadlines count. Set it if your callers would rather fail early
-    /// than be served late. Resent work is exempt.
-    public var maxQueueAge: Duration?
     /// The share of each worker's streams that bulk checkouts leave free for interactive ones, in per cent, rounded
     /// down to whole streams. 0 to 90; 20 by default.
     public var interactiveReservePercent: Int
@@ -62,7 +58,6 @@ public struct PoolConfiguration: Sendable, Hashable {
         strategy: Strategy = .leastLoaded,
         maxWaiters: Int = 10_000,
         maxQueuedBytes: Int = 16 * 1024 * 1024,
-        maxQueueAge: Duration? = nil,
         interactiveReservePercent: Int = 20,
         connectSpacing: Duration = .seconds(1),
         idleTimeout: Duration = .seconds(300),
@@ -75,7 +70,6 @@ public struct PoolConfiguration: Sendable, Hashable {
         self.strategy = strategy
         self.maxWaiters = maxWaiters
         self.maxQueuedBytes = maxQueuedBytes
-        self.maxQueueAge = maxQueueAge
         self.interactiveReservePercent = interactiveReservePercent
         self.connectSpacing = connectSpacing
         self.idleTimeout = idleTimeout
@@ -124,9 +118,6 @@ public struct PoolConfiguration: Sendable, Hashable {
             "maxQueuedBytes",
             "must be 0 to 2^40, is \(self.maxQueuedBytes)"
         )
-        if let maxQueueAge {
-            try require(maxQueueAge > .zero, "maxQueueAge", "must be more than zero, is \(maxQueueAge)")
-        }
         try require(
             (0...90).contains(self.interactiveReservePercent),
             "interactiveReservePercent",

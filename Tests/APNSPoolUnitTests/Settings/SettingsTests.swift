@@ -118,7 +118,7 @@ struct SettingsTests {
             }
             checked += 1
         }
-        #expect(checked > 20)
+        #expect(checked >= 20)
     }
 
     @Test func valuesOutOfRangeAreReportedWithTheLimits() {
