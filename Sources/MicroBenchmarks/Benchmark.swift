@@ -89,14 +89,14 @@ extension Benchmark {
     fileprivate static let tokenLookup = Benchmark(name: "token-lookup", count: 500_000) { count in
         let clock = SystemMonotonicClock()
         let cache = ProviderTokenCache(clock: clock, wallClock: { 1_700_000_000 })
-        guard let call = cache.step(patience: .zero).newCall else { return 0 }
+        guard let call = cache.step().newCall else { return 0 }
         let token = SharedProviderToken(
             jwt: "header.claims.signature",
             keyID: "ABC123DEFG",
             teamID: "ABCDE12345",
             issuedAt: call.issuedAt
         )
-        _ = cache.completed(call, .success(token), isShared: false)
+        cache.completed(call, .success(token), isShared: false)
         let now = clock.now
         var generations = 0
         for _ in 0..<count { generations &+= cache.current(now: now)?.token.generation ?? 0 }

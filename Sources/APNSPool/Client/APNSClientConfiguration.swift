@@ -225,8 +225,8 @@ public struct APNSClientConfiguration: Sendable {
     package var wallClock: @Sendable () -> Int64 = { WallClock.secondsSince1970() }
     /// TLS contexts shared with other clients that have the same trust settings; nil: the client makes its own.
     var tlsContexts: TLSContexts?
-    /// Shared by the clients of a group.
-    var teamRenewals: TeamRenewals?
+    /// The provider tokens of a group's keys; nil: the client has its own.
+    var tokenCaches: TokenCaches?
     /// The seed for the random part of connect backoffs, for tests that must be reproducible.
     var connectionSeed: UInt64?
     /// Adjusts the settings of each connection in tests, including connections to the management host.

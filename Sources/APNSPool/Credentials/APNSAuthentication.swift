@@ -35,7 +35,7 @@ public struct APNSAuthentication: Sendable {
     /// The source that shares the signed provider token with other processes. Default nil: this client signs its own.
     public var tokenSource: (any ProviderTokenSource)?
 
-    /// How often the key and certificate files are checked for changes. Default 60 s, at least 1 s; nil: never.
+    /// How often the key and certificate files are checked for changes. Default 60 s; 1 s to a day; nil: never.
     ///
     /// A changed file is read, tried and activated as by ``APNSClient/reloadAuthentication(within:)``.
     public var fileCheckInterval: Duration? = .seconds(60)
