@@ -85,58 +85,49 @@ public struct PoolConfiguration: Sendable, Hashable {
     ///
     /// - Throws: An error that names the first invalid setting.
     public func validate() throws(PoolConfigurationError) {
-        func require(
-            _ holds: Bool,
-            _ setting: String,
-            _ rule: @autoclosure () -> String
-        ) throws(PoolConfigurationError) {
-            if !holds { throw PoolConfigurationError(setting: setting, message: rule()) }
-        }
-        try require((0...Self.maximumWorkers).contains(self.size), "size", "must be 0 to 1000, is \(self.size)")
-        try require(
-            (0...Self.maximumWorkers).contains(self.maxOverflow),
-            "maxOverflow",
-            "must be 0 to 1000, is \(self.maxOverflow)"
-        )
-        try require(
-            self.size + self.maxOverflow > 0,
-            "size",
-            "is 0, and so is maxOverflow: the pool could never connect"
-        )
-        try require(
-            self.size + self.maxOverflow <= Self.maximumWorkers,
-            "maxOverflow",
-            "size + maxOverflow must be at most 1000, is \(self.size + self.maxOverflow)"
-        )
-        try require(
-            (0...1_000_000).contains(self.maxWaiters),
-            "maxWaiters",
-            "must be 0 to 1,000,000, is \(self.maxWaiters)"
-        )
-        try require(
-            (0...(1 << 40)).contains(self.maxQueuedBytes),
-            "maxQueuedBytes",
-            "must be 0 to 2^40, is \(self.maxQueuedBytes)"
-        )
-        try require(
-            (0...90).contains(self.interactiveReservePercent),
-            "interactiveReservePercent",
-            "must be 0 to 90, is \(self.interactiveReservePercent)"
-        )
-        try require(self.connectSpacing >= .zero, "connectSpacing", "must not be negative, is \(self.connectSpacing)")
-        try require(self.idleTimeout >= .milliseconds(1), "idleTimeout", "must be 1 ms or more, is \(self.idleTimeout)")
-        try require(
-            self.unavailableAfter >= .zero,
-            "unavailableAfter",
-            "must not be negative, is \(self.unavailableAfter)"
-        )
-        if let maximumLifetime {
-            try require(
-                maximumLifetime >= .seconds(1),
-                "maximumLifetime",
-                "must be 1 s or more, is \(maximumLifetime)"
+        let workers = 0...Self.maximumWorkers
+        try Self.check("size", self.size, workers)
+        try Self.check("maxOverflow", self.maxOverflow, workers)
+        guard self.size + self.maxOverflow > 0 else {
+            throw PoolConfigurationError(
+                setting: "size",
+                message: "is 0, and so is maxOverflow: the pool could never connect"
             )
         }
+        guard workers.contains(self.size + self.maxOverflow) else {
+            throw PoolConfigurationError(
+                setting: "maxOverflow",
+                message: "size + maxOverflow must be at most 1000, is \(self.size + self.maxOverflow)"
+            )
+        }
+        try Self.check("maxWaiters", self.maxWaiters, 0...1_000_000)
+        try Self.check("maxQueuedBytes", self.maxQueuedBytes, 0...(1 << 40))
+        try Self.check("interactiveReservePercent", self.interactiveReservePercent, 0...90)
+        try Self.check("connectSpacing", self.connectSpacing, .zero)
+        try Self.check("idleTimeout", self.idleTimeout, .milliseconds(1))
+        try Self.check("unavailableAfter", self.unavailableAfter, .zero)
+        if let maximumLifetime { try Self.check("maximumLifetime", maximumLifetime, .seconds(1)) }
+    }
+
+    private static func check(
+        _ setting: String,
+        _ value: Int,
+        _ limits: ClosedRange<Int>
+    ) throws(PoolConfigurationError) {
+        guard !limits.contains(value) else { return }
+        throw PoolConfigurationError(
+            setting: setting,
+            message: "must be \(limits.lowerBound) to \(limits.upperBound), is \(value)"
+        )
+    }
+
+    private static func check(
+        _ setting: String,
+        _ value: Duration,
+        _ shortest: Duration
+    ) throws(PoolConfigurationError) {
+        guard value < shortest else { return }
+        throw PoolConfigurationError(setting: setting, message: "must be \(shortest) or more, is \(value)")
     }
 
     /// The number of workers, within its limits even if the settings are invalid.
