@@ -52,6 +52,7 @@ struct APNSTool: AsyncParsableCommand {
         var running: any ParsableCommand.Type = self
         do {
             if let error = self.unknownCommand(in: arguments, of: &running) { throw error }
+            if let error = self.textOfKey(in: arguments) { throw error }
             var command = try self.parseAsRoot(arguments)
             running = type(of: command)
             if var asynchronous = command as? any AsyncParsableCommand {
@@ -103,6 +104,18 @@ struct APNSTool: AsyncParsableCommand {
             parent = commands[index]
         }
         return nil
+    }
+
+    /// An error for the text of a private key instead of the path of its file. The parser would show the text in an error,
+    /// because it begins with dashes.
+    private static func textOfKey(in arguments: [String]) -> UsageError? {
+        guard let index = arguments.firstIndex(where: { $0.contains("PRIVATE KEY-----") }) else { return nil }
+        let words = [arguments[index].prefix { $0 != "=" }, arguments[..<index].last.map { $0[...] } ?? ""]
+        let option = words.first { $0.hasPrefix("--") && !$0.contains(" ") } ?? "An argument"
+        return UsageError(
+            "\(option): it is the text of a private key. Other users of this machine can see it there. Give the path of "
+                + "the key's file instead, or set the text in APNS_PRIVATE_KEY."
+        )
     }
 
     private static func usage(of command: any ParsableCommand.Type) -> String {

@@ -46,6 +46,8 @@ struct OutcomeCounts: Sendable {
     static let causeLimit = BulkSummary.reasonLimit
     /// The number of failed pushes by cause. Causes beyond `causeLimit` are counted together as `other`.
     private(set) var causes: [String: Int] = [:]
+    /// The first message of each cause that APNs has not given.
+    private var examples: [String: String] = [:]
     /// Pushes that were accepted, or failed, after more than one attempt.
     private(set) var triedAgain = 0
     /// Whether pushes with an unknown outcome count as left to send.
@@ -107,6 +109,7 @@ struct OutcomeCounts: Sendable {
         let cause = Self.cause(of: error)
         let isKnown = self.causes.count < Self.causeLimit || self.causes[cause] != nil
         self.causes[isKnown ? cause : BulkSummary.otherReasons.rawValue, default: 0] += 1
+        if isKnown, error.certainty != .rejected, self.examples[cause] == nil { self.examples[cause] = error.message }
         switch error.certainty {
         case .rejected where error.isConfigurationRejection:
             self.configurationRejection = self.configurationRejection ?? error
@@ -185,12 +188,19 @@ struct OutcomeCounts: Sendable {
         self.causes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { ($0.key, $0.value) }
     }
 
-    /// `410 Unregistered × 12`
-    var causeLines: [String] { self.sortedCauses.map { "\($0.cause) × \($0.count)" } }
+    /// `410 Unregistered × 12`, and for a cause that APNs has not given, the message of the first such push.
+    var causeLines: [String] {
+        // The error of the whole run is printed by itself.
+        let printed = self.configurationError?.message
+        return self.sortedCauses.map { cause, count in
+            let example = self.examples[cause].flatMap { $0 == printed ? nil : ": \($0)" } ?? ""
+            return "\(cause) × \(count)\(example)"
+        }
+    }
 
     private static func cause(of error: PushError) -> String {
         guard error.certainty == .rejected, let rejection = error.rejection else {
-            return "\(error.certainty.rawValue), \(error.code)"
+            return "\(error.certainty.rawValue), \(error.validation?.code.rawValue ?? error.code.rawValue)"
         }
         return "\(rejection.status) \(rejection.reason?.rawValue ?? "without a reason")"
     }

@@ -140,12 +140,24 @@ public struct DeviceToken: Sendable, Hashable, Codable, CustomStringConvertible,
     }
 
     private static func error(_ code: ValidationError.Code, _ text: some StringProtocol) -> ValidationError {
-        let remedy = self.isBase64(text) ? ", which is base64: decode it, and write its bytes as such digits" : ""
-        return ValidationError(
+        ValidationError(
             code: code,
             field: "device token",
-            value: ValidationError.shortened(String(text.prefix(4))) + "…" + remedy
+            value: ValidationError.shortened(String(text.prefix(4))) + "…" + self.remedy(text)
         )
+    }
+
+    /// What the text is instead of a device token, and what to do; empty for any other text.
+    private static func remedy(_ text: some StringProtocol) -> String {
+        if self.isBase64(text) { return ", which is base64: decode it, and write its bytes as such digits" }
+        if text.utf8.contains(0) { return ", which is in UTF-16: save it as UTF-8 or ASCII" }
+        if text.hasPrefix("{length") {
+            return ", which is the description of a Data value: let the app send the bytes as such digits"
+        }
+        if text.contains(":APA91b") {
+            return ", which is a token of Firebase: use the device token that iOS gives to the app"
+        }
+        return ""
     }
 
     /// Whether this is a token's 32 bytes or more in base64, and not hexadecimal digits with a wrong character.

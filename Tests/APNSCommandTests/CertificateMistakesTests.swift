@@ -39,6 +39,11 @@ struct CertificateMistakesTests {
             let renamed = folder.path("apns.der")
             try FileManager.default.copyItem(atPath: p12, toPath: renamed)
             let wrong = try folder.write("wrong\n", to: "password")
+            let empty = try folder.write("\n", to: "empty")
+            let unreadable = folder.path("utf16")
+            try #require("secret".data(using: .utf16LittleEndian)).write(to: URL(fileURLWithPath: unreadable))
+            let request = "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"
+            let pem = try folder.write(made.certificatePEM + made.privateKeyPEM, to: "pem.p12")
             let cases: [(arguments: [String], words: [String])] = [
                 (["--certificate", p12], ["no passphrase was given", "--certificate-password-file"]),
                 (["--certificate", p12, "--certificate-password-file", wrong], ["passphrase is wrong"]),
@@ -48,7 +53,20 @@ struct CertificateMistakesTests {
                     ["--certificate", certificate, "--certificate-key", otherKey],
                     ["does not belong", "--certificate-key"]
                 ),
-                (["--certificate", certificate, "--certificate-key", certificate], ["no readable private key"]),
+                (
+                    ["--certificate", certificate, "--certificate-key", certificate],
+                    ["no readable private key: it is a certificate"]
+                ),
+                (
+                    ["--certificate", certificate, "--certificate-key", p12],
+                    ["no readable private key: it is a PKCS#12 file"]
+                ),
+                (["--certificate", p12, "--certificate-password-file", empty], ["or an empty one"]),
+                (["--certificate", pem], ["PEM form, not a PKCS#12 file"]),
+                (
+                    ["--certificate", try folder.write(request, to: "fern.csr"), "--certificate-key", key],
+                    ["is a certificate request", "developer portal"]
+                ),
                 (["--certificate", renamed], [".p12"]),
                 (
                     ["--certificate", try folder.write("hello", to: "x.p12")],
@@ -68,6 +86,42 @@ struct CertificateMistakesTests {
                 }
                 #expect(doctor.output.contains("-> ") && doctor.output.contains("--certificate"), "\(doctor.output)")
             }
+            let named = try await Tool.run(
+                ["doctor", "--certificate", p12, "--certificate-password-file", unreadable] + options
+            )
+            #expect(named.status == 64 && named.error.contains("UTF-16"), "\(named.error)")
+        }
+    }
+
+    @Test("A PKCS#12 file without its key: the advice can be followed")
+    func keylessPKCS12() async throws {
+        let keyless = try #require(Doctor.certificateAdvice(for: .notAKey, isPKCS12: true))
+        #expect(keyless.contains("Export") && keyless.contains("PEM"))
+        try await Self.withSimulator { simulator, folder, options in
+            let made = try simulator.makeClientCertificate()
+            let file = folder.path("apns.p12")
+            try Data(try made.pkcs12(passphrase: "")).write(to: URL(fileURLWithPath: file))
+            let key = try folder.write(made.privateKeyPEM, to: "key.pem")
+            let both = try await Tool.run(["doctor", "--certificate", file, "--certificate-key", key] + options)
+            #expect(both.status == 64 && both.error.contains("openssl pkcs12 -in \(file) -nokeys"), "\(both.error)")
+        }
+    }
+
+    @Test("A byte order mark in the password's file is skipped, and a root in DER form is read")
+    func filesOfOtherPrograms() async throws {
+        try await Self.withSimulator { simulator, folder, options in
+            let made = try simulator.makeClientCertificate()
+            let file = folder.path("apns.p12")
+            try Data(try made.pkcs12(passphrase: "secret")).write(to: URL(fileURLWithPath: file))
+            let password = try folder.write("\u{FEFF}secret\r\n", to: "password")
+            let roots = folder.path("roots.cer")
+            let body = simulator.certificateAuthorityPEM.split(separator: "\n").dropFirst().dropLast().joined()
+            try #require(Data(base64Encoded: body)).write(to: URL(fileURLWithPath: roots))
+            let sent = try await Tool.run([
+                "send", "--title", "Hey", "--endpoint", options[1], "--ca-file", roots, "--topic", "com.example.app",
+                "--certificate", file, "--certificate-password-file", password, token(1),
+            ])
+            #expect(sent.status == 0, "\(sent.output)\(sent.error)")
         }
     }
 
@@ -114,6 +168,10 @@ struct CertificateMistakesTests {
             #expect(sent.error.contains("only with a provider token"), "\(sent.error)")
             let list = try await Tool.run(["channels", "list"] + all)
             #expect(list.error.contains("only with a provider token"), "\(list.error)")
+            let topic = "com.example.app.push-type.liveactivity"
+            let doctor = try await Tool.run(["doctor"] + all.dropLast() + [topic])
+            #expect(doctor.output.contains("only with a provider token"), "\(doctor.output)")
+            #expect(doctor.status == 0 && doctor.lines.last?.hasPrefix("It works.") == true, "\(doctor.output)")
             let plain = try await Tool.run(["send", "--title", "Hey"] + all + [token(1)])
             #expect(!plain.error.contains("warning"), "\(plain.error)")
         }

@@ -107,6 +107,23 @@ struct InputMistakesTests {
         }
     }
 
+    @Test("A run says why it refuses lines, and an empty list is mentioned")
+    func refusedLines() async throws {
+        try await Server.with { server in
+            let arguments = try BulkTests.arguments(server, "token,user\n\(token(1)),17\n")
+            let refused = try await Tool.run(arguments)
+            #expect(refused.status == 1, "\(refused.error)")
+            #expect(refused.error.contains("  not-sent, deviceTokenNotHexadecimal × 2: device token: a device token "))
+            let text = String(decoding: try #require((token(1) + "\n").data(using: .utf16LittleEndian)), as: UTF8.self)
+            var piped = arguments
+            piped[2] = "-"
+            let encoded = try await Tool.run(piped, input: text)
+            #expect(encoded.error.contains("which is in UTF-16"), "\(encoded.error)")
+            let empty = try await Tool.run(try BulkTests.arguments(server, "\n"))
+            #expect(empty.status == 0 && empty.error.contains("holds no device token"), "\(empty.error)")
+        }
+    }
+
     // MARK: - Tokens and keys
 
     @Test("A device token in base64 is named with the remedy")
@@ -114,6 +131,13 @@ struct InputMistakesTests {
         let bytes = (0..<32).map { UInt8($0 * 7 & 0xFF) }
         let error = #expect(throws: ValidationError.self) { try DeviceToken(Data(bytes).base64EncodedString()) }
         #expect(error?.description.contains("base64: decode it") == true, "\(error?.description ?? "")")
+        for (text, word) in [
+            ("{length = 32, bytes = 0x740f4707 bebcf74f ... 61bb78ad }", "Data"), ("7\0004\000", "UTF-16"),
+            ("fGx9:APA91bHun4MxP5egoKMwt2KZFBaFUH", "Firebase"),
+        ] {
+            let error = #expect(throws: ValidationError.self) { try DeviceToken(text) }
+            #expect(error?.description.contains(word) == true, "\(error?.description ?? "")")
+        }
         // A mistyped digit is not base64.
         let mistyped = #expect(throws: ValidationError.self) {
             try DeviceToken(String(repeating: "ab", count: 31) + "ag")
@@ -129,15 +153,55 @@ struct InputMistakesTests {
         )
         #expect(path.status == 78 && path.error.contains("path of a file"), "\(path.error)")
         #expect(path.error.contains("--key"), "\(path.error)")
+        let secret = try await Tool.run(
+            ["provider-token", "--team-id", "ABCDE12345", "--key-id", "ABCDE12345"],
+            environment: ["APNS_PRIVATE_KEY": "/run/secrets/apns_key"]
+        )
+        #expect(secret.error.contains("path of a file"), "\(secret.error)")
         let key = SimulatedKey()
+        for arguments in [["--key", key.p8], ["--key=" + key.p8]] {
+            let shown = try await Tool.run(["provider-token", "--team-id", "ABCDE12345"] + arguments)
+            #expect(shown.status == 64 && shown.error.contains("--key: it is the text of a"), "\(shown.error)")
+            #expect(!shown.error.contains("MIG") && !shown.output.contains("MIG"))
+        }
+        let certificate = try await Tool.run(
+            ["doctor", "--endpoint", "https://localhost:1"],
+            environment: ["APNS_CERTIFICATE_FILE": key.p8]
+        )
+        #expect(certificate.error.contains("belongs to 'APNS_CERTIFICATE_KEY'"), "\(certificate.error)")
         for text in [key.p8, key.p8.replacing("\n", with: "\\n"), key.p8.replacing("\n", with: " ")] {
             let text = try await Tool.run(
                 ["provider-token", "--team-id", "ABCDE12345"],
                 environment: ["APNS_KEY_FILE": text]
             )
             #expect(text.status == 64 && text.error.contains("text of a private key"), "\(text.error)")
-            #expect(!text.error.contains("MIG"), "\(text.error)")
+            #expect(!text.error.contains("MIG") && text.error.contains("'APNS_PRIVATE_KEY'"), "\(text.error)")
         }
+    }
+
+    @Test("A certificate in the place of a key for provider tokens is named, also in DER form and as PKCS#12")
+    func certificatesAsKeys() async throws {
+        let simulator = try await Simulator.start()
+        let made = try simulator.makeClientCertificate()
+        await simulator.stop()
+        let folder = try Folder()
+        let body = made.certificatePEM.split(separator: "\n").dropFirst().dropLast().joined()
+        for (bytes, word) in [
+            (try #require(Data(base64Encoded: body)), "a certificate, not a key"),
+            (Data(try made.pkcs12(passphrase: "secret")), "PKCS#12"),
+            (Data(made.certificatePEM.utf8), "a certificate, not a key"),
+        ] {
+            let file = folder.path("AuthKey_ABCDE12345.p8")
+            try bytes.write(to: URL(fileURLWithPath: file))
+            let result = try await Tool.run(["provider-token", "--team-id", "ABBM6U9RM5", "--key", file])
+            #expect(result.status == 78 && result.error.contains(word), "\(result.error)")
+        }
+        let key = SimulatedKey()
+        let file = try folder.write(key.p8, to: key.fileName)
+        let named = try await Tool.run([
+            "provider-token", "--team-id", key.teamID, "--key", file, "--key-id", key.keyID.lowercased(),
+        ])
+        #expect(named.error.contains("Leave --key-id out"), "\(named.error)")
     }
 
     // MARK: - Push types and topics

@@ -92,6 +92,27 @@ struct OutputTests {
         }
     }
 
+    @Test("A list of devices as JSON objects is not taken for results")
+    func foreignObjects() async throws {
+        try await Server.with { server in
+            let arguments = try BulkTests.arguments(server, Self.list)
+            for row in [
+                #"{"token":"\#(token(1))","values":{"name":"Ann"}}"#,
+                #"{"token": "\#(token(1))","outcome":"accepted"}"#, #"{"token":17}"#,
+            ] {
+                let path = try server.folder.write(row + "\n", to: "results.ndjson")
+                let result = try await Tool.run(arguments)
+                #expect(result.status == 64 && result.error.contains("not rows of `apns bulk`"), "\(result.error)")
+                #expect(try Self.contents(path) == row + "\n")
+            }
+            #expect(server.simulator.record.requestsReceived == 0)
+        }
+        // Rows, and the beginning of one.
+        for text in [#"{"token":"a\"b","outcome":"accepted","#, #"{"token":"a\""#, #"{"token":"a","out"#, #"{"to"#] {
+            #expect(RowScan.isBeginning(Array(text.utf8)), "\(text)")
+        }
+    }
+
     @Test("Results behind a symbolic link are written there, and the link stays")
     func resultsBehindALink() async throws {
         try await Server.with { server in
@@ -127,7 +148,9 @@ struct OutputTests {
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: list)
         let pipe = folder.path("pipe")
         #expect(mkfifo(pipe, 0o600) == 0)
-        for path in [list, link, pipe, keyFile, folder.url.path] {
+        // A token of another service.
+        let foreign = try folder.write("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30.c2ln\n", to: "service.jwt")
+        for path in [list, link, pipe, keyFile, folder.url.path, foreign] {
             let result = try await Tool.run(
                 ["provider-token", "--key", keyFile, "--team-id", key.teamID, "--token-file", path]
             )
@@ -176,6 +199,43 @@ struct OutputTests {
         #expect(result.error.contains("--write-credentials: '\(file)'"), "\(result.error)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == [name])
         #expect(try Self.contents(file) == text)
+    }
+
+    @Test("The environment of another server is not overwritten, even if it looks like that of a simulator")
+    func environmentOfAnotherServer() async throws {
+        let folder = try Folder()
+        let text = "APNS_ENDPOINT=https://push.example.com\nAPNS_CA_FILE=/etc/fern/ca.pem\nAPNS_TOPIC=com.example.app\n"
+        let file = try folder.write(text, to: "apns.env")
+        let roots = try folder.write("my roots\n", to: "ca.pem")
+        for more in ["", "APNS_POOL_SIZE=3\n"] {
+            if !more.isEmpty { _ = try folder.write("a simulator's", to: "simulator-ca-key.pem") }
+            _ = try folder.write(text + more, to: "apns.env")
+            let result = try await Tool.run(["simulator", "--port", "0", "--write-credentials", folder.url.path])
+            #expect(result.status == 64 && result.error.contains("'\(file)'"), "\(result.error)")
+            #expect(try Self.contents(file) == text + more)
+        }
+        #expect(try Self.contents(roots) == "my roots\n")
+    }
+
+    @Test("A file in the place of the folder of credentials is named")
+    func fileInsteadOfAFolder() async throws {
+        let folder = try Folder()
+        let file = try folder.write("my notes\n", to: "notes")
+        let result = try await Tool.run(["simulator", "--port", "0", "--write-credentials", file])
+        #expect(result.status == 64 && result.error.contains("'\(file)' is a file, not a folder"), "\(result.error)")
+        #expect(try Self.contents(file) == "my notes\n")
+    }
+
+    @Test("A ledger does not replace the credentials that the same simulator writes")
+    func ledgerInThePlaceOfCredentials() async throws {
+        for name in ["apns.env", "ca.pem", "simulator-ca-key.pem", "provider-token"] {
+            let folder = try Folder()
+            let result = try await Tool.run([
+                "simulator", "--port", "0", "--write-credentials", folder.url.path, "--ledger", folder.path(name),
+            ])
+            #expect(result.status == 64 && result.error.contains("of --write-credentials"), "\(name): \(result.error)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).isEmpty)
+        }
     }
 
     @Test("A ledger in the place of another file is refused")

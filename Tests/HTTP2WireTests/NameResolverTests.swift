@@ -43,7 +43,7 @@ struct NameResolverTests {
 
     private func ask(_ resolver: NameResolver, _ host: String) -> (ConnectionResolver, EventLoopFuture<[SocketAddress]>)
     {
-        let query = ConnectionResolver(loop: self.loop, entry: AddressBook().makeEntry(), names: resolver)
+        let query = ConnectionResolver(loop: self.loop, names: resolver)
         _ = query.initiateAAAAQuery(host: host, port: 443)
         return (query, query.initiateAQuery(host: host, port: 443))
     }
@@ -134,98 +134,44 @@ struct NameResolverTests {
         let waiting = (0..<40).map { self.ask(resolver, "n\($0).example") }
         await lookUp.begins("n0.example")
         #expect(try await NIOThreadPool.singleton.runIfActive { 7 } == 7)
-        #expect(resolver.threadCount == 4)
         for number in 0..<40 { lookUp.release("n\(number).example") }
         for (_, addresses) in waiting { #expect(try await addresses.get().count == 1) }
     }
 
-    // MARK: The machine
-
-    /// The machine by reference, since `#expect` takes no mutating calls.
-    private final class Machine {
-        private var queue: LookUpQueue
-        init(threads: Int) { self.queue = LookUpQueue(threadLimit: threads) }
-
-        var threadCount: Int { self.queue.threadCount }
-        func ask(_ host: String, _ waiter: UInt64) -> Bool {
-            self.queue.ask(.init(host: host, port: 1), waiter: waiter)
-        }
-        func withdraw(_ host: String, _ waiter: UInt64) {
-            self.queue.withdraw(.init(host: host, port: 1), waiter: waiter)
-        }
-        func next() -> String? { self.queue.next()?.host }
-        func finish(_ host: String) -> [UInt64] { self.queue.finish(.init(host: host, port: 1)) }
-        func threadFailed() -> [UInt64] { self.queue.threadFailed() }
+    @Test("A look-up without requests goes on, and later requests share it")
+    func withdrawn() async throws {
+        let lookUp = BlockedLookUp()
+        let resolver = lookUp.resolver(threads: 1)
+        let first = self.ask(resolver, "a.example")
+        await lookUp.begins("a.example")
+        first.0.cancelQueries()
+        await #expect(throws: WireError.self) { _ = try await first.1.get() }
+        let later = self.ask(resolver, "a.example")
+        lookUp.release("a.example")
+        #expect(try await later.1.get().count == 1)
+        #expect(lookUp.asked == ["a.example"])
     }
 
-    @Test("A thread serves the names in order and ends when none is left")
-    func order() {
-        let queue = Machine(threads: 1)
-        #expect(queue.ask("a", 1))
-        #expect(!queue.ask("b", 2))
-        #expect(!queue.ask("a", 3))
-        #expect(queue.next() == "a")
-        queue.withdraw("a", 1)
-        queue.withdraw("a", 3)
-        // No waiter is left, but the look-up still runs: new waiters share it.
-        #expect(!queue.ask("a", 4))
-        #expect(queue.finish("a") == [4])
-        #expect(queue.next() == "b")
-        #expect(queue.finish("b") == [2])
-        #expect(queue.next() == nil)
-        #expect(queue.threadCount == 0)
-        #expect(queue.ask("c", 5))
-    }
-
-    @Test("If a thread fails to start, waiters fail unless another thread runs")
-    func noThread() {
-        let queue = Machine(threads: 2)
-        #expect(queue.ask("a", 1))
-        #expect(queue.threadFailed() == [1])
-        #expect(queue.ask("a", 2))
-        #expect(queue.next() == "a")
-        #expect(queue.ask("b", 3))
-        #expect(queue.threadFailed() == [])
-        #expect(queue.finish("a") == [2])
-        #expect(queue.next() == "b")
-    }
-
-    @Test("Each waiter is served once in any order of events", arguments: PropertyRun(commands: 4_000, runs: 2).seeds)
-    func anyOrder(_ seed: UInt64) {
-        var random = SeededRandom(seed: seed)
-        var queue = LookUpQueue(threadLimit: 3)
-        var threads = 0
-        var running: [LookUpQueue.Name] = []
-        var waiting: [UInt64: LookUpQueue.Name] = [:]
-        for waiter in 1...2000 as ClosedRange<UInt64> {
-            switch Int.random(in: 0..<5, using: &random) {
-            case 0, 1:
-                let name = LookUpQueue.Name(host: "\(Int.random(in: 0..<6, using: &random))", port: 1)
-                let needsThread = queue.ask(name, waiter: waiter)
-                waiting[waiter] = name
-                if needsThread {
-                    threads += 1
-                    running.append(contentsOf: [queue.next()].compactMap(\.self))
-                }
-            case 2:
-                guard let one = waiting.keys.sorted().randomElement(using: &random), let name = waiting[one] else {
-                    continue
-                }
-                queue.withdraw(name, waiter: one)
-                waiting[one] = nil
-            default:
-                guard let index = running.indices.randomElement(using: &random) else { continue }
-                let name = running.remove(at: index)
-                let served = queue.finish(name)
-                #expect(served.allSatisfy { waiting[$0] == name }, "SEED=\(seed) replays this")
-                #expect(Set(served).count == served.count, "SEED=\(seed) replays this")
-                for one in served { waiting[one] = nil }
-                if let next = queue.next() { running.append(next) } else { threads -= 1 }
-            }
-            #expect(queue.threadCount == threads && threads <= 3, "SEED=\(seed) replays this")
-            #expect(Set(running).count == running.count, "SEED=\(seed) replays this")
-            #expect(running.count == threads, "SEED=\(seed) replays this")
-            #expect(waiting.isEmpty || threads > 0, "SEED=\(seed) replays this")
+    @Test("Each address of a name is sometimes tried first")
+    func shuffled() async throws {
+        let addresses = try (1...4).map { try SocketAddress(ipAddress: "127.0.0.\($0)", port: 443) }
+        let resolver = NameResolver { _, _ in .success(addresses) }
+        var firsts: [String: Int] = [:]
+        for number in 0..<400 {
+            let found = try await self.ask(resolver, "\(number).example").1.get().compactMap(\.ipAddress)
+            #expect(Set(found).count == 4)
+            firsts[found[0], default: 0] += 1
         }
+        // Fewer than 30 of 400 happen in less than one of 10^15 runs.
+        #expect(firsts.count == 4 && firsts.values.allSatisfy { $0 > 30 }, "\(firsts)")
+    }
+
+    @Test("A look-up that fails ends the connection")
+    func failure() async throws {
+        let probe = ConnectionProbe(host: "many.example.com", port: 443, tls: TLSConfiguration())
+        let beginning = await probe.open {
+            $0.nameResolver = NameResolver { host, _ in .failure(WireError(.hostNotFound, "no \(host)")) }
+        }
+        #expect(beginning == .closed(.hostNotFound))
     }
 }

@@ -1,3 +1,4 @@
+@_spi(Relay) import APNSPool
 import Foundation
 import Logging
 package import PushQueue
@@ -17,38 +18,34 @@ package struct ProgressFile: Sendable {
     /// Reads the file.
     ///
     /// - Returns: nil if there is no file or it is empty.
-    /// - Throws: `QueueError` (`unusable`) if it is another file, or cannot be read.
+    /// - Throws: `QueueError` (`unusable`) if it is another file or none at all, or cannot be read.
     package func read() throws(QueueError) -> QueueProgress? {
-        guard FileManager.default.fileExists(atPath: self.path) else { return nil }
-        let bytes: Data
-        do {
-            bytes = try Data(contentsOf: URL(fileURLWithPath: self.path))
-        } catch {
-            throw self.unusable("cannot be read: \(error.localizedDescription)")
-        }
-        guard !bytes.isEmpty else { return nil }
-        guard let progress = try? JSONDecoder().decode(QueueProgress.self, from: bytes) else {
-            throw self.unusable("is not a file in which a relay remembers the progress of its queue")
-        }
-        return progress
+        try self.check()
+        guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: self.path)) else { return nil }
+        return Self.progress(in: bytes)
     }
 
-    /// Replaces the file.
+    /// Replaces the file, or the one to which a symbolic link leads.
     ///
-    /// - Throws: an error of the file system.
+    /// - Throws: `QueueError` if another file has taken its place; an error of the file system.
     func write(_ progress: QueueProgress) throws {
+        try self.check()
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        try encoder.encode(progress).write(to: URL(fileURLWithPath: self.path), options: .atomic)
+        let file = URL(fileURLWithPath: OutputFile(self.path).path)
+        try encoder.encode(progress).write(to: file, options: .atomic)
     }
 
-    private func unusable(_ problem: String) -> QueueError {
-        QueueError(
-            code: .unusable,
-            message:
-                "storage.progressFile: \(self.path) \(problem). Nothing was written to it. Name another file, or move "
-                + "this one away."
-        )
+    /// Refuses a file that must not be overwritten.
+    private func check() throws(QueueError) {
+        let refusal = OutputFile(self.path).refusal(purpose: "the progress of a queue") {
+            Self.progress(in: Data($0)) != nil
+        }
+        if let refusal { throw QueueError(code: .unusable, message: "storage.progressFile: \(refusal)") }
+    }
+
+    private static func progress(in bytes: Data) -> QueueProgress? {
+        try? JSONDecoder().decode(QueueProgress.self, from: bytes)
     }
 }
 
@@ -79,7 +76,7 @@ struct ProgressService: Service {
             try self.file.write(progress)
             writer = Writer(written: progress)
         } catch {
-            let problem = error.localizedDescription
+            let problem = (error as? QueueError)?.message ?? error.localizedDescription
             guard problem != writer.problem else { return }
             writer.problem = problem
             self.logger.warning(

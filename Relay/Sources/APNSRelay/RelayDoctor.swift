@@ -78,7 +78,7 @@ public struct RelayDoctor: Sendable {
     private func inspection() async throws(QueueError) -> ServerInspection? {
         let storage = self.settings.storage
         guard let postgres = storage.postgres else { return nil }
-        let seen = try storage.progress.read()
+        let seen = try storage.seenProgress()
         return try await DispatchQueue.global().perform { () throws(QueueError) in
             try ServerInspection(postgres, migrates: storage.migrates, seen: seen)
         }

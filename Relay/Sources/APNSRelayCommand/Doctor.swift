@@ -47,6 +47,11 @@ struct Doctor: AsyncParsableCommand {
     private func file(_ settings: RelaySettings) async -> RelayDoctor.Finding {
         let subject = "file \(settings.storage.file)"
         let logger = Logger(label: "apns-relay") { _ in SwiftLogNoOpLogHandler() }
+        do throws(QueueError) {
+            _ = try settings.storage.seenProgress()
+        } catch {
+            return RelayDoctor.Finding(subject, isOK: false, error.message)
+        }
         guard FileManager.default.fileExists(atPath: settings.storage.file) else {
             return RelayDoctor.Finding(subject, isOK: true, "does not exist yet; the relay will create it")
         }

@@ -119,12 +119,13 @@ class OverviewTests(MockCase):
         self.assertFalse(browser.is_shown("#problems"))
         causes = {
             "credential": "Pushes are not being delivered.", "apns": "Pushes are not being delivered.",
+            "rejections": "APNs rejects most pushes.",
             "storage": "Pushes are not being delivered.", "disk": "New pushes are refused.",
         }
         for width in 1280, 390:
             browser.set_screen(width, 900)
             for cause, effect in causes.items():
-                apps = [{"app": "fern", "environment": "production"}] if cause in ("credential", "apns") else []
+                apps = [{"app": "fern", "environment": "production"}] if cause in ("credential", "apns", "rejections") else []
                 self.relay.problems = [{
                     "cause": cause, "effect": effect, "message": f"<b>{cause}</b> is broken", "remedy": "Mend it.",
                     "since": self.relay.clock() - 65, "waiting": 1_234, "apps": apps}]

@@ -151,6 +151,9 @@ struct BulkCommand: AsyncParsableCommand {
         let client = try APNSClient(configuration: options.configuration)
         let tokens = try BulkJobManifest.Tokens(path: self.files.tokens, option: "--tokens")
         let run = try BulkJobManifest(topic: topic, pushType: push.pushType.rawValue, payload: bytes, tokens: tokens)
+        if tokens?.lines == 0 {
+            Standard.error.print("apns: warning: --tokens: \(Files.name(self.files.tokens)) holds no device token.")
+        }
         if self.files.dryRun {
             return try self.rehearse(run, push, reader, options)
         }

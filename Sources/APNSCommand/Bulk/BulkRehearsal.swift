@@ -90,7 +90,7 @@ struct BulkRehearsal {
         ]
         if self.done > 0 { lines.append("  \(self.done) lines were done by an earlier run") }
         if self.invalid > 0 {
-            lines.append("\(self.invalid) lines have no valid device token:")
+            lines.append("\(self.invalid == 1 ? "1 line has" : "\(self.invalid) lines have") no valid device token:")
             lines += self.complaints
             if self.invalid > Self.mostShown { lines.append("  …") }
         }

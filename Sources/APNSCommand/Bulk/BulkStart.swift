@@ -1,4 +1,4 @@
-import APNSPool
+@_spi(Relay) import APNSPool
 import ArgumentParser
 
 /// Opens the files of a run of `apns bulk`, and completes them at its end.

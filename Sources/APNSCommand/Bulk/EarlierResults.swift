@@ -169,6 +169,18 @@ struct RowScan {
         return bytes[..<(start - self.uniqueID.count)] + [UInt8(ascii: "}")]
     }
 
+    /// Whether a file that begins with these bytes holds rows: a token, and then an outcome. Objects with a token and other
+    /// members are another program's list of devices. A row that a kill has cut off counts.
+    static func isBeginning(_ bytes: [UInt8]) -> Bool {
+        guard bytes.starts(with: self.start.prefix(bytes.count)) else { return false }
+        var position = self.start.count
+        while position < bytes.count, bytes[position] != UInt8(ascii: "\"") {
+            position += bytes[position] == UInt8(ascii: "\\") ? 2 : 1
+        }
+        let rest = bytes.dropFirst(position + 1)
+        return rest.starts(with: self.middle.prefix(rest.count))
+    }
+
     static func fingerprint(of token: String) -> UInt32 {
         var bytes: [UInt8] = []
         ResultRow.append(token, to: &bytes)

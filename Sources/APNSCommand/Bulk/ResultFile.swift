@@ -1,4 +1,4 @@
-import APNSPool
+@_spi(Relay) import APNSPool
 import ArgumentParser
 
 /// The results file, locked against a second `apns bulk`.
@@ -34,9 +34,12 @@ final class ResultFile: Sendable {
     /// Returns the path without symbolic links. Refuses a file that holds anything but rows.
     @discardableResult
     static func checked(_ path: String) throws -> String {
-        try Files.checkedOutput(path, option: "--results", purpose: "rows of `apns bulk`") {
-            $0.starts(with: #"{"token":"#.utf8)
-        }
+        try Files.checkedOutput(
+            path,
+            option: "--results",
+            purpose: "rows of `apns bulk`",
+            isOurs: RowScan.isBeginning
+        )
     }
 
     func empty() throws {

@@ -109,6 +109,11 @@ struct Doctor {
     /// - Returns: Whether a push can be tried.
     private mutating func examineTopic(_ topics: [String]) -> Bool {
         guard self.options.hasCertificate, let topic = self.options.topic else { return true }
+        // No certificate is for such a topic, so the comparison would advise one that does not exist.
+        if topic.hasSuffix(PushType.liveactivity.topicSuffix) {
+            self.report.warn("topic", [topic], ToolSettings.liveActivitiesNeedAKey)
+            return true
+        }
         if !topics.isEmpty, !topics.contains(topic) {
             self.report.fail(
                 "topic",
@@ -118,14 +123,15 @@ struct Doctor {
             )
             return false
         }
-        if topic.hasSuffix(PushType.liveactivity.topicSuffix) {
-            self.report.warn("topic", [topic], ToolSettings.liveActivitiesNeedAKey)
-        }
         return true
     }
 
     private func advice(for error: APNSConfigurationError) -> String {
-        if self.options.hasCertificate, let advice = Self.certificateAdvice(for: error.code) { return advice }
+        if self.options.hasCertificate,
+            let advice = Self.certificateAdvice(for: error.code, isPKCS12: self.options.hasPKCS12)
+        {
+            return advice
+        }
         return switch error.code {
         case .fileUnreadable: "Check the path and the file's permissions."
         case .identifierInvalid, .conflict:
@@ -138,8 +144,13 @@ struct Doctor {
     }
 
     /// What to do about a certificate; nil for an error that is not about one.
-    static func certificateAdvice(for code: APNSConfigurationError.Code) -> String? {
+    ///
+    /// - Parameter isPKCS12: Whether the certificate is in a PKCS#12 file, which must hold its key as well.
+    static func certificateAdvice(for code: APNSConfigurationError.Code, isPKCS12: Bool = false) -> String? {
         switch code {
+        case .notAKey where isPKCS12:
+            "Export the certificate together with its key, and give that file with --certificate. Or give both as PEM "
+                + "files, with --certificate and --certificate-key."
         case .notACertificate:
             "Give the certificate with --certificate: PEM or DER, with its key in --certificate-key; or a .p12 file, which "
                 + "holds both."
@@ -358,7 +369,9 @@ struct Doctor {
         let check: APNSCheck
         do throws(APNSConfigurationError) {
             try await client.start()
-            check = await client.check(topic: topic)
+            // The test is a background push, whose topic has no suffix.
+            let suffix = PushType.liveactivity.topicSuffix
+            check = await client.check(topic: topic.hasSuffix(suffix) ? String(topic.dropLast(suffix.count)) : topic)
             await client.shutdown()
         } catch {
             return self.report.fail("push", ["\(error)"], "Check the steps above.", .configuration)

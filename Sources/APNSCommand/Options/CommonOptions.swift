@@ -41,6 +41,11 @@ struct ToolSettings: Sendable {
     }
     /// Whether a certificate authenticates the connection.
     var hasCertificate: Bool { self.hasCredential && !self.hasKey }
+    /// Whether the certificate and its key are in a PKCS#12 file.
+    var hasPKCS12: Bool {
+        let path = self.credentialFile?.lowercased() ?? ""
+        return self.has("pkcs12.file", "pkcs12.data") || path.hasSuffix(".p12") || path.hasSuffix(".pfx")
+    }
     private let draft: SettingsDraft
 
     /// - Throws: `UsageError` with all errors found.

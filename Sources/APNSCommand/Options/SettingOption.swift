@@ -61,8 +61,8 @@ struct SettingOption: Sendable {
                 .help("The certificate's private key, if it is in a file of its own."),
             SettingOption("certificate-password-file", sets: "certificatePasswordFile", "file", .file())
                 .help("The first line of this file is the password of the certificate's key."),
-            SettingOption("environment", sets: "environment", "name", .list(["production", "development"]))
-                .help("production or development; default production."),
+            SettingOption("environment", sets: "environment", "name", .list(["production", "development", "sandbox"]))
+                .help("production, or development (also called sandbox); default production."),
             SettingOption("endpoint", sets: "endpoint", "https://host:port")
                 .help("Another server that speaks APNs' protocol, instead of --environment."),
             SettingOption("port", sets: "port", "n", .list(["443", "2197"]))

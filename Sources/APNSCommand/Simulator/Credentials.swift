@@ -41,7 +41,15 @@ struct Credentials {
         do {
             try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         } catch {
-            throw UsageError("--write-credentials: '\(self.folder.path)' cannot be made: \(error)")
+            let path = self.folder.path(percentEncoded: false)
+            // A URL of a folder ends with a slash, which no file has.
+            let name = path.hasSuffix("/") ? String(path.dropLast()) : path
+            throw UsageError(
+                Files.exists(name)
+                    ? "--write-credentials: '\(name)' is a file, not a folder. Give a folder."
+                    : "--write-credentials: the folder '\(name)' cannot be made. Check that this user may write to the "
+                        + "folder above it."
+            )
         }
         try Self.write(self.simulator.certificateAuthorityPEM, to: self.caFile)
         let authorityKey = self.path(SavedCredentials.authorityKeyFile)
@@ -60,14 +68,19 @@ struct Credentials {
         try Self.write(lines.joined(separator: "\n") + "\n", to: self.environmentFile)
     }
 
-    /// The folder belongs to a simulator if its `apns.env` was written by one. Otherwise no file is overwritten.
+    /// The folder belongs to a simulator if its `apns.env` was written by one and has the key of the simulator's certificate
+    /// authority beside it. Otherwise no file is overwritten: `apns.env` may be that of a server of the user's own.
     private func check() throws {
         func check(_ path: String, _ purpose: String, isOurs: ([UInt8]) -> Bool) throws {
             try Files.checkedOutput(path, option: "--write-credentials", purpose: purpose, isOurs: isOurs)
         }
-        try check(self.environmentFile, "the variables of `apns simulator`", isOurs: SavedCredentials.isEnvironment)
+        let keyFile = SavedCredentials.authorityKeyFile
+        let hasKey = Files.exists(self.path(keyFile))
+        try check(self.environmentFile, "the variables of `apns simulator`, whose \(keyFile) would be beside it") {
+            hasKey && SavedCredentials.isEnvironment($0)
+        }
         let isSimulators = Files.exists(self.environmentFile)
-        var names = [SavedCredentials.authorityFile, SavedCredentials.authorityKeyFile]
+        var names = [SavedCredentials.authorityFile, keyFile]
         if let key { names.append(SavedCredentials.keyFile(key.keyID)) }
         let purpose = "those of `apns simulator`, whose apns.env would be beside it"
         for name in names { try check(self.path(name), purpose) { _ in isSimulators } }

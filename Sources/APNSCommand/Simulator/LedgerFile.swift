@@ -13,11 +13,11 @@ final class LedgerFile: Sendable {
     ///
     /// - Parameters:
     ///   - path: the path as given. Anything but an earlier ledger is refused.
-    ///   - inputs: the files that the simulator reads, with their options.
-    init(path: String, inputs: [(option: String, path: String)] = []) throws {
+    ///   - others: the other files that the simulator reads or writes, with their options.
+    init(path: String, others: [(option: String, path: String)] = []) throws {
         self.path = try Self.checked(path)
         self.copy = try Self.checked(Files.copy(of: self.path))
-        try Files.checkDistinct(outputs: [self.path, self.copy].map { ("--ledger", $0) }, inputs: inputs)
+        try Files.checkDistinct(outputs: [self.path, self.copy].map { ("--ledger", $0) }, inputs: others)
         self.descriptor = try Files.create(self.copy).orUsageError("--ledger", self.copy)
     }
 

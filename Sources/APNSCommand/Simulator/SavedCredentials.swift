@@ -20,12 +20,26 @@ struct SavedCredentials: Sendable {
     /// The signing key; nil if provider tokens are not required.
     var key: SimulatedKey?
 
-    /// Whether a file that begins with these bytes was written by `Credentials`: nothing but variables, and first the
+    /// The variables in `environmentFile`.
+    private static let variables = [
+        "APNS_ENDPOINT", "APNS_CA_FILE", "APNS_TOKEN_FILE", "APNS_KEY_FILE", "APNS_KEY_ID", "APNS_TEAM_ID",
+        "APNS_TOPIC",
+    ]
+
+    /// Whether a file that begins with these bytes was written by `Credentials`: nothing but its variables, and first the
     /// simulator's endpoint and its certificate authority.
     static func isEnvironment(_ bytes: [UInt8]) -> Bool {
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
         return lines.count >= 2 && lines[0].hasPrefix("APNS_ENDPOINT=https://") && lines[1].hasPrefix("APNS_CA_FILE=")
-            && lines[1].contains("/" + self.authorityFile) && lines.allSatisfy { $0.hasPrefix("APNS_") }
+            && lines[1].contains("/" + self.authorityFile)
+            && lines.allSatisfy { line in self.variables.contains { line.hasPrefix($0 + "=") } }
+    }
+
+    /// The files with fixed names in a folder of credentials.
+    static func files(in folder: URL) -> [String] {
+        [self.authorityFile, self.authorityKeyFile, self.environmentFile, self.tokenFile].map {
+            folder.appending(path: $0).path(percentEncoded: false)
+        }
     }
 
     static func keyFile(_ keyID: String) -> String { "AuthKey_\(keyID).p8" }

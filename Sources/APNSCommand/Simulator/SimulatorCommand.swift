@@ -162,8 +162,10 @@ struct SimulatorCommand: AsyncParsableCommand {
         let saved = given.flatMap {
             SavedCredentials(folder: $0, needsToken: !self.withoutToken, now: WallTime.now)
         }
-        let inputs = [self.faults].compactMap(\.self).map { (option: "--faults", path: $0) }
-        let ledger = try self.ledger.map { try LedgerFile(path: $0, inputs: inputs) }
+        let faults = [self.faults].compactMap(\.self).map { (option: "--faults", path: $0) }
+        let credentialFiles = given.map(SavedCredentials.files) ?? []
+        let others = faults + credentialFiles.map { (option: "--write-credentials", path: $0) }
+        let ledger = try self.ledger.map { try LedgerFile(path: $0, others: others) }
         let key = self.withoutToken ? nil : saved?.key ?? SimulatedKey()
         let simulator = try await self.start(script, seed: seed, key, saved?.authority)
         Interrupts.handle()

@@ -1,4 +1,4 @@
-import APNSPool
+@_spi(Relay) import APNSPool
 import ArgumentParser
 
 #if canImport(Glibc)

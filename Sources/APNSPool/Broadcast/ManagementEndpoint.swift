@@ -26,7 +26,6 @@ final class ManagementEndpoint: Sendable {
         var connection = pushes
         connection.host = configuration.environment.managementHost
         connection.port = configuration.environment.managementPort
-        connection.addresses = AddressBook()
         connection.variableNames = BroadcastRequests.variableNames
         connection.responseFilter = nil
         connection.responseBodyLimit = Self.responseBodyLimit

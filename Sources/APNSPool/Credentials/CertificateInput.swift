@@ -62,8 +62,8 @@ struct CertificateInput: Sendable {
         case .notAKey where self.key != nil:
             key.error(
                 .notAKey,
-                "There is no readable private key: \(fault.detail). You create the key together with the "
-                    + "certificate request; Apple does not have it."
+                "There is no readable private key: \(Self.otherContent(key) ?? fault.detail). You create the key "
+                    + "together with the certificate request; Apple does not have it."
             )
         case .notAKey:
             key.error(
@@ -75,7 +75,8 @@ struct CertificateInput: Sendable {
         case .passphraseMissing:
             passphrase.error(
                 .keyEncrypted,
-                "The key is encrypted, and no passphrase was given. Give it with authentication.passphrase."
+                "The key is encrypted, and no passphrase was given, or an empty one. Give it with "
+                    + "authentication.passphrase."
             )
         case .passphraseWrong:
             passphrase.error(
@@ -102,11 +103,33 @@ struct CertificateInput: Sendable {
         }
     }
 
+    /// What the file holds instead of a key; nil if that cannot be told.
+    private static func otherContent(_ input: CredentialInput) -> String? {
+        guard let bytes = try? input.read() else { return nil }
+        let label = PEMText.blocks(in: PEMText.plain(bytes)).first?.label ?? ""
+        switch DER.content(of: bytes) {
+        case .pkcs12: return "it is a PKCS#12 file"
+        case .certificateRequest: return "it is a certificate request"
+        case .certificate: return "it is a certificate"
+        case nil where label.hasSuffix("CERTIFICATE REQUEST"): return "it is a certificate request"
+        case nil where label.hasSuffix("CERTIFICATE"): return "it is a certificate"
+        case nil: return nil
+        }
+    }
+
     private func notACertificate(_ detail: String) -> String {
         let bytes: [UInt8]
         do { bytes = try self.certificate.read() } catch { return "It contains no certificate: \(detail)." }
-        let blocks = PEMText.blocks(in: PEMText.plain(bytes))
-        if blocks.contains(where: { $0.label.hasSuffix("PRIVATE KEY") }) {
+        let labels = PEMText.blocks(in: PEMText.plain(bytes)).map(\.label)
+        if self.isPKCS12, labels.contains("CERTIFICATE") {
+            return "It is a certificate in PEM form, not a PKCS#12 file. Give it in a file whose name does not end in "
+                + ".p12 or .pfx."
+        }
+        if labels.contains(where: { $0.hasSuffix("CERTIFICATE REQUEST") }) {
+            return "It is a certificate request. Upload it to the developer portal, and give the certificate that you "
+                + "download there."
+        }
+        if labels.contains(where: { $0.hasSuffix("PRIVATE KEY") }) {
             return "It is a private key and holds no certificate. Give the certificate here, and its key with "
                 + "authentication.keyFile. A key that signs provider tokens needs no certificate."
         }

@@ -58,13 +58,7 @@ enum PrivateKeyText {
             )
         }
         guard block.label.hasSuffix("PRIVATE KEY") else {
-            if block.label.hasSuffix("CERTIFICATE") {
-                throw Fault(
-                    .notAKey,
-                    "It is a certificate, not a key. A provider token needs the .p8 file of a key, "
-                        + "made under 'Keys' in the developer portal."
-                )
-            }
+            if block.label.hasSuffix("CERTIFICATE") { throw self.certificate("a certificate") }
             if block.label.hasSuffix("PUBLIC KEY") {
                 throw Fault(.notAKey, "It is a public key. Signing needs the private key in the .p8 file.")
             }
@@ -82,7 +76,8 @@ enum PrivateKeyText {
     private static func isPath(_ text: [UInt8]) -> Bool {
         let text = String(decoding: text, as: UTF8.self).withoutBlanksAround
         return text.utf8.count < 300 && !text.contains("\n")
-            && (text.lowercased().hasSuffix(".p8") || text.lowercased().hasSuffix(".pem") || text.hasPrefix("~/"))
+            && ([".p8", ".pem"].contains { text.lowercased().hasSuffix($0) }
+                || ["/", "./", "../", "~/"].contains { text.hasPrefix($0) })
     }
 
     private static func key(inDER bytes: [UInt8]) throws(Fault) -> ES256PrivateKey {
@@ -97,6 +92,11 @@ enum PrivateKeyText {
             case .wrongCurve(let name):
                 throw self.wrongType("an EC key on the curve \(name)")
             case .unreadable:
+                switch DER.content(of: bytes) {
+                case .certificate: throw self.certificate("a certificate")
+                case .pkcs12: throw self.certificate("a PKCS#12 file, which holds a certificate")
+                case .certificateRequest, nil: break
+                }
                 throw Fault(
                     .keyDamaged,
                     "Its bytes are not a complete private key: it is damaged or cut off. \(self.copyAgain)"
@@ -108,6 +108,14 @@ enum PrivateKeyText {
                 )
             }
         }
+    }
+
+    private static func certificate(_ found: String) -> Fault {
+        Fault(
+            .notAKey,
+            "It is \(found), not a key. A provider token needs the .p8 file of a key, made under 'Keys' in the developer "
+                + "portal. To send with a certificate instead, give it as authentication.certificateFile."
+        )
     }
 
     private static let copyAgain = "Copy the complete .p8 file again."

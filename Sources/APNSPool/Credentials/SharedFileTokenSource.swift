@@ -183,9 +183,12 @@ enum SharedTokenFile {
     /// Far above the size of a token. It keeps a wrong path from filling the memory.
     static let limit = 8192
 
-    /// Whether a file that begins with these bytes held a token, even if it is damaged. The header of each token is a
-    /// JSON object, whose base64 begins with these letters.
-    static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: "eyJ".utf8) }
+    /// Base64 of `{"alg":"ES256","kid":`, with which the header of each token begins. Tokens of other services have other
+    /// headers.
+    private static let beginning = Array("eyJhbGciOiJFUzI1NiIsImtpZCI6".utf8)
+
+    /// Whether a file that begins with these bytes held a token, even if it is damaged.
+    static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: self.beginning.prefix(bytes.count)) }
 
     static func bytes(of token: SharedProviderToken) throws(OpenSSLFault) -> [UInt8] {
         let text = """

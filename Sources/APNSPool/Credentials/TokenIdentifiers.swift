@@ -52,7 +52,7 @@ struct TokenIdentifiers: Sendable, Hashable {
                     ? "The file's name says that \(named) is the key id, but it is given as the team id. "
                         + "Are key id and team id swapped?"
                     : "The key id is \(key), but the file's name says \(named). "
-                        + "Leave keyID out, or give the key's own file."
+                        + "Leave authentication.keyID out, or give the key's own file."
             )
         }
         guard key != team else {

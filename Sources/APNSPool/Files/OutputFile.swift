@@ -10,12 +10,12 @@
 ///
 /// Every path that a setting or an option names for writing passes through here. Only a file that does not exist, is
 /// empty, or was written for the same purpose may be overwritten.
-package struct OutputFile: Sendable {
+@_spi(Relay) public struct OutputFile: Sendable {
     /// The path without symbolic links at its end. A rename to this path replaces the file, not a link to it.
-    package let path: String
+    @_spi(Relay) public let path: String
 
     /// - Parameter path: The path as the user gave it.
-    package init(_ path: String) {
+    @_spi(Relay) public init(_ path: String) {
         self.path = Self.target(of: path)
     }
 
@@ -24,7 +24,7 @@ package struct OutputFile: Sendable {
     /// - Parameters:
     ///   - purpose: What the file is for, such as `a provider token`.
     ///   - isOurs: Whether bytes at the beginning of a file show that it was written for this purpose.
-    package func refusal(purpose: String, isOurs: ([UInt8]) -> Bool) -> String? {
+    @_spi(Relay) public func refusal(purpose: String, isOurs: ([UInt8]) -> Bool) -> String? {
         var status = stat()
         guard stat(self.path, &status) == 0 else { return self.linkRefusal }
         if let kind = Self.kind(ofMode: UInt32(status.st_mode)) {
@@ -92,7 +92,7 @@ package struct OutputFile: Sendable {
 
 /// The identity of a file, whatever path leads to it: its device and inode. For a file that does not exist, those of
 /// its folder, and its name.
-package struct FileIdentity: Hashable, Sendable {
+@_spi(Relay) public struct FileIdentity: Hashable, Sendable {
     private let device: UInt64
     private let inode: UInt64
     private var name = ""
@@ -105,7 +105,7 @@ package struct FileIdentity: Hashable, Sendable {
     }
 
     /// Nil for a terminal, another character device or a socket, and if there is neither the file nor its folder.
-    package init?(_ path: String) {
+    @_spi(Relay) public init?(_ path: String) {
         let path = OutputFile(path).path
         var status = stat()
         if stat(path, &status) == 0 {

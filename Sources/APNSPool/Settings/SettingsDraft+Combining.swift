@@ -1,3 +1,5 @@
+@_spi(Relay) import APNSModel
+
 /// Combines settings (`parts`) into values of the configuration.
 extension SettingsDraft {
     mutating func setService() {
@@ -148,7 +150,12 @@ extension SettingsDraft {
             return .certificate(certificateFile: path, keyFile: key, passphrase: self.passphrase())
         }
         if self.hasValue("certificateKeyFile") {
-            self.complain("certificateKeyFile", .conflict, "'\(path)' is a PKCS#12 file, which contains its key")
+            self.complain(
+                "certificateKeyFile",
+                .conflict,
+                "'\(path)' is a PKCS#12 file, in which the key is expected as well. If it holds no key, convert the "
+                    + "certificate to PEM with 'openssl pkcs12 -in \(path) -nokeys -out apns.pem', and give apns.pem"
+            )
         }
         return .certificate(pkcs12File: path, passphrase: self.passphrase() ?? "")
     }
@@ -168,7 +175,16 @@ extension SettingsDraft {
             let path = self.text("certificatePasswordFile")
         else { return self.text("passphrase") }
         switch SystemFile.contents(ofRegular: path, limit: 64 * 1024) {
-        case .success(let bytes):
+        case .success(let contents):
+            // Editors save a byte order mark, which is not part of the passphrase.
+            guard let bytes = try? JSONFileText.utf8(contents) else {
+                self.complain(
+                    "certificatePasswordFile",
+                    .malformed,
+                    "'\(path)' is in UTF-16. Save it as UTF-8 or ASCII"
+                )
+                return nil
+            }
             let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
             return String(decoding: line, as: UTF8.self)
         case .failure(let error):

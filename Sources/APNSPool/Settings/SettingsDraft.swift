@@ -45,7 +45,9 @@ package struct SettingsDraft {
     /// Takes each setting from the first source that has it, then builds the configuration. The only file it reads is
     /// that of a passphrase (`certificatePasswordFile`).
     package mutating func read(_ sources: [APNSSettingsSource]) {
-        self.reader = SettingsReader(sources, prefix: self.prefix, textOfKey: "privateKey")
+        self.reader = SettingsReader(sources, prefix: self.prefix) {
+            $0.hasPrefix("certificate") ? "certificateKey" : "privateKey"
+        }
         // One environment serves the library, the tool, the relay and this package's own build.
         let isShared = self.prefix == "apns"
         self.reader.reportUnknownKeys(

@@ -12,7 +12,7 @@
 
     private let sources: [APNSSettingsSource]
     private let prefix: String
-    private let textOfKey: String?
+    private let textOfKey: (@Sendable (_ key: String) -> String)?
     private(set) var origins: [String: Origin] = [:]
     /// The errors so far.
     @_spi(Relay) public private(set) var faults: [APNSSettingsError.Fault] = []
@@ -20,8 +20,13 @@
     /// - Parameters:
     ///   - sources: Each setting is taken from the first source that has it.
     ///   - prefix: The prefix of all keys.
-    ///   - textOfKey: The setting that takes the text of a private key; nil if there is none.
-    @_spi(Relay) public init(_ sources: [APNSSettingsSource], prefix: String = "", textOfKey: String? = nil) {
+    ///   - textOfKey: Returns the setting that takes the text of a private key which was given as the value of another
+    ///     setting; nil if there is none.
+    @_spi(Relay) public init(
+        _ sources: [APNSSettingsSource],
+        prefix: String = "",
+        textOfKey: (@Sendable (_ key: String) -> String)? = nil
+    ) {
         self.sources = sources
         self.prefix = prefix
         self.textOfKey = textOfKey
@@ -71,7 +76,7 @@
         if !isSecret, kind != .pem, Self.isPrivateKey(text) {
             self.origins[key]?.text = "(not shown)"
             let remedy =
-                self.textOfKey.map { ", which belongs to '\(APNSSetting.path(self.prefix, $0))'" }
+                self.textOfKey.map { ", which belongs to '\(self.name($0(key), where: key))'" }
                 ?? "; write the text to a file, and set the path of the file"
             self.complain(key, .malformed, "it is the text of a private key" + remedy)
             return nil
@@ -166,6 +171,12 @@
     /// The setting as it was written, or as it can be written.
     @_spi(Relay) public func writtenName(_ key: String) -> String {
         self.origins[key]?.written ?? self.names(key)[0]
+    }
+
+    /// The setting as it can be written in the source that has another one.
+    private func name(_ key: String, where other: String) -> String {
+        let source = self.origins[other].map { self.sources[$0.layer] }
+        return source?.written(APNSSetting.path(self.prefix, key)) ?? self.names(key)[0]
     }
 
     /// Whether the first source, such as the options of a tool, can have the setting.

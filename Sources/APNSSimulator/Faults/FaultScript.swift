@@ -32,7 +32,7 @@ public struct FaultScript: Sendable, Hashable {
             throw FaultScriptError(
                 keyPath: "",
                 value: nil,
-                problem: "this is not JSON: \(error) at byte \(error.offset)"
+                problem: "this is not JSON: byte \(error.offset + 1): \(error)"
             )
         }
         self = try ScriptReader.script(value)

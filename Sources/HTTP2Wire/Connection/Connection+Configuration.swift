@@ -9,8 +9,6 @@ extension Connection {
         /// `nil` for a direct connection. Otherwise the connection looks up and connects to the proxy, and the proxy
         /// looks up the host.
         package var proxy: ProxyEndpoint?
-        /// The addresses that the pool's connections use.
-        package var addresses = AddressBook()
         /// Looks up the host.
         package var nameResolver = NameResolver.system
         /// See `HTTP2ClientSession.Configuration`.

@@ -21,7 +21,6 @@ package final class Connection {
     private weak var formerDelegate: (any ConnectionDelegate)?
     private var handler: WireHandler?
     private(set) var session: HTTP2ClientSession?
-    private let addressEntry: AddressBook.Entry
     private var state = State.connecting
     private var connectDeadline = NIODeadline.distantFuture
     private var pathCheck: PathCheck
@@ -58,7 +57,6 @@ package final class Connection {
     package init(id: Int, configuration: Configuration, loop: any EventLoop, delegate: any ConnectionDelegate) {
         self.id = id
         self.configuration = configuration
-        self.addressEntry = configuration.addresses.makeEntry()
         self.loop = loop
         self.delegate = delegate
         let now = configuration.clock.now(on: loop)
@@ -122,11 +120,7 @@ package final class Connection {
     }
 
     private func makeResolver() -> ConnectionResolver {
-        let resolver = ConnectionResolver(
-            loop: self.loop,
-            entry: self.addressEntry,
-            names: self.configuration.nameResolver
-        )
+        let resolver = ConnectionResolver(loop: self.loop, names: self.configuration.nameResolver)
         self.resolver = resolver
         return resolver
     }
@@ -147,7 +141,6 @@ package final class Connection {
             channel.close(mode: .all, promise: nil)
             return
         }
-        self.addressEntry.settle(on: channel.remoteAddress)
         guard let proxy = self.configuration.proxy else {
             self.add(self.handler, to: channel)
             return
@@ -569,7 +562,6 @@ extension Connection: WireOwner {
         self.timer = nil
         self.handler = nil
         self.session = nil
-        self.addressEntry.end()
         self.resolver?.cancelQueries()
         self.resolver = nil
         for channel in self.pendingChannels { channel.close(mode: .all, promise: nil) }

@@ -2,12 +2,10 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Looks up a host for one connection, without a cache, and sets the order of each family's addresses. NIO's Happy
-/// Eyeballs (RFC 8305) starts with the first address, so connections spread over the addresses that DNS returns, and
-/// avoid those that their siblings use.
+/// Looks up a host for one connection, without a cache, and shuffles each family's addresses. NIO's Happy Eyeballs
+/// (RFC 8305) starts with the first address, so connections spread over the addresses that DNS returns.
 final class ConnectionResolver: Resolver, Sendable {
     private let names: NameResolver
-    private let entry: AddressBook.Entry
     private let v4: EventLoopPromise<[SocketAddress]>
     private let v6: EventLoopPromise<[SocketAddress]>
     private let query = Mutex(Query.notAsked)
@@ -18,10 +16,8 @@ final class ConnectionResolver: Resolver, Sendable {
         case cancelled
     }
 
-    /// - Parameter entry: The connection's entry in the address book that it shares with its siblings.
-    init(loop: any EventLoop, entry: AddressBook.Entry, names: NameResolver) {
+    init(loop: any EventLoop, names: NameResolver) {
         self.names = names
-        self.entry = entry
         self.v4 = loop.makePromise()
         self.v6 = loop.makePromise()
     }
@@ -32,12 +28,11 @@ final class ConnectionResolver: Resolver, Sendable {
             self.fail()
             return self.v6.futureResult
         }
-        let ticket = self.names.resolve(host: host, port: port) { [v4, v6, entry] result in
+        let ticket = self.names.resolve(host: host, port: port) { [v4, v6] result in
             switch result {
             case .success(let addresses):
-                var generator = SystemRandomNumberGenerator()
-                v4.succeed(entry.order(addresses.filter { $0.protocol == .inet }, using: &generator))
-                v6.succeed(entry.order(addresses.filter { $0.protocol == .inet6 }, using: &generator))
+                v4.succeed(addresses.filter { $0.protocol == .inet }.shuffled())
+                v6.succeed(addresses.filter { $0.protocol == .inet6 }.shuffled())
             case .failure(let error):
                 v4.fail(error)
                 v6.fail(error)

@@ -1,4 +1,5 @@
 package import NIOCore
+import NIOPosix
 import Synchronization
 
 #if canImport(Glibc)
@@ -10,22 +11,29 @@ import Synchronization
 #endif
 
 /// Looks up names for all connections of the process, on a few threads of its own. `getaddrinfo` may block for many
-/// seconds, which would occupy threads of NIO's or Swift's pool in the host program. A thread ends when there is
-/// nothing more to look up.
+/// seconds, which would occupy threads of NIO's or Swift's pool in the host program.
+///
+/// All requests for one name share one look-up, even if it has already begun. A name is not looked up if no request
+/// waits for it any more.
 package final class NameResolver: Sendable {
     /// Returns all addresses of a host. May block.
     package typealias LookUp = @Sendable (_ host: String, _ port: Int) -> Result<[SocketAddress], WireError>
-    typealias Completion = @Sendable (Result<[SocketAddress], WireError>) -> Void
+    package typealias Completion = @Sendable (Result<[SocketAddress], WireError>) -> Void
 
     /// Identifies a request that waits for a result.
     struct Ticket: Sendable {
-        fileprivate var name: LookUpQueue.Name
+        fileprivate var name: Name
         fileprivate var waiter: UInt64
     }
 
+    fileprivate struct Name: Hashable {
+        var host: String
+        var port: Int
+    }
+
     private struct State {
-        var queue: LookUpQueue
-        var completions: [UInt64: Completion] = [:]
+        /// The requests for each name that is looked up or waits for a thread.
+        var waiters: [Name: [UInt64: Completion]] = [:]
         var lastWaiter: UInt64 = 0
     }
 
@@ -33,39 +41,32 @@ package final class NameResolver: Sendable {
     package static let system = NameResolver(lookUp: systemLookUp)
 
     private let lookUp: LookUp
-    private let state: Mutex<State>
+    private let threads: NIOThreadPool
+    private let state = Mutex(State())
 
     /// Creates a resolver.
     ///
     /// - Parameters:
-    ///   - threads: The maximum number of names that are looked up at the same time.
+    ///   - threads: The number of names that are looked up at the same time.
     ///   - lookUp: Looks up the addresses of one name.
     package init(threads: Int = 4, lookUp: @escaping LookUp) {
         self.lookUp = lookUp
-        self.state = Mutex(State(queue: LookUpQueue(threadLimit: threads)))
+        self.threads = NIOThreadPool(numberOfThreads: threads)
+        self.threads.start()
     }
 
-    /// The current number of threads. For tests.
-    package var threadCount: Int { self.state.withLock { $0.queue.threadCount } }
+    deinit { self.threads.shutdownGracefully { _ in } }
 
-    /// Looks up a name. `completion` is called once, on another thread, unless `cancel` is called first. If no thread
-    /// can be started, it may be called on the caller's thread, before this method returns.
+    /// Looks up a name. `completion` is called once, on another thread, unless `cancel` is called first.
     func resolve(host: String, port: Int, completion: @escaping Completion) -> Ticket {
-        let name = LookUpQueue.Name(host: host, port: port)
-        let (ticket, needsThread) = self.state.withLock { state in
+        let name = Name(host: host, port: port)
+        let (ticket, isNew) = self.state.withLock { state in
             state.lastWaiter += 1
-            state.completions[state.lastWaiter] = completion
-            let needsThread = state.queue.ask(name, waiter: state.lastWaiter)
-            return (Ticket(name: name, waiter: state.lastWaiter), needsThread)
+            let isNew = state.waiters[name] == nil
+            state.waiters[name, default: [:]][state.lastWaiter] = completion
+            return (Ticket(name: name, waiter: state.lastWaiter), isNew)
         }
-        if needsThread, !self.startThread() {
-            let failed = self.state.withLock { state in
-                state.queue.threadFailed().compactMap { state.completions.removeValue(forKey: $0) }
-            }
-            for completion in failed {
-                completion(.failure(WireError(.nameResolutionFailed, "cannot start a thread for the look-up")))
-            }
-        }
+        if isNew { self.threads.submit { _ in self.serve(name) } }
         return ticket
     }
 
@@ -73,59 +74,18 @@ package final class NameResolver: Sendable {
     ///
     /// - Returns: Whether the request was cancelled, so that its completion will not be called.
     func cancel(_ ticket: Ticket) -> Bool {
-        self.state.withLock { state in
-            guard state.completions.removeValue(forKey: ticket.waiter) != nil else { return false }
-            state.queue.withdraw(ticket.name, waiter: ticket.waiter)
-            return true
-        }
+        self.state.withLock { $0.waiters[ticket.name]?.removeValue(forKey: ticket.waiter) != nil }
     }
 
-    // MARK: Threads
-
-    private func work() {
-        while let name = self.state.withLock({ $0.queue.next() }) {
-            let result = self.lookUp(name.host, name.port)
-            let completions = self.state.withLock { state in
-                state.queue.finish(name).compactMap { state.completions.removeValue(forKey: $0) }
-            }
-            for completion in completions { completion(result) }
+    private func serve(_ name: Name) {
+        let isAwaited = self.state.withLock { state in
+            if state.waiters[name]?.isEmpty ?? true { state.waiters[name] = nil }
+            return state.waiters[name] != nil
         }
-    }
-
-    private func startThread() -> Bool {
-        // The thread owns a reference.
-        let reference = Unmanaged.passRetained(self)
-        #if canImport(Darwin)
-            var thread: pthread_t?
-            let code = pthread_create(
-                &thread,
-                nil,
-                {
-                    pthread_detach(pthread_self())
-                    Unmanaged<NameResolver>.fromOpaque($0).takeRetainedValue().work()
-                    return nil
-                },
-                reference.toOpaque()
-            )
-        #else
-            #if canImport(Musl)
-                var thread: pthread_t?
-            #else
-                var thread = pthread_t()
-            #endif
-            let code = pthread_create(
-                &thread,
-                nil,
-                {
-                    pthread_detach(pthread_self())
-                    if let data = $0 { Unmanaged<NameResolver>.fromOpaque(data).takeRetainedValue().work() }
-                    return nil
-                },
-                reference.toOpaque()
-            )
-        #endif
-        if code != 0 { reference.release() }
-        return code == 0
+        guard isAwaited else { return }
+        let result = self.lookUp(name.host, name.port)
+        let waiters = self.state.withLock { $0.waiters.removeValue(forKey: name) ?? [:] }
+        for completion in waiters.values { completion(result) }
     }
 
     // MARK: getaddrinfo

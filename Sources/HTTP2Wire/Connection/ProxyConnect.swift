@@ -51,22 +51,12 @@ struct ProxyConnect {
     /// The request to send to the proxy first.
     let request: [UInt8]
 
-    private enum Place {
-        case statusLine
-        case fields(status: Int)
-        case over
-    }
-
     private let proxy: String
     private let target: String
     private let hasCredentials: Bool
-    private var place = Place.statusLine
-    private var line: [UInt8] = []
-    private var count = 0
-    /// The authentication schemes that a 407 offers.
-    private var schemes: [String] = []
-    /// Whether one of them is Basic, the only one that is supported.
-    private var offersBasic = false
+    /// The bytes of the response so far.
+    private var received: [UInt8] = []
+    private var isOver = false
 
     /// Creates the request.
     ///
@@ -88,32 +78,17 @@ struct ProxyConnect {
 
     /// Processes bytes from the proxy. Do not call it after `open` or `fail`; it then returns `wait`.
     mutating func receive(_ bytes: [UInt8]) -> Action {
-        for (index, byte) in bytes.enumerated() {
-            if case .over = self.place { return .wait }
-            self.count += 1
-            guard self.count <= Self.limit else { return self.tooLong() }
-            if byte != UInt8(ascii: "\n") {
-                self.line.append(byte)
-                if case .statusLine = self.place, !self.mayBecomeStatusLine { return self.garbage() }
-                continue
-            }
-            // A bare line feed also ends a line (RFC 9112, section 2.2).
-            if self.line.last == UInt8(ascii: "\r") { self.line.removeLast() }
-            let action = self.endLine()
-            self.line.removeAll(keepingCapacity: true)
-            switch action {
-            case .wait: continue
-            case .open: return .open(rest: Array(bytes[(index + 1)...]))
-            case .fail: return action
-            }
-        }
-        return .wait
+        if self.isOver { return .wait }
+        self.received += bytes
+        let action = self.read().action
+        self.isOver = action != .wait
+        return action
     }
 
     /// The proxy closed the connection before its response was complete.
-    mutating func end() -> WireError {
-        if case .fields(let status) = self.place, status >= 300 { return self.refusal(status) }
-        self.place = .over
+    func end() -> WireError {
+        let response = self.read()
+        if let status = response.status, status >= 300 { return self.refusal(status, response.fields) }
         return WireError(
             .proxyFailed,
             "the proxy '\(self.proxy)' closed the connection without opening a tunnel to '\(self.target)'"
@@ -122,89 +97,102 @@ struct ProxyConnect {
 
     // MARK: Parsing
 
-    private mutating func endLine() -> Action {
-        switch self.place {
-        case .statusLine:
-            guard let status = self.status() else { return self.garbage() }
-            switch status {
-            case 200...299: self.place = .fields(status: status)
-            case 100, 102...199, 407: self.place = .fields(status: status)
-            // 101 would accept an upgrade that was not requested.
-            case 101: return self.garbage()
-            default: return .fail(self.refusal(status))
-            }
-            return .wait
-        case .fields(let status):
-            guard self.line.isEmpty else {
-                if status == 407 { self.noteScheme() }
-                return .wait
-            }
-            switch status {
-            case 100...199:
-                self.place = .statusLine
-                return .wait
-            case 200...299:
-                self.place = .over
-                return .open(rest: [])
-            default:
-                return .fail(self.refusal(status))
-            }
-        case .over:
-            return .wait
-        }
+    private struct Response {
+        var action = Action.wait
+        /// The status of the last response; `nil` before its status line is complete.
+        var status: Int?
+        /// The lines of its header.
+        var fields: [String] = []
     }
 
-    /// Whether the line so far begins like a status line. This detects a server with another protocol at the first
-    /// wrong byte.
-    private var mayBecomeStatusLine: Bool {
-        let index = self.line.count - 1
-        let start = Array("HTTP/1.".utf8)
-        return index >= start.count || self.line[index] == start[index]
+    /// Reads the bytes from their beginning.
+    private func read() -> Response {
+        var response = Response()
+        var rest = self.received[...]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            var line = rest[..<end]
+            if response.status == nil, !Self.mayBecomeStatusLine(line) { return self.garbage }
+            guard end < Self.limit else { break }
+            rest = rest[(end + 1)...]
+            // A bare line feed also ends a line (RFC 9112, section 2.2).
+            if line.last == UInt8(ascii: "\r") { line.removeLast() }
+            guard let status = response.status else {
+                // 101 would accept an upgrade that was not requested.
+                guard let status = Self.status(line), status != 101 else { return self.garbage }
+                response.status = status
+                guard status < 300 || status == 407 else {
+                    response.action = .fail(self.refusal(status, []))
+                    return response
+                }
+                continue
+            }
+            if !line.isEmpty {
+                response.fields.append(String(decoding: line, as: UTF8.self))
+            } else if status < 200 {
+                response = Response()
+            } else {
+                response.action =
+                    status < 300 ? .open(rest: Array(rest)) : .fail(self.refusal(status, response.fields))
+                return response
+            }
+        }
+        if response.status == nil, !Self.mayBecomeStatusLine(rest) { return self.garbage }
+        if self.received.count > Self.limit { response.action = .fail(self.tooLong(response)) }
+        return response
+    }
+
+    /// Whether a line begins like a status line, as far as it is known. This detects a server with another protocol at
+    /// the first wrong byte.
+    private static func mayBecomeStatusLine(_ line: ArraySlice<UInt8>) -> Bool {
+        zip(line, "HTTP/1.".utf8).allSatisfy { $0 == $1 }
     }
 
     /// The code in `HTTP/1.x NNN …`; `nil` if this is not a status line.
-    private func status() -> Int? {
+    private static func status(_ line: ArraySlice<UInt8>) -> Int? {
+        let line = Array(line)
         let start = "HTTP/1.".utf8.count
-        guard self.line.count >= start + 5, Self.isDigit(self.line[start]), self.line[start + 1] == 0x20 else {
-            return nil
-        }
-        let digits = self.line[(start + 2)..<(start + 5)]
-        guard digits.allSatisfy(Self.isDigit), self.line.count == start + 5 || self.line[start + 5] == 0x20 else {
-            return nil
-        }
+        guard line.count >= start + 5, Self.isDigit(line[start]), line[start + 1] == 0x20 else { return nil }
+        let digits = line[(start + 2)..<(start + 5)]
+        guard digits.allSatisfy(Self.isDigit), line.count == start + 5 || line[start + 5] == 0x20 else { return nil }
         let code = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
         return (100...599).contains(code) ? code : nil
     }
 
-    /// Reads `Proxy-Authenticate: Scheme …`.
-    private mutating func noteScheme() {
-        let text = String(decoding: self.line, as: UTF8.self)
-        guard let colon = text.firstIndex(of: ":"), text[..<colon].lowercased() == "proxy-authenticate" else { return }
-        let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-        // One field can offer several schemes (RFC 9110, section 11.6.1).
-        let words = value.lowercased().split { $0 == " " || $0 == "," || $0 == "\t" }
-        self.offersBasic = self.offersBasic || words.contains("basic")
-        let scheme = value.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }.prefix(20)
-        if !scheme.isEmpty, self.schemes.count < 5 { self.schemes.append(String(scheme)) }
+    /// The schemes that the fields `Proxy-Authenticate: Scheme …` offer, and whether one of them is Basic, the only one
+    /// that is supported.
+    private static func schemes(_ fields: [String]) -> (offered: [String], hasBasic: Bool) {
+        var (offered, hasBasic): ([String], Bool) = ([], false)
+        for field in fields {
+            guard let colon = field.firstIndex(of: ":"), field[..<colon].lowercased() == "proxy-authenticate" else {
+                continue
+            }
+            let value = field[field.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+            // One field can offer several schemes (RFC 9110, section 11.6.1).
+            let words = value.lowercased().split { $0 == " " || $0 == "," || $0 == "\t" }
+            hasBasic = hasBasic || words.contains("basic")
+            let scheme = value.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }.prefix(20)
+            if !scheme.isEmpty, offered.count < 5 { offered.append(String(scheme)) }
+        }
+        return (offered, hasBasic)
     }
 
-    private mutating func refusal(_ status: Int) -> WireError {
-        self.place = .over
+    private func refusal(_ status: Int, _ fields: [String]) -> WireError {
         let what = "the proxy '\(self.proxy)' responded with \(status) to CONNECT '\(self.target)'"
         switch status {
         case 401, 407:
             // A proxy should not send 401 (RFC 9110, section 15.5.2), but Tinyproxy does for wrong credentials.
-            if !self.schemes.isEmpty, !self.offersBasic {
-                let offer = self.schemes.joined(separator: ", ")
+            let (schemes, hasBasic) = Self.schemes(fields)
+            let offer = schemes.joined(separator: ", ")
+            guard schemes.isEmpty || hasBasic else {
                 return WireError(
                     .proxyAuthenticationFailed,
                     "\(what): it offers \(offer), and only Basic is supported"
                 )
             }
-            let offer = self.schemes.isEmpty ? "" : " (it offers: \(self.schemes.joined(separator: ", ")))"
             let wish =
                 self.hasCredentials ? "it refuses the user name or password" : "it requires a user name and password"
-            return WireError(.proxyAuthenticationFailed, "\(what): \(wish)\(offer)")
+            let end = schemes.isEmpty ? "" : " (it offers: \(offer))"
+            return WireError(.proxyAuthenticationFailed, "\(what): \(wish)\(end)")
         case 408, 425, 429, 500...:
             return WireError(.proxyFailed, what)
         default:
@@ -212,20 +200,18 @@ struct ProxyConnect {
         }
     }
 
-    private mutating func tooLong() -> Action {
-        if case .fields(let status) = self.place, status >= 300 { return .fail(self.refusal(status)) }
-        self.place = .over
-        return .fail(
-            WireError(
-                .notAProxy,
-                "the response of the proxy '\(self.proxy)' has a header of more than \(Self.limit) bytes"
-            )
+    private func tooLong(_ response: Response) -> WireError {
+        if let status = response.status, status >= 300 { return self.refusal(status, response.fields) }
+        return WireError(
+            .notAProxy,
+            "the response of the proxy '\(self.proxy)' has a header of more than \(Self.limit) bytes"
         )
     }
 
-    private mutating func garbage() -> Action {
-        self.place = .over
-        return .fail(WireError(.notAProxy, "'\(self.proxy)' does not respond to CONNECT like an HTTP proxy"))
+    private var garbage: Response {
+        Response(
+            action: .fail(WireError(.notAProxy, "'\(self.proxy)' does not respond to CONNECT like an HTTP proxy"))
+        )
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }

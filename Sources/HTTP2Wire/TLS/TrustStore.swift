@@ -39,13 +39,11 @@ final class TrustStore: @unchecked Sendable {
     static func shared(for configuration: TLSConfiguration) throws(WireError) -> TrustStore {
         let system = configuration.trustsSystemRoots ? configuration.systemTrustRoots ?? .find() : nil
         if configuration.trustsSystemRoots, system == nil, configuration.caFile == nil, configuration.caPEM == nil {
-            throw WireError(
-                .trustStoreMissing,
-                """
-                this machine has no trust roots to verify a server with: install the package \
-                'ca-certificates', or name a CA file
-                """
-            )
+            let cause =
+                SystemTrustRoots.isConfigured
+                ? "SSL_CERT_FILE or SSL_CERT_DIR names no trust roots that can be read: correct it"
+                : "this machine has no trust roots to verify a server with: install the package 'ca-certificates'"
+            throw WireError(.trustStoreMissing, cause + ", or name a CA file")
         }
         let source = Source(
             caFile: configuration.caFile.map(FileVersion.init),
@@ -72,10 +70,17 @@ final class TrustStore: @unchecked Sendable {
         }
         self.pointer = pointer
         if let caFile, X509_STORE_load_file(pointer, caFile) != 1 {
-            throw WireError(
-                .trustRootsUnreadable,
-                "the CA file '\(caFile)' holds no certificate that can be read: \(OpenSSLErrors.drain().text)"
-            )
+            let problem = OpenSSLErrors.drain().text
+            // One certificate in DER form, as portals and browsers save it.
+            guard let lookup = X509_STORE_add_lookup(pointer, X509_LOOKUP_file()),
+                X509_load_cert_file(lookup, caFile, X509_FILETYPE_ASN1) == 1
+            else {
+                OpenSSLErrors.clear()
+                throw WireError(
+                    .trustRootsUnreadable,
+                    "the CA file '\(caFile)' holds no certificate that can be read: \(problem)"
+                )
+            }
         }
         if let caPEM {
             for certificate in try PEM.certificates(in: caPEM, code: .trustRootsUnreadable) {

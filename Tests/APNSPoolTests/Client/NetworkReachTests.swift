@@ -96,7 +96,7 @@ struct NetworkReachTests {
     }
 
     #if os(Linux)
-        /// One name has three addresses. The connections of a pool are spread over them, also after all were lost.
+        /// One name has three addresses. The connections of a pool are spread over them.
         @Test func connectionsSpreadOverTheAddressesOfTheName() async throws {
             let simulator = try await Simulator.start()
             var relays: [TCPRelay] = []
@@ -110,17 +110,13 @@ struct NetworkReachTests {
                 port: all[0].port,
                 caPEM: simulator.certificateAuthorityPEM
             )
-            configuration.pool = .init(size: 3, maxOverflow: 0, connectSpacing: .zero)
+            configuration.pool = .init(size: 40, maxOverflow: 0, connectSpacing: .zero)
             configuration.adjustConnection = { $0.nameResolver = NameResolver { _, _ in .success(addresses) } }
             try await withAPNSClient(configuration: configuration) { client in
-                try await client.prewarm(3)
-                #expect(all.map(\.connections) == [1, 1, 1])
-                _ = await simulator.dropConnections()
-                try await simulator.waitUntil(timeout: Patience.limit) {
-                    $0.connectionsOpened == 6 && $0.connectionsClosed == 3
-                }
-                #expect(all.allSatisfy { (1...3).contains($0.connections) }, "\(all.map(\.connections))")
-                #expect(all.map(\.connections).reduce(0, +) == 6)
+                try await client.prewarm(40)
+                // One of three stays without a connection in less than one of a million runs.
+                #expect(all.allSatisfy { $0.connections > 0 }, "\(all.map(\.connections))")
+                #expect(all.map(\.connections).reduce(0, +) == 40)
             }
             for relay in all { await relay.stop() }
             await simulator.stop()

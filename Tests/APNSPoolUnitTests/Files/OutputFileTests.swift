@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import APNSPool
+@_spi(Relay) @testable import APNSPool
 @testable import APNSPoolTestSupport
 
 struct OutputFileTests {

@@ -71,8 +71,14 @@ struct BatchRoutes: Sendable {
         let mediaType = try request.mediaType()
         let isPartial = try request.query(["partial"]).bool("partial")
         switch mediaType {
-        case "application/json": return try await self.submitWhole(request, isPartial: isPartial)
-        case "application/x-ndjson": return try await self.submitLines(request, isPartial: isPartial)
+        case "application/json":
+            return try await self.reader.withBody(of: request) { body in
+                try await self.submitWhole(body, request, isPartial: isPartial)
+            }
+        case "application/x-ndjson":
+            return try await self.reader.withRoom(for: PushParser.longestPush + BatchUpload.partBytes) {
+                try await self.submitLines(request, isPartial: isPartial)
+            }
         default:
             throw APIError(
                 .unsupportedMediaType,
@@ -83,13 +89,7 @@ struct BatchRoutes: Sendable {
         }
     }
 
-    private func submitWhole(_ request: APIRequest, isPartial: Bool) async throws -> Response {
-        var reserved = 0
-        defer {
-            self.reader.budget.release(reserved)
-            request.context.bodyBytes.value = reserved
-        }
-        let body = try await self.reader.read(request.request, request.context.channel, reserved: &reserved)
+    private func submitWhole(_ body: ByteBuffer, _ request: APIRequest, isPartial: Bool) async throws -> Response {
         let submission = try self.submission(Array(body.readableBytesView)[...], request)
         guard let devices = submission.devices else {
             throw APIError(.badRequest, .invalidPush, "tokens: this member is missing", field: "tokens")
@@ -284,15 +284,13 @@ struct BatchRoutes: Sendable {
             throw APIError(.unsupportedMediaType, .unsupportedMediaType, "Expected the content type application/json.")
         }
         let batch = try await self.batch(request, if: Self.mayChange)
-        var reserved = 0
-        defer { self.reader.budget.release(reserved) }
         let reader = RequestBodyReader(limit: Self.maxChangeBytes, budget: self.reader.budget)
-        let body = try await reader.read(request.request, request.context.channel, reserved: &reserved)
-        let change: Change
-        do {
-            change = try body.withUnsafeReadableBytes { try Change($0.bindMemory(to: UInt8.self)) }
-        } catch let fault as PushFault {
-            throw APIError(fault)
+        let change = try await reader.withBody(of: request) { body in
+            do {
+                return try body.withUnsafeReadableBytes { try Change($0.bindMemory(to: UInt8.self)) }
+            } catch let fault as PushFault {
+                throw APIError(fault)
+            }
         }
         let state = try await self.store.calling { store throws(QueueError) in
             try await store.change(batch.id) { state in

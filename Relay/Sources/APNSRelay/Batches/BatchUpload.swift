@@ -9,7 +9,7 @@ import ServiceLifecycle
 struct BatchUpload {
     /// The number of devices that are stored in one call, and the most bytes of them.
     private static let part = 1_000
-    private static let partBytes = 1 << 20
+    static let partBytes = 1 << 20
     /// The most faults that a response lists.
     private static let listedFaults = 100
 

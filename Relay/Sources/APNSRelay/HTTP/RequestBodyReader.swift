@@ -27,14 +27,7 @@ struct RequestBodyReader: Sendable {
         do {
             for try await part in request.body {
                 guard body.readableBytes + part.readableBytes <= self.limit else { throw self.tooLarge }
-                guard self.budget.reserve(part.readableBytes) else {
-                    throw APIError(
-                        .serviceUnavailable,
-                        .unavailable,
-                        "Too many large requests are being read. Nothing was stored; try again later.",
-                        retryAfter: 1
-                    )
-                }
+                guard self.budget.reserve(part.readableBytes) else { throw Self.tooMany }
                 reserved += part.readableBytes
                 body.writeImmutableBuffer(part)
             }
@@ -58,6 +51,20 @@ struct RequestBodyReader: Sendable {
         return try await use(try await self.read(request.request, request.context.channel, reserved: &reserved))
     }
 
+    /// Reserves memory for a request that reads its body part by part.
+    ///
+    /// - Parameters:
+    ///   - bytes: how much of the body the request holds at a time. At most the limit of one body is reserved, so that one
+    ///     request always fits.
+    ///   - use: reads the body.
+    /// - Throws: `APIError`: `unavailable` if all bodies together are too large; the errors of `use`.
+    func withRoom<Value>(for bytes: Int, _ use: () async throws -> Value) async throws -> Value {
+        let reserved = min(bytes, self.limit)
+        guard self.budget.reserve(reserved) else { throw Self.tooMany }
+        defer { self.budget.release(reserved) }
+        return try await use()
+    }
+
     /// Reads and decodes a body that is a JSON object.
     func json<Value: RequestMembers>(
         _ type: Value.Type,
@@ -77,6 +84,13 @@ struct RequestBodyReader: Sendable {
         guard request.headers[.expect]?.lowercased() == "100-continue" else { return }
         channel.writeAndFlush(HTTPResponsePart.head(HTTPResponse(status: .continue)), promise: nil)
     }
+
+    private static let tooMany = APIError(
+        .serviceUnavailable,
+        .unavailable,
+        "Too many large requests are being read. Nothing was stored; try again later.",
+        retryAfter: 1
+    )
 
     private var tooLarge: APIError {
         APIError(

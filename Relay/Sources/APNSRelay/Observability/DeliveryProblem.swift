@@ -10,6 +10,8 @@ struct DeliveryProblem: Sendable, Hashable {
         case apns
         /// No connection to APNs can be made as it is configured.
         case configuration
+        /// APNs rejects so many device tokens that the environment, the topic or the key must be wrong.
+        case rejections
         /// The queue cannot be read or written.
         case storage
         /// The disk has only room for outcomes.
@@ -33,6 +35,7 @@ struct DeliveryProblem: Sendable, Hashable {
     var effect: String {
         switch self.cause {
         case .credential, .apns, .configuration, .storage: "Pushes are not being delivered."
+        case .rejections: "APNs rejects most pushes."
         case .disk: "New pushes are refused."
         }
     }
@@ -48,6 +51,9 @@ struct DeliveryProblem: Sendable, Hashable {
                 + "https://developer.apple.com/system-status/."
         case .configuration:
             "Check the settings of the app and of the server with apns-relay doctor."
+        case .rejections:
+            "Do not delete the device tokens. Check that they belong to the app's environment, topic and key; pause the batch "
+                + "that they come from."
         case .storage:
             "The relay goes on trying. Check that the database runs and can be reached, or the disk with the file. Accepted "
                 + "pushes are not lost."
@@ -61,7 +67,7 @@ struct DeliveryProblem: Sendable, Hashable {
     }
 }
 
-/// A client that delivers nothing.
+/// A client that delivers nothing, or whose pushes APNs rejects.
 struct DeliveryFailure: Sendable, Hashable {
     var cause: DeliveryProblem.Cause
     var message: String
@@ -70,9 +76,17 @@ struct DeliveryFailure: Sendable, Hashable {
 extension DeliveryFailure {
     /// Nil if the client delivers pushes.
     init?(_ health: APNSHealth) {
-        guard case .failing(let cause) = health else { return nil }
+        switch health {
+        case .failing(let cause): self.init(cause)
+        case .degraded(let cause) where cause.code == .suspectedMisconfiguration: self.init(cause)
+        case .degraded, .serving, .starting, .stopped: return nil
+        }
+    }
+
+    private init(_ cause: APNSHealth.Cause) {
         self.message = cause.message
         switch cause.code {
+        case .suspectedMisconfiguration: self.cause = .rejections
         case .credential: self.cause = .credential
         case .configuration: self.cause = .configuration
         default: self.cause = .apns

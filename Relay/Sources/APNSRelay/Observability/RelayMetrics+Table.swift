@@ -103,7 +103,7 @@ extension RelayMetrics {
         "apns_relay_problem",
         .gauge,
         unit: "0 or 1",
-        "1 while this cause keeps pushes from being delivered (credential, apns, configuration, storage) or accepted (disk).",
+        "1 while this cause keeps pushes from being delivered (credential, apns, configuration, rejections, storage) or accepted (disk).",
         labels: ["cause"]
     )
 

@@ -1,3 +1,4 @@
+@_spi(Relay) import APNSPool
 import Foundation
 package import Logging
 public import PostgresPushQueue
@@ -35,6 +36,25 @@ public struct StorageSettings: Sendable, Hashable {
     package var progress: ProgressFile {
         let path = self.postgres == nil ? "\(self.file).progress" : "apns-relay.progress"
         return ProgressFile(path: self.progressFile ?? path)
+    }
+
+    /// Reads how far the relay has seen the queue come.
+    ///
+    /// - Returns: nil if it has seen nothing yet.
+    /// - Throws: `QueueError` (`unusable`) if the file is another one, or one of the queue's own, which it would replace.
+    package func seenProgress() throws(QueueError) -> QueueProgress? {
+        let progress = self.progress
+        let suffixes = self.postgres == nil ? ["", "-wal", "-shm", "-journal", ".lock", ".new"] : []
+        let identity = FileIdentity(progress.path)
+        if identity != nil, let own = suffixes.first(where: { FileIdentity(self.file + $0) == identity }) {
+            throw QueueError(
+                code: .unusable,
+                message:
+                    "storage.progressFile: \(progress.path) is a file of the queue itself (\(self.file)\(own)). Nothing was "
+                    + "written to it. Name a file of its own, or leave the setting out."
+            )
+        }
+        return try progress.read()
     }
 
     /// The file or the database, for logs.
@@ -81,7 +101,7 @@ extension StorageSettings {
             options.whenCommitted = { whenCommitted(1, $0) }
             options.beginsHistory = !isInspected
             options.whenRestored = { self.log($0, logger) }
-            if isInspected { options.migrates = false } else { options.seen = try self.progress.read() }
+            if isInspected { options.migrates = false } else { options.seen = try self.seenProgress() }
             let (news, hints) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let queue = try await PostgresPushQueue.open(options, logger: logger) {
                 hints.yield()
@@ -126,7 +146,7 @@ extension StorageSettings {
     package func restored(logger: Logger) async throws(QueueError) -> QueueRestore {
         if let postgres {
             var options = self.options(postgres, SystemQueueClock())
-            options.seen = try self.progress.read()
+            options.seen = try self.seenProgress()
             return try await PostgresPushQueue.restored(options)
         }
         guard FileManager.default.fileExists(atPath: self.file) else {
@@ -162,7 +182,7 @@ extension StorageSettings {
     ) async throws(QueueError) -> SQLitePushQueue {
         var options = SQLitePushQueue.Options(capacity: self.capacity)
         options.parksAfterRestore = self.parksAfterFailover
-        options.seen = try self.progress.read()
+        options.seen = try self.seenProgress()
         options.isRestored = isRestored
         return try await SQLitePushQueue.open(
             file: self.file,

@@ -30,15 +30,6 @@ struct AppAttestRegistration: RegistrationVerifier {
 
     // MARK: Keys
 
-    /// An attested key as it is stored.
-    private struct StoredKey: Codable, Sendable {
-        var app: String
-        var environment: String
-        var key: AttestedKey
-    }
-
-    private static func place(_ id: String) -> String { "web-push/attested-key/\(id)" }
-
     /// Verifies the attestation of a new key, and stores the key.
     ///
     /// - Parameters:
@@ -72,11 +63,10 @@ struct AppAttestRegistration: RegistrationVerifier {
         } catch {
             throw APIError(error)
         }
-        let stored = StoredJSON.encode(StoredKey(app: app.name, environment: environment, key: key))
-        let place = Self.place(Base64Text.encode(id))
+        let stored = StoredAttestedKey(app: app.name, environment: environment, key: key, usedAt: self.now)
         let isNew = try await self.queue.calling { queue throws(QueueError) in
             try await queue.requireRoom()
-            return try await queue.exchangeValue(stored, forKey: place, expecting: nil)
+            return try await AttestedKeyStore(queue: queue).store(stored, Base64Text.encode(id))
         }
         guard isNew else {
             throw APIError(.conflict, .conflict, "This key is attested already. Use it, or attest a new one.")
@@ -93,7 +83,7 @@ struct AppAttestRegistration: RegistrationVerifier {
 
     // MARK: Requests
 
-    func verify(_ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
+    func verify(_ request: APIRequest, body: [UInt8], addsSubscription: Bool) async throws(APIError) -> Registrant {
         if Task.isShuttingDownGracefully { throw .shuttingDown }
         let assertion = try AssertionHeader(request.request.headers)
         let signed = AppAttestRequest(
@@ -102,16 +92,17 @@ struct AppAttestRegistration: RegistrationVerifier {
             challenge: assertion.challenge,
             body: body
         )
-        let place = Self.place(assertion.key)
         for _ in 0..<Self.attempts {
-            let bytes = try await self.queue.calling { queue throws(QueueError) in try await queue.value(forKey: place)
+            let found = try await self.queue.calling { queue throws(QueueError) in
+                try await AttestedKeyStore(queue: queue).key(assertion.key)
             }
-            guard let bytes, var stored = StoredJSON.decode(StoredKey.self, from: bytes) else {
+            guard let (old, bytes) = found else {
                 throw AssertionHeader.error("The key is not attested here. Attest a new one.")
             }
-            guard let app = self.live.apps[stored.app]?.attestedApp(stored.environment) else {
-                throw Self.notAttested(stored.app)
+            guard let app = self.live.apps[old.app]?.attestedApp(old.environment) else {
+                throw Self.notAttested(old.app)
             }
+            var new = old
             do throws(AppAttestError) {
                 let challenge = try self.challenges.challenge(
                     Base64Text.decode(assertion.challenge) ?? [],
@@ -119,20 +110,21 @@ struct AppAttestRegistration: RegistrationVerifier {
                 )
                 let counter = try self.verifier.counter(
                     of: assertion.object,
-                    by: stored.key,
+                    by: old.key,
                     clientDataHash: signed.clientDataHash,
                     app: app
                 )
-                try stored.key.use(counter: counter, challenge: challenge, now: self.now)
+                try new.key.use(counter: counter, challenge: challenge, now: self.now)
             } catch {
                 throw APIError(error)
             }
-            let changed = StoredJSON.encode(stored)
-            let isStored = try await self.queue.calling { queue throws(QueueError) in
-                try await queue.exchangeValue(changed, forKey: place, expecting: bytes)
+            new.usedAt = self.now
+            if addsSubscription { new.subscriptions += 1 }
+            let isStored = try await self.queue.calling { [new] queue throws(QueueError) in
+                try await AttestedKeyStore(queue: queue).exchange(assertion.key, bytes, for: new)
             }
             guard isStored else { continue }
-            return .device(key: assertion.key, app: stored.app, environment: stored.environment)
+            return .device(key: assertion.key, app: old.app, environment: old.environment)
         }
         throw APIError(
             .serviceUnavailable,

@@ -5,9 +5,11 @@ protocol RegistrationVerifier: Sendable {
 
     /// Finds out whose request it is.
     ///
-    /// - Parameter body: the body of the request; empty if it has none.
+    /// - Parameters:
+    ///   - body: the body of the request; empty if it has none.
+    ///   - addsSubscription: whether the request registers a subscription, which its attested key then owns.
     /// - Throws: `APIError`; `unauthorized` or `forbidden` if the request does not prove it.
-    func verify(_ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant
+    func verify(_ request: APIRequest, body: [UInt8], addsSubscription: Bool) async throws(APIError) -> Registrant
 }
 
 /// Who registers subscriptions.
@@ -53,7 +55,7 @@ enum Registrant: Sendable, Hashable {
 struct CallerRegistration: RegistrationVerifier {
     var access: APIRoute.Access { .oneOf([.subscribe]) }
 
-    func verify(_ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
+    func verify(_ request: APIRequest, body: [UInt8], addsSubscription: Bool) async throws(APIError) -> Registrant {
         .caller(request.caller)
     }
 }
@@ -62,7 +64,7 @@ struct CallerRegistration: RegistrationVerifier {
 struct OpenRegistration: RegistrationVerifier {
     var access: APIRoute.Access { .open }
 
-    func verify(_ request: APIRequest, body: [UInt8]) async throws(APIError) -> Registrant {
+    func verify(_ request: APIRequest, body: [UInt8], addsSubscription: Bool) async throws(APIError) -> Registrant {
         .caller(CallerAuthentication.anybody)
     }
 }

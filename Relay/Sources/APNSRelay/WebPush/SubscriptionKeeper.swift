@@ -6,16 +6,21 @@ import WebPush
 
 /// Deletes the subscriptions of device tokens that APNs has declared invalid, so that their senders get 404 and forget them.
 ///
-/// It also deletes kept messages whose time is over, and encrypts device tokens anew after a change of the key.
+/// It also deletes kept messages whose time is over and attested keys that own no subscription, and encrypts device tokens
+/// anew after a change of the key.
 struct SubscriptionKeeper: Service {
     /// The number of subscriptions or messages that one call of the queue reads.
     private static let page = 200
+    /// The time between two looks at the attested keys, in seconds.
+    private static let keyInterval: Int64 = 3_600
 
     let store: SubscriptionStore
     let keys: DeviceTokenKeys
     let clock: any QueueClock
     let logger: Logger
     private var mayHaveOldTokens: Bool
+    /// When to look for unused attested keys next, in seconds since 1970.
+    private var nextLookAtKeys: Int64 = 0
 
     init(store: SubscriptionStore, keys: DeviceTokenKeys, clock: any QueueClock, logger: Logger) {
         self.store = store
@@ -49,8 +54,18 @@ struct SubscriptionKeeper: Service {
         try await self.removeInvalid()
         let messages = KeptMessages(queue: self.store.queue)
         while try await messages.removeExpired(self.clock.expiry, limit: Self.page) {}
+        try await self.removeUnusedKeys()
         if self.mayHaveOldTokens { try await self.encryptAnew() }
         self.mayHaveOldTokens = false
+    }
+
+    private mutating func removeUnusedKeys() async throws(QueueError) {
+        let now = self.clock.expiry.millisecondsSince1970 / 1_000
+        guard now >= self.nextLookAtKeys else { return }
+        let count = try await AttestedKeyStore(queue: self.store.queue).removeUnused(now: now, page: Self.page)
+        self.nextLookAtKeys = now + Self.keyInterval
+        guard count > 0 else { return }
+        self.logger.info("Attested keys without subscriptions are deleted", metadata: ["count": "\(count)"])
     }
 
     /// Removes the subscriptions of the device tokens that became invalid since the stored position.
@@ -66,7 +81,7 @@ struct SubscriptionKeeper: Service {
         for subscription in try await self.store.subscriptions(deviceTags: tags) {
             // The device has registered again since then, with the same token.
             guard Double(subscription.registeredAt) / 1_000 <= since else { continue }
-            guard try await self.store.removeUnchanged(subscription) else { continue }
+            guard try await self.store.remove(subscription) else { continue }
             self.logger.info(
                 "A subscription has ended, because its device token is invalid",
                 metadata: ["id": "\(subscription.id)"]

@@ -98,7 +98,19 @@ struct SubscriptionRoutes: Sendable {
 
     private func create(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        let (new, registrant) = try await self.body(NewSubscription.self, request)
+        let (new, registrant) = try await self.body(NewSubscription.self, request, addsSubscription: true)
+        do {
+            return try await self.create(new, registrant)
+        } catch let error as APIError {
+            // A server error may have stored it.
+            if let owner = registrant.owner, error.status.kind == .clientError {
+                _ = try? await AttestedKeyStore(queue: self.store.queue).removeSubscription(of: owner)
+            }
+            throw error
+        }
+    }
+
+    private func create(_ new: NewSubscription, _ registrant: Registrant) async throws -> Response {
         let (app, environment) = try self.destination(new.app, new.environment, registrant)
         let token = try Self.token(new.token)
         var senderKey: [UInt8]?
@@ -173,19 +185,24 @@ struct SubscriptionRoutes: Sendable {
         _ = try request.query()
         let (new, registrant) = try await self.body(NewToken.self, request)
         let token = try Self.token(new.token)
-        // Another request or the keeper may change the subscription at the same time.
-        for _ in 0..<5 {
+        return try await self.repeating {
             let old = try await self.subscription(request, registrant)
             var changed = old
             changed.sealedToken = self.keys.seal(token, for: old.id)
             changed.deviceTag = self.keys.tags(token, old.app, old.environment)[0]
             changed.registeredAt = self.clock.now.millisecondsSince1970
             if changed.deviceTag != old.deviceTag { try await self.checkLimit(of: changed.deviceTag) }
-            let isStored = try await self.store.calling { [changed] store throws(QueueError) in
+            return try await self.store.calling { [changed] store throws(QueueError) in
                 try await store.exchange(old, for: changed)
             }
-            if isStored { return Response(status: .noContent) }
         }
+    }
+
+    /// Changes a subscription, which another request or the keeper may change at the same time.
+    ///
+    /// - Parameter change: reads and changes the subscription; false if it has changed in between.
+    private func repeating(_ change: () async throws -> Bool) async throws -> Response {
+        for _ in 0..<5 where try await change() { return Response(status: .noContent) }
         throw APIError(
             .serviceUnavailable,
             .unavailable,
@@ -196,10 +213,11 @@ struct SubscriptionRoutes: Sendable {
 
     private func delete(_ request: APIRequest) async throws -> Response {
         _ = try request.query()
-        let registrant = try await self.verifier.verify(request, body: [])
-        let subscription = try await self.subscription(request, registrant)
-        try await self.store.calling { store throws(QueueError) in try await store.remove(subscription) }
-        return Response(status: .noContent)
+        let registrant = try await self.verifier.verify(request, body: [], addsSubscription: false)
+        return try await self.repeating {
+            let subscription = try await self.subscription(request, registrant)
+            return try await self.store.calling { store throws(QueueError) in try await store.remove(subscription) }
+        }
     }
 
     // MARK: Kept messages
@@ -285,9 +303,15 @@ struct SubscriptionRoutes: Sendable {
     /// The body of a request, and whose request it is.
     private func body<Value: RequestMembers>(
         _ type: Value.Type,
-        _ request: APIRequest
+        _ request: APIRequest,
+        addsSubscription: Bool = false
     ) async throws -> (Value, Registrant) {
         let body = try await self.reader.json(type, of: request)
-        return (body.value, try await self.verifier.verify(request, body: body.bytes))
+        let registrant = try await self.verifier.verify(
+            request,
+            body: body.bytes,
+            addsSubscription: addsSubscription
+        )
+        return (body.value, registrant)
     }
 }

@@ -37,25 +37,18 @@ struct SubscriptionStore: Sendable {
             >= limit
     }
 
-    /// Removes a subscription.
-    func remove(_ subscription: Subscription) async throws(QueueError) {
-        try await self.queue.setValue(nil, forKey: Self.endpoints + subscription.endpointHash)
-        try await self.removeRest(subscription)
-    }
-
-    /// Removes a subscription, unless it has changed.
+    /// Removes a subscription, unless it has changed or ended.
     ///
     /// - Returns: whether it was removed.
-    func removeUnchanged(_ subscription: Subscription) async throws(QueueError) -> Bool {
+    func remove(_ subscription: Subscription) async throws(QueueError) -> Bool {
         guard try await self.replace(subscription, by: nil) else { return false }
-        try await self.removeRest(subscription)
-        return true
-    }
-
-    private func removeRest(_ subscription: Subscription) async throws(QueueError) {
         try await self.queue.setValue(nil, forKey: Self.ids + subscription.id)
         try await self.queue.setValue(nil, forKey: Self.deviceKey(subscription))
         try await KeptMessages(queue: self.queue).removeAll(of: subscription.id)
+        if let owner = subscription.owner {
+            try await AttestedKeyStore(queue: self.queue).removeSubscription(of: owner)
+        }
+        return true
     }
 
     /// Replaces a subscription, unless it has changed or ended.

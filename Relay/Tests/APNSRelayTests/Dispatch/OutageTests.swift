@@ -74,6 +74,27 @@ struct OutageTests {
         var routes: [Route]
     }
 
+    @Test("While APNs rejects most device tokens, the overview, the metrics and the body of /ready say so")
+    func rejections() async throws {
+        let simulator = try await self.simulator()
+        simulator.inject(Fault(.respond(ScriptedResponse(.badDeviceToken)), when: .always))
+        let relay = try RelayUnderTest(port: simulator.port, certificateAuthority: simulator.certificateAuthorityPEM)
+        try await relay.start()
+        let load = PushLoad()
+        try #require(try await load.post(0..<500, to: relay) == .acknowledged)
+        try await relay.wait(for: "all pushes have an outcome") { $0.unsettled == 0 }
+        try await Patience.wait(for: "the metric") {
+            try await relay.request("GET", "/metrics").text.contains("apns_relay_problem{cause=\"rejections\"} 1")
+        }
+        let overview = try await relay.json(Overview.self, "/v1/overview")
+        #expect(overview.ready && overview.problems.map(\.cause) == ["rejections"])
+        #expect(overview.routes.allSatisfy { $0.state != "paused" })
+        let ready = try await relay.request("GET", "/ready")
+        #expect(ready.status == 200 && ready.text.contains("(rejections)"), "\(ready.text)")
+        await relay.kill()
+        await simulator.stop()
+    }
+
     /// What keeps pushes from being delivered: a fault of the simulator, or nil for one that cannot be reached.
     @Test(
         "Whatever keeps pushes from being delivered, the overview, the metrics and the body of /ready say so",

@@ -140,6 +140,36 @@ struct ConnectionTests {
         }
     }
 
+    @Test("A batch that is read line by line has its part of the budget")
+    func uploadBudget() async throws {
+        let settings = Self.settings {
+            $0.maxBodyBytes = 4_096
+            $0.maxBufferedBytes = 5_000
+        }
+        try await RelayServer.run(settings) { server in
+            let lines = #"{"app":"fern","headers":{"apns-push-type":"alert"},"payload":{"aps":{"alert":"Hi"}}}"# + "\n"
+            let device = #"{"token":"\#(RelayServer.deviceToken)"}"#
+            let head =
+                "POST /v1/batches HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer shop-token\r\n"
+                + "Content-Type: application/x-ndjson\r\nContent-Length: \((lines + device).utf8.count)\r\n\r\n"
+            let first = try await RawConnection.open(server) { connection in
+                try await connection.write(head + lines)
+                try await Patience.wait(for: "the batch is read") { server.api.budget.reserved == 4_096 }
+                let other = try await server.send(
+                    .POST,
+                    "/v1/batches",
+                    headers: ["content-type": "application/x-ndjson"],
+                    body: lines + device
+                )
+                #expect(other.status == 503 && other.code == "unavailable")
+                try await connection.write(device)
+                return try await connection.read(until: "errors")
+            }
+            #expect(first.hasPrefix("HTTP/1.1 202"))
+            try await Patience.wait(for: "the memory is free") { server.api.budget.reserved == 0 }
+        }
+    }
+
     @Test(
         "A request without the header host, or with two, gets 400",
         arguments: ["", "Host: localhost\r\nHost: localhost\r\n", "Host: localhost\r\nhost: example.com\r\n"],

@@ -2,6 +2,7 @@ import APNSModel
 import AppAttest
 import AppAttestTestDevice
 import Foundation
+import Logging
 import NIOHTTP1
 import PushQueue
 import PushQueueConformance
@@ -143,6 +144,49 @@ struct AppAttestRouteTests {
             #expect(stored.map(\.id) == [ids[1]] && stored.map(\.owner) == [client.key])
             // A key is stored once, so its counter cannot be set back.
             #expect(try await client.attest().status == 409)
+        }
+    }
+
+    @Test("A key that owns no subscription is deleted a day after its last use, and one that owns one is kept")
+    func unusedKeys() async throws {
+        try await Self.run { first, authority, server in
+            var (client, owner) = (first, Client(server: server, device: TestDevice(authority, appID: Self.appID)))
+            let (webPush, day) = (try Self.webPush(authority), Duration.seconds(24 * 3_600))
+            let tokenKeys = try #require(DeviceTokenKeys(webPush.key, old: []))
+            let keys = AttestedKeyStore(queue: server.queue)
+            func tend() async throws {
+                var keeper = SubscriptionKeeper(
+                    store: SubscriptionStore(queue: server.queue),
+                    keys: tokenKeys,
+                    clock: server.clock,
+                    logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+                )
+                try await keeper.tend()
+            }
+            for status in [try await client.attest().status, try await owner.attest().status] {
+                #expect(status == 204)
+            }
+            let id = try #require(try await client.subscribe().json["id"] as? String)
+            #expect(try await owner.subscribe().status == 201)
+            // A refused registration does not count.
+            #expect(try await client.subscribe(#","fallbackKey":"""#).status == 400)
+            #expect(try await keys.key(client.key)?.key.subscriptions == 1)
+            server.clock.advance(by: day + .seconds(1))
+            try await tend()
+            #expect(try await client.send(.DELETE, "\(Self.subscriptions)/\(id)").status == 204)
+            server.clock.advance(by: day)
+            try await tend()
+            #expect(try await keys.key(client.key)?.key.subscriptions == 0)
+            #expect(try await client.subscribe().status == 201)
+            let again = try await SubscriptionStore(queue: server.queue).subscriptions(afterEndpoint: nil, limit: 9)
+            for subscription in again where subscription.owner == client.key {
+                #expect(try await SubscriptionStore(queue: server.queue).remove(subscription))
+            }
+            server.clock.advance(by: day + .seconds(1))
+            try await tend()
+            #expect(try await keys.key(client.key) == nil)
+            #expect(try await keys.key(owner.key)?.key.subscriptions == 1)
+            #expect(try await client.subscribe().status == 401)
         }
     }
 

@@ -297,7 +297,7 @@ struct WebPushRouteTests {
             stale.deviceTag = "stale"
             #expect(try await store.exchange(before[0], for: stale) == false)
             #expect(try await store.subscriptions(deviceTags: ["stale"]).isEmpty)
-            #expect(try await store.removeUnchanged(before[0]) == false)
+            #expect(try await store.remove(before[0]) == false)
             // Whoever loses against one that stores the same tag leaves its key.
             stale.deviceTag = changed.deviceTag
             #expect(try await store.exchange(before[0], for: stale) == false)
