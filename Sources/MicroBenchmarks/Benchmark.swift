@@ -14,7 +14,7 @@ struct Benchmark: Sendable {
     var run: @Sendable (Int) async throws -> Int
 
     static let all: [Benchmark] = [
-        payloadWriter, requestEncoder, pushID, tokenSigning, tokenLookup, poolCheckout,
+        payloadWriter, requestEncoder, pushID, tokenSigning, poolCheckout,
     ]
 }
 
@@ -83,25 +83,6 @@ extension Benchmark {
         var bytes = 0
         for number in 0..<count { bytes &+= try await signer.jwt(issuedAt: 1_700_000_000 + Int64(number)).utf8.count }
         return bytes
-    }
-
-    /// The provider token of a push, from the cache.
-    fileprivate static let tokenLookup = Benchmark(name: "token-lookup", count: 500_000) { count in
-        let clock = SystemMonotonicClock()
-        let cache = ProviderTokenCache(clock: clock, wallClock: { 1_700_000_000 })
-        guard let call = cache.step(patience: .zero).newCall else { return 0 }
-        let token = SharedProviderToken(
-            jwt: "header.claims.signature",
-            keyID: "ABC123DEFG",
-            teamID: "ABCDE12345",
-            issuedAt: call.issuedAt
-        )
-        _ = cache.completed(call, .success(token), isShared: false)
-        let now = clock.now
-        var generations = 0
-        for _ in 0..<count { generations &+= cache.current(now: now)?.token.generation ?? 0 }
-        guard generations == count else { throw Unexpected("the cached token was not handed out each time") }
-        return generations
     }
 
     /// Checks one stream of a pool of four workers out and in again, while others are leased.

@@ -4,9 +4,7 @@ import Synchronization
 
 /// An asynchronous sequence of events for one reader. It never fails and never blocks publishers.
 ///
-/// The reader's buffer is bounded: a reader that is too slow misses the oldest events. If the element type has a case
-/// for it (``SupervisorEvent/missed(_:)``, ``PoolEvent/missed(_:)``), the sequence contains an element at the point
-/// where events are missing; ``missedCount`` counts them in any case.
+/// The reader's buffer is bounded: a reader that is too slow misses the oldest events, and ``missedCount`` counts them.
 ///
 /// The buffer fills from the moment the stream is created, so events that occur before the loop begins are kept too.
 /// The sequence ends when its publisher has finished or when the reading task is cancelled. Two loops over one stream
@@ -49,13 +47,8 @@ package final class EventHub<Element: Sendable>: Sendable {
     }
 
     private let state = Mutex(State())
-    private let gap: @Sendable (Int) -> Element?
 
-    /// - Parameter gap: Makes the element that stands for a number of missed events. Returns `nil` if the element type
-    ///   has no such element.
-    package init(gap: @escaping @Sendable (Int) -> Element? = { _ in nil }) {
-        self.gap = gap
-    }
+    package init() {}
 
     /// Publishes an event. Never blocks, and may be called from any thread.
     package func post(_ element: Element) {
@@ -76,7 +69,7 @@ package final class EventHub<Element: Sendable>: Sendable {
     ///
     /// - Parameter bufferingNewest: How many unread events the stream keeps, at least 1.
     package func stream(bufferingNewest: Int) -> EventStream<Element> {
-        let reader = EventReader<Element>(room: max(1, bufferingNewest), gap: self.gap)
+        let reader = EventReader<Element>(room: max(1, bufferingNewest))
         let isFinished = self.state.withLock { state in
             if !state.isFinished {
                 state.readers.removeAll { $0.reader == nil }
@@ -102,8 +95,6 @@ package final class EventHub<Element: Sendable>: Sendable {
 final class EventReader<Element: Sendable>: Sendable {
     private struct State {
         var buffer: Deque<Element> = []
-        /// Events missed since the last one that was read.
-        var missedSinceRead = 0
         var missed = 0
         var isFinished = false
         /// The `next()` calls that wait, oldest first.
@@ -112,11 +103,9 @@ final class EventReader<Element: Sendable>: Sendable {
 
     private let state = Mutex(State())
     private let room: Int
-    private let gap: @Sendable (Int) -> Element?
 
-    init(room: Int, gap: @escaping @Sendable (Int) -> Element?) {
+    init(room: Int) {
         self.room = room
-        self.gap = gap
     }
 
     var missedCount: Int { self.state.withLock { $0.missed } }
@@ -127,7 +116,6 @@ final class EventReader<Element: Sendable>: Sendable {
                 if let first = state.waiting.popFirst() { return first }
                 if state.buffer.count >= self.room {
                     state.buffer.removeFirst()
-                    state.missedSinceRead += 1
                     state.missed += 1
                 }
                 state.buffer.append(element)
@@ -151,11 +139,6 @@ final class EventReader<Element: Sendable>: Sendable {
         if Task.isCancelled { return nil }
         let waiting = OneShot<Element?>()
         let result = self.state.withLock { state -> Element?? in
-            if state.missedSinceRead > 0 {
-                let element = self.gap(state.missedSinceRead)
-                state.missedSinceRead = 0
-                if let element { return element }
-            }
             if let element = state.buffer.popFirst() { return element }
             if state.isFinished { return .some(nil) }
             state.waiting.append(waiting)

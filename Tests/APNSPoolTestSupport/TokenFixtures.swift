@@ -116,11 +116,32 @@ extension SharedProviderToken {
 extension ProviderTokenCache {
     /// A token, without a deadline. Nil if the task is cancelled.
     func token() async throws -> ProviderToken? {
-        switch await token(until: .distantFuture, while: { true }) {
+        let user = User(version: SendRouteVersion())
+        self.add(user)
+        defer { self.remove(user) }
+        return switch await token(until: .distantFuture, version: user.version, while: { true }) {
         case .use(let token, _): token
         case .fail(let error, _): throw error
         case .wait: nil
         }
+    }
+}
+
+extension TokenActor {
+    /// An actor whose client is not notified.
+    init(
+        signer: ProviderTokenSigner,
+        source: (any ProviderTokenSource)? = nil,
+        cache: ProviderTokenCache,
+        clock: any MonotonicClock
+    ) {
+        self.init(
+            signer: signer,
+            source: source,
+            cache: cache,
+            clock: clock,
+            user: ProviderTokenCache.User(version: SendRouteVersion())
+        )
     }
 }
 

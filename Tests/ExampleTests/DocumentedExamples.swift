@@ -333,7 +333,6 @@ func forCampaigns(_ configuration: inout APNSClientConfiguration) {
     configuration.pool.size = 4  // kept open, opened one after another
     configuration.pool.maxOverflow = 4  // opened when pushes wait, closed when they idle
     configuration.pool.maxQueued = 50_000
-    configuration.pool.maxQueueAge = .seconds(2)  // fail sooner than the deadline would
 }
 
 func beforeTheGame(_ client: APNSClient, connections: Int) async throws {

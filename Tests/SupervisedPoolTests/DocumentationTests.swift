@@ -21,7 +21,10 @@ actor Counter {
     }
 }
 
-func counterTree(_ counter: ChildRef<Counter>) -> Supervisor {
+func counterTree(
+    _ counter: ChildRef<Counter>,
+    onEvent: @escaping @Sendable (SupervisorEvent) -> Void
+) -> Supervisor {
     Supervisor(
         name: "counters",
         strategy: .oneForOne,
@@ -32,7 +35,8 @@ func counterTree(_ counter: ChildRef<Counter>) -> Supervisor {
                 counter.set(actor)
                 try await actor.run(context)
             }
-        ]
+        ],
+        onEvent: onEvent
     )
 }
 // end of example
@@ -40,13 +44,13 @@ func counterTree(_ counter: ChildRef<Counter>) -> Supervisor {
 // example Sources/SupervisedPool/Documentation.docc/ComingFromErlang.md 2
 func useCounter() async throws {
     let counter = ChildRef<Counter>()
-    let supervisor = counterTree(counter)
-    let events = supervisor.events()
+    let (starts, started) = AsyncStream<Void>.makeStream()
+    let supervisor = counterTree(counter) { event in
+        if case .childStarted = event { started.yield() }
+    }
     try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { try await supervisor.run() }
-        for await event in events {
-            if case .childStarted = event { break }
-        }
+        for await _ in starts { break }
         await counter.current?.increment()
         supervisor.shutdown()
         try await group.waitForAll()
@@ -84,16 +88,35 @@ final class Line: PoolWorker {
     }
 }
 
-func lines(_ pool: ChildRef<Pool<Line>>, size: Int) -> Supervisor {
-    Supervisor(
+struct NoPool: Error {}
+
+func lines(
+    _ current: ChildRef<Pool<Line>>,
+    size: Int,
+    onEvent: @escaping @Sendable (SupervisorEvent) -> Void
+) -> Supervisor {
+    let pool = ChildSpec(id: "pool") { context in
+        let pool = Pool<Line>(configuration: PoolConfiguration(size: size, maxOverflow: 0))
+        current.set(pool)
+        try await pool.run(context)
+    }
+    let workers = (0..<size).map { index in
+        ChildSpec(id: ChildSpec.ID("line-\(index)")) { context in
+            guard let pool = current.current else { throw NoPool() }
+            let id = WorkerID(index: index, generation: context.generation)
+            let line = Line(id: id, pool: pool)
+            pool.register(line, id: id, for: context)
+            try await line.run(context)
+        }
+    }
+    return Supervisor(
         name: "lines",
         strategy: .restForOne,
-        children: Pool.children(
-            current: pool,
-            configuration: PoolConfiguration(size: size, maxOverflow: 0),
-            makeWorker: { id, pool in Line(id: id, pool: pool) },
-            run: { line, context in try await line.run(context) }
-        )
+        children: [
+            pool,
+            .supervisor(id: "workers") { Supervisor(name: "workers", strategy: .oneForOne, children: workers) },
+        ],
+        onEvent: onEvent
     )
 }
 // end of example
@@ -115,7 +138,7 @@ struct DocumentationTests {
     @Test func theDocumentedCounterCounts() async throws {
         try await useCounter()
         let counter = ChildRef<Counter>()
-        let supervisor = counterTree(counter)
+        let supervisor = counterTree(counter) { _ in }
         let run = Task { try await supervisor.run() }
         #expect(await eventually { await supervisor.countChildren().active > 0 && counter.current != nil })
         await counter.current?.increment()
@@ -127,8 +150,8 @@ struct DocumentationTests {
     @Test("The documented lines work, and work again after their pool has failed")
     func linesTalk() async throws {
         let pool = ChildRef<Pool<Line>>()
-        let supervisor = lines(pool, size: 2)
-        let events = supervisor.events()
+        let (events, event) = AsyncStream<SupervisorEvent>.makeStream()
+        let supervisor = lines(pool, size: 2) { event.yield($0) }
         let run = Task { try await supervisor.run() }
         var starts = 0
         for await event in events {

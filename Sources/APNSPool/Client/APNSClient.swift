@@ -77,8 +77,7 @@ public final class APNSClient: PushSender, Service {
     /// gracefully, or the task is cancelled. Cancellation skips the drain. Returns after the last outcome was
     /// delivered, except for bulk calls whose consumers have not asked for all their outcomes yet.
     ///
-    /// - Throws: `APNSConfigurationError` (`alreadyRunning`) if the client was already run; `SupervisorError` if the
-    ///   supervision tree gives up and `onEscalation` is `throw`.
+    /// - Throws: `APNSConfigurationError` (`alreadyRunning`) if the client was already run.
     public func run() async throws {
         let runtime = self.runtime
         try await withGracefulShutdownHandler {
@@ -224,15 +223,6 @@ public final class APNSClient: PushSender, Service {
             throw PoolError(code: .notRunning, status: await self.runtime.pool.status())
         }
         try await self.runtime.pool.prewarm(connections, deadline: deadline)
-    }
-
-    /// Replaces every connection with a new one, for example after a network change. Pushes continue meanwhile.
-    ///
-    /// Connections are replaced one after another, `pool.connectSpacing` apart. Returns immediately; `status` shows the
-    /// age of each connection.
-    public func replaceConnections() {
-        self.runtime.pool.replaceAll()
-        self.runtime.credentials.latest.management.pool.replaceAll()
     }
 
     // MARK: Invalid device tokens

@@ -55,8 +55,8 @@ extension APNSClientConfiguration {
             guard APNSEnvironment.isHost(self.host) else {
                 throw wrong("proxy.host", "is '\(self.host)'; allowed: a host name or address")
             }
-            guard (1...65535).contains(self.port) else {
-                throw wrong("proxy.port", "is \(self.port); allowed: 1 to 65535")
+            guard APNSEnvironment.ports.contains(self.port) else {
+                throw .outOfRange("proxy.port", "\(self.port)", "1 to 65535")
             }
             if let username {
                 guard !username.isEmpty, !username.contains(":"), !hasControls(username) else {

@@ -2,7 +2,7 @@ import APNSModel
 import HTTP2Wire
 public import Logging
 public import NIOCore
-package import SupervisedPool
+public import SupervisedPool
 public import Tracing
 
 /// All settings of a client. Every setting except the authentication has a sensible default.
@@ -19,17 +19,13 @@ public import Tracing
 public struct APNSClientConfiguration: Sendable {
     /// The number of connections, when they open and close, and how pushes queue for them.
     public struct Pool: Sendable {
-        /// Which connection gets the next push.
-        public struct Strategy: Sendable, Hashable {
-            let kind: PoolConfiguration.Strategy
-            /// The connection with the smallest share of its streams in use.
-            public static let leastLoaded = Strategy(kind: .leastLoaded)
-            /// The connection that was used most recently. At low rates the other connections become idle, and overflow
-            /// connections close.
-            public static let lifo = Strategy(kind: .lifo)
-            /// The connection that was used least recently, so that all connections are used in turn.
-            public static let fifo = Strategy(kind: .fifo)
-        }
+        /// Which connection gets the next push: the one with the smallest share of its streams in use (`leastLoaded`), the
+        /// one that was used most recently (`lifo`: at low rates the others become idle, and overflow connections close),
+        /// or the one that was used least recently (`fifo`).
+        public typealias Strategy = PoolConfiguration.Strategy
+        /// Whether pushes wait or fail while no connection is available: they fail at once, and the error's `retryAfter`
+        /// says when to retry (`fail`), or they wait until their deadlines (`wait`).
+        public typealias WhenUnavailable = PoolConfiguration.WhenUnavailable
 
         /// The number of connections to keep open. 0: none before the first push. Default 1; 0 to 1,000, and `size`
         /// plus `maxOverflow` must be 1 to 1,000.
@@ -45,9 +41,6 @@ public struct APNSClientConfiguration: Sendable {
         /// How many bytes of payload may wait. Further pushes fail at once with `queueFull`. Default 16 MiB; 8 KiB to 1
         /// TiB.
         public var maxQueuedBytes: Int
-        /// The longest time a push may wait for a stream, regardless of its deadline. 1 ms to a day. Default nil: only
-        /// the deadline applies.
-        public var maxQueueAge: Duration?
         /// The maximum number of streams on one connection, if APNs allows that many. Default 1,000; 1 to 1,000.
         public var maxConcurrentStreams: Int
         /// How long an overflow connection may be idle before it closes. Default 5 minutes; 1 s to a day.
@@ -75,7 +68,6 @@ public struct APNSClientConfiguration: Sendable {
             strategy: Strategy = .leastLoaded,
             maxQueued: Int = 10_000,
             maxQueuedBytes: Int = 16 * 1024 * 1024,
-            maxQueueAge: Duration? = nil,
             maxConcurrentStreams: Int = 1000,
             idleTimeout: Duration = .seconds(300),
             maximumLifetime: Duration? = .seconds(86_400),
@@ -88,7 +80,6 @@ public struct APNSClientConfiguration: Sendable {
             self.strategy = strategy
             self.maxQueued = maxQueued
             self.maxQueuedBytes = maxQueuedBytes
-            self.maxQueueAge = maxQueueAge
             self.maxConcurrentStreams = maxConcurrentStreams
             self.idleTimeout = idleTimeout
             self.maximumLifetime = maximumLifetime
@@ -96,15 +87,6 @@ public struct APNSClientConfiguration: Sendable {
             self.unavailableAfter = unavailableAfter
             self.whenUnavailable = whenUnavailable
         }
-    }
-
-    /// Whether pushes wait or fail while no connection is available.
-    public struct WhenUnavailable: Sendable, Hashable {
-        private let waits: Bool
-        /// Pushes fail at once. The error's `retryAfter` says when to retry.
-        public static let fail = WhenUnavailable(waits: false)
-        /// Pushes wait until their deadlines.
-        public static let wait = WhenUnavailable(waits: true)
     }
 
     /// Time limits for pushes, connects and shutdown.
@@ -182,17 +164,6 @@ public struct APNSClientConfiguration: Sendable {
         }
     }
 
-    /// How `run()` reacts when the supervision tree gives up. Only a bug in the library can cause that.
-    public struct OnEscalation: Sendable, Hashable {
-        private enum Kind { case restart, fail }
-        private let kind: Kind
-        /// Restarts the tree after 30 s, doubling up to 5 min. Until then, pushes fail with `unavailable`, queued ones
-        /// too. The fault is logged at `critical`. `run()` neither throws nor returns, so the process keeps running.
-        public static let restart = OnEscalation(kind: .restart)
-        /// `run()` throws.
-        public static let `throw` = OnEscalation(kind: .fail)
-    }
-
     /// The credential that authenticates the client to APNs. The only setting without a default.
     public var authentication: APNSAuthentication
     /// The APNs service that pushes are sent to. Default `production`.
@@ -217,8 +188,6 @@ public struct APNSClientConfiguration: Sendable {
     /// The minimum time between two broadcasts to one channel. APNs responds to more frequent ones with 429
     /// `TooManyRequests`. Default 1 s, as Apple's engineers advise; zero (broadcasts are not delayed) to an hour.
     public var broadcastSpacing = Duration.seconds(1)
-    /// How `run()` reacts when the supervision tree gives up. Default `restart`.
-    public var onEscalation: OnEscalation
     /// The client's logger. Default: a logger with the label `apns-pool`.
     public var logger: Logger
     /// Optional details in log lines and spans.
@@ -229,8 +198,7 @@ public struct APNSClientConfiguration: Sendable {
     public var tracer: (any Tracer)?
     /// The event loops of the connections. Default: NIO's own group, with as many loops as the machine has cores.
     ///
-    /// The group must outlive the client: shut down the client first. If the group is shut down while the client runs,
-    /// the client has no connections any more. Pushes in flight end as `unknown`, and all others as `notSent`.
+    /// The group must outlive the client: shut down the client first. Without its group, a client has no connections.
     public var eventLoopGroup: (any EventLoopGroup)?
     /// The client's clock, replaceable in tests. The deadlines and timers of the connections use it, too.
     package var clock: any MonotonicClock = SystemMonotonicClock()
@@ -244,8 +212,8 @@ public struct APNSClientConfiguration: Sendable {
     package var wallClock: @Sendable () -> Int64 = { WallClock.secondsSince1970() }
     /// TLS contexts shared with other clients that have the same trust settings; nil: the client makes its own.
     var tlsContexts: TLSContexts?
-    /// Shared by the clients of a group.
-    var teamRenewals: TeamRenewals?
+    /// The provider tokens of a group's keys; nil: the client has its own.
+    var tokenCaches: TokenCaches?
     /// The seed for the random part of connect backoffs, for tests that must be reproducible.
     var connectionSeed: UInt64?
     /// Adjusts the settings of each connection in tests, including connections to the management host.
@@ -265,7 +233,6 @@ public struct APNSClientConfiguration: Sendable {
         proxy: Proxy? = nil,
         retry: Retry = Retry(),
         massRejection: MassRejectionLimits = MassRejectionLimits(),
-        onEscalation: OnEscalation = .restart,
         logger: Logger = Logger(label: "apns-pool"),
         eventLoopGroup: (any EventLoopGroup)? = nil
     ) {
@@ -278,7 +245,6 @@ public struct APNSClientConfiguration: Sendable {
         self.proxy = proxy
         self.retry = retry
         self.massRejection = massRejection
-        self.onEscalation = onEscalation
         self.logger = logger
         self.eventLoopGroup = eventLoopGroup
     }
@@ -288,41 +254,32 @@ public struct APNSClientConfiguration: Sendable {
         var configuration = PoolConfiguration()
         configuration.size = self.pool.size
         configuration.maxOverflow = self.pool.maxOverflow
-        configuration.strategy = self.pool.strategy.kind
+        configuration.strategy = self.pool.strategy
         configuration.maxWaiters = self.pool.maxQueued
         configuration.maxQueuedBytes = self.pool.maxQueuedBytes
         configuration.idleTimeout = self.pool.idleTimeout
         configuration.connectSpacing = self.pool.connectSpacing
         configuration.unavailableAfter = self.pool.unavailableAfter
-        configuration.maxQueueAge = self.pool.maxQueueAge
         configuration.maximumLifetime = self.pool.maximumLifetime
-        configuration.whenUnavailable = self.pool.whenUnavailable == .wait ? .wait : .fail
+        configuration.whenUnavailable = self.pool.whenUnavailable
         return configuration
     }
 
-    /// Validates all settings. Throws an error that names the first setting that is out of range.
+    /// Validates all settings. `SettingsTable` has the limits of numbers and times.
+    ///
+    /// - Throws: An error that names the first setting that is out of its limits.
     func validate() throws(APNSConfigurationError) {
-        func check(_ setting: String, _ value: Int, _ range: ClosedRange<Int>) throws(APNSConfigurationError) {
-            guard range.contains(value) else {
-                throw .outOfRange(setting, "\(value)", "\(range.lowerBound) to \(range.upperBound)")
-            }
-        }
-        func check(
-            _ setting: String,
-            _ value: Duration,
-            _ low: Duration,
-            _ high: Duration
-        ) throws(APNSConfigurationError) {
-            guard value >= low, value <= high else { throw .outOfRange(setting, "\(value)", "\(low) to \(high)") }
-        }
         let environment = self.environment
         for (setting, host) in [("host", environment.host), ("managementHost", environment.managementHost)] {
             guard APNSEnvironment.isHost(host) else {
                 throw .outOfRange("environment.\(setting)", "'\(host)'", "a host name or address")
             }
         }
-        try check("environment.port", environment.port, 1...65535)
-        try check("environment.managementPort", environment.managementPort, 1...65535)
+        for (setting, port) in [("port", environment.port), ("managementPort", environment.managementPort)] {
+            guard APNSEnvironment.ports.contains(port) else {
+                throw .outOfRange("environment.\(setting)", "\(port)", "1 to 65535")
+            }
+        }
         if let defaultTopic {
             do throws(ValidationError) {
                 try HeaderRules.checkTopic(defaultTopic)
@@ -331,39 +288,18 @@ public struct APNSClientConfiguration: Sendable {
             }
         }
         try self.proxy?.validate()
-        try check("pool.size", self.pool.size, 0...1000)
-        try check("pool.maxOverflow", self.pool.maxOverflow, 0...1000)
+        for setting in SettingsTable.limited { try setting.check(self) }
         guard self.pool.workerCount > 0 else {
             throw .outOfRange("pool.size", "0 with pool.maxOverflow 0", "at least one connection in all")
         }
-        try check("pool.size + pool.maxOverflow", self.pool.workerCount, 1...1000)
-        try check("pool.maxQueued", self.pool.maxQueued, 1...1_000_000)
-        try check("pool.maxQueuedBytes", self.pool.maxQueuedBytes, 8192...(1 << 40))
-        try check("pool.maxConcurrentStreams", self.pool.maxConcurrentStreams, 1...1000)
-        try check("pool.idleTimeout", self.pool.idleTimeout, .seconds(1), .seconds(86_400))
-        if let age = self.pool.maxQueueAge {
-            try check("pool.maxQueueAge", age, .milliseconds(1), .seconds(86_400))
+        guard self.pool.workerCount <= PoolConfiguration.maximumWorkers else {
+            throw .outOfRange("pool.size + pool.maxOverflow", "\(self.pool.workerCount)", "1 to 1000")
         }
-        if let lifetime = self.pool.maximumLifetime {
-            try check("pool.maximumLifetime", lifetime, .seconds(1), .seconds(86_400 * 365))
-        }
-        try check("pool.connectSpacing", self.pool.connectSpacing, .zero, .seconds(3600))
-        try check("pool.unavailableAfter", self.pool.unavailableAfter, .milliseconds(100), .seconds(3600))
-        try check("timeouts.deadline", self.timeouts.deadline, .milliseconds(1), .seconds(86_400))
-        try check("timeouts.response", self.timeouts.response, .milliseconds(1), .seconds(86_400))
-        try check("timeouts.connect", self.timeouts.connect, .milliseconds(1), .seconds(3600))
-        try check("timeouts.drain", self.timeouts.drain, .zero, .seconds(86_400))
-        try check("broadcastSpacing", self.broadcastSpacing, .zero, .seconds(3600))
-        try check("retry.maxAttempts", self.retry.maxAttempts, 1...5)
     }
 }
 
 extension APNSConfigurationError {
-    fileprivate static func outOfRange(
-        _ setting: String,
-        _ value: String,
-        _ allowed: String
-    ) -> APNSConfigurationError {
+    static func outOfRange(_ setting: String, _ value: String, _ allowed: String) -> APNSConfigurationError {
         APNSConfigurationError(
             .outOfRange,
             setting: setting,

@@ -3,8 +3,7 @@
 /// All other settings, such as the environment, trust, the proxy, retries and the logger, require a new client. To
 /// change the authentication, call ``APNSClient/replaceAuthentication(_:within:)``.
 public struct APNSClientSettings: Sendable {
-    /// The pool settings; all of them can change. A new `maxConcurrentStreams` applies to connections that open later;
-    /// call `replaceConnections()` to replace the present ones now.
+    /// The pool settings; all of them can change. A new `maxConcurrentStreams` applies to connections that open later.
     public var pool: APNSClientConfiguration.Pool
     /// The time limits; all of them can change. Pushes and bulk calls that have started keep their deadlines. A new
     /// `connect` applies to the next connect.

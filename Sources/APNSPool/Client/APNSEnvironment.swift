@@ -4,6 +4,9 @@
 /// builds from TestFlight or the App Store get production tokens. Source: Apple, "Sending notification requests to
 /// APNs" and "Sending channel management requests to APNs".
 public struct APNSEnvironment: Sendable, Hashable, CustomStringConvertible {
+    /// The allowed ports.
+    static let ports = 1...65535
+
     /// The host to connect to. Its name is verified in the certificate and sent in `:authority`.
     public var host: String
     /// 443, or 2197 if a firewall has to distinguish APNs from other HTTPS traffic.

@@ -68,7 +68,7 @@ final class ClientRuntime: Sendable {
     // MARK: Run
 
     /// Runs the tree until a drain has finished or the task is cancelled.
-    func run() async throws {
+    func run() async throws(APNSConfigurationError) {
         guard self.lifecycle.beginRun() else {
             throw APNSConfigurationError(
                 .alreadyRunning,
@@ -78,17 +78,11 @@ final class ClientRuntime: Sendable {
         }
         let metrics = self.makeMetricExporter()
         self.monitor.tracing.findTracer()
-        let result: Result<Void, any Error>
-        do {
-            try await self.runUntilEnd(metrics)
-            result = .success(())
-        } catch {
-            result = .failure(error)
-        }
+        await self.runUntilEnd(metrics)
         // The lines below fail the waiters of pools that were never run. They would otherwise wait until their
         // deadlines.
         self.credentials.finish()
-        // If the run was cancelled or failed early, the tree of a session may never have started.
+        // If the run was cancelled early, the tree of a session may never have started.
         for session in self.credentials.all { session.ended.open() }
         for session in self.credentials.all + [self.credentials.latest] {
             await session.failWaiters()
@@ -102,17 +96,16 @@ final class ClientRuntime: Sendable {
         self.logDrained()
         self.lifecycle.finish()
         self.monitor.finish()
-        try result.get()
     }
 
-    private func runUntilEnd(_ metrics: MetricExporter?) async throws {
+    private func runUntilEnd(_ metrics: MetricExporter?) async {
         // Each task returns whether its end ends the run.
-        try await withThrowingTaskGroup(of: Bool.self) { group in
+        await withTaskGroup(of: Bool.self) { group in
             self.credentials.start()
             // The authentication was revoked before the run, so there is no pool start to wait for.
             if self.credentials.isRevoked { self.lifecycle.serving.open() }
             group.addTask {
-                try await self.runSessions()
+                await self.runSessions()
                 return true
             }
             group.addTask {
@@ -129,19 +122,19 @@ final class ClientRuntime: Sendable {
                     return false
                 }
             }
-            // The trees end by cancellation, by an escalation that is rethrown, or because the drain stopped them. In
-            // the last case the task of the drain ends first, and the second loop waits for the trees.
+            // The trees end by cancellation or because the drain stopped them. In the second case the task of the drain
+            // ends first, and the second loop waits for the trees.
             defer { group.cancelAll() }
-            while try await group.next() == false {}
+            while await group.next() == false {}
             guard self.lifecycle.current == .draining else { return }
-            while try await group.next() == false {}
+            while await group.next() == false {}
         }
     }
 
     /// Runs one tree for each credential session: one normally, two during a rotation.
-    private func runSessions() async throws {
+    private func runSessions() async {
         defer { self.lifecycle.end() }
-        try await withThrowingDiscardingTaskGroup { group in
+        await withDiscardingTaskGroup { group in
             for await job in self.credentials.jobs {
                 self.monitor.signal()
                 switch job {
@@ -157,14 +150,7 @@ final class ClientRuntime: Sendable {
                             session.resizer.finish()
                             session.resizer.supervisor.clear()
                         }
-                        do {
-                            try await self.runTrees(session)
-                        } catch {
-                            // A task that fails cancels the other tasks of the group, but does not end the `for` loop.
-                            self.credentials.finish()
-                            await session.failWaiters()
-                            throw error
-                        }
+                        await self.runTrees(session)
                         // If the session was stopped before its tree ran, nothing else fails the waiters of its pool.
                         await session.failWaiters()
                     }
@@ -176,7 +162,7 @@ final class ClientRuntime: Sendable {
         }
     }
 
-    private func runTrees(_ session: CredentialSession) async throws {
+    private func runTrees(_ session: CredentialSession) async {
         var pauses = Self.pauses
         while true {
             let began = self.clock.now
@@ -194,7 +180,6 @@ final class ClientRuntime: Sendable {
                 self.monitor.reportEscalation(error, pause: pause)
                 // The failure of a candidate credential must not stop the active one.
                 if self.credentials.giveUp(session, .refused("an internal fault: \(error)")) { return }
-                if self.configuration.onEscalation == .throw { throw error }
                 let until = self.clock.now.advanced(by: pause)
                 self.sending.router.pause(session, until: until)
                 self.monitor.signal()

@@ -69,7 +69,9 @@ enum ClientTree {
                         source: session.resolved.authentication.tokenSource,
                         cache: session.tokens,
                         clock: runtime.clock,
-                        onReport: { [name = session.resolved.name] in monitor.reportSigning($0, credential: name) }
+                        user: ProviderTokenCache.User(version: session.version) { [name = session.resolved.name] in
+                            monitor.reportSigning($0, credential: name)
+                        }
                     )
                     try await actor.run(context)
                 }

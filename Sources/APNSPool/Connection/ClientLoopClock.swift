@@ -4,17 +4,17 @@ import SupervisedPool
 
 /// The client's clock on an event loop. A connection actor and its connections use no other clock.
 struct ClientLoopClock: LoopClock {
-    private let clock: any MonotonicClock
+    let base: any MonotonicClock
     private let isSystemClock: Bool
 
     init(_ clock: any MonotonicClock) {
-        self.clock = clock
+        self.base = clock
         self.isSystemClock = clock is SystemMonotonicClock
     }
 
     var now: MonotonicInstant {
         // Calls the usual clock directly, because every read from a socket asks for the time.
-        self.isSystemClock ? SystemMonotonicClock().now : self.clock.now
+        self.isSystemClock ? SystemMonotonicClock().now : self.base.now
     }
 
     func now(on loop: any EventLoop) -> NIODeadline { NIODeadline(self.now) }
@@ -39,8 +39,8 @@ struct ClientLoopClock: LoopClock {
     ) -> LoopTimer {
         let isCancelled = NIOLoopBoundBox(false, eventLoop: loop)
         let bound = NIOLoopBound(body, eventLoop: loop)
-        let task = Task { [clock] in
-            try await clock.sleep(until: MonotonicInstant(deadline))
+        let task = Task { [base] in
+            try await base.sleep(until: MonotonicInstant(deadline))
             loop.execute {
                 if !isCancelled.value { bound.value() }
             }

@@ -36,12 +36,9 @@ actor ConnectionActor: PoolWorker {
     /// Whether pushes were cancelled in this tick.
     private var hasCancelled = false
     private var messages: [ConnectionMailbox.Message] = []
-    /// Opens when the worker has stopped, and lets `run()` return. `run()` does not use the actor's executor, because
-    /// nothing runs there any more if the event loop was shut down first.
+    /// Opens when the worker has stopped, and lets `run()` return.
     private let ended = Latch()
     private let failure = Mutex<WireError?>(nil)
-    /// Fails when the event loop is shut down.
-    private var loopWatch: Scheduled<Void>?
     private var isStopping = false
     private var isDrained = false
     private var isDegraded = false
@@ -73,57 +70,37 @@ actor ConnectionActor: PoolWorker {
 
     // MARK: Lifecycle
 
+    /// How long a cancelled worker waits for its connections to close.
+    private static let closingTime = Duration.seconds(1)
+
     /// Runs until the supervisor stops it. Throws only when an invariant is broken.
     nonisolated func run(_ context: ChildContext) async throws {
-        self.loop.execute { self.assumeIsolated { $0.begin() } }
         context.onShutdown { self.post(.stop) }
         self.shared.pathLosses.add(self) { self.post(.pathLost) }
         self.pool.register(self, id: self.id, for: context)
         context.started()
         await withTaskCancellationHandler {
-            // In a new task, because a cancellation must not end this wait.
-            _ = await Task { await self.ended.wait() }.value
+            _ = await self.ended.wait()
         } onCancel: {
             self.post(.stop)
         }
+        if !self.ended.isOpen { await self.endAfterCancellation() }
         self.shared.pathLosses.remove(ObjectIdentifier(self))
         self.pool.report(.gone, from: self.id)
         if let failure = self.failure.withLock({ $0 }) { throw failure }
     }
 
-    /// Begins to read the mailbox, and to watch the event loop.
-    private func begin() {
-        guard self.mailbox.open() else { return }
-        let watch = self.loop.scheduleTask(deadline: .distantFuture) {}
-        self.loopWatch = watch
-        watch.futureResult.assumeIsolated().whenFailure { _ in
-            self.assumeIsolated { $0.loopEnded() }
-        }
-        self.readMailbox()
-    }
-
-    /// Ends everything on the event loop, which is being shut down although the client still uses it. The worker then
-    /// has no connection until it is stopped.
-    private func loopEnded() {
-        guard !self.isDrained else { return }
-        let wasStopping = self.isStopping
-        self.isStopping = true
-        self.isDrained = true
-        let unread = self.mailbox.orphan()
-        self.perform(self.machine.stop())
-        self.noteDegradation()
-        self.deliverLeftovers()
-        let fault = PoolFault(
-            description: "the client's event loop group was shut down: shut down the client first",
-            isConfiguration: true
-        )
-        self.pool.report(.backingOff(until: self.clock.now.advanced(by: .seconds(3600)), fault: fault), from: self.id)
-        var mustStop = wasStopping
-        for message in unread {
-            if case .stop = message { mustStop = true }
-            self.refuse(message)
-        }
-        if mustStop { self.ended.open() }
+    /// Waits until the connections have closed, but not for long: nothing runs on an event loop that was shut down or
+    /// is blocked.
+    nonisolated private func endAfterCancellation() async {
+        // In a new task, because the present one is cancelled.
+        let hasEnded = await Task {
+            await self.ended.wait(until: self.clock.now.advanced(by: Self.closingTime), clock: self.clock.base)
+        }.value
+        guard !hasEnded else { return }
+        for message in self.mailbox.close() { self.refuse(message) }
+        // If the event loop is only slow, it closes the connections later.
+        self.loop.execute { self.assumeIsolated { $0.stop() } }
     }
 
     nonisolated func connect(_ reason: PoolWorkerConnectReason) {
@@ -133,7 +110,7 @@ actor ConnectionActor: PoolWorker {
     nonisolated func disconnect(_ reason: PoolWorkerDisconnectReason) {
         switch reason {
         case .idle, .surplus: self.post(.disconnect)
-        case .lifetime, .replacement: self.post(.replace)
+        case .lifetime: self.post(.replace)
         }
     }
 
@@ -179,10 +156,6 @@ actor ConnectionActor: PoolWorker {
             self.loop.execute { self.assumeIsolated { $0.readMailbox() } }
         case .closed:
             self.refuse(message)
-        case .orphaned:
-            for message in self.mailbox.orphan() { self.refuse(message) }
-            self.refuse(message)
-            if case .stop = message { self.ended.open() }
         }
     }
 
@@ -469,7 +442,6 @@ actor ConnectionActor: PoolWorker {
     private func finishIfStopped() {
         guard self.isStopping, self.connections.isEmpty, !self.isDrained else { return }
         self.isDrained = true
-        self.loopWatch?.cancel()
         self.deliverLeftovers()
         self.ended.open()
     }

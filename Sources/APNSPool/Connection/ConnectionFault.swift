@@ -6,9 +6,6 @@ enum ConnectionFault: Equatable {
     case network
     /// The connection received no data any more. Another connection may work at once.
     case lostPath
-    /// The server sent a flood: connect again after a backoff that grows with each flood, even if the connection had
-    /// responses.
-    case flood
     /// Connecting again is pointless until a setting, a file or a certificate changes. The next connect is made no
     /// sooner than after `holdOff`.
     case configuration(holdOff: Duration)
@@ -22,7 +19,6 @@ enum ConnectionFault: Equatable {
         switch error.code {
         case .invariantBroken: self = .brokenInvariant
         case .pingTimeout: self = .lostPath
-        case .flooded: self = .flood
         case .clientCertificateRefused: self = refuseCertificate().map { .configuration(holdOff: $0) } ?? .network
         default: self = error.isConfiguration ? .configuration(holdOff: .zero) : .network
         }

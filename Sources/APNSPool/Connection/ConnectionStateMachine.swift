@@ -67,21 +67,13 @@ struct ConnectionStateMachine {
     static let drainingLimit = 2
     /// The minimum wait before connecting again after a configuration fault.
     static let configurationHoldOff = Duration.seconds(5)
-    /// The waits before a worker connects again. Floods and configuration faults make them longer.
+    /// The waits before a worker connects again. Configuration faults make them longer.
     static let delays = Backoff(minimum: .milliseconds(100), maximum: .seconds(30))
-    /// How long after a flood another one counts as its continuation. Longer than the longest backoff.
-    static let floodMemory = Duration.seconds(300)
 
     private(set) var state = State.idle
     private(set) var draining: [Int] = []
     private var nextConnection = 1
     private var backoff: Backoff
-    /// The backoff after floods, a second or longer, which a request of the pool can shorten as any other. Responses do
-    /// not reset it: otherwise a server that responds once and then floods could keep a core busy with new connections.
-    private var floodBackoff: Backoff
-    private var lastFlood: MonotonicInstant?
-    /// Whether the last backoff was because of a flood.
-    private var isFlooded = false
     /// Updated when a connection begins.
     var streamCap: Int
     /// Whether this is a base worker, which reconnects by itself. An overflow worker waits for a request.
@@ -100,7 +92,6 @@ struct ConnectionStateMachine {
         self.isBase = isBase
         self.streamCap = streamCap
         self.backoff = backoff
-        self.floodBackoff = Backoff(minimum: max(backoff.minimum, .seconds(1)), maximum: backoff.maximum)
     }
 
     // MARK: Inputs
@@ -134,8 +125,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Replaces the connection because its lifetime is over or the client requested it: it drains, and a new
-    /// one opens at once.
+    /// Replaces the connection because its lifetime is over: it drains, and a new one opens at once.
     mutating func replace() -> [Action] {
         switch self.state {
         case .ready(let connection), .holding(let connection, _): self.drainAndReopen(connection)
@@ -193,10 +183,8 @@ struct ConnectionStateMachine {
         switch self.state {
         case .ready(connection), .holding(connection, _):
             // If the server sent GOAWAY before any successful response, do not reconnect immediately.
-            let hasFlooded = self.hasFlooded(now)
-            if self.isProven, !fault.isConfiguration, !hasFlooded { return self.drainAndReopen(connection) }
-            let cause: ConnectionFault = hasFlooded && !fault.isConfiguration ? .flood : fault
-            return self.startDraining(connection) + self.backOff(cause, now, &generator)
+            if self.isProven, !fault.isConfiguration { return self.drainAndReopen(connection) }
+            return self.startDraining(connection) + self.backOff(fault, now, &generator)
         default:
             return []
         }
@@ -212,8 +200,6 @@ struct ConnectionStateMachine {
         if fault == .brokenInvariant { return [.fail] }
         if let index = self.draining.firstIndex(of: connection) {
             self.draining.remove(at: index)
-            // The next GOAWAY does not lead to a new connection at once.
-            if fault == .flood { self.lastFlood = now }
             return []
         }
         switch self.state {
@@ -250,7 +236,7 @@ struct ConnectionStateMachine {
     /// Records responses on a connection that drains. A server that ends its connections before they have responded still
     /// works, so the worker does not wait.
     private mutating func receivedLateProof(_ connection: Int) -> [Action] {
-        guard self.draining.contains(connection), !self.isFlooded else { return [] }
+        guard self.draining.contains(connection) else { return [] }
         self.backoff.reset()
         guard case .backingOff(_, isConfiguration: false) = self.state else { return [] }
         return self.open()
@@ -462,10 +448,6 @@ struct ConnectionStateMachine {
         [.report(.draining)] + self.startDraining(connection) + self.open()
     }
 
-    private func hasFlooded(_ now: MonotonicInstant) -> Bool {
-        self.lastFlood.map { $0.duration(to: now) <= Self.floodMemory } ?? false
-    }
-
     private mutating func startDraining(_ connection: Int) -> [Action] {
         self.draining.append(connection)
         var actions = [Action.drain(connection: connection)]
@@ -483,12 +465,6 @@ struct ConnectionStateMachine {
         self.adaptiveLimit.reset()
         var wait = self.backoff.next(using: &generator)
         if case .configuration(let holdOff) = fault { wait = max(wait, holdOff, Self.configurationHoldOff) }
-        self.isFlooded = fault == .flood
-        if fault == .flood {
-            if let lastFlood, lastFlood.duration(to: now) > Self.floodMemory { self.floodBackoff.reset() }
-            self.lastFlood = now
-            wait = max(wait, self.floodBackoff.next(using: &generator))
-        }
         let until = now.advanced(by: wait)
         let isConfiguration = fault.isConfiguration
         self.state = .backingOff(until: until, isConfiguration: isConfiguration)

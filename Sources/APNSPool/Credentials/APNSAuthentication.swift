@@ -35,10 +35,11 @@ public struct APNSAuthentication: Sendable {
     /// The source that shares the signed provider token with other processes. Default nil: this client signs its own.
     public var tokenSource: (any ProviderTokenSource)?
 
-    /// How often the key and certificate files are checked for changes. Default 60 s, at least 1 s; nil: never.
+    /// How often the key and certificate files are checked for changes. Default 60 s; 1 s to a day; nil: never.
     ///
     /// A changed file is read, tried and activated as by ``APNSClient/reloadAuthentication(within:)``.
     public var fileCheckInterval: Duration? = .seconds(60)
+    static let fileCheckLimits = Duration.seconds(1)...Duration.seconds(86_400)
 
     private init(_ credential: Credential) {
         self.credential = credential
@@ -196,11 +197,11 @@ public struct APNSAuthentication: Sendable {
     /// - Parameter wallNow: Seconds since 1970, to check the certificate's validity.
     /// - Throws: An error about the first invalid setting, with the remedy.
     func resolve(wallNow: Int64) throws(APNSConfigurationError) -> ResolvedAuthentication {
-        if let interval = self.fileCheckInterval, interval < .seconds(1) {
+        if let interval = self.fileCheckInterval, !Self.fileCheckLimits.contains(interval) {
             throw APNSConfigurationError(
                 .outOfRange,
                 setting: "authentication.fileCheckInterval",
-                message: "\(interval) is less than 1 s. Leave it out for the default of 60 s."
+                message: "\(interval) is not between 1 s and a day. Leave it out for the default of 60 s."
             )
         }
         if let refusal = (self.tokenSource as? SharedFileTokenSource)?.refusal { throw refusal }

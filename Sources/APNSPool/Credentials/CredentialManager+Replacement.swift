@@ -88,7 +88,8 @@ extension CredentialManager {
             return false
         }
         guard session.resolved.signer != nil else { return true }
-        if case .use = await session.tokens.token(until: deadline, while: { !session.isRetired }) { return true }
+        let decision = await session.tokens.token(until: deadline, version: session.version) { !session.isRetired }
+        if case .use = decision { return true }
         return false
     }
 

@@ -74,15 +74,14 @@ final class CredentialManager: Sendable {
 
     /// Creates a session for another credential. The manager is notified when APNs accepts or refuses it.
     func makeSession(_ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> CredentialSession {
-        let (number, current) = self.state.withLock { state in
+        let number = self.state.withLock { state in
             state.lastNumber += 1
-            return (state.lastNumber, state.machine.latest.resolved.signer)
+            return state.lastNumber
         }
         return try self.factory.make(
             number,
             resolved,
             self.live.settings.applied(to: self.configuration),
-            keeping: current,
             onVerdict: { [weak self] event in self?.evaluate(event, of: number) }
         )
     }

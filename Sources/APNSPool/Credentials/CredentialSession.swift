@@ -25,7 +25,7 @@ final class CredentialSession: Sendable, Equatable {
     let verdict = OneShot<TrialVerdict>()
     /// The end of the pause after an internal fault of its tree; nil: it is not paused.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
-    private let version: SendRouteVersion
+    let version: SendRouteVersion
     private let retired = Atomic<Bool>(false)
 
     let currentPool: CurrentPool

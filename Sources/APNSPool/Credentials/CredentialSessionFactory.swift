@@ -1,7 +1,6 @@
 import HTTP2Wire
 import NIOCore
 import SupervisedPool
-import Synchronization
 
 /// Creates credential sessions from the parts that all sessions of a client share.
 final class CredentialSessionFactory: Sendable {
@@ -11,8 +10,7 @@ final class CredentialSessionFactory: Sendable {
     private let retries: RetryBudget
     private let version: SendRouteVersion
     private let contexts: TLSContexts
-    /// The provider tokens of the keys in use and of recently used keys.
-    private let tokenCaches: Mutex<TokenCaches>
+    private let tokenCaches: TokenCaches
 
     init(
         _ configuration: APNSClientConfiguration,
@@ -27,12 +25,13 @@ final class CredentialSessionFactory: Sendable {
         self.retries = retries
         self.version = version
         self.contexts = configuration.tlsContexts ?? TLSContexts(trust: configuration.trust)
-        self.tokenCaches = Mutex(TokenCaches(configuration, version: version))
+        self.tokenCaches =
+            configuration.tokenCaches
+            ?? TokenCaches(clock: configuration.clock, wallClock: configuration.wallClock)
     }
 
     /// - Parameters:
     ///   - configuration: The configuration with the settings now in effect.
-    ///   - signer: The active signer, whose provider token is kept.
     ///   - onVerdict: Notified, on event loops, when APNs accepts or refuses a candidate. Nil: the session is not a
     ///     candidate.
     /// - Throws: OpenSSL's objection to the certificate or the trust roots.
@@ -40,7 +39,6 @@ final class CredentialSessionFactory: Sendable {
         _ number: Int,
         _ resolved: ResolvedAuthentication,
         _ configuration: APNSClientConfiguration,
-        keeping signer: ProviderTokenSigner? = nil,
         onVerdict: (@Sendable (CredentialStateMachine.Event) -> Void)? = nil
     ) throws(APNSConfigurationError) -> CredentialSession {
         let context = try self.contexts.context(for: resolved.certificate)
@@ -72,7 +70,7 @@ final class CredentialSessionFactory: Sendable {
             number: number,
             resolved: resolved,
             settings: settings,
-            tokens: self.tokenCaches.withLock { $0.cache(of: resolved, keeping: signer) },
+            tokens: self.tokenCaches.cache(of: resolved),
             currentPool: CurrentPool(
                 pool,
                 clock: configuration.clock,

@@ -31,43 +31,61 @@ final class ProviderToken: Sendable, Hashable, CustomStringConvertible {
 /// The provider token of one key and its state. It outlives the ``TokenActor``, so that a restarted actor presents the
 /// current token: APNs responds with 429 to a new token at each restart.
 ///
-/// Shared by all connections of the key. Requests ask for a token here, and wait for changes; a ``TokenActor`` makes the
-/// calls of the signer that its `TokenStateMachine` decides on.
+/// Shared by all connections of the key, in all clients of a group. Requests ask for a token here, and wait for changes;
+/// a ``TokenActor`` makes the calls of the signer that its `TokenStateMachine` decides on.
 final class ProviderTokenCache: Sendable {
     typealias Decision = TokenStateMachine.Decision
+
+    /// A credential session that uses the token.
+    final class User: Sendable {
+        /// Advanced when routes with the previous token become outdated, and when a call has ended.
+        let version: SendRouteVersion
+        /// Receives the result of each call of the signer. Must return at once.
+        let onReport: @Sendable (SigningReport) -> Void
+
+        init(version: SendRouteVersion, onReport: @escaping @Sendable (SigningReport) -> Void = { _ in }) {
+            self.version = version
+            self.onReport = onReport
+        }
+    }
 
     private struct State {
         var machine: TokenStateMachine
         var work = Latch()
-        /// The token that the machine allowed last, and until when it may be used without asking the machine again.
-        var allowed: ProviderToken?
-        var allowedUntil = MonotonicInstant(nanoseconds: .min)
+        var users: [User] = []
+
+        func advanceVersions() { for user in self.users { user.version.advance() } }
     }
 
     private let state: Mutex<State>
     private let clock: any MonotonicClock
     private let wallClock: @Sendable () -> Int64
-    private let version: SendRouteVersion
-    private let renewals: (team: TeamRenewals, key: TokenIdentifiers)?
 
     /// - Parameters:
     ///   - refreshInterval: How long a token is used, from its first use.
     ///   - clock: Measures the tokens' age and how long a call takes.
     ///   - wallClock: Seconds since 1970, for `iat`.
-    ///   - version: Advanced when routes with the previous token become outdated, and when a call has ended.
-    ///   - renewals: Where new tokens of this key are recorded; nil: nowhere.
     init(
         refreshInterval: Duration = TokenPolicy.refreshInterval,
         clock: any MonotonicClock,
-        wallClock: @escaping @Sendable () -> Int64,
-        version: SendRouteVersion = SendRouteVersion(),
-        renewals: (team: TeamRenewals, key: TokenIdentifiers)? = nil
+        wallClock: @escaping @Sendable () -> Int64
     ) {
         self.state = Mutex(State(machine: TokenStateMachine(refreshInterval: refreshInterval)))
         self.clock = clock
         self.wallClock = wallClock
-        self.version = version
-        self.renewals = renewals
+    }
+
+    // MARK: Users
+
+    /// Notifies `user` of changes from now on.
+    func add(_ user: User) {
+        self.state.withLock { $0.users.append(user) }
+        // A change before this moment may have outdated its routes.
+        user.version.advance()
+    }
+
+    func remove(_ user: User) {
+        self.state.withLock { $0.users.removeAll { $0 === user } }
     }
 
     // MARK: For requests
@@ -75,15 +93,9 @@ final class ProviderTokenCache: Sendable {
     /// The token of a request that is about to be sent, and until when it may be used without further checks: at most
     /// 30 s.
     ///
-    /// - Returns: `nil` if it must be signed first: wait for it with `token(until:while:)`.
+    /// - Returns: `nil` if it must be signed first: wait for it with `token(until:version:while:)`.
     func current(now: MonotonicInstant) -> (token: ProviderToken, until: MonotonicInstant)? {
-        let allowed = self.state.withLock { state -> (token: ProviderToken, until: MonotonicInstant)? in
-            guard now < state.allowedUntil, let token = state.allowed else { return nil }
-            return (token, state.allowedUntil)
-        }
-        if let allowed { return allowed }
-        var request = TokenStateMachine.Request()
-        guard case .use(let token, let until) = self.ask(&request, now: now) else { return nil }
+        guard case .use(let token, let until) = self.ask(now: now) else { return nil }
         return (token, until)
     }
 
@@ -92,14 +104,18 @@ final class ProviderTokenCache: Sendable {
     ///
     /// - Parameters:
     ///   - deadline: When the wait ends at the latest.
+    ///   - version: The version of a user of this cache.
     ///   - isWanted: Asked after each change of the client; false ends the wait.
     /// - Returns: `wait` if the wait has ended without a result: by the deadline, by `isWanted` or by a cancellation.
-    func token(until deadline: MonotonicInstant, while isWanted: () -> Bool) async -> Decision {
-        var request = TokenStateMachine.Request()
+    func token(
+        until deadline: MonotonicInstant,
+        version: SendRouteVersion,
+        while isWanted: () -> Bool
+    ) async -> Decision {
         while true {
-            let change = self.version.nextChange
+            let change = version.nextChange
             let now = self.clock.now
-            let decision = self.ask(&request, now: now)
+            let decision = self.ask(now: now)
             guard case .wait(let until) = decision, now < deadline, isWanted(), !Task.isCancelled else {
                 return decision
             }
@@ -107,18 +123,11 @@ final class ProviderTokenCache: Sendable {
         }
     }
 
-    private func ask(_ request: inout TokenStateMachine.Request, now: MonotonicInstant) -> Decision {
+    private func ask(now: MonotonicInstant) -> Decision {
         let wallNow = self.wallClock()
-        let waitsUntil = self.renewals.flatMap { $0.team.waitsUntil($0.key) }
         let (decision, work) = self.state.withLock { state in
-            state.machine.waitsUntil = waitsUntil
             let wasWanted = state.machine.isWanted
-            let decision = state.machine.use(&request, now: now, wallNow: wallNow)
-            if case .use(let token, let until) = decision {
-                (state.allowed, state.allowedUntil) = (token, until)
-            } else {
-                state.allowed = nil
-            }
+            let decision = state.machine.use(now: now, wallNow: wallNow)
             return (decision, state.machine.isWanted && !wasWanted ? state.work : nil)
         }
         work?.open()
@@ -146,10 +155,7 @@ final class ProviderTokenCache: Sendable {
                 wallNow: wallNow
             )
             // Inside the lock: no other caller that learns of the refusal may find a route with the refused token.
-            if state.machine.current != before {
-                state.allowed = nil
-                self.version.advance()
-            }
+            if state.machine.current != before { state.advanceVersions() }
             return verdict
         }
     }
@@ -168,49 +174,51 @@ final class ProviderTokenCache: Sendable {
     func wake() { self.state.withLock { $0.work }.open() }
 
     /// Decides whether a call is made or abandoned now.
-    func step(patience: Duration) -> TokenStateMachine.Step {
+    func step() -> TokenStateMachine.Step {
         let (now, wallNow) = (self.clock.now, self.wallClock())
-        let step = self.state.withLock { $0.machine.step(patience: patience, now: now, wallNow: wallNow) }
-        if step.report != nil { self.version.advance() }
+        let (step, state) = self.state.withLock { state in
+            (state.machine.step(now: now, wallNow: wallNow), state)
+        }
+        if let report = step.report { self.announce(report, to: state) }
         return step
+    }
+
+    private func announce(_ report: SigningReport?, to state: State) {
+        state.advanceVersions()
+        if let report { for user in state.users { user.onReport(report) } }
     }
 
     /// Records the result of a call.
     ///
-    /// - Parameter isShared: Whether other clients or processes may have the token too.
-    /// - Returns: Nil if the result has no effect.
+    /// - Parameter isShared: Whether other processes may have the token too.
     func completed(
         _ call: TokenStateMachine.Call,
         _ result: Result<SharedProviderToken, TokenError>,
         isShared: Bool
-    ) -> SigningReport? {
+    ) {
         let now = self.clock.now
-        let (report, work) = self.state.withLock { state in
-            let report = state.machine.completed(call, result, isShared: isShared, now: now)
-            state.allowed = nil
-            if let report, report.failure == nil, let renewals, let signedAt = state.machine.signedAt {
-                let interval = state.machine.refreshInterval
-                state.machine.renewAt = renewals.team.signed(renewals.key, at: signedAt, interval: interval)
-            }
-            return (report, state.work)
+        let (report, state) = self.state.withLock { state in
+            (state.machine.completed(call, result, isShared: isShared, now: now), state)
         }
-        self.version.advance()
-        work.open()
-        return report
+        self.announce(report, to: state)
+        state.work.open()
     }
 
-    /// The actor that made the call has ended.
+    /// The actor that made the call has ended. Another one may make the next call.
     func abandon(_ call: TokenStateMachine.Call) {
-        self.state.withLock { $0.machine.abandon(call) }
-        self.version.advance()
+        let state = self.state.withLock { state in
+            state.machine.abandon(call)
+            return state
+        }
+        state.advanceVersions()
+        state.work.open()
     }
 
     /// Applies the refresh interval of another authentication with this key from now on.
     func setRefreshInterval(_ interval: Duration) {
-        defer { self.version.advance() }
         self.state.withLock { state in
             state.machine.refreshInterval = interval
-            state.allowed = nil
+            state.advanceVersions()
         }
     }
 
@@ -236,6 +244,15 @@ final class ProviderTokenCache: Sendable {
     var heldBackUntil: MonotonicInstant? {
         let now = self.clock.now
         return self.state.withLock { $0.machine.heldBackUntil(now: now) }
+    }
+
+    /// Whether APNs may still remember the last token, or signatures are held back.
+    var isRemembered: Bool {
+        let now = self.clock.now
+        return self.state.withLock { state in
+            state.machine.heldBackUntil(now: now) != nil
+                || state.machine.age(now: now).map { $0 < TokenPolicy.memory } ?? false
+        }
     }
 
     var status: Status {

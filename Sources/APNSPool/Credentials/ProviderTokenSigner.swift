@@ -18,9 +18,9 @@ import HTTP2Wire
 /// use the client.
 ///
 /// If a call fails or takes longer than 10 s, the current token stays in use until it is 58 minutes old. Without a
-/// token, pushes fail with the code `credential`. A call is cancelled after 10 s, and the client does not wait for it
-/// any longer. The next call follows after 5 s, later ones after up to 60 s. If a call fails while there is no usable
-/// token, the next push calls the signer again at once.
+/// token, pushes fail with the code `credential`. A call that takes longer than 30 s is cancelled, and the client does
+/// not wait for it any longer. After a failure, the next call follows after 5 s, later ones after up to 60 s, even
+/// without a push.
 public protocol APNSTokenSigner: Sendable {
     /// Returns the ECDSA signature of the SHA-256 of these bytes, made with the P-256 key whose id the authentication
     /// names (ES256, RFC 7518, section 3.4).

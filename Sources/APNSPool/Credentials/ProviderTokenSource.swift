@@ -26,9 +26,9 @@ public protocol ProviderTokenSource: Sendable {
     /// when APNs has refused it. Pushes wait for the result within their deadlines, at most 10 s. If it fails or is
     /// late, they use the older token while that one is still usable.
     ///
-    /// A client does not call this method for a key again before the previous call has returned or was abandoned. A
-    /// call that takes longer than 30 s is cancelled and abandoned; it should end soon after its task is cancelled. If
-    /// an abandoned call returns a token before the next call does, that token is used.
+    /// A client, or a group for all its apps with this key, does not call this method again before the previous call has
+    /// returned or was abandoned. A call that takes longer than 30 s is cancelled and abandoned; it should end soon after
+    /// its task is cancelled. If an abandoned call returns a token before the next call does, that token is used.
     ///
     /// - Throws: Any error; its description becomes part of the error of pushes that have no token.
     func token(for request: ProviderTokenRequest) async throws -> SharedProviderToken
@@ -101,19 +101,8 @@ public struct ProviderTokenRequest: Sendable {
     /// The ids of key and team are not secret, so the token's signature is checked too. With an ``APNSTokenSigner``,
     /// whose public key is not known, this check is not possible.
     public func accepts(_ token: SharedProviderToken) -> Bool {
-        self.serves(token) && (self.signer.key?.hasSigned(token.jwt) ?? true)
+        self.objection(to: token, tooOld: self.refreshAge) == nil && (self.signer.key?.hasSigned(token.jwt) ?? true)
     }
-
-    /// Performs the checks of ``accepts(_:)`` without checking the signature.
-    func serves(_ token: SharedProviderToken) -> Bool { self.objection(to: token, tooOld: self.refreshAge) == nil }
-
-    /// Tokens with an `iat` after this one are still usable.
-    var oldestUsable: Int64 {
-        self.now.saturatingDifference(to: TokenPolicy.usableAge.components.seconds)
-    }
-
-    /// The signing key; nil if its public key is not known.
-    var key: SigningKey? { self.signer.key }
 
     /// Makes a new token.
     ///
@@ -129,21 +118,15 @@ public struct ProviderTokenRequest: Sendable {
 
     /// Rejects a token that a source must not return.
     ///
-    /// - Parameters:
-    ///   - current: The token that is due to be replaced.
-    ///   - checksSignature: Whether the source may have obtained the token from elsewhere.
-    func check(
-        _ token: SharedProviderToken,
-        isReplacing current: String?,
-        checksSignature: Bool
-    ) throws(TokenError) {
+    /// - Parameter current: The token that is due to be replaced.
+    func check(_ token: SharedProviderToken, isReplacing current: String?) throws(TokenError) {
         var objection = self.objection(to: token, tooOld: TokenPolicy.usableAge)
         if token.jwt == current { objection = objection ?? "the token that is already in use" }
         // The token is sent in a header field.
         if token.jwt.isEmpty || !token.jwt.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
             objection = objection ?? "text that is not a token"
         }
-        if objection == nil, checksSignature, let key = self.signer.key, !key.hasSigned(token.jwt) {
+        if objection == nil, let key = self.signer.key, !key.hasSigned(token.jwt) {
             objection = "a token that has the ids of this key, but is signed by another key"
         }
         if let objection { throw TokenError("The token source returned \(objection).") }

@@ -6,36 +6,35 @@ import SupervisedPool
 /// A signer and a token source are user code. Each call runs in a task that nothing awaits: a call that never returns
 /// delays neither pushes beyond `TokenPolicy.longestWait` nor the end of this actor.
 ///
-/// A supervised child. After a restart it is a new object with the same cache. The cache may have two actors for a while,
-/// when a key replaces itself; only one of them makes a call.
+/// A supervised child. After a restart it is a new object with the same cache. The cache has an actor for each client of
+/// a group that uses the key, and for each session when a key replaces itself; only one of them makes a call.
 actor TokenActor {
     private let signer: ProviderTokenSigner
     private let source: (any ProviderTokenSource)?
     private let cache: ProviderTokenCache
     private let clock: any MonotonicClock
-    private let onReport: @Sendable (SigningReport) -> Void
+    private let user: ProviderTokenCache.User
     private var call: (made: TokenStateMachine.Call, task: Task<Void, Never>)?
     private var hasRun = false
-    private var hasEnded = false
 
     /// - Parameters:
     ///   - signer: Makes the tokens.
     ///   - source: Shares the tokens with others; nil: they are not shared.
     ///   - cache: Outlives this actor.
     ///   - clock: Measures how long a call takes.
-    ///   - onReport: Receives the result of each call. Must return at once.
+    ///   - user: Is notified of the changes of the cache while the actor runs.
     init(
         signer: ProviderTokenSigner,
         source: (any ProviderTokenSource)? = nil,
         cache: ProviderTokenCache,
         clock: any MonotonicClock,
-        onReport: @escaping @Sendable (SigningReport) -> Void = { _ in }
+        user: ProviderTokenCache.User
     ) {
         self.signer = signer
         self.source = source
         self.cache = cache
         self.clock = clock
-        self.onReport = onReport
+        self.user = user
     }
 
     /// Makes calls until it is shut down or cancelled. Then the call under way is cancelled without waiting for it.
@@ -44,17 +43,14 @@ actor TokenActor {
     func run(_ context: ChildContext) async throws {
         guard !self.hasRun else { throw TokenError("A token actor runs once.") }
         self.hasRun = true
+        self.cache.add(self.user)
         defer { self.end() }
         context.onShutdown { [cache] in cache.wake() }
         context.started()
-        // A plain signer and `ProcessTokenSource` allow a new call before the previous one returns; other sources do
-        // not.
-        let patience = self.source == nil || self.source is ProcessTokenSource ? .zero : TokenPolicy.sourcePatience
         while !Task.isCancelled {
             let work = self.cache.work
             if context.isShuttingDown { return }
-            let step = self.cache.step(patience: patience)
-            if let report = step.report { self.onReport(report) }
+            let step = self.cache.step()
             if let call, call.made.number != step.current {
                 call.task.cancel()
                 self.call = nil
@@ -76,16 +72,11 @@ actor TokenActor {
             refreshAge: call.refreshAge,
             refused: call.isForced ? call.replaced?.jwt : nil
         )
-        let task = Task<Void, Never> { @concurrent [weak self, cache, source] in
+        let task = Task<Void, Never> { @concurrent [cache, source] in
             let result = await Self.newToken(request, source, isReplacing: call.replaced?.jwt)
-            guard let report = cache.completed(call, result, isShared: source != nil) else { return }
-            await self?.report(report)
+            cache.completed(call, result, isShared: source != nil)
         }
         self.call = (call, task)
-    }
-
-    private func report(_ report: SigningReport) {
-        if !self.hasEnded { self.onReport(report) }
     }
 
     private static func newToken(
@@ -96,7 +87,7 @@ actor TokenActor {
         do {
             guard let source else { return .success(try await request.sign()) }
             let token = try await source.token(for: request)
-            try request.check(token, isReplacing: current, checksSignature: !(source is ProcessTokenSource))
+            try request.check(token, isReplacing: current)
             return .success(token)
         } catch let error as TokenError {
             return .failure(error)
@@ -106,7 +97,7 @@ actor TokenActor {
     }
 
     private func end() {
-        self.hasEnded = true
+        self.cache.remove(self.user)
         guard let call else { return }
         call.task.cancel()
         self.cache.abandon(call.made)

@@ -21,6 +21,8 @@ enum TokenPolicy {
     static let shortestReplaceableAge = Duration.seconds(60)
     /// How far an `iat` may be ahead of the wall clock before it counts as wrong.
     static let futureTolerance = Duration.seconds(60)
+    /// How long a token is remembered that nobody uses: no token is valid for longer.
+    static let memory = Duration.seconds(60 * 60)
     /// How long new signatures are held back after `TooManyProviderTokenUpdates`.
     static let holdBack = Duration.seconds(20 * 60)
     /// The longest time between two checks of the wall clock.
@@ -30,8 +32,8 @@ enum TokenPolicy {
     static let retries = Backoff(.doubling(), minimum: .seconds(5), maximum: .seconds(60))
     /// How long a request waits for a signature before it gets the old token or an error.
     static let longestWait = Duration.seconds(10)
-    /// How much longer a user's token source may take before its call is abandoned. It is not called again meanwhile.
-    static let sourcePatience = Duration.seconds(20)
+    /// How long a call may take before it is abandoned and cancelled. No other call is made meanwhile.
+    static let longestCall = Duration.seconds(30)
     /// The limit of abandoned calls that have not returned. At this limit, no call is made until one of them returns.
     /// Otherwise a signer that blocks its thread would take up one thread after another.
     static let abandonedLimit = 4

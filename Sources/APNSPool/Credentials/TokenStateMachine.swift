@@ -16,11 +16,11 @@ import SupervisedPool
 /// ```
 /// The call of the signer, or of the token source:
 /// ```
-///          wanted               longestWait            patience
+///          wanted               longestWait           longestCall
 ///   (none) ───────▶ under way ──────────────▶ late ───────────────▶ abandoned, and cancelled
 /// ```
-/// Only one call is under way at a time. While it is late, requests get the old token or an error at once. The result of
-/// an abandoned call is still used, unless another call was faster.
+/// Only one call is under way at a time. While it is late, and for a while after a failed call, requests get the old token
+/// or an error at once. The result of an abandoned call is still used, unless another call was faster.
 struct TokenStateMachine: Sendable {
     /// One call of the signer or the token source.
     struct Call: Sendable, Hashable {
@@ -38,13 +38,11 @@ struct TokenStateMachine: Sendable {
         var replaced: ProviderToken?
         /// Whether APNs has refused that token.
         var isForced: Bool
-        /// How long it may be late before it is abandoned.
-        var patience: Duration
         var isLate = false
 
         /// When requests stop waiting for it.
         var lateAt: MonotonicInstant { self.began.advanced(by: TokenPolicy.longestWait) }
-        var abandonedAt: MonotonicInstant { self.lateAt.advanced(by: self.patience) }
+        var abandonedAt: MonotonicInstant { self.began.advanced(by: TokenPolicy.longestCall) }
     }
 
     private struct Token {
@@ -73,10 +71,6 @@ struct TokenStateMachine: Sendable {
 
     /// How long a token is used, from its first use.
     var refreshInterval: Duration
-    /// When the current token is replaced, if that is not after the interval, because of another key of the team.
-    var renewAt: MonotonicInstant?
-    /// No refresh that can wait is made before this instant, because another key of the team was renewed.
-    var waitsUntil: MonotonicInstant?
     private var token: Token?
     /// The previous token, unless APNs has refused it.
     private var fallback: Token?
@@ -95,13 +89,10 @@ struct TokenStateMachine: Sendable {
     private var abandonedCalls = 0
     /// The error of the last call; nil if it returned a token.
     private(set) var lastFailure: TokenError?
-    private var failureCount = 0
-    /// Whether the last call did not return in time. Each further call would make requests wait, so requests cause none
-    /// before `retryAt`.
-    private var isSilent = false
-    /// No refresh that can wait is made before this instant. Set when a call failed, or when the previous token was
-    /// restored.
+    /// No call is made before this instant, because the last one failed or was late.
     private var retryAt: MonotonicInstant?
+    /// No refresh that can wait is made before this instant, because the previous token was restored.
+    private var refreshFrom: MonotonicInstant?
     private var retries = TokenPolicy.retries
 
     init(refreshInterval: Duration = TokenPolicy.refreshInterval) {
@@ -110,35 +101,26 @@ struct TokenStateMachine: Sendable {
 
     // MARK: - A request needs a token
 
-    /// A request's place among the failures: it fails with a call that it waited for.
-    struct Request: Sendable {
-        fileprivate var failureCount: Int?
-    }
-
     enum Decision: Sendable, Hashable {
         /// This token, without further checks until this instant.
         case use(ProviderToken, until: MonotonicInstant)
         /// There is none yet. Ask again after the next change, at the latest at this instant.
         case wait(until: MonotonicInstant)
-        /// There is none. The next call is made at this instant, or with the next request.
+        /// There is none. The next call is made at this instant.
         case fail(TokenError, nextTry: MonotonicInstant?)
     }
 
     /// Decides on the token of a request that is about to be sent. A decision `use` counts as the token's use.
-    mutating func use(_ request: inout Request, now: MonotonicInstant, wallNow: Int64) -> Decision {
-        let failures = request.failureCount ?? self.failureCount
-        request.failureCount = failures
+    mutating func use(now: MonotonicInstant, wallNow: Int64) -> Decision {
         if self.needsSignature(now: now, wallNow: wallNow) {
-            if failures == self.failureCount {
-                if let call {
-                    if now < call.lateAt { return .wait(until: call.lateAt) }
-                } else if self.mayCall(now: now) {
-                    self.isWanted = true
-                    return .wait(until: .distantFuture)
-                }
+            if let call {
+                if now < call.lateAt { return .wait(until: call.lateAt) }
+            } else if self.mayCall(now: now) {
+                self.isWanted = true
+                return .wait(until: .distantFuture)
             }
             guard self.isUsable(now: now, wallNow: wallNow) else {
-                return .fail(self.lastFailure ?? .tooSlow, nextTry: self.retryAt)
+                return .fail(self.lastFailure ?? .tooSlow, nextTry: self.nextTry)
             }
         }
         guard let token else { return .fail(.tooSlow, nextTry: nil) }
@@ -148,6 +130,12 @@ struct TokenStateMachine: Sendable {
             token.signedAt.advanced(by: TokenPolicy.usableAge)
         )
         return .use(token.value, until: until)
+    }
+
+    /// The earliest instant of the next call.
+    private var nextTry: MonotonicInstant? {
+        guard let call else { return self.retryAt }
+        return max(call.abandonedAt, self.retryAt ?? call.abandonedAt)
     }
 
     private func needsSignature(now: MonotonicInstant, wallNow: Int64) -> Bool {
@@ -162,10 +150,9 @@ struct TokenStateMachine: Sendable {
         // A token in use whose `iat` now lies in the future is kept: the wall clock may have been set back, and then a new
         // token would be the wrong one. If the old one is wrong, APNs refuses it.
         let use = firstUse.duration(to: now)
-        let interval = self.renewAt.map { firstUse.duration(to: $0) } ?? self.refreshInterval
-        let isDue =
-            age >= TokenPolicy.refreshAge || use >= interval && now >= (self.waitsUntil ?? now)
-        return isDue && use >= TokenPolicy.shortestUse && !self.isHeldBack(now: now) && now >= (self.retryAt ?? now)
+        let isDue = age >= TokenPolicy.refreshAge || use >= self.refreshInterval
+        return isDue && use >= TokenPolicy.shortestUse && !self.isHeldBack(now: now)
+            && now >= (self.refreshFrom ?? now)
     }
 
     /// Whether the current token may be sent, even if a new one is due.
@@ -195,19 +182,17 @@ struct TokenStateMachine: Sendable {
     }
 
     /// Decides whether a call is made or abandoned.
-    ///
-    /// - Parameter patience: How long a call that is made now may be late before it is abandoned.
-    mutating func step(patience: Duration, now: MonotonicInstant, wallNow: Int64) -> Step {
+    mutating func step(now: MonotonicInstant, wallNow: Int64) -> Step {
         var step = Step()
         if let call, now >= call.lateAt {
             if !call.isLate {
                 self.call?.isLate = true
-                step.report = self.failed(.tooSlow, isSilent: true, now: now)
+                step.report = self.failed(.tooSlow, now: now)
             }
             if now >= call.abandonedAt { self.abandon(call) }
         }
         if self.call == nil, self.mayCall(now: now), self.needsCall(now: now, wallNow: wallNow) {
-            step.newCall = self.begin(patience: patience, now: now, wallNow: wallNow)
+            step.newCall = self.begin(now: now, wallNow: wallNow)
         }
         self.isWanted = false
         step.current = self.call?.number
@@ -221,18 +206,17 @@ struct TokenStateMachine: Sendable {
     }
 
     private func mayCall(now: MonotonicInstant) -> Bool {
-        guard self.abandonedCalls < TokenPolicy.abandonedLimit else { return false }
-        return !self.isSilent || now >= (self.retryAt ?? now)
+        self.abandonedCalls < TokenPolicy.abandonedLimit && now >= (self.retryAt ?? now)
     }
 
     private func needsCall(now: MonotonicInstant, wallNow: Int64) -> Bool {
         if self.isWanted { return self.needsSignature(now: now, wallNow: wallNow) }
         guard !self.isUsable(now: now, wallNow: wallNow) else { return false }
         // The first token is signed without a request, so that the client is ready only when it can send.
-        return self.retryAt.map { now >= $0 } ?? (self.token == nil)
+        return self.retryAt != nil || self.token == nil
     }
 
-    private mutating func begin(patience: Duration, now: MonotonicInstant, wallNow: Int64) -> Call {
+    private mutating func begin(now: MonotonicInstant, wallNow: Int64) -> Call {
         self.lastNumber &+= 1
         let call = Call(
             number: self.lastNumber,
@@ -241,8 +225,7 @@ struct TokenStateMachine: Sendable {
             began: now,
             refreshAge: min(self.refreshInterval, TokenPolicy.refreshAge),
             replaced: self.token?.value,
-            isForced: self.isRefused,
-            patience: patience
+            isForced: self.isRefused
         )
         self.call = call
         return call
@@ -271,7 +254,7 @@ struct TokenStateMachine: Sendable {
         guard call.generation > self.lastGeneration else { return nil }
         switch result {
         case .failure(let error):
-            return isCurrent ? self.failed(error, isSilent: false, now: now) : nil
+            return isCurrent ? self.failed(error, now: now) : nil
         case .success(let shared):
             defer { self.lastFailure = nil }
             // A call that was made after this one was abandoned is not needed any more.
@@ -287,19 +270,16 @@ struct TokenStateMachine: Sendable {
             )
             self.lastGeneration = call.generation
             self.retryAt = nil
-            self.isSilent = false
+            self.refreshFrom = nil
             self.retries.reset()
             self.isClockSuspect = false
-            self.renewAt = nil
             return SigningReport(failure: nil, isChange: self.lastFailure != nil)
         }
     }
 
-    private mutating func failed(_ error: TokenError, isSilent: Bool, now: MonotonicInstant) -> SigningReport {
+    private mutating func failed(_ error: TokenError, now: MonotonicInstant) -> SigningReport {
         defer { self.lastFailure = error }
-        self.failureCount &+= 1
         self.retryAt = now.advanced(by: self.retries.next())
-        self.isSilent = isSilent
         return SigningReport(failure: error, isChange: self.lastFailure == nil)
     }
 
@@ -388,7 +368,7 @@ struct TokenStateMachine: Sendable {
         self.token?.ignoresWallClock = true
         self.fallback = nil
         // The clock may still be ahead, so postpone refreshes that can wait.
-        self.retryAt = now.advanced(by: TokenPolicy.shortestUse)
+        self.refreshFrom = now.advanced(by: TokenPolicy.shortestUse)
         return true
     }
 
@@ -402,9 +382,6 @@ struct TokenStateMachine: Sendable {
 
     /// The time since the current token's signature.
     func age(now: MonotonicInstant) -> Duration? { self.token?.age(now: now) }
-
-    /// When the current token was signed.
-    var signedAt: MonotonicInstant? { self.token?.signedAt }
 
     /// The end of the period in which signatures are held back because of `TooManyProviderTokenUpdates`; nil outside
     /// it.

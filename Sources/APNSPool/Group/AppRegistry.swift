@@ -16,7 +16,6 @@ final class AppRegistry: Sendable {
     struct ClientEntry {
         var key: ClientKey
         var authentication: APNSAuthentication
-        var tokens: ProcessTokenSource
         var environment: APNSEnvironment
         var apps: Set<String>
         var client: APNSClient?
@@ -77,7 +76,6 @@ final class AppRegistry: Sendable {
         var clients: [ConnectionQuota.ClientID: ClientEntry] = [:]
         var byKey: [ClientKey: ConnectionQuota.ClientID] = [:]
         var apps: [String: AppInfo] = [:]
-        var tokenSources = ProcessTokenSources()
         var hasRun = false
         var isOver = false
     }
@@ -123,11 +121,6 @@ final class AppRegistry: Sendable {
         let owner = self.configuration.isolation == .perApp ? ownPool : resolved.credentialID ?? ownPool
         let isFree = self.state.withLock { state in
             guard mayReplace || state.apps[app.name] == nil else { return false }
-            let tokens = state.tokenSources.retain(resolved.signer?.key, clock: self.clock)
-            // Release the old key after retaining the new one: an unchanged key then keeps its token.
-            if let old = state.apps[app.name] {
-                state.tokenSources.release(old.resolved.signer?.key, now: self.clock.now)
-            }
             // A new key never uses the old key's pools, whatever the isolation.
             if let old = state.apps[app.name], !old.resolved.isSame(as: resolved) { self.release(app.name, &state) }
             var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID] = [:]
@@ -144,7 +137,6 @@ final class AppRegistry: Sendable {
                     state.clients[clientID] = ClientEntry(
                         key: key,
                         authentication: app.authentication,
-                        tokens: tokens,
                         environment: environment,
                         apps: []
                     )
@@ -175,7 +167,6 @@ final class AppRegistry: Sendable {
         self.state.withLock { state in
             guard state.apps[name] != nil else { return false }
             self.release(name, &state)
-            state.tokenSources.release(state.apps[name]?.resolved.signer?.key, now: self.clock.now)
             state.apps[name] = nil
             return true
         }
@@ -507,9 +498,6 @@ final class AppRegistry: Sendable {
     func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
         self.state.withLock { state in state.apps[name]?.clientIDs[environment].map { state.quota.waiting($0) } ?? 0 }
     }
-
-    /// How many keys have provider tokens that apps share.
-    var tokenSourceCount: Int { self.state.withLock { $0.tokenSources.count } }
 
     var reservedConnections: Int { self.state.withLock { $0.quota.totalReserved } }
 

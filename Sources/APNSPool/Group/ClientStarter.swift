@@ -18,7 +18,7 @@ final class ClientStarter: Sendable {
     /// The hub to which all clients report invalid device tokens.
     let invalidTokens = EventHub<InvalidToken>()
     private let contexts: TLSContexts
-    private let renewals = TeamRenewals()
+    private let tokenCaches: TokenCaches
     private let jobs: AsyncStream<Job>
     private let job: AsyncStream<Job>.Continuation
     private let over = Latch()
@@ -32,6 +32,7 @@ final class ClientStarter: Sendable {
         self.registry = registry
         self.live = LiveSettings(configuration.client)
         self.contexts = TLSContexts(trust: configuration.client.trust)
+        self.tokenCaches = TokenCaches(clock: configuration.client.clock, wallClock: configuration.client.wallClock)
         self.jobs = jobs.stream
         self.job = jobs.continuation
     }
@@ -102,14 +103,8 @@ final class ClientStarter: Sendable {
         }
         // The settings and the number of connections may have changed while the client was being made.
         self.live.apply { self.apply($0, to: clientID) }
-        do {
-            try await client.runtime.run()
-        } catch is CancellationError {
-        } catch let error as APNSConfigurationError where error.code == .alreadyRunning {
-            // All its apps were removed while it was being made, so it was shut down before it could run.
-        } catch {
-            self.configuration.client.logger.error("an app's client ended", metadata: ["error": "\(error)"])
-        }
+        // It fails if all its apps were removed while it was being made, so that it was shut down before it could run.
+        try? await client.runtime.run()
         self.registry.ended(clientID, nil)
     }
 
@@ -123,12 +118,11 @@ final class ClientStarter: Sendable {
         configuration.pool = live.pool.limited(to: connections)
         configuration.groupInvalidTokens = self.invalidTokens
         configuration.authentication = entry.authentication
-        if configuration.authentication.tokenSource == nil { configuration.authentication.tokenSource = entry.tokens }
         configuration.environment = entry.environment
         // Apps with different topics may share the client.
         configuration.defaultTopic = nil
         configuration.tlsContexts = self.contexts
-        configuration.teamRenewals = self.renewals
+        configuration.tokenCaches = self.tokenCaches
         configuration.onWorkerTally = { [weak registry = self.registry] in registry?.readTally(of: clientID) }
         let apps = entry.apps.sorted().joined(separator: ", ")
         configuration.logger[metadataKey: "apps"] = "\(apps)"

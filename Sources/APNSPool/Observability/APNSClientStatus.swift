@@ -62,7 +62,6 @@ public struct APNSClientStatus: Sendable, CustomStringConvertible {
         var timeouts: APNSClientConfiguration.Timeouts
         var retry: APNSClientConfiguration.Retry
         var massRejection: MassRejectionLimits
-        var onEscalation: APNSClientConfiguration.OnEscalation
         var broadcastSpacing: Duration
         /// The names of configured settings whose values are not shown and that have no default. A proxy may contain a
         /// password.
@@ -182,7 +181,6 @@ extension APNSClientStatus.Settings {
         self.timeouts = configuration.timeouts
         self.retry = configuration.retry
         self.massRejection = configuration.massRejection
-        self.onEscalation = configuration.onEscalation
         self.broadcastSpacing = configuration.broadcastSpacing
         self.names = []
         if configuration.trust.caFile != nil { self.names.append("trust.caFile") }
@@ -198,7 +196,6 @@ extension APNSClientStatus.Settings {
         lines += Self.differences("timeouts", self.timeouts, plain.timeouts)
         lines += Self.differences("retry", self.retry, plain.retry)
         if self.massRejection != plain.massRejection { lines.append("massRejection: \(self.massRejection)") }
-        if self.onEscalation != plain.onEscalation { lines.append("onEscalation: throw") }
         if self.broadcastSpacing != plain.broadcastSpacing {
             lines.append("broadcastSpacing: \(self.broadcastSpacing)")
         }

@@ -165,8 +165,7 @@ final class ClientMonitor: Sendable {
         self.logger.log(event)
     }
 
-    /// A session's tree gave up. It restarts after the pause, unless its credential was on trial or `onEscalation` is
-    /// `throw`.
+    /// A session's tree gave up. It restarts after the pause, unless its credential was on trial.
     func reportEscalation(_ error: any Error, pause: Duration) {
         self.escalations.wrappingAdd(1, ordering: .relaxed)
         self.logger.critical(

@@ -13,8 +13,8 @@ extension Logger {
             self.error("a child crashed; this is a bug in the library", metadata: ["failure": "\(failure)"])
         case .childEnded(let id, let generation):
             self.debug("ended", metadata: ["child": "\(id)", "generation": "\(generation)"])
-        case .restarting(let id, let pause):
-            self.warning("restarting", metadata: ["child": "\(id)", "after": "\(pause)"])
+        case .restarting(let id):
+            self.warning("restarting", metadata: ["child": "\(id)"])
         case .childStopped(let id, let generation, let error):
             self.debug(
                 "stopped",
@@ -26,9 +26,6 @@ extension Logger {
             self.warning("a child does not end", metadata: ["child": "\(id)", "generation": "\(generation)"])
         case .escalating(let error):
             self.error("a supervisor gives up", metadata: ["error": "\(error)"])
-        case .missed:
-            // Only readers of an event stream can miss events.
-            break
         }
     }
 
@@ -56,9 +53,6 @@ extension Logger {
                 "more streams were returned to the pool than were leased; this is a bug in the library",
                 metadata: ["what": "\(what)"]
             )
-        case .missed:
-            // Only readers of an event stream can miss events.
-            break
         }
     }
 

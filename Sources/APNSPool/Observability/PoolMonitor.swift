@@ -60,7 +60,7 @@ final class PoolMonitor: Sendable {
     private func note(_ event: PoolEvent) -> FaultLog<String>.Line? {
         var line: FaultLog<String>.Line? = .first
         switch event {
-        case .reported(_, .latency), .reported(_, .capacity), .askedToConnect, .askedToDisconnect, .missed:
+        case .reported(_, .latency), .reported(_, .capacity), .askedToConnect, .askedToDisconnect:
             return line
         case .reported(let id, .connecting):
             self.beganConnecting(id.index)

@@ -104,7 +104,7 @@ extension AttemptEnd {
     init(_ error: PoolError) {
         let message = Self.message(error)
         switch error.code {
-        case .queueFull, .full, .waitedTooLong:
+        case .queueFull, .full:
             self = .notSent(.queueFull, message, retryAfter: error.retryAfter, isFinal: true)
         case .timedOut, .notRunning:
             // The client is running, so a pool that is not running is still being started.
@@ -162,11 +162,6 @@ extension AttemptEnd {
             return """
                 \(status.queueDepth) pushes are already waiting (\(status.queuedBytes) bytes): send less at once, or \
                 raise pool.maxOverflow, pool.maxQueued or pool.maxQueuedBytes
-                """
-        case .waitedTooLong:
-            return """
-                no stream became free within pool.maxQueueAge (\(status.queueDepth) pushes wait): send less at once, \
-                or raise pool.size or pool.maxOverflow
                 """
         case .full:
             return "all \(status.capacity) streams are taken: send less at once, or raise pool.maxOverflow"

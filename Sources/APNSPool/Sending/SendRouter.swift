@@ -171,7 +171,10 @@ final class SendRouter: Sendable {
     func sign(_ route: SendRoute, until deadline: MonotonicInstant) async throws(AttemptEnd) -> SendRoute {
         let session = route.credentialSession
         let deadline = route.waitDeadline(deadline, now: self.clock.now)
-        switch await session.tokens.token(until: deadline, while: { self.obstacle(session) == nil }) {
+        let decision = await session.tokens.token(until: deadline, version: self.version) {
+            self.obstacle(session) == nil
+        }
+        switch decision {
         case .use(let token, let validUntil):
             let signed = route.with(token, validUntil: validUntil)
             if let end = signed.admit(now: self.clock.now) { throw end }

@@ -11,6 +11,8 @@ package struct APNSSetting: Sendable {
     let put: @Sendable (inout SettingsDraft, SettingKind.Value) -> Void
     /// Returns its value in a configuration, in the format of a text setting; nil if there is none.
     let get: @Sendable (APNSClientConfiguration) -> String?
+    /// Whether its value in a configuration is within the limits of `kind`.
+    let isWithinLimits: @Sendable (APNSClientConfiguration) -> Bool
     /// A readable description in Markdown.
     package private(set) var meaning = ""
 
@@ -20,7 +22,8 @@ package struct APNSSetting: Sendable {
         sets properties: [String]? = nil,
         isSecret: Bool = false,
         put: @escaping @Sendable (inout SettingsDraft, SettingKind.Value) -> Void,
-        get: @escaping @Sendable (APNSClientConfiguration) -> String?
+        get: @escaping @Sendable (APNSClientConfiguration) -> String?,
+        isWithinLimits: @escaping @Sendable (APNSClientConfiguration) -> Bool = { _ in true }
     ) {
         self.key = key
         self.kind = kind
@@ -28,6 +31,15 @@ package struct APNSSetting: Sendable {
         self.properties = properties ?? [key]
         self.put = put
         self.get = get
+        self.isWithinLimits = isWithinLimits
+    }
+
+    /// Checks the limits of the value in a configuration.
+    ///
+    /// - Throws: `outOfRange`, with the property and its limits.
+    func check(_ configuration: APNSClientConfiguration) throws(APNSConfigurationError) {
+        guard !self.isWithinLimits(configuration) else { return }
+        throw .outOfRange(self.properties.first ?? self.key, self.get(configuration) ?? "", self.kind.limits)
     }
 
     /// Returns this row with a description.
@@ -73,6 +85,7 @@ extension APNSSetting {
         _ kind: SettingKind,
         _ path: any Path<Value>,
         sets property: String? = nil,
+        isWithinLimits: @escaping @Sendable (Value) -> Bool = { _ in true },
         read: @escaping @Sendable (SettingKind.Value) -> Value?,
         write: @escaping @Sendable (Value) -> String?
     ) -> APNSSetting {
@@ -80,11 +93,13 @@ extension APNSSetting {
             if let value = read(value) { draft.configuration[keyPath: path] = value }
         } get: {
             write($0[keyPath: path])
+        } isWithinLimits: {
+            isWithinLimits($0[keyPath: path])
         }
     }
 
     static func integer(_ key: String, _ path: any Path<Int>, _ range: ClosedRange<Int>) -> APNSSetting {
-        self.property(key, .integer(range), path) {
+        self.property(key, .integer(range), path, isWithinLimits: { range.contains($0) }) {
             $0.integer
         } write: {
             "\($0)"
@@ -92,7 +107,7 @@ extension APNSSetting {
     }
 
     static func size(_ key: String, _ path: any Path<Int>, _ range: ClosedRange<Int>) -> APNSSetting {
-        self.property(key, .size(range), path) {
+        self.property(key, .size(range), path, isWithinLimits: { range.contains($0) }) {
             $0.integer
         } write: {
             SettingKind.text(bytes: $0)
@@ -113,7 +128,7 @@ extension APNSSetting {
         _ range: ClosedRange<Duration>,
         sets property: String? = nil
     ) -> APNSSetting {
-        self.property(key, .duration(range), path, sets: property) {
+        self.property(key, .duration(range), path, sets: property, isWithinLimits: { range.contains($0) }) {
             $0.duration
         } write: {
             SettingKind.text($0)
@@ -126,7 +141,13 @@ extension APNSSetting {
         _ range: ClosedRange<Duration>,
         sets property: String? = nil
     ) -> APNSSetting {
-        self.property(key, .duration(range, neverIsAllowed: true), path, sets: property) { value in
+        self.property(
+            key,
+            .duration(range, neverIsAllowed: true),
+            path,
+            sets: property,
+            isWithinLimits: { $0.map { range.contains($0) } ?? true }
+        ) { value in
             if case .duration(let time) = value { .some(time) } else { nil }
         } write: {
             $0.map { SettingKind.text($0) } ?? "never"

@@ -68,7 +68,8 @@
         }
         self.host = String(rest)
         guard let port else { return }
-        guard port.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(port), (1...65535).contains(number)
+        guard port.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(port),
+            APNSEnvironment.ports.contains(number)
         else { throw Self.not(form, "its port is not a number from 1 to 65535") }
         self.port = number
     }

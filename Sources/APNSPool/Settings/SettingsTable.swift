@@ -3,11 +3,9 @@
 
 import Logging
 
-/// Every setting that can be given as text. Files and environment variables are read by this table, and
-/// `Docs/Configuration.md` is generated from it.
-///
-/// Defaults come from `APNSClientConfiguration` itself. The limits are those of `APNSClientConfiguration.validate()`;
-/// tests check that the two agree.
+/// Every setting that can be given as text, with its limits. Files and environment variables are read by this table,
+/// `APNSClientConfiguration.validate()` checks the limits of the rows in `limited`, and `Docs/Configuration.md` is
+/// generated from it. The defaults are those of the initialisers of `APNSClientConfiguration`.
 @_spi(Relay) public enum SettingsTable {
     /// The groups in the order of the documentation.
     package static let groups: [(title: String, settings: [APNSSetting])] = [
@@ -16,6 +14,9 @@ import Logging
     ]
 
     package static let settings: [APNSSetting] = groups.flatMap { $0.settings }
+
+    /// The rows whose limits the client checks. An authentication checks its own when it is read.
+    static let limited: [APNSSetting] = pool + timeouts + retry + rest
 
     /// The keys of a credential.
     @_spi(Relay) public static var credentialKeys: [String] { self.authentication.map(\.key) }
@@ -94,7 +95,7 @@ import Logging
         .duration(
             "fileCheckInterval",
             orNever: \.authentication.fileCheckInterval,
-            .seconds(1)...(.seconds(86_400)),
+            APNSAuthentication.fileCheckLimits,
             sets: "authentication.fileCheckInterval"
         )
         .meaning("How often key and certificate files are checked for changes. The client then uses a changed file."),
@@ -119,7 +120,7 @@ import Logging
             ),
         .part("host", .host, sets: "environment.host")
             .meaning("The server's host, instead of `endpoint`; `port` sets its port. Default: that of `environment`."),
-        .part("port", .integer(1...65535), sets: "environment.port") {
+        .part("port", .integer(APNSEnvironment.ports), sets: "environment.port") {
             "\($0.environment.port)"
         }
         .meaning(
@@ -128,7 +129,7 @@ import Logging
         ),
         .part("managementHost", .host, sets: "environment.managementHost")
             .meaning("The host that manages broadcast channels. Default: that of `environment`, or `host`."),
-        .part("managementPort", .integer(1...65535), sets: "environment.managementPort")
+        .part("managementPort", .integer(APNSEnvironment.ports), sets: "environment.managementPort")
             .meaning(
                 "The port of `managementHost`. Default: 2196 in production, 2195 in development; with `host`, that of "
                     + "`port`."
@@ -143,7 +144,7 @@ import Logging
             ),
         .part("proxy.host", .host, sets: "proxy.host")
             .meaning("The host of the proxy, instead of `proxy`."),
-        .part("proxy.port", .integer(1...65535), sets: "proxy.port")
+        .part("proxy.port", .integer(APNSEnvironment.ports), sets: "proxy.port")
             .meaning("The port of the proxy. Required with `proxy.host`."),
         .part("proxy.username", .string, sets: "proxy.username")
             .meaning("The user name for Basic authentication with the proxy. It must not contain a colon."),
@@ -165,8 +166,6 @@ import Logging
             .meaning("Pushes that may wait for a free stream."),
         .size("pool.maxQueuedBytes", \.pool.maxQueuedBytes, 8192...(1 << 40))
             .meaning("Bytes of payload that may wait."),
-        .duration("pool.maxQueueAge", orNever: \.pool.maxQueueAge, .milliseconds(1)...(.seconds(86_400)))
-            .meaning("How long a push may wait for a stream. With `never`, only its deadline limits the wait."),
         .integer("pool.maxConcurrentStreams", \.pool.maxConcurrentStreams, 1...1000)
             .meaning("The maximum number of streams on one connection. APNs may allow fewer."),
         .duration("pool.idleTimeout", \.pool.idleTimeout, .seconds(1)...(.seconds(86_400)))
@@ -242,8 +241,6 @@ import Logging
         ),
         .duration("broadcastSpacing", \.broadcastSpacing, .zero ... .seconds(3600))
             .meaning("The minimum time between two broadcasts to one channel. With 0, broadcasts are not delayed."),
-        .choice("onEscalation", \.onEscalation, [("restart", .restart), ("throw", .throw)])
-            .meaning("What `run()` does when the supervision tree gives up, which only a bug in the library causes."),
         APNSSetting("log.level", .choice(Logger.Level.allCases.map(\.rawValue)), sets: ["logger"]) { draft, value in
             guard case .text(let name) = value, let level = Logger.Level(rawValue: name) else { return }
             draft.configuration.logger.logLevel = level

@@ -109,8 +109,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///   - deadline: Until when to wait for a stream. `body` may take longer.
     ///   - block: Whether to wait. If `false` and no stream is free, the checkout fails with `full`.
     ///   - lane: The lane to wait in. Interactive work takes precedence over bulk work.
-    ///   - body: Uses the lease's worker, and must not store it. It may call ``PoolLease/markBroken()``, even before it
-    ///     throws.
+    ///   - body: Uses the lease's worker, and must not store it.
     /// - Throws: ``PoolError`` if no stream could be leased; otherwise the error that `body` throws.
     public func withLease<Value>(
         wanted: Int = 1,
@@ -145,7 +144,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         try await self.core.waitUntilReady(workers, deadline: deadline)
     }
 
-    // MARK: Prewarming and replacing
+    // MARK: Prewarming
 
     /// Connects workers before they are needed, one at a time, and returns when they are ready. Workers above
     /// ``PoolConfiguration/size`` are disconnected again after ``PoolConfiguration/idleTimeout`` without work.
@@ -159,13 +158,6 @@ public final class Pool<Worker: PoolWorker>: Sendable {
         try await self.core.waitUntilReady(workers, deadline: deadline)
     }
 
-    /// Replaces every current session with a new one, one worker after another, ``PoolConfiguration/connectSpacing``
-    /// apart, while the pool keeps serving. Use it after a change of key, or to pick up new addresses. Does not wait;
-    /// ``PoolStatus/Worker/age`` shows the progress.
-    public func replaceAll() {
-        self.core.mailbox.post(.replaceAll, isUrgent: true)
-    }
-
     // MARK: Reconfiguration
 
     /// Changes the pool's configuration while it runs. No checkout is lost:
@@ -175,8 +167,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// - With fewer workers, those above the new number become surplus: they get no more work and give up their
     ///   connections (``PoolWorkerDisconnectReason/surplus``), while their leases stay valid. ``retireSurplus()``
     ///   returns when the owner may end them.
-    /// - Waiting checkouts keep waiting, even if they exceed a reduced bound of the queue. The
-    ///   ``PoolConfiguration/maxQueueAge`` that was set when they began to wait still applies to them.
+    /// - Waiting checkouts keep waiting, even if they exceed a reduced bound of the queue.
     /// - The ``PoolConfiguration/maximumLifetime`` of a session is recalculated from the session's start.
     ///
     /// Never blocks, and may be called from any thread. Later calls see the new configuration.
@@ -234,15 +225,6 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// The current status of the pool. Never waits for a worker.
     public func status() async -> PoolStatus {
         await self.core.status()
-    }
-
-    /// Returns the pool's events as an asynchronous sequence, for logs and metrics. Each call creates a separate
-    /// stream, which contains the events from this call on and ends when ``run(_:)`` has ended.
-    ///
-    /// - Parameter bufferingNewest: How many events are kept for a slow reader, at least 1. Older events are dropped,
-    ///   and ``PoolEvent/missed(_:)`` reports their number.
-    public func events(bufferingNewest: Int = 256) -> EventStream<PoolEvent> {
-        self.core.hub.stream(bufferingNewest: bufferingNewest)
     }
 }
 

@@ -33,10 +33,6 @@ public struct PoolConfiguration: Sendable, Hashable {
     /// The limit for the total size of all waiting checkouts, in bytes, as declared by their callers. 16 MiB by
     /// default.
     public var maxQueuedBytes: Int
-    /// How long a checkout may wait, regardless of its own deadline, before it fails with `waitedTooLong`. Must be more
-    /// than zero. `nil`, the default, means that only deadlines count. Set it if your callers would rather fail early
-    /// than be served late. Resent work is exempt.
-    public var maxQueueAge: Duration?
     /// The share of each worker's streams that bulk checkouts leave free for interactive ones, in per cent, rounded
     /// down to whole streams. 0 to 90; 20 by default.
     public var interactiveReservePercent: Int
@@ -62,7 +58,6 @@ public struct PoolConfiguration: Sendable, Hashable {
         strategy: Strategy = .leastLoaded,
         maxWaiters: Int = 10_000,
         maxQueuedBytes: Int = 16 * 1024 * 1024,
-        maxQueueAge: Duration? = nil,
         interactiveReservePercent: Int = 20,
         connectSpacing: Duration = .seconds(1),
         idleTimeout: Duration = .seconds(300),
@@ -75,7 +70,6 @@ public struct PoolConfiguration: Sendable, Hashable {
         self.strategy = strategy
         self.maxWaiters = maxWaiters
         self.maxQueuedBytes = maxQueuedBytes
-        self.maxQueueAge = maxQueueAge
         self.interactiveReservePercent = interactiveReservePercent
         self.connectSpacing = connectSpacing
         self.idleTimeout = idleTimeout
@@ -91,61 +85,49 @@ public struct PoolConfiguration: Sendable, Hashable {
     ///
     /// - Throws: An error that names the first invalid setting.
     public func validate() throws(PoolConfigurationError) {
-        func require(
-            _ holds: Bool,
-            _ setting: String,
-            _ rule: @autoclosure () -> String
-        ) throws(PoolConfigurationError) {
-            if !holds { throw PoolConfigurationError(setting: setting, message: rule()) }
-        }
-        try require((0...Self.maximumWorkers).contains(self.size), "size", "must be 0 to 1000, is \(self.size)")
-        try require(
-            (0...Self.maximumWorkers).contains(self.maxOverflow),
-            "maxOverflow",
-            "must be 0 to 1000, is \(self.maxOverflow)"
-        )
-        try require(
-            self.size + self.maxOverflow > 0,
-            "size",
-            "is 0, and so is maxOverflow: the pool could never connect"
-        )
-        try require(
-            self.size + self.maxOverflow <= Self.maximumWorkers,
-            "maxOverflow",
-            "size + maxOverflow must be at most 1000, is \(self.size + self.maxOverflow)"
-        )
-        try require(
-            (0...1_000_000).contains(self.maxWaiters),
-            "maxWaiters",
-            "must be 0 to 1,000,000, is \(self.maxWaiters)"
-        )
-        try require(
-            (0...(1 << 40)).contains(self.maxQueuedBytes),
-            "maxQueuedBytes",
-            "must be 0 to 2^40, is \(self.maxQueuedBytes)"
-        )
-        if let maxQueueAge {
-            try require(maxQueueAge > .zero, "maxQueueAge", "must be more than zero, is \(maxQueueAge)")
-        }
-        try require(
-            (0...90).contains(self.interactiveReservePercent),
-            "interactiveReservePercent",
-            "must be 0 to 90, is \(self.interactiveReservePercent)"
-        )
-        try require(self.connectSpacing >= .zero, "connectSpacing", "must not be negative, is \(self.connectSpacing)")
-        try require(self.idleTimeout >= .milliseconds(1), "idleTimeout", "must be 1 ms or more, is \(self.idleTimeout)")
-        try require(
-            self.unavailableAfter >= .zero,
-            "unavailableAfter",
-            "must not be negative, is \(self.unavailableAfter)"
-        )
-        if let maximumLifetime {
-            try require(
-                maximumLifetime >= .seconds(1),
-                "maximumLifetime",
-                "must be 1 s or more, is \(maximumLifetime)"
+        let workers = 0...Self.maximumWorkers
+        try Self.check("size", self.size, workers)
+        try Self.check("maxOverflow", self.maxOverflow, workers)
+        guard self.size + self.maxOverflow > 0 else {
+            throw PoolConfigurationError(
+                setting: "size",
+                message: "is 0, and so is maxOverflow: the pool could never connect"
             )
         }
+        guard workers.contains(self.size + self.maxOverflow) else {
+            throw PoolConfigurationError(
+                setting: "maxOverflow",
+                message: "size + maxOverflow must be at most 1000, is \(self.size + self.maxOverflow)"
+            )
+        }
+        try Self.check("maxWaiters", self.maxWaiters, 0...1_000_000)
+        try Self.check("maxQueuedBytes", self.maxQueuedBytes, 0...(1 << 40))
+        try Self.check("interactiveReservePercent", self.interactiveReservePercent, 0...90)
+        try Self.check("connectSpacing", self.connectSpacing, .zero)
+        try Self.check("idleTimeout", self.idleTimeout, .milliseconds(1))
+        try Self.check("unavailableAfter", self.unavailableAfter, .zero)
+        if let maximumLifetime { try Self.check("maximumLifetime", maximumLifetime, .seconds(1)) }
+    }
+
+    private static func check(
+        _ setting: String,
+        _ value: Int,
+        _ limits: ClosedRange<Int>
+    ) throws(PoolConfigurationError) {
+        guard !limits.contains(value) else { return }
+        throw PoolConfigurationError(
+            setting: setting,
+            message: "must be \(limits.lowerBound) to \(limits.upperBound), is \(value)"
+        )
+    }
+
+    private static func check(
+        _ setting: String,
+        _ value: Duration,
+        _ shortest: Duration
+    ) throws(PoolConfigurationError) {
+        guard value < shortest else { return }
+        throw PoolConfigurationError(setting: setting, message: "must be \(shortest) or more, is \(value)")
     }
 
     /// The number of workers, within its limits even if the settings are invalid.

@@ -8,9 +8,6 @@ enum PoolItem: Sendable {
     indirect case report(WorkerReport, WorkerID)
     /// The worker's run has ended, whatever the worker reported before.
     case workerEnded(WorkerID)
-    case replaceAll
-    /// A lease of this session was returned as broken.
-    case broken(LeaseOrigin)
     indirect case reconfigure(PoolConfiguration)
     case ended([Int])
     case stop
@@ -39,9 +36,8 @@ actor PoolCore {
     }
 
     let clock: any MonotonicClock
-    private let notify: @Sendable (PoolEvent) -> Void
+    private let onEvent: @Sendable (PoolEvent) -> Void
     let mailbox = Mailbox<PoolItem>(isAttentive: false)
-    let hub = EventHub<PoolEvent>(gap: { .missed($0) })
     // Unchecked: no access re-enters these properties, and the checks would be about a dozen per checkout.
     @exclusivity(unchecked) private var machine: PoolStateMachine
     @exclusivity(unchecked) private var random: SplitMix64
@@ -62,7 +58,7 @@ actor PoolCore {
         onEvent: @escaping @Sendable (PoolEvent) -> Void
     ) {
         self.clock = clock
-        self.notify = onEvent
+        self.onEvent = onEvent
         self.machine = PoolStateMachine(configuration)
         self.random = SplitMix64(seed: seed)
         self.workers = Array(repeating: nil, count: configuration.workerCount)
@@ -72,7 +68,6 @@ actor PoolCore {
 
     func run(_ context: ChildContext) async throws {
         guard self.machine.phase == .notStarted else { throw self.machine.error(.alreadyRunning, self.clock.now) }
-        defer { self.hub.finish() }
         do {
             try self.machine.configuration.validate()
         } catch {
@@ -108,11 +103,6 @@ actor PoolCore {
             )
         }
         try Task.checkCancellation()
-    }
-
-    private func onEvent(_ event: PoolEvent) {
-        self.notify(event)
-        self.hub.post(event)
     }
 
     private func stop() {
@@ -172,10 +162,6 @@ actor PoolCore {
             guard self.machine.isRegistered(id) else { return }
             self.machine.report(.gone, from: id, now: now)
             self.onEvent(.reported(id, .gone))
-        case .replaceAll:
-            self.machine.replaceAll(now: now)
-        case .broken(let origin):
-            self.machine.replace(origin, now: now)
         case .reconfigure(let configuration):
             self.machine.reconfigure(configuration)
             self.fitWorkers()

@@ -14,8 +14,6 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         public static let timedOut = Code(rawValue: "timedOut")
         /// By the deadline, fewer workers were ready than the caller was waiting for.
         public static let notReady = Code(rawValue: "notReady")
-        /// The checkout has waited for ``PoolConfiguration/maxQueueAge``.
-        public static let waitedTooLong = Code(rawValue: "waitedTooLong")
         /// The caller's task was cancelled.
         public static let cancelled = Code(rawValue: "cancelled")
         /// No worker has been ready for too long; see ``PoolConfiguration/unavailableAfter``.
@@ -97,9 +95,6 @@ public struct PoolError: Error, Sendable, CustomStringConvertible {
         case .notReady:
             "fewer workers than wanted were ready in time. Check the workers' states and the network; allow a longer "
                 + "deadline."
-        case .waitedTooLong:
-            "the queue moves too slowly. Send less at once, raise size or maxOverflow, or raise maxQueueAge if a "
-                + "longer wait is acceptable."
         case .cancelled:
             "the caller was cancelled."
         case .unavailable:

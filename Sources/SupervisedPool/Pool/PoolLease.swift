@@ -6,7 +6,6 @@ public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
     public let origin: LeaseOrigin
     /// How many streams this lease holds.
     public private(set) var count: Int
-    private var isBroken = false
     private let mailbox: Mailbox<PoolItem>
 
     init(worker: Worker, origin: LeaseOrigin, count: Int, mailbox: Mailbox<PoolItem>) {
@@ -29,13 +28,7 @@ public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
         return taken
     }
 
-    /// Marks the worker's session as unusable. When the lease is returned, the pool replaces the session
-    /// (``PoolWorkerDisconnectReason/replacement``). Other leases of that session stay valid.
-    public mutating func markBroken() { self.isBroken = true }
-
     deinit {
-        // Posted first, so that the returned streams are not leased again.
-        if self.isBroken { self.mailbox.post(.broken(self.origin), isUrgent: true) }
         if self.count > 0 { self.mailbox.post(.checkin(self.origin, self.count)) }
     }
 }

@@ -3,7 +3,7 @@ extension PoolStateMachine {
     ///
     /// Workers beyond the new number become surplus: they get no more work, finish the work they have, and are ended by
     /// their owner; see ``handOverRetirable()``. Waiting checkouts keep waiting, even if they exceed a reduced bound of
-    /// the queue, and expire at the time that was set when they began to wait.
+    /// the queue.
     mutating func reconfigure(_ new: PoolConfiguration) {
         let old = self.configuration
         self.configuration = new
@@ -51,9 +51,7 @@ extension PoolStateMachine {
 
     /// Recalculates the end of a session's lifetime, from the session's start.
     private mutating func lifetimeChanged(_ index: Int) {
-        guard self.workers[index].state == .ready,
-            self.workers[index].replaceAt == nil || self.workers[index].replaceReason == .lifetime
-        else { return }
+        guard self.workers[index].state == .ready else { return }
         self.workers[index].replaceAt = nil
         self.workers[index].needsLifetime = self.configuration.maximumLifetime != nil
     }

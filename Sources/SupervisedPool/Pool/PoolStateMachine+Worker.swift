@@ -68,9 +68,6 @@ extension PoolStateMachine {
         var isBackoffFixed = false
         /// When its last backoff began.
         var backingOffSince = MonotonicInstant(nanoseconds: .min)
-        /// It began to open its next session before ``replaceAll(now:)``.
-        var isOutdated = false
-        var replaceReason = PoolWorkerDisconnectReason.lifetime
 
         init(isOverflow: Bool, reservePercent: Int) {
             self.isOverflow = isOverflow
@@ -186,7 +183,6 @@ extension PoolStateMachine {
         case .connecting, .lost:
             self.workers[index].closeSession()
             self.workers[index].state = .connecting
-            self.workers[index].isOutdated = false
             self.workers[index].isKeepPending = false
             if case .lost(let fault) = report { self.failed(fault, now, now) }
         case .backingOff(let until, let fault):
@@ -234,12 +230,6 @@ extension PoolStateMachine {
             capacity <= 1 ? now.advanced(by: Self.growthGrace) : MonotonicInstant(nanoseconds: .min)
         self.workers[index].isKeepPending = false
         self.workers[index].needsLifetime = self.configuration.maximumLifetime != nil
-        if self.workers[index].isOutdated {
-            self.workers[index].isOutdated = false
-            self.workers[index].replaceAt = now
-            self.workers[index].replaceReason = .replacement
-            self.workers[index].needsLifetime = false
-        }
         self.notReadySince = nil
         self.hasFailed = false
         self.configurationFault = nil
@@ -273,38 +263,6 @@ extension PoolStateMachine {
             }
         }
         self.needsSettling = true
-    }
-
-    /// Requests the replacement of every session that began before now, one after another.
-    mutating func replaceAll(now: MonotonicInstant) {
-        for index in self.workers.indices where !self.workers[index].isLeaving {
-            switch self.workers[index].state {
-            case .ready:
-                self.replace(index, now)
-            case .connecting:
-                self.workers[index].isOutdated = true
-            case .absent, .idle, .draining, .backingOff:
-                break
-            }
-        }
-        self.needsSettling = true
-    }
-
-    /// Requests the replacement of this lease's session, if it is still the worker's current one.
-    mutating func replace(_ origin: LeaseOrigin, now: MonotonicInstant) {
-        let index = origin.worker.index
-        guard self.isRegistered(origin.worker), self.workers[index].state == .ready,
-            self.workers[index].session == origin.session,
-            !self.workers[index].isLeaving
-        else { return }
-        self.replace(index, now)
-        self.needsSettling = true
-    }
-
-    private mutating func replace(_ index: Int, _ now: MonotonicInstant) {
-        self.workers[index].replaceAt = now
-        self.workers[index].replaceReason = .replacement
-        self.workers[index].needsLifetime = false
     }
 
     // MARK: Decisions
@@ -427,7 +385,6 @@ extension PoolStateMachine {
                 let jitter = Int64.random(in: -(whole / 10)...(whole / 10), using: &random)
                 self.workers[index].replaceAt = self.workers[index].readySince.advanced(by: lifetime)
                     .advanced(by: .nanoseconds(jitter))
-                self.workers[index].replaceReason = .lifetime
             }
             let id = WorkerID(index: index, generation: self.workers[index].generation)
             if self.workers[index].isOverflow, self.workers[index].leased == 0,
@@ -443,9 +400,8 @@ extension PoolStateMachine {
             {
                 self.workers[index].replaceAt = nil
                 self.nextConnect = now.advanced(by: max(.zero, self.configuration.connectSpacing))
-                let reason = self.workers[index].replaceReason
-                actions.append(.disconnect(id, reason))
-                actions.append(.event(.askedToDisconnect(id, reason)))
+                actions.append(.disconnect(id, .lifetime))
+                actions.append(.event(.askedToDisconnect(id, .lifetime)))
             }
         }
     }

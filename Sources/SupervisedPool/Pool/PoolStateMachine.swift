@@ -195,8 +195,7 @@ struct PoolStateMachine {
                 bytes: min(bytes, 1 << 40),
                 deadline: request.deadline,
                 since: now,
-                list: request.list,
-                agesAt: request.atFront ? .distantFuture : self.agesAt(now)
+                list: request.list
             )
         )
         self.wantConnect(now)
@@ -218,11 +217,6 @@ struct PoolStateMachine {
             self.queue.interactiveCount == 0
                 && (request.atFront ? self.queue.count(.bulkFront) : self.queue.bulkCount) == 0
         }
-    }
-
-    /// The time at which a checkout that begins to wait now will have waited too long.
-    private func agesAt(_ now: MonotonicInstant) -> MonotonicInstant {
-        self.configuration.maxQueueAge.map { now.advanced(by: $0) } ?? .distantFuture
     }
 
     /// Waits until this many workers are ready. Numbers above the number of workers mean all of them.
@@ -309,16 +303,14 @@ struct PoolStateMachine {
             self.disconnectWorkers(now, using: &random, into: &actions)
             self.reportRetirements(into: &actions)
         }
-        self.nextDeadline = self.queue.earliestLeavesAt ?? .distantFuture
+        self.nextDeadline = self.queue.earliestDeadline ?? .distantFuture
         if self.phase == .running { self.nextDeadline = min(self.nextDeadline, self.workerDeadline(now)) }
     }
 
     private mutating func expire(_ now: MonotonicInstant, into actions: inout [PoolAction]) {
         while let id = self.queue.firstExpired(now), let waiter = self.queue.remove(id) {
             let code: PoolError.Code =
-                waiter.deadline > now
-                ? .waitedTooLong
-                : self.phase == .notStarted ? .notRunning : waiter.list == .awaitingReady ? .notReady : .timedOut
+                self.phase == .notStarted ? .notRunning : waiter.list == .awaitingReady ? .notReady : .timedOut
             actions.append(.fail(id, self.error(code, now, since: waiter.since)))
         }
     }

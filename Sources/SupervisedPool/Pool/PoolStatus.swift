@@ -111,7 +111,4 @@ public enum PoolEvent: Sendable {
     case configurationFault(PoolFault, until: MonotonicInstant)
     /// The pool's state is inconsistent: more streams were returned than were leased. The pool ends.
     case invariantBroken(String)
-    /// This many events are missing at this point, because the reader of ``Pool/events(bufferingNewest:)`` was too
-    /// slow.
-    case missed(Int)
 }

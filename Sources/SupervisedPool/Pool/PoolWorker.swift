@@ -22,8 +22,6 @@ public enum PoolWorkerDisconnectReason: Sendable, Hashable {
     /// The session has reached its maximum lifetime: the worker should open another one, then let this one drain. The
     /// pool keeps giving it work until it reports another state.
     case lifetime
-    /// Like ``lifetime``, but because ``Pool/replaceAll()`` was called or a lease was marked broken.
-    case replacement
     /// The pool has become smaller (``Pool/reconfigure(_:)``). Like ``idle``, but the worker may still have work: its
     /// leases stay valid.
     case surplus

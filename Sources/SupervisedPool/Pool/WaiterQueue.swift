@@ -31,10 +31,6 @@ struct WaiterQueue {
         var deadline: MonotonicInstant
         var since: MonotonicInstant
         var list: ListName
-        /// The time at which the waiter reaches the maximum queue age.
-        var agesAt = MonotonicInstant.distantFuture
-
-        var leavesAt: MonotonicInstant { min(self.deadline, self.agesAt) }
     }
 
     private struct Node {
@@ -55,7 +51,7 @@ struct WaiterQueue {
     /// The head of the list of unused nodes.
     private var unused = -1
     private var lists = [List](repeating: List(), count: ListName.allCases.count)
-    private var heap: [(leavesAt: MonotonicInstant, id: WaiterID)] = []
+    private var heap: [(deadline: MonotonicInstant, id: WaiterID)] = []
     /// The total size of the waiting checkouts, in bytes.
     private(set) var bytes = 0
 
@@ -124,7 +120,7 @@ struct WaiterQueue {
         self.lists[list].count += 1
         self.bytes += waiter.bytes
         let id = WaiterID(index: index, generation: self.nodes[index].generation)
-        if waiter.leavesAt < .distantFuture { self.addToHeap(waiter.leavesAt, id) }
+        if waiter.deadline < .distantFuture { self.addToHeap(waiter.deadline, id) }
         return id
     }
 
@@ -149,33 +145,33 @@ struct WaiterQueue {
         return waiter
     }
 
-    /// The earliest time at which a waiter reaches its deadline or the maximum queue age.
-    var earliestLeavesAt: MonotonicInstant? {
+    /// The earliest deadline of a waiter.
+    var earliestDeadline: MonotonicInstant? {
         mutating get {
             while let top = self.heap.first, self[top.id] == nil { self.removeTop() }
-            return self.heap.first?.leavesAt
+            return self.heap.first?.deadline
         }
     }
 
-    /// A waiter whose deadline or maximum queue age has been reached.
+    /// A waiter whose deadline has been reached.
     mutating func firstExpired(_ now: MonotonicInstant) -> WaiterID? {
-        guard let earliest = self.earliestLeavesAt, earliest <= now else { return nil }
+        guard let earliest = self.earliestDeadline, earliest <= now else { return nil }
         return self.heap.first?.id
     }
 
     // MARK: The heap
 
-    private mutating func addToHeap(_ leavesAt: MonotonicInstant, _ id: WaiterID) {
+    private mutating func addToHeap(_ deadline: MonotonicInstant, _ id: WaiterID) {
         if self.heap.count > 2 * self.total + 64 {
             self.heap = self.heap.filter { self[$0.id] != nil }
             // A sorted array is a heap.
-            self.heap.sort { $0.leavesAt < $1.leavesAt }
+            self.heap.sort { $0.deadline < $1.deadline }
         }
-        self.heap.append((leavesAt, id))
+        self.heap.append((deadline, id))
         var child = self.heap.count - 1
         while child > 0 {
             let parent = (child - 1) / 2
-            if self.heap[parent].leavesAt <= self.heap[child].leavesAt { break }
+            if self.heap[parent].deadline <= self.heap[child].deadline { break }
             self.heap.swapAt(parent, child)
             child = parent
         }
@@ -188,7 +184,7 @@ struct WaiterQueue {
         while true {
             var least = parent
             for child in [2 * parent + 1, 2 * parent + 2]
-            where child < self.heap.count && self.heap[child].leavesAt < self.heap[least].leavesAt {
+            where child < self.heap.count && self.heap[child].deadline < self.heap[least].deadline {
                 least = child
             }
             if least == parent { return }

@@ -23,8 +23,6 @@ struct ChildList {
     private var lastNumber = 0
     /// May contain stale entries, whose child has changed state since. The earliest entry is never stale.
     private var deadlines = Heap<Deadline>()
-    /// The number of significant children that are running or about to be restarted.
-    private(set) var significantCount = 0
 
     var count: Int { self.children.count }
 
@@ -38,7 +36,6 @@ struct ChildList {
         set {
             let old = self.children.values[index]
             self.children.values[index] = newValue
-            self.significantCount += (newValue.isSignificant ? 1 : 0) - (old.isSignificant ? 1 : 0)
             guard newValue.deadline != old.deadline else { return }
             if newValue.deadline < .distantFuture {
                 self.deadlines.insert(
@@ -56,7 +53,6 @@ struct ChildList {
     }
 
     mutating func remove(at index: Index) {
-        if self.children.values[index].isSignificant { self.significantCount -= 1 }
         self.children.remove(at: index)
         self.dropStaleDeadlines()
     }

@@ -53,14 +53,8 @@ public struct ChildSpec: Sendable {
     public let restart: Restart
     /// How the supervisor stops it.
     public let shutdown: Shutdown
-    /// How long it may take to call ``ChildContext/started(_:)``. `nil` means no limit.
-    public let startTimeout: Duration?
     /// Whether it is a worker or a supervisor.
     public let kind: Kind
-    /// How long restarts wait. `nil` means that they do not wait, as in OTP.
-    public let restartBackoff: Backoff?
-    /// Whether the supervisor may end because this child ended by itself. See ``AutoShutdown``.
-    public let isSignificant: Bool
     /// The child's whole lifetime. Each start calls it again.
     public let run: @Sendable (ChildContext) async throws -> Void
 
@@ -70,35 +64,21 @@ public struct ChildSpec: Sendable {
     ///   - id: The child's name, unique among its siblings.
     ///   - restart: When to restart it. Always, by default.
     ///   - shutdown: How to stop it. By default it is asked to stop and gets 5 s.
-    ///   - startTimeout: How long it may take to call ``ChildContext/started(_:)``. After that it is stopped, which
-    ///     counts as a failed start. `nil`, the default, means no limit.
     ///   - kind: Whether it is a worker (the default) or a supervisor.
-    ///   - restartBackoff: Delays each restart, longer from failure to failure. The backoff is reset when the child has
-    ///     run for longer than the period of the supervisor's restart intensity. Delayed restarts still count against
-    ///     the intensity, and the siblings that the strategy restarts with this child are stopped during the delay.
-    ///     `nil`, the default, means that restarts do not wait, as in OTP.
-    ///   - isSignificant: Whether the supervisor may end because this child ended by itself. Only for transient and
-    ///     temporary children of a supervisor with an ``AutoShutdown``.
     ///   - run: The child's whole lifetime. It creates the child (a *new* object at each start), calls
-    ///     ``ChildContext/started(_:)`` when the next sibling may start, and returns or throws when the child has ended
+    ///     ``ChildContext/started()`` when the next sibling may start, and returns or throws when the child has ended
     ///     and has left nothing running. It does not run on the supervisor's executor.
     public init(
         id: ID,
         restart: Restart = .permanent,
         shutdown: Shutdown = .within(.seconds(5)),
-        startTimeout: Duration? = nil,
         kind: Kind = .worker,
-        restartBackoff: Backoff? = nil,
-        isSignificant: Bool = false,
         run: @escaping @Sendable (ChildContext) async throws -> Void
     ) {
         self.id = id
         self.restart = restart
         self.shutdown = shutdown
-        self.startTimeout = startTimeout
         self.kind = kind
-        self.restartBackoff = restartBackoff
-        self.isSignificant = isSignificant
         self.run = run
     }
 
@@ -108,24 +88,13 @@ public struct ChildSpec: Sendable {
     /// - Parameters:
     ///   - id: The child's name, unique among its siblings.
     ///   - restart: When to restart it. Always, by default.
-    ///   - restartBackoff: Delays each restart.
-    ///   - isSignificant: Whether the parent may end because this supervisor ended by itself.
     ///   - make: Creates the supervisor. Each start needs a new one, because a supervisor runs only once.
     public static func supervisor(
         id: ID,
         restart: Restart = .permanent,
-        restartBackoff: Backoff? = nil,
-        isSignificant: Bool = false,
         _ make: @escaping @Sendable () throws -> Supervisor
     ) -> ChildSpec {
-        ChildSpec(
-            id: id,
-            restart: restart,
-            shutdown: .infinity,
-            kind: .supervisor,
-            restartBackoff: restartBackoff,
-            isSignificant: isSignificant
-        ) { context in
+        ChildSpec(id: id, restart: restart, shutdown: .infinity, kind: .supervisor) { context in
             try await make().run(context)
         }
     }
@@ -135,7 +104,6 @@ public struct ChildSpec: Sendable {
 public final class ChildContext: Sendable {
     private struct State {
         var hasStarted = false
-        var startResult: (any Sendable)?
         var isShuttingDown = false
         var shutdownActions: [@Sendable () -> Void] = []
         var hasEnded = false
@@ -154,7 +122,7 @@ public final class ChildContext: Sendable {
     /// - Parameters:
     ///   - id: The child's name.
     ///   - generation: The number of this start, from 1.
-    ///   - onStarted: Called on the first call of ``started(_:)``.
+    ///   - onStarted: Called on the first call of ``started()``.
     public init(id: ChildSpec.ID, generation: Int = 1, onStarted: @escaping @Sendable () -> Void = {}) {
         self.id = id
         self.generation = generation
@@ -163,21 +131,14 @@ public final class ChildContext: Sendable {
 
     /// Reports that the child is ready, so that the supervisor starts the next sibling. Only the first call has an
     /// effect.
-    ///
-    /// - Parameter result: Returned to the caller of ``Supervisor/startChild(_:)`` or ``Supervisor/restartChild(_:)``,
-    ///   like the third element of OTP's `{ok, Pid, Info}`.
-    public func started(_ result: (any Sendable)? = nil) {
+    public func started() {
         let isFirst = self.state.withLock { state in
             guard !state.hasStarted else { return false }
             state.hasStarted = true
-            state.startResult = result
             return true
         }
         if isFirst { self.onStarted() }
     }
-
-    /// The result that was passed to ``started(_:)``.
-    var startResult: (any Sendable)? { self.state.withLock { $0.startResult } }
 
     /// Whether the supervisor has asked the child to stop, or cancelled it.
     public var isShuttingDown: Bool {

@@ -4,14 +4,13 @@ public struct ChildStatus: Sendable, Hashable {
     public enum State: Sendable, Hashable {
         /// Not running: not started yet, stopped on request or for the restart of a sibling, or ended for good.
         case stopped
-        /// Running, but it has not called ``ChildContext/started(_:)`` yet.
+        /// Running, but it has not called ``ChildContext/started()`` yet.
         case starting
         /// Running.
         case running
         /// Asked to stop, or cancelled.
         case stopping
-        /// It has ended. It will be restarted, either immediately or after its backoff, or the supervisor has not
-        /// reacted to its end yet.
+        /// It has ended, and the supervisor is about to restart it or has not reacted to its end yet.
         case restarting
     }
 

@@ -13,17 +13,6 @@ public struct SupervisionStrategy: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "\(self.kind)" }
 }
 
-/// Whether a supervisor ends when its significant children have ended by themselves. Only transient and temporary
-/// children can be significant. OTP 24 introduced this for trees that represent a single piece of work.
-public enum AutoShutdown: Sendable, Hashable {
-    /// The supervisor keeps running without them. This is the default; no child may be significant.
-    case never
-    /// The supervisor stops when any of them ends.
-    case anySignificant
-    /// The supervisor stops when the last of them has ended.
-    case allSignificant
-}
-
 /// The limit on restarts. A supervisor gives up when it is exceeded.
 public struct RestartIntensity: Sendable, Hashable {
     /// The number of restarts allowed within ``period``. 0 allows none. 3 by default.

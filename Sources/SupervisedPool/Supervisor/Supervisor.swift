@@ -25,17 +25,10 @@ public actor Supervisor {
     private let clock: any MonotonicClock
     private let onEvent: @Sendable (SupervisorEvent) -> Void
     private let mailbox = Mailbox<Item>(isAttentive: true)
-    private let hub = EventHub<SupervisorEvent>(gap: { .missed($0) })
     private var machine: SupervisorStateMachine
     private var running: [ChildSpec.ID: Running] = [:]
-    private typealias Reply = Result<(any Sendable)?, SupervisorError>
-    private struct Caller {
-        let reply: OneShot<Reply>
-        /// The child whose start result the caller receives.
-        let child: ChildSpec.ID?
-    }
-
-    private var callers: [Int: Caller] = [:]
+    /// The callers that wait for a reply, by the number of their command.
+    private var callers: [Int: OneShot<Result<Void, SupervisorError>>] = [:]
     private var lastCommand = 0
     private var lastLife = 0
     private var hasRun = false
@@ -48,19 +41,15 @@ public actor Supervisor {
     ///   - name: The supervisor's name, used in error texts.
     ///   - strategy: Which siblings are restarted along with a failed child.
     ///   - intensity: How many restarts are allowed. 3 in 5 s by default.
-    ///   - autoShutdown: Whether the supervisor ends when significant children have ended. Never, by default.
     ///   - children: The first children, in the order of their start. Names must be unique.
     ///   - clock: The clock.
-    ///   - seed: Makes the jitter of restart backoffs repeatable. `nil` means a random seed.
     ///   - onEvent: Receives each event. It is called on the supervisor's thread, so it must return immediately.
     public init(
         name: String,
         strategy: SupervisionStrategy,
         intensity: RestartIntensity = RestartIntensity(),
-        autoShutdown: AutoShutdown = .never,
         children: [ChildSpec],
         clock: any MonotonicClock = SystemMonotonicClock(),
-        seed: UInt64? = nil,
         onEvent: @escaping @Sendable (SupervisorEvent) -> Void = { _ in }
     ) {
         self.clock = clock
@@ -69,19 +58,16 @@ public actor Supervisor {
             name: name,
             strategy: strategy,
             intensity: intensity,
-            autoShutdown: autoShutdown,
-            children: children,
-            seed: seed
+            children: children
         )
     }
 
-    /// Runs the tree until it is stopped. Returns after ``shutdown()`` or an ``AutoShutdown``.
+    /// Runs the tree until it is stopped. Returns after ``shutdown()``.
     ///
     /// If the task is cancelled, the children are also stopped in reverse order, but they are cancelled immediately.
     ///
     /// - Throws: ``SupervisorError`` if a child failed at its first start, if children failed too often, if two
-    ///   children have the same name, if a specification is invalid, or if the supervisor has run before;
-    ///   `CancellationError` if the task was cancelled. In every case, nothing is left running.
+    ///   children have the same name, or if the supervisor has run before; `CancellationError` if the task was cancelled. In every case, nothing is left running.
     public func run() async throws {
         try await self.serve(nil)
     }
@@ -102,42 +88,38 @@ public actor Supervisor {
 
     /// Adds a child, starts it, and returns when it has started.
     ///
-    /// - Returns: The value passed to ``ChildContext/started(_:)``; `nil` if the child has ended in the meantime.
-    /// - Throws: `childExists`, `invalidSpec`, `startFailed` (the specification is not kept), `childTerminated`,
-    ///   `notRunning`, `shuttingDown`, `cancelled`.
-    @discardableResult
-    public func startChild(_ spec: ChildSpec) async throws(SupervisorError) -> (any Sendable)? {
-        try await self.execute(.start(spec), startResultOf: spec.id)
+    /// - Throws: `childExists`, `startFailed` (the specification is not kept), `childTerminated`, `notRunning`,
+    ///   `shuttingDown`, `cancelled`.
+    public func startChild(_ spec: ChildSpec) async throws(SupervisorError) {
+        try await self.execute(.start(spec))
     }
 
     /// Stops a child and returns when it has ended.
     ///
     /// Its specification is kept unless it is temporary. With `oneForAll` and `restForOne`, a later failure of a
-    /// sibling starts it again, as in OTP. If the child was waiting to be restarted, the siblings that were stopped for
-    /// that restart start again without it.
+    /// sibling starts it again, as in OTP. If the child was being restarted, the siblings that were stopped for that
+    /// restart start again without it.
     ///
     /// A child must not terminate itself this way: it would wait for its own end.
     ///
     /// - Throws: `childNotFound`, `notRunning`, `shuttingDown`, `cancelled`.
     public func terminateChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
-        _ = try await self.execute(.terminate(id))
+        try await self.execute(.terminate(id))
     }
 
     /// Starts a child that has ended or was terminated, and returns when it has started.
     ///
-    /// - Returns: As for ``startChild(_:)``.
     /// - Throws: `childNotFound`, `childRunning`, `childRestarting`, `startFailed` (the specification is kept),
     ///   `childTerminated`, `notRunning`, `shuttingDown`, `cancelled`.
-    @discardableResult
-    public func restartChild(_ id: ChildSpec.ID) async throws(SupervisorError) -> (any Sendable)? {
-        try await self.execute(.restart(id), startResultOf: id)
+    public func restartChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
+        try await self.execute(.restart(id))
     }
 
     /// Removes the specification of a child that is not running.
     ///
     /// - Throws: `childNotFound`, `childRunning`, `childRestarting`, `notRunning`, `shuttingDown`, `cancelled`.
     public func deleteChild(_ id: ChildSpec.ID) async throws(SupervisorError) {
-        _ = try await self.execute(.delete(id))
+        try await self.execute(.delete(id))
     }
 
     /// All children in the order of their start: OTP's `which_children`.
@@ -150,21 +132,11 @@ public actor Supervisor {
         self.machine.counts
     }
 
-    /// Returns the supervisor's events as an asynchronous sequence, for logs and metrics. Each call creates a separate
-    /// stream, which contains the events from this call on and ends when ``run()`` has ended.
-    ///
-    /// - Parameter bufferingNewest: How many events are kept for a slow reader, at least 1. Older events are dropped,
-    ///   and ``SupervisorEvent/missed(_:)`` reports their number.
-    public nonisolated func events(bufferingNewest: Int = 256) -> EventStream<SupervisorEvent> {
-        self.hub.stream(bufferingNewest: bufferingNewest)
-    }
-
     // MARK: The loop
 
     private func serve(_ context: ChildContext?) async throws {
         guard !self.hasRun else { throw self.machine.error(.alreadyRunning) }
         self.hasRun = true
-        defer { self.hub.finish() }
         context?.onShutdown { [mailbox] in mailbox.post(.shutdown) }
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
@@ -192,7 +164,7 @@ public actor Supervisor {
         let forgotten = self.callers
         self.callers = [:]
         for caller in forgotten.values {
-            caller.reply.give(.failure(self.machine.error(.notRunning)))
+            caller.give(.failure(self.machine.error(.notRunning)))
         }
         try self.outcome?.get()
         if self.wasCancelled { throw CancellationError() }
@@ -217,7 +189,7 @@ public actor Supervisor {
             case .command(let command, let number):
                 self.perform(self.machine.command(command, number: number, now: now), context, &group)
             case .abandoned(let number):
-                self.callers.removeValue(forKey: number)?.reply.give(.failure(self.machine.error(.cancelled)))
+                self.callers.removeValue(forKey: number)?.give(.failure(self.machine.error(.cancelled)))
             case .shutdown:
                 self.perform(self.machine.shutdown(now: now), context, &group)
             case .cancelled:
@@ -243,13 +215,11 @@ public actor Supervisor {
                 self.running[id]?.context.markCancelled()
                 self.running[id]?.task.cancel()
             case .reply(let number, let result):
-                guard let caller = self.callers.removeValue(forKey: number) else { continue }
-                caller.reply.give(result.map { caller.child.flatMap { self.running[$0]?.context.startResult } })
+                self.callers.removeValue(forKey: number)?.give(result)
             case .ready:
                 context?.started()
             case .event(let event):
                 self.onEvent(event)
-                self.hub.post(event)
             case .finish(let error):
                 self.outcome = error.map { .failure($0) } ?? .success(())
             }
@@ -284,18 +254,14 @@ public actor Supervisor {
         }
     }
 
-    /// - Parameter child: The child whose start result the caller receives.
-    private func execute(
-        _ command: SupervisorStateMachine.Command,
-        startResultOf child: ChildSpec.ID? = nil
-    ) async throws(SupervisorError) -> (any Sendable)? {
+    private func execute(_ command: SupervisorStateMachine.Command) async throws(SupervisorError) {
         guard self.hasRun, self.outcome == nil else { throw self.machine.error(.notRunning) }
         guard !Task.isCancelled else { throw self.machine.error(.cancelled) }
         self.lastCommand += 1
         let number = self.lastCommand
-        let reply = OneShot<Reply>()
-        self.callers[number] = Caller(reply: reply, child: child)
+        let reply = OneShot<Result<Void, SupervisorError>>()
+        self.callers[number] = reply
         self.mailbox.post(.command(command, number: number))
-        return try await reply.wait { [mailbox] in mailbox.post(.abandoned(number)) }.get()
+        try await reply.wait { [mailbox] in mailbox.post(.abandoned(number)) }.get()
     }
 }

@@ -8,12 +8,9 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
 
         /// There were more restarts than the intensity allows. All children have been stopped.
         public static let intensityExceeded = Code(rawValue: "intensityExceeded")
-        /// A child threw before it had started, or did not start in time. If this happened at the supervisor's own
-        /// start, all children have been stopped.
+        /// A child threw before it had started. If this happened at the supervisor's own start, all children have been
+        /// stopped.
         public static let startFailed = Code(rawValue: "startFailed")
-        /// A child had not called ``ChildContext/started(_:)`` by the end of its ``ChildSpec/startTimeout``. This is
-        /// the error of a ``ChildFailure``; the supervisor itself reports ``startFailed``.
-        public static let startTimedOut = Code(rawValue: "startTimedOut")
         /// `run` was called twice. A supervisor runs only once; create a new one.
         public static let alreadyRunning = Code(rawValue: "alreadyRunning")
         /// The supervisor has not been run, or it has ended.
@@ -28,8 +25,6 @@ public struct SupervisorError: Error, Sendable, CustomStringConvertible {
         public static let childRunning = Code(rawValue: "childRunning")
         /// The child has ended and is about to be restarted.
         public static let childRestarting = Code(rawValue: "childRestarting")
-        /// A significant child needs a supervisor with an ``AutoShutdown``, and cannot be permanent.
-        public static let invalidSpec = Code(rawValue: "invalidSpec")
         /// The child was terminated while the caller waited for its start.
         public static let childTerminated = Code(rawValue: "childTerminated")
         /// The waiting caller was cancelled. The supervisor may still carry out the request.

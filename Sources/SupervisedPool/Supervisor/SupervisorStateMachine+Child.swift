@@ -1,9 +1,7 @@
 extension SupervisorStateMachine {
-    mutating func startStep(_ id: ChildSpec.ID, _ now: MonotonicInstant) {
+    mutating func startStep(_ id: ChildSpec.ID) {
         guard let index = self.index(of: id) else { return }
-        let timeout = self.children[index].spec.startTimeout
-        self.children[index].state = .starting(failsAt: timeout.map { now.advanced(by: $0) } ?? .distantFuture)
-        self.children[index].hasTimedOut = false
+        self.children[index].state = .starting
         self.children[index].generation += 1
         self.children[index].isDeaf = false
         self.awaited = id
@@ -13,7 +11,7 @@ extension SupervisorStateMachine {
     mutating func stopStep(_ id: ChildSpec.ID, _ now: MonotonicInstant) {
         guard let index = self.index(of: id) else { return }
         switch self.children[index].state {
-        case .idle, .waiting, .exited:
+        case .idle, .exited:
             self.children[index].state = .idle
             self.children[index].isRestarting = false
             if self.children[index].spec.restart == .temporary { self.children.remove(at: index) }
@@ -44,9 +42,8 @@ extension SupervisorStateMachine {
         self.actions.append(.cancel(self.children[index].spec.id))
     }
 
-    mutating func markRunning(_ index: ChildList.Index, _ now: MonotonicInstant) {
+    mutating func markRunning(_ index: ChildList.Index) {
         self.children[index].state = .running
-        self.children[index].runningSince = now
         self.children[index].isRestarting = false
         if self.awaited == self.children[index].spec.id { self.awaited = nil }
         self.actions.append(
@@ -73,12 +70,11 @@ extension SupervisorStateMachine {
         if child.spec.restart == .temporary { self.children.remove(at: index) }
     }
 
-    /// A child threw before it had started, or did not start in time.
+    /// A child threw before it had started.
     mutating func startFailed(_ index: ChildList.Index, _ thrown: any Error, _ now: MonotonicInstant) {
         let child = self.children[index]
         self.recordFailure(index, thrown, now)
         self.children[index].state = .idle
-        self.children[index].hasTimedOut = false
         self.children[index].isDeaf = false
         // If the operation waits for another child, because the whole tree is being stopped, nothing follows.
         guard self.awaited == child.spec.id else { return }
@@ -97,7 +93,7 @@ extension SupervisorStateMachine {
             self.operation = nil
             if case .start = command { self.children.remove(at: index) }
             self.actions.append(.reply(number, .failure(self.error(.startFailed, child: child.spec.id))))
-        case .end, .pause:
+        case .end:
             break
         }
     }

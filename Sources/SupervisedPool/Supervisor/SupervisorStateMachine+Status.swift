@@ -5,7 +5,6 @@ extension SupervisorStateMachine {
             let state: ChildStatus.State =
                 switch child.state {
                 case .idle: child.isRestarting ? .restarting : .stopped
-                case .waiting: .restarting
                 case .starting: .starting
                 case .running: .running
                 case .exited: .restarting

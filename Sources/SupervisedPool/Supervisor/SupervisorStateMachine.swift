@@ -1,4 +1,3 @@
-import APNSBasics
 import DequeModule
 
 /// How one life of a child ended.
@@ -54,16 +53,13 @@ struct SupervisorStateMachine {
 
     struct Child {
         enum State {
-            /// Not running. → starting, waiting
+            /// Not running. → starting
             case idle
-            /// Waiting for its restart backoff. → idle, starting
-            case waiting(until: MonotonicInstant)
-            /// Started, but it has not reported that yet; the start fails at the given time. → running, stopping,
-            /// cancelled, exited, idle
-            case starting(failsAt: MonotonicInstant)
+            /// Started, but it has not reported that yet. → running, stopping, cancelled, exited, idle
+            case starting
             /// → stopping, cancelled, exited
             case running
-            /// Ended by itself; the reaction is queued in `pending`. → idle, waiting, starting
+            /// Ended by itself; the reaction is queued in `pending`. → idle, starting
             case exited(ChildExit)
             /// Asked to stop; cancelled at the given time. → cancelled, idle
             case stopping(cancelAt: MonotonicInstant)
@@ -78,21 +74,10 @@ struct SupervisorStateMachine {
         /// It has ended and is to be restarted.
         var isRestarting = false
         var isDeaf = false
-        /// It is being stopped because it did not start in time; its end counts as a failed start.
-        var hasTimedOut = false
-        /// Computes the wait before its next restart. `nil` means that restarts do not wait.
-        var backoff: Backoff?
-        var runningSince = MonotonicInstant.distantFuture
-
-        init(spec: ChildSpec, number: Int) {
-            self.spec = spec
-            self.number = number
-            self.backoff = spec.restartBackoff
-        }
 
         var isAlive: Bool {
             switch self.state {
-            case .idle, .waiting, .exited: false
+            case .idle, .exited: false
             case .starting, .running, .stopping, .cancelled: true
             }
         }
@@ -100,16 +85,9 @@ struct SupervisorStateMachine {
         /// When ``SupervisorStateMachine/timer(now:)`` must next check this child.
         var deadline: MonotonicInstant {
             switch self.state {
-            case .starting(let instant), .stopping(let instant), .cancelled(let instant), .waiting(let instant): instant
-            case .idle, .running, .exited: .distantFuture
+            case .stopping(let instant), .cancelled(let instant): instant
+            case .idle, .starting, .running, .exited: .distantFuture
             }
-        }
-
-        /// Whether an ``AutoShutdown`` depends on this child.
-        var isSignificant: Bool {
-            guard self.spec.isSignificant else { return false }
-            if case .exited = self.state { return true }
-            return self.isAlive || self.isRestarting
         }
     }
 
@@ -122,8 +100,6 @@ struct SupervisorStateMachine {
         enum Purpose {
             case boot
             case restart
-            /// Stops the siblings of a child while that child waits for its restart.
-            case pause
             case command(Int, Command)
             case end(SupervisorError?)
         }
@@ -137,8 +113,6 @@ struct SupervisorStateMachine {
         case exit(ChildSpec.ID, generation: Int)
         /// A restart has failed. Another one follows, which also counts against the restart intensity.
         case tryAgain(ChildSpec.ID, generation: Int)
-        /// A restart backoff is over.
-        case restart(ChildSpec.ID, generation: Int)
         case command(Int, Command)
     }
 
@@ -146,7 +120,6 @@ struct SupervisorStateMachine {
 
     let name: String
     let strategy: SupervisionStrategy
-    let autoShutdown: AutoShutdown
     private(set) var phase = Phase.new
     var window: RestartWindow
     var children = ChildList()
@@ -159,28 +132,12 @@ struct SupervisorStateMachine {
     /// The tree's task was cancelled, so children are cancelled without being given time to stop.
     var isHurried = false
     var actions: [Action] = []
-    private var random: SplitMix64
 
-    /// - Parameter seed: Makes the restart backoff repeatable. `nil` means a random seed.
-    init(
-        name: String,
-        strategy: SupervisionStrategy,
-        intensity: RestartIntensity,
-        autoShutdown: AutoShutdown = .never,
-        children: [ChildSpec],
-        seed: UInt64? = nil
-    ) {
+    init(name: String, strategy: SupervisionStrategy, intensity: RestartIntensity, children: [ChildSpec]) {
         self.name = name
         self.strategy = strategy
-        self.autoShutdown = autoShutdown
         self.window = RestartWindow(intensity)
         self.firstChildren = children
-        self.random = SplitMix64(seed: seed)
-    }
-
-    /// Whether the specification is valid for this supervisor.
-    private func isValid(_ spec: ChildSpec) -> Bool {
-        !spec.isSignificant || (self.autoShutdown != .never && spec.restart != .permanent)
     }
 
     // MARK: Inputs
@@ -195,11 +152,6 @@ struct SupervisorStateMachine {
                 self.children.removeAll()
                 return [.finish(self.error(.childExists, child: spec.id))]
             }
-            guard self.isValid(spec) else {
-                self.phase = .finished
-                self.children.removeAll()
-                return [.finish(self.error(.invalidSpec, child: spec.id))]
-            }
             self.children.append(spec)
         }
         self.operation = Operation(purpose: .boot, steps: Deque(self.firstChildren.map { .start($0.id) }))
@@ -213,7 +165,7 @@ struct SupervisorStateMachine {
         guard let index = self.index(of: id), self.children[index].generation == generation,
             case .starting = self.children[index].state
         else { return [] }
-        self.markRunning(index, now)
+        self.markRunning(index)
         self.work(now)
         return self.flush()
     }
@@ -227,20 +179,16 @@ struct SupervisorStateMachine {
     ) -> [Action] {
         guard let index = self.index(of: id), self.children[index].generation == generation else { return [] }
         switch self.children[index].state {
-        case .idle, .waiting, .exited:
+        case .idle, .exited:
             return []
         case .stopping, .cancelled:
-            if self.children[index].hasTimedOut {
-                self.startFailed(index, self.error(.startTimedOut, child: id), now)
-            } else {
-                self.stopped(index, exit)
-            }
+            self.stopped(index, exit)
         case .starting:
             if case .failed(let error) = exit {
                 self.startFailed(index, error, now)
             } else {
                 // It ended without reporting a start. Treat this as a start followed by an end.
-                self.markRunning(index, now)
+                self.markRunning(index)
                 self.ended(index, exit)
             }
         case .running:
@@ -271,14 +219,6 @@ struct SupervisorStateMachine {
     mutating func timer(now: MonotonicInstant) -> [Action] {
         while let index = self.children.firstDue(now) {
             switch self.children[index].state {
-            case .starting(let failsAt) where failsAt <= now:
-                guard self.phase != .ending else {
-                    // It will be stopped in its order.
-                    self.children[index].state = .starting(failsAt: .distantFuture)
-                    continue
-                }
-                self.children[index].hasTimedOut = true
-                self.stopChild(index, now)
             case .stopping(let cancelAt) where cancelAt <= now:
                 self.cancelChild(index, now)
             case .cancelled(let deafAt) where deafAt <= now:
@@ -287,10 +227,6 @@ struct SupervisorStateMachine {
                 self.actions.append(
                     .event(.childDeaf(self.children[index].spec.id, generation: self.children[index].generation))
                 )
-            case .waiting(let until) where until <= now:
-                // Queue the restart behind the inputs that have already arrived.
-                self.children[index].state = .waiting(until: .distantFuture)
-                self.pending.append(.restart(self.children[index].spec.id, generation: self.children[index].generation))
             default:
                 break
             }
@@ -346,7 +282,7 @@ extension SupervisorStateMachine {
                     continue
                 }
                 switch step {
-                case .start(let id): self.startStep(id, now)
+                case .start(let id): self.startStep(id)
                 case .stop(let id): self.stopStep(id, now)
                 }
             } else if let next = self.pending.popFirst() {
@@ -364,7 +300,7 @@ extension SupervisorStateMachine {
         case .boot:
             self.phase = .running
             self.actions.append(.ready)
-        case .restart, .pause:
+        case .restart:
             break
         case .command(let number, let command):
             var result: Result<Void, SupervisorError> = .success(())
@@ -398,11 +334,6 @@ extension SupervisorStateMachine {
                 self.children[index].isRestarting
             else { return }
             self.restart(index, now)
-        case .restart(let id, let generation):
-            guard let index = self.index(of: id), self.children[index].generation == generation,
-                case .waiting = self.children[index].state
-            else { return }
-            self.restartAffected(by: index)
         case .command(let number, let command):
             self.execute(command, number)
         }
@@ -426,23 +357,8 @@ extension SupervisorStateMachine {
             self.restart(index, now)
         case .transient:
             self.children[index].state = .idle
-            self.applyAutoShutdown(after: child.spec, now)
         case .temporary:
             self.children.remove(at: index)
-            self.applyAutoShutdown(after: child.spec, now)
-        }
-    }
-
-    /// Applies OTP's automatic shutdown after a significant child has ended by itself.
-    private mutating func applyAutoShutdown(after spec: ChildSpec, _ now: MonotonicInstant) {
-        guard spec.isSignificant else { return }
-        switch self.autoShutdown {
-        case .never:
-            return
-        case .anySignificant:
-            self.end(nil, now)
-        case .allSignificant:
-            if self.children.significantCount == 0 { self.end(nil, now) }
         }
     }
 
@@ -456,26 +372,12 @@ extension SupervisorStateMachine {
             self.end(failure, now)
             return
         }
-        let delay = self.restartDelay(index, now)
-        self.actions.append(.event(.restarting(id, after: delay)))
-        guard delay > .zero else { return self.restartAffected(by: index) }
-        self.children[index].state = .waiting(until: now.advanced(by: delay))
-        // The siblings that will be restarted with it must not run without it in the meantime.
-        let siblings = self.affected(by: index).reversed().filter {
-            $0.spec.id != id && ($0.isAlive || $0.isRestarting)
-        }
-        guard !siblings.isEmpty else { return }
-        self.operation = Operation(purpose: .pause, steps: Deque(siblings.map { .stop($0.spec.id) }))
-    }
-
-    /// How long the restart waits. A child that has run for longer than the period starts over with a fresh backoff.
-    private mutating func restartDelay(_ index: ChildList.Index, _ now: MonotonicInstant) -> Duration {
-        guard self.children[index].backoff != nil else { return .zero }
-        if self.children[index].runningSince.duration(to: now) > self.window.intensity.period {
-            self.children[index].backoff?.reset()
-        }
-        self.children[index].runningSince = .distantFuture
-        return self.children[index].backoff?.next(using: &self.random) ?? .zero
+        self.actions.append(.event(.restarting(id)))
+        // As in OTP, siblings that had ended or were terminated start again too, and temporary ones are removed.
+        let affected = self.affected(by: index)
+        var steps = Deque(affected.reversed().map { Step.stop($0.spec.id) })
+        for child in affected where child.spec.restart != .temporary { steps.append(.start(child.spec.id)) }
+        self.operation = Operation(purpose: .restart, steps: steps)
     }
 
     private func affected(by index: ChildList.Index) -> [Child] {
@@ -485,14 +387,6 @@ extension SupervisorStateMachine {
         case .restForOne: return self.children.inOrder.filter { $0.number >= child.number }
         case .oneForAll: return self.children.inOrder
         }
-    }
-
-    private mutating func restartAffected(by index: ChildList.Index) {
-        // As in OTP, siblings that had ended or were terminated start again too, and temporary ones are removed.
-        let affected = self.affected(by: index)
-        var steps = Deque(affected.reversed().map { Step.stop($0.spec.id) })
-        for child in affected where child.spec.restart != .temporary { steps.append(.start(child.spec.id)) }
-        self.operation = Operation(purpose: .restart, steps: steps)
     }
 
     /// Starts the siblings that were stopped for a restart that has been called off. As with a restart, siblings that
@@ -519,7 +413,6 @@ extension SupervisorStateMachine {
         switch command {
         case .start(let spec):
             guard self.index(of: spec.id) == nil else { return refuse(.childExists, spec.id) }
-            guard self.isValid(spec) else { return refuse(.invalidSpec, spec.id) }
             self.children.append(spec)
             self.operation = Operation(purpose: .command(number, command), steps: [.start(spec.id)])
         case .terminate(let id):

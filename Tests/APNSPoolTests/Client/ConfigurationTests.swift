@@ -37,7 +37,6 @@ struct ConfigurationTests {
         Case(setting: "pool.maxConcurrentStreams") { $0.pool.maxConcurrentStreams = 0 },
         Case(setting: "pool.maxConcurrentStreams") { $0.pool.maxConcurrentStreams = 1001 },
         Case(setting: "pool.idleTimeout") { $0.pool.idleTimeout = .zero },
-        Case(setting: "pool.maxQueueAge") { $0.pool.maxQueueAge = .zero },
         Case(setting: "pool.maximumLifetime") { $0.pool.maximumLifetime = .milliseconds(1) },
         Case(setting: "pool.connectSpacing") { $0.pool.connectSpacing = .seconds(-1) },
         Case(setting: "pool.unavailableAfter") { $0.pool.unavailableAfter = .zero },

@@ -221,10 +221,10 @@ struct UpdateTests {
             try await client.prewarm(1)
             try client.update { $0.pool.maxConcurrentStreams = 7 }
             #expect(await client.status.pool.capacity == 1000)
-            client.replaceConnections()
+            server.dropAll()
             await until { await client.status.pool.capacity == 7 }
             try client.update { $0.pool.maxConcurrentStreams = 500 }
-            client.replaceConnections()
+            server.dropAll()
             await until { await client.status.pool.capacity == 500 }
         }
     }

@@ -213,21 +213,4 @@ struct BrokenInvariantTests {
             #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
         }
     }
-
-    @Test func anEscalationIsThrownIfConfigured() async throws {
-        let clock = ManualClock()
-        let server = try await ScriptedServer.start()
-        var configuration = APNSClientConfiguration.local(server)
-        configuration.use(clock)
-        configuration.onEscalation = .throw
-        let client = try APNSClient(configuration: configuration)
-        let run = Task { try await client.run() }
-        await until {
-            _ = await client.crashWorker()
-            return client.runtime.lifecycle.current == .stopped
-        }
-        await #expect(throws: SupervisorError.self) { try await run.value }
-        #expect(await client.deliver(samplePush(), to: deviceToken).error?.code == .shuttingDown)
-        await server.stop()
-    }
 }

@@ -224,7 +224,7 @@ struct LifecycleStormTests {
             for _ in 0..<Int.random(in: 1...12, using: &random) {
                 let pause = Int64.random(in: 0...20_000, using: &random)
                 if pause > 2000 { try? await ContinuousClock().sleep(for: .microseconds(pause)) }
-                switch Int.random(in: 0..<10, using: &random) {
+                switch Int.random(in: 0..<9, using: &random) {
                 case 0..<3:
                     // Up to three updates in quick succession.
                     for _ in 0..<Int.random(in: 1...3, using: &random) {
@@ -246,8 +246,7 @@ struct LifecycleStormTests {
                         await client.revokeAuthentication()
                         try? await client.replaceAuthentication(Self.authentication(keys[1]), within: .seconds(1))
                     }
-                case 7: client.replaceConnections()
-                case 8: _ = await simulator.dropConnections()
+                case 7: _ = await simulator.dropConnections()
                 default:
                     await simulator.stopListening()
                     _ = await simulator.dropConnections()

@@ -52,57 +52,6 @@ struct GroupTokenTests: GroupOfClients {
         await simulator.stop()
     }
 
-    @Test("Apps that share a key do not wait for a hanging call of its signer")
-    func hangingCallIsNotShared() async throws {
-        let clock = ManualClock()
-        let source = ProcessTokenSource(clock: clock)
-        let signer = ScriptedSigner()
-        let request = ProviderTokenRequest(
-            signer: try signer.signer(),
-            now: 1_800_000_000,
-            refreshAge: .seconds(3000),
-            refused: nil
-        )
-        signer.close()
-        let first = Task { try await source.token(for: request) }
-        await signer.arrival()
-        clock.advance(by: TokenPolicy.longestWait)
-        let second = Task { try await source.token(for: request) }
-        await until { signer.count == 2 }
-        signer.open()
-        #expect(try await second.value.issuedAt == request.now)
-        _ = try await first.value
-        #expect(try await source.token(for: request).issuedAt == request.now)
-        #expect(signer.count == 2)
-    }
-
-    @Test("A token source is removed with the last app that has its key, however often apps come and go")
-    func sourcesEndWithTheirApps() throws {
-        let group = try APNSClientGroup()
-        let key = SimulatedKey()
-        func app(_ name: String, _ key: SimulatedKey) -> APNSApp {
-            APNSApp(
-                name: name,
-                topic: "com.example.\(name)",
-                authentication: .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
-            )
-        }
-        for name in ["a", "b"] { try group.add(app(name, key)) }
-        #expect(group.registry.tokenSourceCount == 1)
-        for number in 0..<20 {
-            try group.add(app("c\(number)", SimulatedKey()))
-            try group.replace(app("b", SimulatedKey()))
-            #expect(group.registry.tokenSourceCount == 3)
-            group.remove("c\(number)")
-        }
-        try group.replace(app("b", key))
-        try group.replace(app("b", key))
-        group.remove("a")
-        #expect(group.registry.tokenSourceCount == 1)
-        group.remove("b")
-        #expect(group.registry.tokenSourceCount == 0)
-    }
-
     @Test("A key's token survives the last app that has the key by an hour, so that the app may come back")
     func tokenOfAKeyThatComesBack() async throws {
         let key = SimulatedKey()
@@ -120,26 +69,43 @@ struct GroupTokenTests: GroupOfClients {
         }
     }
 
-    @Test("A source without an app is forgotten after an hour, and the oldest ones beyond a limit")
-    func sourcesAreForgotten() throws {
+    @Test("Two hosts with the same key get one token, and after a 429 of one of them it is not renewed for the other")
+    func secondHost() async throws {
+        let key = SimulatedKey()
         let clock = ManualClock()
-        var sources = ProcessTokenSources()
-        func key(_ number: UInt8) throws -> SigningKey {
-            SigningKey(
-                identifiers: try TokenIdentifiers(keyID: "9UC9ZLQ8YW", teamID: "ABBM6U9RM5", keyFile: nil),
-                publicKey: [number]
-            )
+        let start = clock.now
+        var simulation = self.simulation(knowing: key)
+        simulation.clock = { 1_800_000_000 + start.duration(to: clock.now).components.seconds }
+        try await self.withGroup(
+            simulation: simulation,
+            configure: {
+                $0.client.use(clock)
+                $0.client.wallClock = { 1_800_000_000 + start.duration(to: clock.now).components.seconds }
+                $0.idleTimeout = .seconds(86_400)
+            }
+        ) { group, simulator in
+            try group.add(self.app(1, simulator, key: key, hosts: ["localhost", "127.0.0.1"]))
+            #expect(await self.deliver(group, 1, simulator).certainty == .accepted)
+            #expect(await self.deliver(group, 1, simulator, host: "127.0.0.1").certainty == .accepted)
+            let clients = group.registry.runningClients.map { $0.client }
+            let caches = clients.map { $0.runtime.credentials.latest.tokens }
+            #expect(caches.count == 2 && caches[0] === caches[1])
+            #expect(caches[0].status.generation == 1)
+            clock.advance(by: .seconds(45 * 60))
+            let verdict = caches[0].rejected(.tooManyProviderTokenUpdates, generation: 1)
+            guard case .tooManyUpdates = verdict else {
+                Issue.record("\(verdict)")
+                return
+            }
+            // The renewal after 50 minutes waits.
+            clock.advance(by: .seconds(6 * 60))
+            for host in ["localhost", "127.0.0.1"] {
+                let push = Task { await self.deliver(group, 1, simulator, host: host) }
+                #expect(await ends(advancing: clock) { _ = await push.value })
+                #expect(await push.value.certainty == .accepted)
+            }
+            #expect(caches[0].status.generation == 1)
         }
-        let first = try key(1)
-        let source = sources.retain(first, clock: clock)
-        sources.release(first, now: clock.now)
-        #expect(sources.count == 0 && sources.kept == 1)
-        #expect(sources.retain(first, clock: clock) === source)
-        sources.release(first, now: clock.now)
-        clock.advance(by: ProcessTokenSources.memory)
-        let second = try key(2)
-        _ = sources.retain(second, clock: clock)
-        #expect(sources.kept == 1 && sources.count == 1)
     }
 
     private func deliver(_ group: APNSClientGroup, _ name: String, _ simulator: Simulator) async -> PushOutcome {

@@ -9,7 +9,7 @@ struct ConnectionFaultTests {
         "A connection error determines whether and when to connect again",
         arguments: [
             (WireError.Code.connectRefused, ConnectionFault.network), (.goAway, .network), (.closedByPeer, .network),
-            (.pingTimeout, .lostPath), (.flooded, .flood), (.protocolViolation, .network),
+            (.pingTimeout, .lostPath), (.flooded, .network), (.protocolViolation, .network),
             (.invariantBroken, .brokenInvariant),
             (.hostNotFound, .configuration(holdOff: .zero)), (.certificateExpired, .configuration(holdOff: .zero)),
         ]

@@ -45,33 +45,6 @@ struct ConnectionStateMachineTests {
         #expect(try self.backOffEnd(machine) > self.start)
     }
 
-    @Test("The backoff after floods grows although each connection had a response, and starts again after five minutes")
-    func floods() throws {
-        var random = SeededRandom(seed: 1)
-        var now = self.start
-        func waits(_ fault: ConnectionFault, _ machine: inout Machine) throws -> [Duration] {
-            try (0..<30).map { _ in
-                guard case .connecting(let connection) = machine.state else { throw CancellationError() }
-                _ = machine.ready(connection: connection, limit: 100)
-                _ = machine.receivedProof(connection: connection)
-                _ = machine.closed(connection: connection, fault: fault, now: now, using: &random)
-                let end = try self.backOffEnd(machine)
-                defer { now = end }
-                _ = machine.wake(now: end)
-                return now.duration(to: end)
-            }
-        }
-        var machine = self.machine()
-        _ = machine.connect()
-        #expect(try waits(.network, &machine).allSatisfy { $0 <= .milliseconds(300) })
-        let floods = try waits(.flood, &machine)
-        #expect(floods.reduce(.zero, +) > .seconds(60))
-        #expect(floods.allSatisfy { $0 >= .seconds(1) && $0 <= .seconds(30) })
-        #expect(try waits(.network, &machine).allSatisfy { $0 <= .milliseconds(300) })
-        now = now.advanced(by: .seconds(301))
-        #expect(try waits(.flood, &machine)[0] <= .seconds(3))
-    }
-
     private func goAway(_ machine: inout Machine, _ connection: Int, isConfiguration: Bool = false) -> [Machine.Action]
     {
         var random = SeededRandom(seed: 1)
@@ -441,7 +414,7 @@ struct ConnectionStateModelTests {
             // Mostly an open connection, sometimes one that is closed or never existed.
             let connection = (world.open.sorted() + [world.newest, 999]).randomElement(using: &random) ?? 0
             let flag = Bool.random(using: &random)
-            let faults: [ConnectionFault] = [.network, .lostPath, .flood, .configuration(holdOff: .seconds(20))]
+            let faults: [ConnectionFault] = [.network, .lostPath, .configuration(holdOff: .seconds(20))]
             let fault = faults.randomElement(using: &random) ?? .network
             switch Int.random(in: 0..<15, using: &random) {
             case 0: world.apply(machine.connect())

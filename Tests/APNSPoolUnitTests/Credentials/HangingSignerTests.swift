@@ -31,7 +31,7 @@ struct HangingSignerTests {
             #expect(refused.error?.code == .credential && refused.error?.retryAfter != nil)
             #expect(signer.count == 1)
             // The next signer call happens without a push.
-            clock.advance(by: .seconds(6))
+            clock.advance(by: .seconds(20))
             await until { await client.health == .serving }
             #expect(await client.deliver(samplePush(), to: deviceToken).status == 200)
             #expect(signer.count == 2)

@@ -29,8 +29,7 @@ private final class Bench {
 
     /// The decision on a new request.
     func use() -> Decision {
-        var request = TokenStateMachine.Request()
-        return switch machine.use(&request, now: now, wallNow: wall) {
+        switch machine.use(now: now, wallNow: wall) {
         case .use: .useCurrent
         case .wait: .sign
         case .fail(_, let nextTry): .unavailable(until: nextTry)
@@ -44,7 +43,7 @@ private final class Bench {
             Issue.record("the current token is used instead of a new one")
             throw CancellationError()
         }
-        let step = machine.step(patience: .zero, now: now, wallNow: wall)
+        let step = machine.step(now: now, wallNow: wall)
         if let made = step.newCall { call = made }
         return try #require(call)
     }
@@ -71,7 +70,11 @@ private final class Bench {
     /// Waits until the call under way is late.
     func signerIsSilent() {
         advance(seconds: 10)
-        _ = machine.step(patience: .zero, now: now, wallNow: wall)
+        step()
+    }
+
+    func step() {
+        if let made = machine.step(now: now, wallNow: wall).newCall { call = made }
     }
 
     func expired(_ generation: Int) -> TokenStateMachine.Verdict {
@@ -179,18 +182,27 @@ struct TokenStateMachineTests {
         }
         // The refreshes are 5, 10, 20, 40, 60, 60 … s apart.
         #expect((8...13).contains(tries))
+        bench.advance(minutes: 1)
         try bench.order()
         #expect(try !bench.signingFailed())
-        // Without a token every use requests a signature.
+        // Without a token, too, the next call waits.
+        guard case .unavailable(let next?) = bench.use() else {
+            Issue.record("a failed call is repeated at once")
+            return
+        }
+        #expect(next <= bench.now.advanced(by: .seconds(60)))
+        bench.advance(minutes: 1)
         try bench.sign()
         #expect(bench.use() == .useCurrent)
     }
 
-    @Test("After a failed first signature, the next use signs")
+    @Test("After a failed first signature, the next one follows after five seconds")
     func failedFirst() throws {
         let bench = Bench()
         try bench.order()
         #expect(try !bench.signingFailed())
+        #expect(bench.use() == .unavailable(until: bench.now.advanced(by: .seconds(5))))
+        bench.advance(seconds: 5)
         try #expect(bench.sign().generation == 1)
     }
 
@@ -295,7 +307,7 @@ struct TokenStateMachineTests {
         #expect(bench.expired(1) == .replaced)
         try bench.order()
         #expect(try !bench.signingFailed())
-        #expect(bench.use() == .sign)
+        #expect(bench.use() == .unavailable(until: bench.now.advanced(by: .seconds(5))))
     }
 
     @Test("A token refused as expired within 60 s of its signature makes the clock suspect; nothing is signed")
@@ -449,13 +461,14 @@ struct TokenStateMachineTests {
     @Test("After a silent signer the next signature waits, and the old token is used while it is valid")
     func silentSigner() throws {
         let bench = Bench()
-        for pause: Int64 in [5, 10, 20] {
+        for _ in 0..<3 {
             try bench.order()
             bench.signerIsSilent()
-            let next = bench.now.advanced(by: .seconds(pause))
-            bench.advance(seconds: pause - 1)
+            let next = bench.now.advanced(by: .seconds(20))
+            bench.advance(seconds: 19)
             #expect(bench.use() == .unavailable(until: next))
             bench.advance(seconds: 1)
+            bench.step()
         }
         try bench.sign()
         bench.advance(minutes: 50)
@@ -486,7 +499,7 @@ struct TokenStateMachineTests {
                         _ = bench.signed(call)
                         (bench.now, bench.wall) = (second, secondWall)
                         _ = bench.use()
-                        _ = bench.machine.step(patience: .zero, now: second, wallNow: secondWall)
+                        _ = bench.machine.step(now: second, wallNow: secondWall)
                         _ = bench.tooManyUpdates()
                         _ = bench.expired(1)
                         _ = bench.refused(1, serverTime: firstWall)

@@ -76,16 +76,20 @@ struct PrewarmTests {
         }
     }
 
-    @Test func replacingConnectionsLosesNoPush() async throws {
-        try await withServer(configure: { $0.pool.size = 2 }) { client, server in
-            try await client.prewarm(2)
-            client.replaceConnections()
+    @Test func aConnectionThatReachesTheEndOfItsLifeLosesNoPush() async throws {
+        let clock = ManualClock()
+        try await withServer(configure: {
+            $0.pool.maxOverflow = 0
+            $0.pool.maximumLifetime = .seconds(60)
+            $0.use(clock)
+        }) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            await until { await client.status.pool.workers.contains { $0.latency != nil } }
+            clock.advance(by: .seconds(70))
             let summary = await client.sendAll(samplePush(), to: (0..<3000).map { DeviceToken.sample($0) })
             #expect(summary.accepted == 3000)
-            await server.wait { $0.connections == 4 && $0.openConnections == 2 }
-            let status = await client.status
-            #expect(status.restarts == 0)
-            #expect(status.pool.workers.contains { $0.latency != nil })
+            await server.wait { $0.connections == 2 && $0.openConnections == 1 }
+            #expect(await client.status.restarts == 0)
         }
     }
 

@@ -44,7 +44,7 @@
             let files = try await SettingsFixtures()
             let text = """
                 {"apns": {"keyFile": "\(files.keyFile)", "teamID": "ABBM6U9RM5", "environment": "development",
-                    "pool": {"size": 4, "maxQueueAge": "1500ms"}, "timeouts": {"response": 2.5},
+                    "pool": {"size": 4, "idleTimeout": "1500ms"}, "timeouts": {"response": 2.5},
                     "retry": {"resendsUnknown": true, "retriesInternalServerError": false}}}
                 """
             let reader = try await self.reader(JSONSnapshot.self, text, "push.json", files)

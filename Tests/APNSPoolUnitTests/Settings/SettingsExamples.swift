@@ -183,7 +183,6 @@ struct SettingsExample: Sendable {
         SettingsExample("pool.strategy", "lifo"),
         SettingsExample("pool.maxQueued", "500", becomes: "500"),
         SettingsExample("pool.maxQueuedBytes", "64KiB", becomes: "65536"),
-        SettingsExample("pool.maxQueueAge", "2s", becomes: "Optional(2.0 seconds)"),
         SettingsExample("pool.maxConcurrentStreams", "100", becomes: "100"),
         SettingsExample("pool.idleTimeout", "90", becomes: "90.0 seconds"),
         SettingsExample("pool.maximumLifetime", "never", becomes: "nil"),
@@ -200,7 +199,6 @@ struct SettingsExample: Sendable {
         SettingsExample("massRejection.window", "1000", becomes: "1000"),
         SettingsExample("massRejection.rejections", "off", becomes: "\(Int.max)"),
         SettingsExample("broadcastSpacing", "250ms", becomes: "0.25 seconds"),
-        SettingsExample("onEscalation", "throw"),
         SettingsExample("log.level", "trace", changes: ["logger.logLevel"], becomes: "trace"),
         SettingsExample("log.deviceTokens", "shortened", changes: ["logging"]),
     ]

@@ -26,7 +26,7 @@ struct SettingsSourceTests {
               "server": {"port": 8080},
               "apns": {
                 "keyFile": "\(files.keyFile)", "teamID": "ABBM6U9RM5", "environment": "development", "port": 2197,
-                "pool": {"size": 4, "maxQueueAge": "1500ms", "maxQueuedBytes": "1MiB", "strategy": null},
+                "pool": {"size": 4, "idleTimeout": "1500ms", "maxQueuedBytes": "1MiB", "strategy": null},
                 "timeouts": {"response": 2.5},
                 "retry": {"resendsUnknown": true},
                 "pool.maxOverflow": 6
@@ -38,7 +38,7 @@ struct SettingsSourceTests {
         let configuration = try APNSClientConfiguration(settings: [.jsonFile(path)])
         #expect(configuration.environment == .development(port: 2197))
         #expect(configuration.pool.size == 4 && configuration.pool.maxOverflow == 6)
-        #expect(configuration.pool.maxQueueAge == .milliseconds(1500))
+        #expect(configuration.pool.idleTimeout == .milliseconds(1500))
         #expect(configuration.pool.maxQueuedBytes == 1 << 20)
         #expect(configuration.pool.strategy == .leastLoaded)
         #expect(configuration.timeouts.response == .milliseconds(2500))

@@ -91,24 +91,9 @@ struct PoolLaneTests {
         }
         #expect(abs(held[0] - held[1]) <= 10, "\(held)")
     }
-
-    @Test func onlyNewWorkFailsAtTheMaximumQueueAge() throws {
-        var bench = PoolBench.ready(.init(maxOverflow: 0, maxQueueAge: .seconds(5)), capacities: [0])
-        let old = try #require(bench.checkout(within: .seconds(30)).waiter)
-        let resent = try #require(bench.checkout(within: .seconds(30), atFront: true).waiter)
-        let hasty = try #require(bench.checkout(within: .seconds(2)).waiter)
-        bench.advance(.seconds(5))
-        #expect(bench.failures[hasty]?.code == .timedOut)
-        #expect(bench.failures[old]?.code == .waitedTooLong)
-        #expect(bench.failures[old]?.waited == .seconds(5))
-        #expect(bench.failures[old]?.description.contains("maxQueueAge") == true)
-        #expect(bench.failures[resent] == nil)
-        bench.advance(.seconds(25))
-        #expect(bench.failures[resent]?.code == .timedOut)
-    }
 }
 
-struct PoolReplacementTests {
+struct PoolPrewarmTests {
     @Test func prewarmConnectsOneAtATimeAndReportsWhenAllAreReady() throws {
         var bench = PoolBench(.init(size: 1, maxOverflow: 3))
         for index in 0..<4 { bench.register(index) }
@@ -145,48 +130,6 @@ struct PoolReplacementTests {
         bench.advance(.seconds(3))
         #expect(bench.failures[observer]?.code == .notReady)
         #expect(bench.failures[observer]?.description.contains("fewer workers than wanted") == true)
-    }
-
-    @Test("A lease returned as broken causes the replacement of its session, but not of the next one")
-    func brokenLease() {
-        var bench = PoolBench.ready(.init(size: 2, maxOverflow: 0), capacities: [100, 100])
-        let origin = LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1)
-        _ = bench.takeLog()
-        bench.machine.replace(origin, now: bench.now)
-        bench.advance(.seconds(3))
-        #expect(bench.takeLog().filter { $0.hasPrefix("disconnect") } == ["disconnect 0 replacement"])
-        bench.report(.draining, 0)
-        bench.report(.connecting, 0)
-        bench.report(.ready(capacity: 100), 0)
-        bench.machine.replace(origin, now: bench.now)
-        bench.advance(.seconds(30))
-        #expect(bench.takeLog().filter { $0.hasPrefix("disconnect") } == [])
-    }
-
-    @Test func replaceAllReplacesEachWorkerOnceOneAtATime() {
-        var bench = PoolBench.ready(.init(size: 3, maxOverflow: 0), capacities: [100, 100])
-        bench.register(2)
-        bench.report(.connecting, 2)
-        _ = bench.takeLog()
-        bench.machine.replaceAll(now: bench.now)
-        bench.advance(.seconds(3))
-        // While the third worker connects, no other one may.
-        #expect(bench.takeLog().isEmpty)
-        bench.report(.ready(capacity: 100), 2)
-        var replaced: [Int] = []
-        for _ in 0..<12 {
-            bench.advance(.seconds(1))
-            for entry in bench.takeLog() {
-                let words = entry.split(separator: " ")
-                guard words.first == "disconnect", let index = Int(words[1]) else { continue }
-                #expect(words.last == "replacement")
-                replaced.append(index)
-                bench.report(.draining, index)
-                bench.report(.connecting, index)
-                bench.report(.ready(capacity: 100), index)
-            }
-        }
-        #expect(replaced.sorted() == [0, 1, 2])
     }
 
     @Test func theFasterOfEquallyLoadedWorkersServes() {

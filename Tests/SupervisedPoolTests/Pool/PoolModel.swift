@@ -10,7 +10,6 @@ struct PoolModel {
         let wanted: Int
         let bytes: Int
         let deadline: MonotonicInstant
-        let agesAt: MonotonicInstant
     }
 
     struct Worker {
@@ -187,10 +186,7 @@ struct PoolModel {
                     list: list,
                     wanted: wanted,
                     bytes: bytes,
-                    deadline: bench.now.advanced(by: within),
-                    agesAt: isResent
-                        ? .distantFuture
-                        : configuration.maxQueueAge.map { bench.now.advanced(by: $0) } ?? .distantFuture
+                    deadline: bench.now.advanced(by: within)
                 )
             )
         case .failed(let error):
@@ -271,8 +267,7 @@ struct PoolModel {
                     list: .awaitingReady,
                     wanted: wanted,
                     bytes: 0,
-                    deadline: bench.now.advanced(by: within),
-                    agesAt: .distantFuture
+                    deadline: bench.now.advanced(by: within)
                 )
             )
         case .failed(let error):
@@ -311,7 +306,7 @@ struct PoolModel {
             case .surplus:
                 guard workers[index].state == .ready else { continue }
                 if leased(index) > 0 { saw("dismissed at work") }
-            case .lifetime, .replacement: continue
+            case .lifetime: continue
             }
             workers[index].state = .draining
             workers[index].capacity = 0
@@ -361,7 +356,7 @@ struct PoolModel {
                     guard let (origin, count) = bench.leases[waiter.id] else { continue }
                     saw("leased to a waiter")
                     recordLease(origin, count, waiter.wanted, isBulk: list.isBulk)
-                    if min(waiter.deadline, waiter.agesAt) <= bench.now { mistake("served after its time") }
+                    if waiter.deadline <= bench.now { mistake("served after its time") }
                 }
             }
             for waiter in waiting {
@@ -369,7 +364,6 @@ struct PoolModel {
                 saw("failed: \(error.code)")
                 switch error.code {
                 case .timedOut where waiter.deadline > bench.now: mistake("timed out before its deadline")
-                case .waitedTooLong where waiter.agesAt > bench.now: mistake("failed as too old before its maximum age")
                 case .unavailable, .configurationFault:
                     if workers.contains(where: { $0.state == .ready }) { mistake("failed beside a ready worker") }
                 default: break
@@ -379,7 +373,7 @@ struct PoolModel {
         }
         let ready = workers.count { $0.state == .ready }
         for waiter in waiting {
-            if min(waiter.deadline, waiter.agesAt) <= bench.now { mistake("waits beyond its time") }
+            if waiter.deadline <= bench.now { mistake("waits beyond its time") }
             if waiter.list == .awaitingReady, min(waiter.wanted, total) <= ready {
                 mistake("still waits for ready workers")
             }

@@ -30,13 +30,14 @@ struct PoolMonitorTests {
             if end == .reportsGone { pool.report(.gone, from: id) }
             if end == .fails { throw Broken() }
         }
+        let (events, event) = AsyncStream<SupervisorEvent>.makeStream()
         let tree = Supervisor(
             name: "tree",
             strategy: .oneForOne,
             children: [ChildSpec(id: "pool") { try await pool.run($0) }, worker],
-            clock: clock
+            clock: clock,
+            onEvent: { event.yield($0) }
         )
-        let events = tree.events()
         let run = Task { try await tree.run() }
         let lease = try await pool.checkout(deadline: .distantFuture)
         #expect(lease.origin.worker.index == 0)

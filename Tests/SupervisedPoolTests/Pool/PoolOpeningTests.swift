@@ -328,7 +328,6 @@ struct PoolOpeningTests {
         #expect(setting(.init(maxOverflow: -1)) == "maxOverflow")
         #expect(setting(.init(maxWaiters: -1)) == "maxWaiters")
         #expect(setting(.init(maxQueuedBytes: -1)) == "maxQueuedBytes")
-        #expect(setting(.init(maxQueueAge: .zero)) == "maxQueueAge")
         #expect(setting(.init(interactiveReservePercent: 91)) == "interactiveReservePercent")
         #expect(setting(.init(interactiveReservePercent: -1)) == "interactiveReservePercent")
         #expect(setting(.init(connectSpacing: .seconds(-1))) == "connectSpacing")

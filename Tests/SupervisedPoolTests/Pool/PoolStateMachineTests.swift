@@ -152,7 +152,7 @@ struct PoolCheckoutTests {
             )
             if step > 0 { #expect(queue.remove(id) != nil) }
         }
-        #expect(queue.earliestLeavesAt == now)
+        #expect(queue.earliestDeadline == now)
         #expect(queue.count == 1 && queue.bytes == 1)
     }
 }

@@ -108,7 +108,7 @@ struct PoolTransitionTests {
         case interactive, bulk, front, hasty, observer
         case returnFirst, returnLast, cancelFirst, cancelLast
         case second, halfMinute
-        case replaceAll, prewarm, drain
+        case prewarm, drain
         case smaller, base, larger, retire, end
     }
 
@@ -147,9 +147,6 @@ struct PoolTransitionTests {
             if let waiter = model.waiting.last { model.bench.cancel(waiter.id) }
         case .second: model.bench.advance(.seconds(1))
         case .halfMinute: model.bench.advance(.seconds(30))
-        case .replaceAll:
-            model.bench.machine.replaceAll(now: model.bench.now)
-            model.bench.settle()
         case .prewarm:
             model.bench.machine.prewarm(2)
             model.bench.settle()
@@ -172,7 +169,6 @@ struct PoolTransitionTests {
             size: 1,
             maxOverflow: 1,
             maxWaiters: 3,
-            maxQueueAge: .seconds(6),
             idleTimeout: .seconds(5),
             maximumLifetime: .seconds(20)
         )
@@ -218,7 +214,7 @@ extension PoolModel {
             let replace = machine.replaceAt.map { bench.now.duration(to: $0) }
             key +=
                 "|\(PoolStatus.Worker.State.name(worker.state)) \(worker.capacity) \(leased(index)) \(leasedEarlier(index))"
-            key += " \(machine.isKeepPending) \(machine.isOutdated) \(machine.isBackoffFixed) \(asked.debugDescription)"
+            key += " \(machine.isKeepPending) \(machine.isBackoffFixed) \(asked.debugDescription)"
             key += " \(replace.debugDescription) \(machine.isSurplus) \(machine.isHandedOver) \(machine.isEnded)"
             key += " \(machine.isDismissed) \(machine.isOverflow)"
         }

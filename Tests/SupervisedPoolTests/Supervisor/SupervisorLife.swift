@@ -38,18 +38,9 @@ struct SupervisorLife {
     init(
         _ strategy: SupervisionStrategy,
         _ specs: [ChildSpec],
-        _ intensity: RestartIntensity,
-        _ autoShutdown: AutoShutdown,
-        seed: UInt64
+        _ intensity: RestartIntensity
     ) {
-        machine = SupervisorStateMachine(
-            name: "test",
-            strategy: strategy,
-            intensity: intensity,
-            autoShutdown: autoShutdown,
-            children: specs,
-            seed: seed
-        )
+        machine = SupervisorStateMachine(name: "test", strategy: strategy, intensity: intensity, children: specs)
         order = specs.map(\.id)
     }
 

@@ -11,7 +11,6 @@ struct SupervisorModel {
 
     let strategy: SupervisionStrategy
     let intensity: RestartIntensity
-    let autoShutdown: AutoShutdown
     var children: [Child]
     /// The times of the restarts.
     var restarts: [MonotonicInstant] = []
@@ -23,12 +22,10 @@ struct SupervisorModel {
     init(
         _ strategy: SupervisionStrategy,
         _ children: [ChildSpec],
-        _ intensity: RestartIntensity,
-        _ autoShutdown: AutoShutdown
+        _ intensity: RestartIntensity
     ) {
         self.strategy = strategy
         self.intensity = intensity
-        self.autoShutdown = autoShutdown
         self.children = children.map { Child(spec: $0) }
     }
 
@@ -80,10 +77,6 @@ struct SupervisorModel {
             restart(id, now)
         case .transient, .temporary:
             if spec.restart == .temporary { children.remove(at: index) }
-            let others = children.contains { $0.spec.isSignificant && $0.isRunning }
-            if spec.isSignificant, autoShutdown == .anySignificant || (autoShutdown == .allSignificant && !others) {
-                end("")
-            }
         }
     }
 
@@ -128,9 +121,6 @@ struct SupervisorModel {
         switch command {
         case .start(let spec):
             guard index(spec.id) == nil else { return record("no \(number) childExists") }
-            guard !spec.isSignificant || (autoShutdown != .never && spec.restart != .permanent) else {
-                return record("no \(number) invalidSpec")
-            }
             children.append(Child(spec: spec))
             if start(children.count - 1) { return record("ok \(number)") }
             children.removeLast()

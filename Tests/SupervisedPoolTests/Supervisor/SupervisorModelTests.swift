@@ -9,22 +9,10 @@ struct SupervisorModelTests {
     private static let strategies: [SupervisionStrategy] = [.oneForOne, .oneForAll, .restForOne]
     private static let names: [ChildSpec.ID] = ["a", "b", "c", "d", "e"]
 
-    private func spec(
-        _ id: ChildSpec.ID,
-        _ autoShutdown: AutoShutdown,
-        _ random: inout SeededRandom,
-        backoff: Backoff? = nil
-    ) -> ChildSpec {
+    private func spec(_ id: ChildSpec.ID, _ random: inout SeededRandom) -> ChildSpec {
         let restart: ChildSpec.Restart =
             [.permanent, .permanent, .transient, .temporary].randomElement(using: &random) ?? .permanent
-        let isSignificant = restart != .permanent && autoShutdown != .never && Bool.random(using: &random)
-        return ChildSpec(
-            id: id,
-            restart: restart,
-            startTimeout: backoff == nil ? nil : .seconds(2),
-            restartBackoff: backoff,
-            isSignificant: isSignificant
-        ) { _ in }
+        return ChildSpec(id: id, restart: restart) { _ in }
     }
 
     private func intensity(_ random: inout SeededRandom) -> RestartIntensity {
@@ -37,20 +25,17 @@ struct SupervisorModelTests {
     /// For children that obey at once, every start, stop, reply and end matches OTP, in OTP's order.
     @Test(.timeLimit(.minutes(5))) func everyStepMatchesOTP() async {
         var escalations = 0
-        var automatic = 0
         for seed in Self.run.seeds {
             await TestScale.letOthersRun()
             var random = SeededRandom(seed: seed)
             var step = 0
             while step < Self.run.commandsPerRun {
                 let strategy = Self.strategies.randomElement(using: &random) ?? .oneForOne
-                let autoShutdown: AutoShutdown =
-                    [.never, .never, .anySignificant, .allSignificant].randomElement(using: &random) ?? .never
                 let intensity = intensity(&random)
                 let specs = Self.names.prefix(Int.random(in: 0...4, using: &random))
-                    .map { spec($0, autoShutdown, &random) }
-                var bench = SupervisorBench(strategy, specs, intensity: intensity, autoShutdown: autoShutdown)
-                var model = SupervisorModel(strategy, specs, intensity, autoShutdown)
+                    .map { spec($0, &random) }
+                var bench = SupervisorBench(strategy, specs, intensity: intensity)
+                var model = SupervisorModel(strategy, specs, intensity)
                 if Int.random(in: 0..<20, using: &random) == 0, let spec = specs.last {
                     bench.failingStarts[spec.id] = 1
                     model.failingStarts[spec.id] = 1
@@ -59,7 +44,7 @@ struct SupervisorModelTests {
                 model.boot()
                 while step < Self.run.commandsPerRun {
                     step += 1
-                    command(step, autoShutdown, &bench, &model, &random)
+                    command(step, &bench, &model, &random)
                     let log = bench.takeLog()
                     let running = model.children.filter(\.isRunning).map(\.spec.id)
                     let seen = bench.machine.statuses.filter { $0.state == .running }.map(\.id)
@@ -77,19 +62,17 @@ struct SupervisorModelTests {
                     model.log = []
                     guard !model.hasEnded else {
                         if log.last == "finish intensityExceeded" { escalations += 1 }
-                        if log.last == "finish" { automatic += 1 }
                         break
                     }
                 }
             }
         }
         guard Self.run.seeds.count > 1 else { return }
-        #expect(escalations > 100 && automatic > 100, "\(escalations) escalations, \(automatic) ends")
+        #expect(escalations > 100, "\(escalations) escalations")
     }
 
     private func command(
         _ number: Int,
-        _ autoShutdown: AutoShutdown,
         _ bench: inout SupervisorBench,
         _ model: inout SupervisorModel,
         _ random: inout SeededRandom
@@ -113,7 +96,7 @@ struct SupervisorModelTests {
             bench.failingStarts[id] = failures
             model.failingStarts[id] = failures
         case 65..<75:
-            both(.start(spec(id, autoShutdown, &random)))
+            both(.start(spec(id, &random)))
         case 75..<83:
             both(.terminate(id))
         case 83..<91:
@@ -127,7 +110,7 @@ struct SupervisorModelTests {
         }
     }
 
-    /// Children that start and stop slowly, fail while others stop, or ignore requests, and restarts with backoff.
+    /// Children that start and stop slowly, fail while others stop, or ignore requests.
     @Test(.timeLimit(.minutes(5))) func noChildOrCommandIsLostWhateverChildrenDo() async {
         let run = PropertyRun(commands: 16_000, runs: 80)
         for seed in run.seeds {
@@ -135,19 +118,15 @@ struct SupervisorModelTests {
             var random = SeededRandom(seed: seed)
             var step = 0
             while step < run.commandsPerRun {
-                let autoShutdown: AutoShutdown = Bool.random(using: &random) ? .never : .allSignificant
-                let backoff = Bool.random(using: &random) ? Backoff(maximum: .seconds(3)) : nil
-                let specs = Self.names.prefix(3).map { spec($0, autoShutdown, &random, backoff: backoff) }
+                let specs = Self.names.prefix(3).map { spec($0, &random) }
                 var life = SupervisorLife(
                     Self.strategies.randomElement(using: &random) ?? .oneForOne,
                     specs,
-                    intensity(&random),
-                    autoShutdown,
-                    seed: random.next()
+                    intensity(&random)
                 )
                 while step < run.commandsPerRun, !life.hasFinished {
                     step += 1
-                    let new = spec(ChildSpec.ID("n\(step)"), autoShutdown, &random, backoff: backoff)
+                    let new = spec(ChildSpec.ID("n\(step)"), &random)
                     life.command(step, Self.names.randomElement(using: &random) ?? "a", new, &random)
                     if !life.mistakes.isEmpty {
                         Issue.record("step \(step): \(life.mistakes). \(run.replay(seed))")
@@ -170,13 +149,7 @@ struct SupervisorModelTests {
             SupervisorBench.spec("a", .permanent), SupervisorBench.spec("b", .transient, .brutalKill),
             SupervisorBench.spec("c", .temporary),
         ]
-        var first = SupervisorLife(
-            strategy,
-            specs,
-            RestartIntensity(restarts: 1, period: .seconds(5)),
-            .never,
-            seed: 1
-        )
+        var first = SupervisorLife(strategy, specs, RestartIntensity(restarts: 1, period: .seconds(5)))
         first.input(.begin)
         var frontier = [first]
         var known: Set<String> = []

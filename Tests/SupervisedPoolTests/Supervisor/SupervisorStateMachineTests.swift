@@ -25,17 +25,9 @@ struct SupervisorBench {
     init(
         _ strategy: SupervisionStrategy,
         _ children: [ChildSpec],
-        intensity: RestartIntensity = RestartIntensity(),
-        autoShutdown: AutoShutdown = .never
+        intensity: RestartIntensity = RestartIntensity()
     ) {
-        machine = SupervisorStateMachine(
-            name: "test",
-            strategy: strategy,
-            intensity: intensity,
-            autoShutdown: autoShutdown,
-            children: children,
-            seed: 1
-        )
+        machine = SupervisorStateMachine(name: "test", strategy: strategy, intensity: intensity, children: children)
     }
 
     static func spec(
@@ -289,6 +281,29 @@ struct SupervisorStateMachineTests {
         bench.failingStarts = ["a": 1]
         bench.fail("a")
         #expect(bench.finished != nil)
+    }
+
+    @Test(
+        "Siblings start again when the child whose restart failed is terminated",
+        arguments: [
+            (SupervisionStrategy.restForOne, "b", ["a", "c"]),
+            (SupervisionStrategy.oneForAll, "b", ["a", "c"]),
+            (SupervisionStrategy.oneForAll, "a", ["b", "c"]),
+        ]
+    )
+    func terminatedWhileRestarting(_ strategy: SupervisionStrategy, _ name: String, _ siblings: [String]) {
+        var bench = Bench(strategy, Bench.abc())
+        bench.begin()
+        // The command arrives while the last child stops for the restart, and the restart then fails.
+        bench.slowToStop = ["c"]
+        bench.failingStarts = [ChildSpec.ID(name): 1]
+        bench.fail(ChildSpec.ID(name))
+        bench.command(.terminate(ChildSpec.ID(name)))
+        bench.exit("c", .returned)
+        #expect(bench.takeLog().contains("ok 1"))
+        #expect(bench.machine.statuses.filter { $0.state == .running }.map(\.id.name) == siblings)
+        bench.advance(.seconds(60))
+        #expect(bench.machine.statuses.filter { $0.state == .running }.map(\.id.name) == siblings)
     }
 
     @Test func aRestartWaitsForTheRestartBeforeIt() {

@@ -204,76 +204,30 @@ struct SupervisorTests {
         #expect(ref.current == nil)
     }
 
-    @Test func eventsDescribeTheRunAndEndWithIt() async throws {
+    @Test func eventsDescribeTheRun() async throws {
         let failures = Journal<String>()
-        let supervisor = supervisor(.oneForOne, [child("a", failsWhen: failures)])
-        let events = supervisor.events()
-        let run = Task { try await supervisor.run() }
-        await journal.wait { $0.contains("start a1") }
-        failures.write("now")
-        await journal.wait { $0.contains("start a2") }
-        // The start may not be reported yet. The reply to a command comes after it.
-        _ = try? await supervisor.restartChild("a")
-        supervisor.shutdown()
-        try await run.value
-        var texts: [String] = []
-        for await event in events {
+        let texts = Journal<String>()
+        let supervisor = Supervisor(
+            name: "test",
+            strategy: .oneForOne,
+            children: [child("a", failsWhen: failures)],
+            clock: clock
+        ) { event in
             switch event {
-            case .childStarted(let id, let generation): texts.append("started \(id)\(generation)")
-            case .childFailed(let failure): texts.append("failed \(failure.id)\(failure.generation)")
-            case .restarting(let id, let pause): texts.append("restarting \(id) after \(pause)")
-            case .childStopped(let id, let generation, _): texts.append("stopped \(id)\(generation)")
-            default: texts.append("\(event)")
+            case .childStarted(let id, let generation): texts.write("started \(id)\(generation)")
+            case .childFailed(let failure): texts.write("failed \(failure.id)\(failure.generation)")
+            case .restarting(let id): texts.write("restarting \(id)")
+            case .childStopped(let id, let generation, _): texts.write("stopped \(id)\(generation)")
+            default: texts.write("\(event)")
             }
         }
-        #expect(texts == ["started a1", "failed a1", "restarting a after 0.0 seconds", "started a2", "stopped a2"])
-    }
-
-    @Test func aRestartWaitsForItsBackoffAndBlocksNoOtherCommand() async throws {
-        let failures = Journal<String>()
-        let plain = child("a", failsWhen: failures)
-        let spec = ChildSpec(
-            id: "a",
-            restartBackoff: Backoff(minimum: .seconds(2), maximum: .seconds(2)),
-            run: plain.run
-        )
-        let supervisor = supervisor(.oneForOne, [spec, child("b")])
-        let run = Task { try await supervisor.run() }
-        await journal.wait { $0.contains("start b1") }
-        failures.write("now")
-        await clock.waitForSleepers(1)
-        #expect(await supervisor.whichChildren().map(\.state) == [.restarting, .running])
-        #expect(clock.nextWakeUp == clock.now.advanced(by: .seconds(2)))
-        try await supervisor.startChild(child("c"))
-        try await supervisor.terminateChild("b")
-        await #expect(throws: SupervisorError.self) { try await supervisor.restartChild("a") }
-        #expect(!journal.entries.contains("start a2"))
-        clock.advance(by: .seconds(2))
-        await journal.wait { $0.contains("start a2") }
-        supervisor.shutdown()
-        try await run.value
-    }
-
-    @Test func aTerminatedChildDoesNotRestartAfterItsBackoff() async throws {
-        let failures = Journal<String>()
-        let plain = child("a", failsWhen: failures)
-        let spec = ChildSpec(
-            id: "a",
-            restartBackoff: Backoff(minimum: .seconds(2), maximum: .seconds(2)),
-            run: plain.run
-        )
-        let supervisor = supervisor(.oneForOne, [spec])
         let run = Task { try await supervisor.run() }
         await journal.wait { $0.contains("start a1") }
         failures.write("now")
-        await clock.waitForSleepers(1)
-        try await supervisor.terminateChild("a")
-        #expect(await supervisor.whichChildren().map(\.state) == [.stopped])
-        clock.advance(by: .seconds(10))
-        try await supervisor.restartChild("a")
-        #expect(journal.entries.filter { $0.hasPrefix("start") } == ["start a1", "start a2"])
+        await texts.wait { $0.contains("started a2") }
         supervisor.shutdown()
         try await run.value
+        #expect(texts.entries == ["started a1", "failed a1", "restarting a", "started a2", "stopped a2"])
     }
 
     @Test func escalatedErrorsCarryTheFailuresOfInnerSupervisors() async throws {
@@ -312,41 +266,6 @@ struct SupervisorTests {
             #expect(error.chain.map(\.id) == ["inner", "leaf"])
             #expect(error.chain.last?.error is Broken)
             #expect(error.description.contains("outer → inner → leaf → Broken()"))
-        }
-    }
-
-    @Test func theSupervisorEndsWithItsLastSignificantChild() async throws {
-        let doors = (0..<2).map { _ in Journal<String>() }
-        let children = ["a", "b"].enumerated().map { place, name in
-            ChildSpec(id: ChildSpec.ID(name), restart: .transient, isSignificant: true) { context in
-                context.started()
-                await doors[place].wait(count: 1)
-            }
-        }
-        let supervisor = Supervisor(
-            name: "work",
-            strategy: .oneForOne,
-            autoShutdown: .allSignificant,
-            children: children + [child("helper")],
-            clock: clock
-        )
-        let run = Task { try await supervisor.run() }
-        await journal.wait { $0.contains("start helper1") }
-        doors[0].write("end")
-        #expect(await eventually { await supervisor.countChildren().active != 3 })
-        #expect(await supervisor.whichChildren().map(\.state) == [.stopped, .running, .running])
-        doors[1].write("end")
-        try await run.value
-        #expect(journal.entries.contains("end helper"))
-    }
-
-    @Test func aSignificantChildNeedsAnAutomaticShutdown() async throws {
-        let spec = ChildSpec(id: "a", restart: .transient, isSignificant: true) { _ in }
-        do {
-            try await supervisor(.oneForOne, [spec]).run()
-            Issue.record("the supervisor ran")
-        } catch let error as SupervisorError {
-            #expect(error.code == .invalidSpec && error.child == "a")
         }
     }
 

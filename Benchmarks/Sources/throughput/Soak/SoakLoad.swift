@@ -121,7 +121,6 @@ struct SoakLoad: Sendable {
         while ContinuousClock.now < end {
             round += 1
             try client.update { $0.pool.size = 2 + round % 3 }
-            if round % 5 == 0 { client.replaceConnections() }
             if round % 4 == 0 { _ = await client.check(topic: workload.topic) }
             if round % 10 == 0 {
                 // An outage in the wrong moment refuses it; the old key then stays.
