@@ -33,6 +33,14 @@ public struct Alert: Sendable, Hashable {
     /// The replacements for the body's format specifiers, in order: `loc-args`.
     public var locArgs: [String]?
 
+    private struct Whole: Sendable, Hashable {}
+    /// Distinguishes the compiler's memberwise initialiser from the public one.
+    private var whole: Whole
+}
+
+// In an extension, to keep the compiler's memberwise initialiser. Assigning the fields one by one copies all of them
+// once more at the end.
+extension Alert {
     /// Creates an alert. All parameters are optional; each sets the property of its name.
     public init(
         title: String? = nil,
@@ -46,16 +54,19 @@ public struct Alert: Sendable, Hashable {
         locKey: String? = nil,
         locArgs: [String]? = nil
     ) {
-        self.title = title
-        self.subtitle = subtitle
-        self.body = body
-        self.launchImage = launchImage
-        self.titleLocKey = titleLocKey
-        self.titleLocArgs = titleLocArgs
-        self.subtitleLocKey = subtitleLocKey
-        self.subtitleLocArgs = subtitleLocArgs
-        self.locKey = locKey
-        self.locArgs = locArgs
+        self.init(
+            title: title,
+            subtitle: subtitle,
+            body: body,
+            launchImage: launchImage,
+            titleLocKey: titleLocKey,
+            titleLocArgs: titleLocArgs,
+            subtitleLocKey: subtitleLocKey,
+            subtitleLocArgs: subtitleLocArgs,
+            locKey: locKey,
+            locArgs: locArgs,
+            whole: Whole()
+        )
     }
 }
 
