@@ -33,6 +33,7 @@ public struct Alert: Sendable, Hashable {
     /// The replacements for the body's format specifiers, in order: `loc-args`.
     public var locArgs: [String]?
 
+    /// Occupies no memory.
     private struct Whole: Sendable, Hashable {}
     /// Distinguishes the compiler's memberwise initialiser from the public one.
     private var whole: Whole
