@@ -127,21 +127,16 @@ struct LiveActivityTests {
             let object = try JSONSerialization.jsonObject(with: Data(push.payload)) as? [String: Any]
             return (object?["aps"] as? [String: Any])?["timestamp"] as? Int
         }
-        #expect(update.takesTimestamp)
         #expect(try timestamp(update.prepared(now: Date(timeIntervalSince1970: 12.9))) == 12)
-        #expect(try timestamp(update.prepared(timestamp: 77)) == 77)
         #expect(try timestamp(update.preparedForBroadcast(timestamp: 78)) == 78)
         let given = update.timestamp(secondsSince1970: 5)
-        #expect(!given.takesTimestamp)
-        #expect(try timestamp(given.prepared(timestamp: 77)) == 5)
-        #expect(try timestamp(PushNotification(topic: topic, alert: "a").prepared(timestamp: 77)) == nil)
-        #expect(!PushNotification(topic: topic, alert: "a").takesTimestamp)
-        #expect(!PushNotification(topic: topic, pushType: .liveactivity, rawPayload: [0x7B, 0x7D]).takesTimestamp)
+        #expect(try timestamp(given.prepared()) == 5)
+        #expect(try timestamp(PushNotification(topic: topic, alert: "a").prepared()) == nil)
 
         // The default is the time of preparing or encoding.
         let before = Int(Date().timeIntervalSince1970.rounded(.down))
         let coded = try JSONDecoder().decode(PushNotification.self, from: JSONEncoder().encode(update))
-        let filled = try [timestamp(update.prepared()), timestamp(coded.prepared(timestamp: 77))]
+        let filled = try [timestamp(update.prepared()), timestamp(coded.prepared())]
         let after = Int(Date().timeIntervalSince1970.rounded(.up))
         for time in filled { #expect((before...after).contains(try #require(time))) }
     }

@@ -98,13 +98,6 @@ struct DocumentationTests {
         #expect(store.log == ["forget", "queue 2.0 seconds"])
     }
 
-    @Test func supersedingPushesAreDelivered() async throws {
-        try await withPatientSimulator(configure: impatient) { client, _ in
-            let outcome = await follow(Self.push, on: try DeviceToken("00fa11ce"), with: client)
-            #expect(outcome.certainty == .accepted)
-        }
-    }
-
     // MARK: Life
 
     @Test func aFrameworkStartsAndStopsTheClient() async throws {

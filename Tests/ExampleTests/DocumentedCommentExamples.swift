@@ -149,14 +149,6 @@ func sendExamples(_ client: some PushSender, _ notification: PushNotification, t
     }
 }
 
-func supersedingExample(_ client: some PushSender, _ update: PushNotification, to activityToken: DeviceToken) async {
-    // example Sources/APNSModel/Sending/SupersedeKey.swift
-    let options = DeliveryOptions(supersedes: "match-42")
-    let outcome = await client.deliver(update, to: activityToken, options: options)
-    // end of example
-    print(outcome)
-}
-
 /// Sends a push to each device in ten ways.
 func bulkExamples(_ client: APNSClient, _ notification: PushNotification, to devices: [Device]) async throws {
     let deviceTokens = devices.map(\.token)
@@ -364,7 +356,7 @@ func runningClientExamples(_ client: APNSClient, logger: Logger) async throws {
     // end of example
     print(statusOfReadiness)
     // example Sources/APNSPool/Observability/APNSClientStatus.swift
-    print(await client.status)
+    print(await client.status.health)
     // end of example
     // example Sources/APNSPool/Client/APNSCheck.swift
     let check = await client.check(topic: "com.example.app")

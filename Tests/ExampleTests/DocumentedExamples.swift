@@ -110,10 +110,6 @@ func impatient(_ configuration: inout APNSClientConfiguration) {
     configuration.retry.maxAttempts = 2
     configuration.retry.retriesInternalServerError = false
 }
-
-func follow(_ state: PushNotification, on token: DeviceToken, with sender: some PushSender) async -> PushOutcome {
-    await sender.deliver(state, to: token, options: DeliveryOptions(supersedes: "match-42"))
-}
 // end of example
 
 // MARK: Lifecycle.md
@@ -351,7 +347,7 @@ func watch(_ client: APNSClient, logger: Logger) async {
 
 func askWhatIsWrong(_ client: APNSClient) async -> String {
     let check = await client.check(topic: "com.grasscove.Fern")
-    return check.isOK ? "all is well" : "\(check)\n\n\(await client.status)"
+    return check.isOK ? "all is well" : "\(check)\n\n\(await client.status.pool)"
 }
 
 func sweep(_ client: APNSClient, forget: @Sendable (DeviceToken, Date?) async -> Void) async {

@@ -22,6 +22,9 @@ struct BroadcastCommand: AsyncParsableCommand {
               apns broadcast --channel dHN0LXNyY2gtY2hubA== \\
                 --payload end.json --expiration +3600
 
+            APNs limits how often it accepts a broadcast to one channel (429). The command then waits as long as \
+            APNs says, and sends it again, for at most two minutes.
+
             Exit status:
               0   APNs accepted it, even if the channel has no subscribers
               1   APNs refused it, and a resend does not help
@@ -64,6 +67,26 @@ struct BroadcastCommand: AsyncParsableCommand {
         _ = try HeaderValues(priority: self.priority, expiration: self.expiration, now: WallTime.now)
     }
 
+    /// How long the command waits in all for a channel that gets too many broadcasts.
+    private static let patience = Duration.seconds(120)
+
+    /// Sends the broadcast. While APNs responds with 429, sends it again after the time that the response names.
+    private static func send(
+        _ notification: PushNotification,
+        to channel: ChannelID,
+        with client: APNSClient
+    ) async -> PushOutcome {
+        let end = ContinuousClock.now.advanced(by: Self.patience)
+        while true {
+            let outcome = await client.broadcast(notification, to: channel)
+            guard outcome.error?.rejection?.status == 429, let time = outcome.retryAfter,
+                ContinuousClock.now.advanced(by: time) < end
+            else { return outcome }
+            Standard.error.print("apns: the channel gets too many broadcasts; trying again in \(time)")
+            guard (try? await Task.sleep(for: time)) != nil else { return outcome }
+        }
+    }
+
     func run() async throws {
         let options = try self.common.checked()
         options.warnAboutCertificate(.liveactivity)
@@ -75,7 +98,7 @@ struct BroadcastCommand: AsyncParsableCommand {
             to: PushNotification(topic: topic, pushType: .liveactivity, rawPayload: bytes)
         )
         let outcome = try await withAPNSClient(configuration: options.configuration) { client in
-            await client.broadcast(notification, to: channel)
+            await Self.send(notification, to: channel, with: client)
         }
         if let error = outcome.error, error.code == .validation {
             let note = Payload.blanksNote(bytes, limit: PushType.broadcastPayloadLimit)

@@ -57,7 +57,7 @@ public struct PushError: Error, Sendable, Hashable {
         public static let goAway = Code(rawValue: "goAway")
         /// The push's own expiration passed.
         public static let expired = Code(rawValue: "expired")
-        /// A newer push replaced this one.
+        /// A newer push with the same key replaced this one. Reported by the relay only.
         public static let superseded = Code(rawValue: "superseded")
         /// So many device tokens were rejected for one reason that the environment or topic is probably wrong.
         public static let suspectedMisconfiguration = Code(rawValue: "suspectedMisconfiguration")

@@ -144,17 +144,6 @@ extension PushNotification {
         try self.prepared(self.type.rule, skippingValidation: skippingValidation) { LiveActivityContent.seconds(now()) }
     }
 
-    /// Prepares with a timestamp in seconds since 1970, for senders that ensure that timestamps never decrease.
-    package func prepared(timestamp: Int64) throws(ValidationError) -> PreparedPush {
-        try self.prepared(self.type.rule, skippingValidation: false) { timestamp }
-    }
-
-    /// Whether preparing adds a timestamp: a Live Activity's push without its own timestamp.
-    package var takesTimestamp: Bool {
-        guard self.raw == nil, let activity = self.content.rare?.liveActivity else { return false }
-        return activity.event != nil && activity.timestamp == nil
-    }
-
     func prepared(
         _ rule: PushType.Rule,
         skippingValidation: Bool,

@@ -1,4 +1,4 @@
-/// Options for one push: its deadline, its id, its lane, and the pushes that it replaces.
+/// Options for one push: its deadline, its id and its lane.
 ///
 /// ```swift
 /// let options = DeliveryOptions(deadline: .seconds(5), apnsID: .random())
@@ -11,32 +11,19 @@ public struct DeliveryOptions: Sendable, Hashable {
     public var apnsID: APNSID?
     /// The priority when no stream is free. Default `interactive`.
     public var lane: PushLane
-    /// Pushes with this key replace each other. Default nil: nothing is replaced.
-    ///
-    /// Among pushes with equal key, device token and topic:
-    /// - Only one is sent at a time; a newer push waits until that one has its outcome.
-    /// - A push that has not been written when a newer one arrives is not sent; its outcome is `superseded`, not sent.
-    /// - A Live Activity's `end` is never superseded.
-    /// - Timestamps that a client adds (to a ``PushNotification`` without one) increase by at least one second.
-    ///
-    /// The deadline and the task's cancellation also apply while a push waits.
-    public var supersedes: SupersedeKey?
 
     /// - Parameters:
     ///   - deadline: the longest time from the call to the outcome; nil for the client's default.
     ///   - apnsID: the id of the push; if nil, the sender generates one.
     ///   - lane: the priority when no stream is free.
-    ///   - supersedes: the key of pushes that replace each other; nil to replace nothing.
     public init(
         deadline: Duration? = nil,
         apnsID: APNSID? = nil,
-        lane: PushLane = .interactive,
-        supersedes: SupersedeKey? = nil
+        lane: PushLane = .interactive
     ) {
         self.deadline = deadline
         self.apnsID = apnsID
         self.lane = lane
-        self.supersedes = supersedes
     }
 }
 

@@ -2,14 +2,10 @@ public import APNSModel
 
 /// Options for one broadcast.
 public struct BroadcastOptions: Sendable, Hashable {
-    /// The time limit from the call to its outcome, including the wait for the broadcast's send time; nil uses the
-    /// client's default.
+    /// The time limit from the call to its outcome; nil uses the client's default.
     public var deadline: Duration?
     /// Sent as `apns-request-id` with each attempt and used as the outcome's `apnsID`; nil generates one.
     public var requestID: APNSID?
-    /// The minimum time since the previous broadcast to the channel; nil uses
-    /// ``APNSClientConfiguration/broadcastSpacing``. Zero sends it at once, before all waiting broadcasts.
-    public var spacing: Duration?
     /// Skips the checks of `PreparedPush.validateForBroadcast(storagePolicy:)` except that of the bundle id. Use it if
     /// Apple relaxes a rule.
     public var skippingValidation: Bool
@@ -17,17 +13,14 @@ public struct BroadcastOptions: Sendable, Hashable {
     /// - Parameters:
     ///   - deadline: The time limit for the whole broadcast; nil uses the client's default.
     ///   - requestID: Sent as `apns-request-id`; nil generates one.
-    ///   - spacing: The minimum time since the previous broadcast; nil uses the client's setting.
     ///   - skippingValidation: Skips the checks except that of the bundle id.
     public init(
         deadline: Duration? = nil,
         requestID: APNSID? = nil,
-        spacing: Duration? = nil,
         skippingValidation: Bool = false
     ) {
         self.deadline = deadline
         self.requestID = requestID
-        self.spacing = spacing
         self.skippingValidation = skippingValidation
     }
 }
@@ -43,8 +36,8 @@ extension APNSClient {
     /// deadline. A broadcast that may have been processed is not resent unless `retry.resendsUnknown` is set. Accepted
     /// means that APNs accepted it, however many subscribers there are.
     ///
-    /// Broadcasts to one channel are sent one after the other, ``APNSClientConfiguration/broadcastSpacing`` apart. A
-    /// broadcast whose send time would be after its deadline fails at once (`queueFull`, with `retryAfter`). The order
+    /// APNs limits how often it accepts a broadcast to one channel; Apple's engineers advise at most one a second. It
+    /// responds to more frequent ones with 429 `TooManyRequests`, which the outcome reports with `retryAfter`. The order
     /// of arrival is not guaranteed: devices order broadcasts by the payload's `timestamp`.
     ///
     /// - Parameters:
@@ -52,7 +45,7 @@ extension APNSClient {
     ///     push ends as `notSent` with the code `validation`. Without a priority and expiration, it is sent with 10 and
     ///     `immediate`.
     ///   - channel: A channel from `channels.create`. It must belong to the push's app and the client's environment.
-    ///   - options: Deadline, id and spacing.
+    ///   - options: Deadline, id and checks.
     /// - Returns: The broadcast's single outcome.
     public func broadcast(
         _ push: PreparedPush,
@@ -68,7 +61,7 @@ extension APNSClient {
         } catch {
             return .failed(.validation(error, apnsID: options.requestID))
         }
-        return await BroadcastSend(push, to: channel, options, self.runtime.sending).run()
+        return await SendLoop(push, to: channel, options, self.runtime.sending).run()
     }
 
     /// Broadcasts a notification of up to 5,120 bytes. A notification that cannot be broadcast ends as `notSent` with
@@ -86,6 +79,6 @@ extension APNSClient {
         } catch {
             return .failed(.validation(error, apnsID: options.requestID))
         }
-        return await BroadcastSend(push, to: channel, options, self.runtime.sending).run()
+        return await SendLoop(push, to: channel, options, self.runtime.sending).run()
     }
 }

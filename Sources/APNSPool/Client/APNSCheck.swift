@@ -178,7 +178,7 @@ extension ClientRuntime {
         }
         let began = self.clock.now
         let options = DeliveryOptions(deadline: max(began.duration(to: deadline), .milliseconds(1)))
-        let outcome = await PushSend(push, to: token, options, dated: nil, self.sending).run()
+        let outcome = await SendLoop(push, to: token, options, self.sending).run()
         if outcome.status != nil { check.roundTrip = began.duration(to: self.clock.now) }
         check.read(outcome, topic: topic)
         return check

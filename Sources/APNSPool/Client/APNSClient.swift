@@ -110,7 +110,7 @@ public final class APNSClient: PushSender, Service {
     /// Drains and stops the client: accepts no new pushes and lets queued and in-flight pushes finish.
     ///
     /// Returns after the last outcome was delivered, except for bulk calls whose consumers have not asked for all
-    /// outcomes within the time limit. `status.drain` and the log report how the pushes ended.
+    /// outcomes within the time limit.
     ///
     /// - Parameter time: the time limit for the drain. Pushes that are left after it end as `notSent` (queued) or
     ///   `unknown` (written). Nil: `timeouts.drain`.
@@ -132,22 +132,18 @@ public final class APNSClient: PushSender, Service {
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
-        await PushSend(prepared, to: token, options, dated: nil, self.runtime.sending).run()
+        await SendLoop(prepared, to: token, options, self.runtime.sending).run()
     }
 
     /// Encodes, validates and sends a notification.
     ///
-    /// A notification that cannot be prepared ends as `notSent` with the code `validation`. With
-    /// `DeliveryOptions.supersedes`, a missing timestamp is filled in so that the timestamps of a key always increase.
+    /// A notification that cannot be prepared ends as `notSent` with the code `validation`.
     public func deliver(
         _ notification: consuming PushNotification,
         to token: DeviceToken,
         options: DeliveryOptions
     ) async -> PushOutcome {
         if notification.topic == nil { notification.topic = self.defaultTopic }
-        if options.supersedes != nil, notification.takesTimestamp {
-            return await self.deliverDated(notification, to: token, options: options)
-        }
         switch self.makeSend(notification, to: token, options) {
         case .success(let send): return await send.run()
         case .failure(let error): return .failed(error)
@@ -161,10 +157,10 @@ public final class APNSClient: PushSender, Service {
         _ notification: consuming PushNotification,
         to token: DeviceToken,
         _ options: borrowing DeliveryOptions
-    ) -> Result<PushSend, PushError> {
+    ) -> Result<SendLoop<PushRequest>, PushError> {
         do throws(ValidationError) {
             return .success(
-                PushSend(try notification.prepared(), to: token, options, dated: nil, self.runtime.sending)
+                SendLoop(try notification.prepared(), to: token, options, self.runtime.sending)
             )
         } catch {
             return .failure(self.validationFailed(notification, to: token, options.apnsID, error))
@@ -182,27 +178,6 @@ public final class APNSClient: PushSender, Service {
         self.runtime.monitor.tracing.refused(refusal, topic: notification.topic ?? "", to: token)
         self.runtime.monitor.pushes.count(.failed(refusal), notification.pushType)
         return refusal
-    }
-
-    /// Sends a notification that has a supersede key and no timestamp. Fills the timestamp in from the wall clock, or
-    /// with a later one if the key has already used that.
-    @inline(never)
-    private func deliverDated(
-        _ notification: PushNotification,
-        to token: DeviceToken,
-        options: DeliveryOptions
-    ) async -> PushOutcome {
-        let now = self.runtime.configuration.wallClock()
-        let push: PreparedPush
-        do {
-            push = try notification.prepared(timestamp: now)
-        } catch {
-            return .failed(self.validationFailed(notification, to: token, options.apnsID, error))
-        }
-        let dated = SupersedeQueue.Dated(timestamp: now) { timestamp throws(ValidationError) in
-            try notification.prepared(timestamp: timestamp)
-        }
-        return await PushSend(push, to: token, options, dated: dated, self.runtime.sending).run()
     }
 
     // MARK: Connections

@@ -185,9 +185,6 @@ public struct APNSClientConfiguration: Sendable {
     /// How many rejected device tokens indicate a wrong environment or topic. When the limit is reached, a bulk call
     /// stops. For single pushes, the client logs one critical line and sets a flag in the status.
     public var massRejection: MassRejectionLimits
-    /// The minimum time between two broadcasts to one channel. APNs responds to more frequent ones with 429
-    /// `TooManyRequests`. Default 1 s, as Apple's engineers advise; zero (broadcasts are not delayed) to an hour.
-    public var broadcastSpacing = Duration.seconds(1)
     /// The client's logger. Default: a logger with the label `apns-pool`.
     public var logger: Logger
     /// Optional details in log lines and spans.

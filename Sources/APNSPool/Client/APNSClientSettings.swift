@@ -8,20 +8,16 @@ public struct APNSClientSettings: Sendable {
     /// The time limits; all of them can change. Pushes and bulk calls that have started keep their deadlines. A new
     /// `connect` applies to the next connect.
     public var timeouts: APNSClientConfiguration.Timeouts
-    /// The minimum time between two broadcasts to one channel. Broadcasts that already wait keep their send times.
-    public var broadcastSpacing: Duration
 
     init(_ configuration: APNSClientConfiguration) {
         self.pool = configuration.pool
         self.timeouts = configuration.timeouts
-        self.broadcastSpacing = configuration.broadcastSpacing
     }
 
     func applied(to configuration: APNSClientConfiguration) -> APNSClientConfiguration {
         var result = configuration
         result.pool = self.pool
         result.timeouts = self.timeouts
-        result.broadcastSpacing = self.broadcastSpacing
         return result
     }
 }

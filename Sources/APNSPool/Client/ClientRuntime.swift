@@ -17,9 +17,6 @@ final class ClientRuntime: Sendable {
     let monitor: ClientMonitor
     let replacements: ReplacementBudget
     let workers: WorkerTally
-    let drainCounter = Mutex(DrainCounter())
-    /// The report of how the pushes ended; nil while the client runs.
-    let finalReport = Mutex<DrainReport?>(nil)
 
     /// The pauses of a tree after an escalation.
     private static let pauses = Backoff(.doubling(), minimum: .seconds(30), maximum: .seconds(300))
@@ -78,6 +75,7 @@ final class ClientRuntime: Sendable {
         }
         let metrics = self.makeMetricExporter()
         self.monitor.tracing.findTracer()
+        self.logger.info("the client runs", metadata: LibraryVersion.metadata)
         await self.runUntilEnd(metrics)
         // The lines below fail the waiters of pools that were never run. They would otherwise wait until their
         // deadlines.
@@ -93,7 +91,6 @@ final class ClientRuntime: Sendable {
             await self.export(metrics)
             metrics.finish()
         }
-        self.logDrained()
         self.lifecycle.finish()
         self.monitor.finish()
     }
@@ -202,16 +199,28 @@ final class ClientRuntime: Sendable {
     }
 
     private func stopAfterDrain() async {
-        guard await self.lifecycle.drainRequested.wait(), !Task.isCancelled else { return }
+        guard await self.lifecycle.drainRequested.wait(), !Task.isCancelled else {
+            self.logger.notice(
+                "the run was cancelled: pushes in flight are not waited for",
+                metadata: ["in-flight": "\(self.lifecycle.pushesInFlight)"]
+            )
+            return
+        }
         self.monitor.signal()
         let time = self.lifecycle.drainTime ?? self.live.settings.timeouts.drain
-        self.recordDrainBegin(within: time)
+        let began = self.clock.now
         self.logger.info(
             "draining",
             metadata: ["in-flight": "\(self.lifecycle.pushesInFlight)", "within": "\(time)"]
         )
         let isIdle = await self.lifecycle.idle.wait(until: self.clock.now.advanced(by: time), clock: self.clock)
-        if !isIdle {
+        if isIdle {
+            self.logger.info("drained", metadata: ["took": "\(began.duration(to: self.clock.now))"])
+        } else {
+            self.logger.warning(
+                "the time for the drain is over: pushes that were not written end as not sent, the others as unknown",
+                metadata: ["in-flight": "\(self.lifecycle.pushesInFlight)", "within": "\(time)"]
+            )
             // Queued pushes are not sent. Pushes on the wire end with their connections.
             for session in self.credentials.all {
                 await session.pool.failWaiters()

@@ -9,14 +9,6 @@ import Synchronization
 /// Turns a client's events into health, log lines, metrics and spans. Every method but `run` returns at once, and every
 /// method may be called from any thread.
 final class ClientMonitor: Sendable {
-    private struct State {
-        var health = APNSHealth.starting
-        var faults = FaultLog<APNSHealth.Cause.Code>()
-        /// How many pushes had failed when the current fault began.
-        var failedBefore = 0
-        var recentFaults = RecentFaults()
-    }
-
     let configuration: APNSClientConfiguration
     let tracing: ClientTracing
     /// The events of connections to the push host.
@@ -33,8 +25,6 @@ final class ClientMonitor: Sendable {
     let restarts = Atomic<Int>(0)
     /// How many times the whole tree gave up.
     let escalations = Atomic<Int>(0)
-    /// Pushes that arrived when the client no longer accepted any.
-    let refusedPushes = Atomic<Int>(0)
     /// Connections that became ready.
     let connects = Atomic<Int>(0)
     /// The connections among them that were not the first of their worker.
@@ -44,11 +34,10 @@ final class ClientMonitor: Sendable {
     let queueTimes = TimeSamples()
     let connectTimes = TimeSamples()
 
-    private let state = Mutex(State())
+    /// The health that was last published.
+    private let state = Mutex(APNSHealth.starting)
     private let signals: AsyncStream<Void>
     private let signalling: AsyncStream<Void>.Continuation
-    private let faultBeginnings: AsyncStream<Void>
-    private let faultBeginning: AsyncStream<Void>.Continuation
     // Flags for messages that are logged only once.
     private let hasLoggedClockSkew = Atomic<Bool>(false)
     private let hasLoggedClockSuspect = Atomic<Bool>(false)
@@ -61,12 +50,11 @@ final class ClientMonitor: Sendable {
         self.configuration = configuration
         self.tracing = ClientTracing(configuration)
         (self.signals, self.signalling) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        (self.faultBeginnings, self.faultBeginning) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     // MARK: The client's life
 
-    /// Logs events, publishes health changes and logs lasting faults repeatedly, until the task is cancelled.
+    /// Logs events and publishes health changes, until the task is cancelled.
     ///
     /// - Parameters:
     ///   - credential: Returns a readable name of the credential, without secrets.
@@ -89,7 +77,6 @@ final class ClientMonitor: Sendable {
             group.addTask {
                 for await _ in self.signals { self.publish(await health()) }
             }
-            group.addTask { await self.repeatFaults() }
         }
     }
 
@@ -110,52 +97,11 @@ final class ClientMonitor: Sendable {
     var hasConnected: Bool { self.connects.load(ordering: .relaxed) > 0 }
 
     private func publish(_ health: APNSHealth) {
-        let failed = self.pushes.failed
-        let now = self.clock.now
-        let (isNew, isFirst) = self.state.withLock { state -> (Bool, Bool) in
-            let before = state.health
-            guard before != health else { return (false, false) }
-            state.health = health
-            guard before.cause?.code != health.cause?.code else { return (true, false) }
-            state.faults.ended()
-            state.failedBefore = failed
-            guard let code = health.cause?.code else { return (true, false) }
-            return (true, state.faults.seen(code, now: now) == .first)
+        let isNew = self.state.withLock { state in
+            defer { state = health }
+            return state != health
         }
         if isNew { self.healthChanges.post(health) }
-        if isFirst { self.faultBeginning.yield() }
-    }
-
-    /// Logs repeatedly that the client is still degraded or failing. Sleeps only while a fault lasts.
-    private func repeatFaults() async {
-        for await _ in self.faultBeginnings {
-            while let next = self.nextRepetition, !Task.isCancelled {
-                try? await self.clock.sleep(until: next)
-                self.repeatFault()
-            }
-        }
-    }
-
-    /// When the lasting fault is next logged; nil if there is none.
-    var nextRepetition: MonotonicInstant? { self.state.withLock { $0.faults.next } }
-
-    private func repeatFault() {
-        let now = self.clock.now
-        let failed = self.pushes.failed
-        let (line, health, before) = self.state.withLock { state in
-            (state.health.cause.flatMap { state.faults.lasts($0.code, now: now) }, state.health, state.failedBefore)
-        }
-        guard case .again(let time, _) = line else { return }
-        let level: Logger.Level = if case .failing = health { .error } else { .warning }
-        self.logger.log(
-            level: level,
-            "the client is still \(health.name)",
-            metadata: [
-                "cause": "\(health.cause.map { "\($0)" } ?? "unknown")",
-                "lasted": "\(time.rounded)",
-                "failed-pushes": "\(failed - before)",
-            ]
-        )
     }
 
     // MARK: Connections and the tree
@@ -181,15 +127,9 @@ final class ClientMonitor: Sendable {
     }
 
     /// A connection was lost, or a connect failed.
-    func reportLoss(_ fault: String?) {
+    func reportLoss() {
         self.connectionLosses.wrappingAdd(1, ordering: .relaxed)
-        guard let fault else { return }
-        let now = self.clock.now
-        self.state.withLock { $0.recentFaults.add(fault, now: now) }
     }
-
-    /// The last faults of connections, in readable form.
-    var recentFaults: RecentFaults { self.state.withLock { $0.recentFaults } }
 
     /// Signing of provider tokens has succeeded or failed. A change is logged.
     func reportSigning(_ report: SigningReport, credential: String) {

@@ -15,28 +15,19 @@ extension ClientRuntime {
         ] + self.configuration.metricLabels
     }
 
-    func metricSnapshot() async -> MetricSnapshot {
-        let session = self.credentials.latest
+    private func metricSnapshot() async -> MetricSnapshot {
+        let resolved = self.credentials.latest.resolved
         let monitor = self.monitor
-        let pool = await session.pool.status()
-        var snapshot = MetricSnapshot(health: self.health(of: session, pool), pool: pool)
-        snapshot.pushes = monitor.pushes.totals
-        snapshot.pushesInFlight = self.lifecycle.pushesInFlight
-        snapshot.resends = self.monitor.resends.load(ordering: .relaxed)
-        snapshot.restarts = self.monitor.restarts.load(ordering: .relaxed)
-        snapshot.connects = monitor.connects.load(ordering: .relaxed)
-        snapshot.reconnects = monitor.reconnects.load(ordering: .relaxed)
-        snapshot.connectionLosses = monitor.connectionLosses.load(ordering: .relaxed)
-        snapshot.degradedConnections = self.monitor.events.degradedConnections
-        snapshot.suspectsMisconfiguration = self.sending.massRejection.isRaised
-        snapshot.providerTokenAge = session.tokens.status.age
-        snapshot.certificateSecondsLeft = session.resolved.certificate.map {
-            $0.notAfter - self.configuration.wallClock()
-        }
-        snapshot.queueTimes = monitor.queueTimes.take()
-        snapshot.connectTimes = monitor.connectTimes.take()
-        snapshot.responseTimes = self.monitor.events.responseTimes.take()
-        return snapshot
+        return MetricSnapshot(
+            status: await self.status(),
+            pushes: monitor.pushes.totals,
+            reconnects: monitor.reconnects.load(ordering: .relaxed),
+            providerTokenAge: self.credentials.latest.tokens.status.age,
+            certificateSecondsLeft: resolved.certificate.map { $0.notAfter - self.configuration.wallClock() },
+            queueTimes: monitor.queueTimes.take(),
+            connectTimes: monitor.connectTimes.take(),
+            responseTimes: monitor.events.responseTimes.take()
+        )
     }
 
     /// An exporter for the metrics backend in use when the client runs; nil without one.

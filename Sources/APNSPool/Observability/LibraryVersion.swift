@@ -1,22 +1,14 @@
-/// The versions of this library and of the compiler that built it.
+import HTTP2Wire
+import Logging
+
+/// The versions that a client logs when it begins to run.
 enum LibraryVersion {
     static let library = "0.1.0"
 
-    static var swift: String {
-        #if compiler(>=6.4)
-            "6.4 or later"
-        #elseif compiler(>=6.3)
-            "6.3"
-        #else
-            "6.2"
-        #endif
-    }
-
-    static var build: String {
-        #if DEBUG
-            "debug"
-        #else
-            "release"
-        #endif
+    static var metadata: Logger.Metadata {
+        [
+            "swift-apns-pool": "\(Self.library)", "openssl": "\(LinkedVersions.openSSL)",
+            "nghttp2": "\(LinkedVersions.nghttp2)",
+        ]
     }
 }

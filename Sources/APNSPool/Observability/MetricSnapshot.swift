@@ -30,17 +30,9 @@ struct MetricSample: Sendable, Hashable {
 
 /// The exported values of a client at one moment. Pure.
 struct MetricSnapshot: Sendable {
-    var health: APNSHealth
-    var pool: PoolStatus
+    var status: APNSClientStatus
     var pushes: [PushCounters.Key: Int] = [:]
-    var pushesInFlight = 0
-    var resends = 0
-    var restarts = 0
-    var connects = 0
     var reconnects = 0
-    var connectionLosses = 0
-    var degradedConnections = 0
-    var suspectsMisconfiguration = false
     /// Nil without a provider token.
     var providerTokenAge: Duration?
     /// The time until the client certificate expires; nil without one.
@@ -56,13 +48,17 @@ struct MetricSnapshot: Sendable {
     var samples: [MetricSample] {
         self.pushSamples + self.connectionSamples + self.credentialSamples
             + Self.healthStates.map {
-                MetricSample("apns_health", ["state": $0], .gauge($0 == self.health.name ? 1 : 0))
+                MetricSample("apns_health", ["state": $0], .gauge($0 == self.status.health.name ? 1 : 0))
             }
             + APNSHealth.Cause.Code.known.map {
-                MetricSample("apns_health_cause", ["cause": $0.rawValue], .gauge($0 == self.health.cause?.code ? 1 : 0))
+                MetricSample(
+                    "apns_health_cause",
+                    ["cause": $0.rawValue],
+                    .gauge($0 == self.status.health.cause?.code ? 1 : 0)
+                )
             }
             + [
-                MetricSample("apns_restarts_total", .counter(self.restarts)),
+                MetricSample("apns_restarts_total", .counter(self.status.restarts)),
                 MetricSample("apns_queue_time", .timer(self.queueTimes)),
                 MetricSample("apns_connect_time", .timer(self.connectTimes)),
                 MetricSample("apns_response_time", .timer(self.responseTimes)),
@@ -70,7 +66,7 @@ struct MetricSnapshot: Sendable {
     }
 
     private var pushSamples: [MetricSample] {
-        let bulk = self.pool.bulkQueueDepth
+        let bulk = self.status.pool.bulkQueueDepth
         return self.pushes.map { key, count in
             MetricSample(
                 "apns_pushes_total",
@@ -78,27 +74,31 @@ struct MetricSnapshot: Sendable {
                 .counter(count)
             )
         } + [
-            MetricSample("apns_pushes_in_flight", .gauge(Double(self.pushesInFlight))),
-            MetricSample("apns_resends_total", .counter(self.resends)),
-            MetricSample("apns_queue_depth", ["lane": "interactive"], .gauge(Double(self.pool.queueDepth - bulk))),
+            MetricSample("apns_pushes_in_flight", .gauge(Double(self.status.pushesInFlight))),
+            MetricSample("apns_resends_total", .counter(self.status.resends)),
+            MetricSample(
+                "apns_queue_depth",
+                ["lane": "interactive"],
+                .gauge(Double(self.status.pool.queueDepth - bulk))
+            ),
             MetricSample("apns_queue_depth", ["lane": "bulk"], .gauge(Double(bulk))),
-            MetricSample("apns_queue_bytes", .gauge(Double(self.pool.queuedBytes))),
-            MetricSample("apns_misconfiguration_suspected", .gauge(self.suspectsMisconfiguration ? 1 : 0)),
+            MetricSample("apns_queue_bytes", .gauge(Double(self.status.pool.queuedBytes))),
+            MetricSample("apns_misconfiguration_suspected", .gauge(self.status.suspectsMisconfiguration ? 1 : 0)),
         ]
     }
 
     private var connectionSamples: [MetricSample] {
         var states: [String: Int] = [:]
-        for worker in self.pool.workers { states[Self.name(worker.state), default: 0] += 1 }
+        for worker in self.status.pool.workers { states[Self.name(worker.state), default: 0] += 1 }
         return Self.connectionStates.map {
             MetricSample("apns_connections", ["state": $0], .gauge(Double(states[$0] ?? 0)))
         } + [
-            MetricSample("apns_connections_degraded", .gauge(Double(self.degradedConnections))),
-            MetricSample("apns_connects_total", .counter(self.connects)),
+            MetricSample("apns_connections_degraded", .gauge(Double(self.status.degradedConnections))),
+            MetricSample("apns_connects_total", .counter(self.status.connects)),
             MetricSample("apns_reconnects_total", .counter(self.reconnects)),
-            MetricSample("apns_connection_losses_total", .counter(self.connectionLosses)),
-            MetricSample("apns_streams_leased", .gauge(Double(self.pool.leased))),
-            MetricSample("apns_streams_capacity", .gauge(Double(self.pool.capacity))),
+            MetricSample("apns_connection_losses_total", .counter(self.status.connectionLosses)),
+            MetricSample("apns_streams_leased", .gauge(Double(self.status.pool.leased))),
+            MetricSample("apns_streams_capacity", .gauge(Double(self.status.pool.capacity))),
         ]
     }
 

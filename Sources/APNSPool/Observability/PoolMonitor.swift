@@ -6,7 +6,8 @@ import Synchronization
 /// pool's actor.
 final class PoolMonitor: Sendable {
     private struct State {
-        var faults = FaultLog<String>()
+        /// The faults that were logged since a connection was last ready.
+        var loggedFaults: Set<String> = []
         var configurationFault: String?
         var lastFault: String?
         /// When each worker began to connect.
@@ -15,6 +16,8 @@ final class PoolMonitor: Sendable {
         var connected: Set<Int> = []
     }
 
+    /// The maximum number of faults remembered at once.
+    private static let room = 64
     private let state = Mutex(State())
     private let logger: Logger
     private let clock: any MonotonicClock
@@ -34,17 +37,10 @@ final class PoolMonitor: Sendable {
     var lastFault: String? { self.state.withLock { $0.lastFault } }
 
     func report(_ event: PoolEvent) {
-        let line = self.note(event)
-        switch (event, line) {
-        case (_, .first?):
-            self.logger.log(event)
-        case (.reported(_, .backingOff(_, let fault)), .again(let time, let count)?),
-            (.reported(_, .lost(let fault)), .again(let time, let count)?):
-            self.logger.notice(
-                "connections are still lost or refused",
-                metadata: ["fault": "\(Self.text(fault))", "lasted": "\(time.rounded)", "count": "\(count)"]
-            )
-        case (.reported(let id, .backingOff(_, let fault)), nil), (.reported(let id, .lost(let fault)), nil):
+        let isKnown = self.note(event)
+        switch event {
+        case .reported(let id, .backingOff(_, let fault)) where isKnown,
+            .reported(let id, .lost(let fault)) where isKnown:
             self.logger.debug(
                 "connection lost or refused again",
                 metadata: ["connection": "\(id)", "fault": "\(Self.text(fault))"]
@@ -56,21 +52,21 @@ final class PoolMonitor: Sendable {
 
     /// Records the changes caused by the event.
     ///
-    /// - Returns: How to log the event; nil for a fault that was logged recently.
-    private func note(_ event: PoolEvent) -> FaultLog<String>.Line? {
-        var line: FaultLog<String>.Line? = .first
+    /// - Returns: Whether it is a fault that was logged since a connection was last ready.
+    private func note(_ event: PoolEvent) -> Bool {
+        var isKnown = false
         switch event {
         case .reported(_, .latency), .reported(_, .capacity), .askedToConnect, .askedToDisconnect:
-            return line
+            return false
         case .reported(let id, .connecting):
             self.beganConnecting(id.index)
         case .reported(let id, .ready):
             self.connected(id.index)
         case .reported(let id, .backingOff(_, let fault)):
             self.state.withLock { $0.connecting[id.index] = nil }
-            line = self.lost(fault)
+            isKnown = self.lost(fault)
         case .reported(let id, .lost(let fault)):
-            line = self.lost(fault)
+            isKnown = self.lost(fault)
             self.beganConnecting(id.index)
         case .unavailable(_, let fault):
             if let fault { self.state.withLock { $0.lastFault = fault.description } }
@@ -80,7 +76,7 @@ final class PoolMonitor: Sendable {
             break
         }
         self.client?.signal()
-        return line
+        return isKnown
     }
 
     private func beganConnecting(_ index: Int) {
@@ -88,18 +84,19 @@ final class PoolMonitor: Sendable {
         self.state.withLock { $0.connecting[index] = began }
     }
 
-    private func lost(_ fault: PoolFault?) -> FaultLog<String>.Line? {
-        let now = self.clock.now
-        self.client?.reportLoss(fault?.description)
+    private func lost(_ fault: PoolFault?) -> Bool {
+        self.client?.reportLoss()
         return self.state.withLock { state in
             if let fault { state.lastFault = fault.description }
-            return state.faults.seen(Self.text(fault), now: now)
+            // The texts of a fault may vary without end.
+            if state.loggedFaults.count >= Self.room { state.loggedFaults = [] }
+            return !state.loggedFaults.insert(Self.text(fault)).inserted
         }
     }
 
     private func connected(_ index: Int) {
         let (began, isFirst) = self.state.withLock { state in
-            state.faults.ended()
+            state.loggedFaults = []
             state.configurationFault = nil
             state.lastFault = nil
             return (state.connecting.removeValue(forKey: index), state.connected.insert(index).inserted)

@@ -52,9 +52,6 @@ final class PushCounters: Sendable {
         return reason.rawValue
     }
 
-    /// The number of pushes that were not accepted.
-    var failed: Int { self.failures.withLock { $0.values.reduce(0, +) } }
-
     /// All counts that are not zero.
     var totals: [Key: Int] {
         var totals = self.failures.withLock { $0 }

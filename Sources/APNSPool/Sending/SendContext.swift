@@ -18,8 +18,6 @@ final class SendContext: Sendable {
     let retries: RetryBudget
     let monitor: ClientMonitor
     let massRejection: MassRejectionAlarm
-    let pacer = BroadcastPacer()
-    let supersedeQueue = SupersedeQueue()
 
     var clock: any MonotonicClock { self.configuration.clock }
     /// The name of the active credential for logs and messages, without secrets.

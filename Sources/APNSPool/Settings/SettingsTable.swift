@@ -239,8 +239,6 @@ import Logging
             "If this many of the last `massRejection.window` tokens are refused, the environment or the topic must be "
                 + "wrong. At most `massRejection.window`."
         ),
-        .duration("broadcastSpacing", \.broadcastSpacing, .zero ... .seconds(3600))
-            .meaning("The minimum time between two broadcasts to one channel. With 0, broadcasts are not delayed."),
         APNSSetting("log.level", .choice(Logger.Level.allCases.map(\.rawValue)), sets: ["logger"]) { draft, value in
             guard case .text(let name) = value, let level = Logger.Level(rawValue: name) else { return }
             draft.configuration.logger.logLevel = level

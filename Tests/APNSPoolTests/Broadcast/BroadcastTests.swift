@@ -14,16 +14,12 @@ struct BroadcastTests {
     private func withChannel(
         simulation: Simulator.Configuration = Simulator.Configuration(),
         storage: MessageStoragePolicy = .noMessage,
-        spacing: Duration = .zero,
         _ body: (APNSClient, Simulator, ChannelID) async throws -> Void
     ) async throws {
         let channel = try ChannelID("dHN0LXNyY2gt/+hubA==")
         try await withPatientSimulator(
             simulation: simulation,
-            configure: {
-                $0.pool.connectSpacing = .zero
-                $0.broadcastSpacing = spacing
-            }
+            configure: { $0.pool.connectSpacing = .zero }
         ) { client, simulator in
             simulator.addChannel(channel.rawValue, to: app, storage: storage)
             try await body(client, simulator, channel)
@@ -140,25 +136,7 @@ struct BroadcastTests {
         }
     }
 
-    // MARK: Pacing
-
-    @Test func broadcastsToOneChannelAreOneSpacingApart() async throws {
-        let spacing = Duration.milliseconds(80)
-        try await self.withChannel(spacing: spacing) { client, simulator, channel in
-            let other = try ChannelID("AAAA")
-            simulator.addChannel(other.rawValue, to: app)
-            // The connection opens here, so none of the five broadcasts below waits for it.
-            #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
-            let start = client.runtime.clock.now
-            await withTaskGroup(of: PushOutcome.self) { group in
-                for _ in 0..<5 { group.addTask { await client.broadcast(self.notification, to: channel) } }
-                for await outcome in group { #expect(outcome.certainty == .accepted) }
-            }
-            // Five broadcasts have at least four spacings between the first and the last.
-            #expect(start.duration(to: client.runtime.clock.now) >= spacing * 4)
-            #expect(await client.broadcast(self.notification, to: other).certainty == .accepted)
-        }
-    }
+    // MARK: Limits
 
     @Test func theSimulatorRejectsTooManyBroadcastsWith429() async throws {
         var simulation = Simulator.Configuration()
@@ -170,71 +148,5 @@ struct BroadcastTests {
             #expect(outcome.retryAfter == .seconds(60))
             #expect(outcome.advice == .wait)
         }
-    }
-
-    @Test func aSendTimeAfterTheDeadlineFailsAtOnce() async throws {
-        try await self.withChannel(spacing: .seconds(3600)) { client, simulator, channel in
-            #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
-            let late = await client.broadcast(self.notification, to: channel)
-            #expect(late.certainty == .notSent)
-            #expect(late.error?.code == .queueFull)
-            #expect(late.advice == .wait)
-            let wait = try #require(late.retryAfter)
-            #expect(wait > .seconds(3500) && wait <= .seconds(3600))
-            // A broadcast with zero spacing is sent at once.
-            let urgent = await client.broadcast(self.notification, to: channel, options: .init(spacing: .zero))
-            #expect(urgent.certainty == .accepted)
-            #expect(simulator.record.broadcasts.count == 2)
-        }
-    }
-
-    @Test func aCancelledWaitReleasesItsSendTime() async throws {
-        try await self.withChannel(spacing: .seconds(20)) { client, simulator, channel in
-            #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
-            let accepted = client.runtime.clock.now
-            let options = BroadcastOptions(deadline: .seconds(30))
-            let waiting = Task { await client.broadcast(self.notification, to: channel, options: options) }
-            await until { client.runtime.lifecycle.pushesInFlight == 1 }
-            waiting.cancel()
-            let outcome = await waiting.value
-            #expect(outcome.error?.code == .cancelled)
-            #expect(outcome.certainty == .notSent)
-            let next = client.runtime.sending.pacer.take(
-                .init(bundleID: app, id: channel.rawValue),
-                spacing: .seconds(20),
-                now: client.runtime.clock.now,
-                deadline: .distantFuture
-            )
-            guard case .at(let sendTime) = next else {
-                Issue.record("\(next)")
-                return
-            }
-            #expect(sendTime <= accepted.advanced(by: .seconds(20)))
-            #expect(simulator.record.broadcasts.count == 1)
-        }
-    }
-
-    @Test func aShutdownEndsWaitingBroadcasts() async throws {
-        let simulator = try await Simulator.start()
-        simulator.addChannel("AAAA", to: app)
-        let channel = try ChannelID("AAAA")
-        let key = SimulatedKey()
-        simulator.addKey(key)
-        var configuration = APNSClientConfiguration.local(
-            port: simulator.port,
-            caPEM: simulator.certificateAuthorityPEM
-        )
-        configuration.authentication = .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
-        configuration.broadcastSpacing = .seconds(20)
-        let client = try APNSClient(configuration: configuration)
-        try await client.start()
-        #expect(await client.broadcast(self.notification, to: channel).certainty == .accepted)
-        let waiting = Task { await client.broadcast(self.notification, to: channel) }
-        await until { client.runtime.lifecycle.pushesInFlight == 1 }
-        await client.shutdown(within: .milliseconds(50))
-        let outcome = await waiting.value
-        #expect(outcome.certainty == .notSent)
-        #expect(outcome.error?.code == .shuttingDown)
-        await simulator.stop()
     }
 }

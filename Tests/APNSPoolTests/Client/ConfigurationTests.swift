@@ -44,7 +44,6 @@ struct ConfigurationTests {
         Case(setting: "timeouts.response") { $0.timeouts.response = .seconds(-5) },
         Case(setting: "timeouts.connect") { $0.timeouts.connect = .seconds(100_000) },
         Case(setting: "timeouts.drain") { $0.timeouts.drain = .seconds(-1) },
-        Case(setting: "broadcastSpacing") { $0.broadcastSpacing = .seconds(-1) },
         Case(setting: "retry.maxAttempts") { $0.retry.maxAttempts = 0 },
         Case(setting: "retry.maxAttempts") { $0.retry.maxAttempts = 6 },
     ]

@@ -21,8 +21,7 @@ struct DefaultTopicTests: GroupOfClients {
             try await client.send(PushNotification.voip(), to: "00fa11ce")
             try await client.send(
                 PushNotification.liveActivityUpdate(contentState: ["score": 1]),
-                to: "00fa11ce",
-                options: DeliveryOptions(supersedes: "match")
+                to: "00fa11ce"
             )
             #expect(await client.sendAll(self.notification, to: ["00fa11ce"]).accepted == 1)
             for await delivery in client.deliveries(["00fa11ce"], push: { (self.notification, $0) }) {

@@ -159,7 +159,6 @@ struct LifecycleStormTests {
         for number in 0..<25 {
             let id = APNSID.sample(worker * 1000 + number)
             var options = DeliveryOptions(apnsID: id)
-            if Int.random(in: 0..<4, using: &random) == 0 { options.supersedes = SupersedeKey("score") }
             if Int.random(in: 0..<6, using: &random) == 0 { options.lane = .bulk }
             if Int.random(in: 0..<10, using: &random) == 0 {
                 options.deadline = .milliseconds(Int64.random(in: 0...50, using: &random))

@@ -190,19 +190,6 @@ struct GroupSenderTests: GroupOfClients {
         }
     }
 
-    @Test("The timestamps of a Live Activity increase, also through an app's sender")
-    func timestamps() async throws {
-        try await self.withGroup { _, fern, simulator in
-            let update = PushNotification.liveActivityUpdate(topic: "com.example.fern", contentState: ["stop": 1])
-            let options = DeliveryOptions(supersedes: "match")
-            for _ in 0..<2 { #expect(await fern.deliver(update, to: deviceToken, options: options).status == 200) }
-            let payloads = simulator.record.pushes.map { String(decoding: $0.payload, as: UTF8.self) }
-            #expect(Set(payloads).count == 2, "\(payloads)")
-            let foreign = PushNotification(topic: "com.example.moss", alert: "Hello")
-            #expect(await fern.deliver(foreign, to: deviceToken).error?.code == .configuration)
-        }
-    }
-
     @Test("A bulk call that begins after the shutdown pulls nothing")
     func afterShutdown() async throws {
         try await self.withGroup { group, fern, _ in

@@ -23,7 +23,6 @@ final class LabRun: Sendable {
         var recovery: Duration?
         var connects = 0
         var losses = 0
-        var faults: [String] = []
     }
 
     let name: String
@@ -175,9 +174,8 @@ final class LabRun: Sendable {
     func finish() async {
         let status = await self.client.status
         self.state.withLock {
-            $0.connects = status.details.connects
-            $0.losses = status.details.losses
-            $0.faults = status.details.faults.lines(now: status.details.now)
+            $0.connects = status.connects
+            $0.losses = status.connectionLosses
         }
         await self.client.shutdown()
     }
@@ -214,12 +212,11 @@ final class LabRun: Sendable {
         return "| " + cells.joined(separator: " | ") + " |"
     }
 
-    /// The errors of the pushes and the last faults of the connections, to explain a row.
+    /// The errors of the pushes, to explain a row.
     var details: [String] {
         let state = self.state.withLock { $0 }
         let errors = Dictionary(grouping: state.entries.compactMap(\.outcome.error)) { "\($0.certainty): \($0.code)" }
         return errors.sorted { $0.key < $1.key }.map { "\($0.value.count) pushes \($0.key): \($0.value[0].message)" }
-            + state.faults
     }
 
     private static func seconds(_ duration: Duration) -> Double { duration / .seconds(1) }

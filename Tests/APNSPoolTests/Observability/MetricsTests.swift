@@ -128,8 +128,7 @@ struct MetricsTests {
         }
         // This client has no certificate, so its metric is exported separately.
         let samples = MetricSnapshot(
-            health: .serving,
-            pool: try await self.emptyStatus(),
+            status: try await APNSClient.unstarted().status,
             certificateSecondsLeft: 86_400
         ).samples
         let exporter = try #require(MetricExporter(factory: metrics))
@@ -150,11 +149,6 @@ struct MetricsTests {
                 )
             }
         }
-    }
-
-    private func emptyStatus() async throws -> PoolStatus {
-        let client = try APNSClient.unstarted()
-        return await client.status.pool
     }
 
     @Test func pushesAreCountedByTypeOutcomeAndReason() async throws {

@@ -4,15 +4,16 @@ import Foundation
 import Logging
 import SupervisedPool
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import APNSPool
 @testable import APNSPoolTestSupport
 
-/// The text of a status.
+/// The snapshot of a client.
 struct StatusTests {
-    @Test("The text of a status has the facts for a support ticket, and the status contains no secret")
-    func textWithoutSecrets() async throws {
+    @Test("A status has the counts of the client and contains no secret")
+    func countsWithoutSecrets() async throws {
         let key = SimulatedKey()
         try await withSimulatedAPNS(configure: {
             $0.authentication = .token(privateKeyPEM: key.p8, keyID: key.keyID, teamID: key.teamID)
@@ -26,16 +27,10 @@ struct StatusTests {
             await until { client.runtime.monitor.connectionLosses.load(ordering: .relaxed) > 0 }
             #expect(await client.deliver(samplePush(), to: DeviceToken.sample(0)).certainty == .accepted)
             let status = await client.status
-            let text = status.description
-            let expected = [
-                "swift-apns-pool \(LibraryVersion.library)", "OpenSSL", "nghttp2 1.", "Swift 6.", "environment: custom",
-                "localhost", "health: serving", "lifecycle: running", "connections:", "1000", key.keyID,
-                "provider token 1",
-                "recent faults:", " ago", "5 alert accepted", "1 alert rejected (BadDeviceToken)", "2 connects",
-                "pool.maxOverflow: 0", "pool.connectSpacing", "trust.caPEM: set",
-            ]
-            for part in expected { #expect(text.contains(part), "\(part) in \(text)") }
-            #expect(!text.contains("pool.size") && !text.contains("timeouts"))
+            #expect(status.health == .serving && status.pushesInFlight == 0 && status.restarts == 0)
+            #expect(status.connects == 2 && status.connectionLosses == 1)
+            #expect(status.authentication.keyID == key.keyID && status.authentication.teamID == key.teamID)
+            #expect(status.pool.workers.count == 1 && status.pool.capacity == 1000)
             let jwt = try #require(
                 client.runtime.credentials.latest.tokens.current(now: client.runtime.clock.now)?.token.jwt
             )
@@ -44,29 +39,28 @@ struct StatusTests {
             var members = ""
             dump(status, to: &members)
             for secret in [String(signature), String(keyLine), "BEGIN", DeviceToken.sample(1).hexadecimal] {
-                #expect(!text.contains(secret) && !members.contains(secret))
+                #expect(!members.contains(secret))
             }
         }
     }
 
     @Test("Clients that never ran and stopped clients have a status")
-    func textWithoutARun() async throws {
+    func withoutARun() async throws {
         let client = try APNSClient.unstarted()
-        let text = await client.status.description
-        #expect(text.contains("health: starting") && text.contains("recent faults: none"), "\(text)")
+        #expect(await client.status.health == .starting)
         await client.shutdown()
-        #expect(await client.status.description.contains("health: stopped"))
+        #expect(await client.status.health == .stopped)
     }
 
-    @Test("The text names a proxy without its password")
-    func proxyPassword() throws {
-        var configuration = APNSClientConfiguration.local(port: 1, caPEM: nil)
-        configuration.proxy = .init(host: "proxy.example", port: 3128, username: "u", password: "hunter2")
-        let settings = APNSClientStatus.Settings(configuration)
-        #expect(settings.differences.contains("proxy: set"))
-        var members = ""
-        dump(settings, to: &members)
-        #expect(!members.contains("hunter2"))
+    @Test("A client logs the versions that it runs with")
+    func versions() async throws {
+        var (logger, lines) = RecordingLog.make()
+        logger.logLevel = .info
+        try await withPatientSimulator(configure: { [logger] in $0.logger = logger }) { _, _ in }
+        let line = try #require(lines.entries.first { $0.message == "the client runs" })
+        #expect(line.metadata["swift-apns-pool"] == "\(LibraryVersion.library)")
+        #expect("\(line.metadata["openssl"] ?? "")".contains("OpenSSL"), "\(line.metadata)")
+        #expect("\(line.metadata["nghttp2"] ?? "")".hasPrefix("1."), "\(line.metadata)")
     }
 
     @Test func theToolHasTheSameVersion() throws {
@@ -74,16 +68,6 @@ struct StatusTests {
             .deletingLastPathComponent().deletingLastPathComponent()
         let tool = root.appendingPathComponent("Sources/APNSCommand/APNSTool.swift")
         #expect(try String(contentsOf: tool, encoding: .utf8).contains("version: \"\(LibraryVersion.library)\""))
-    }
-
-    @Test func repeatedFaultsShareALineAndTheListIsBounded() {
-        var faults = RecentFaults()
-        func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
-        for second in 0..<10 { faults.add("refused", now: at(Int64(second))) }
-        #expect(faults.lines(now: at(19)) == ["\(Duration.seconds(10)) ago, 10 times in a row: refused"])
-        for number in 0..<100 { faults.add("\(number)", now: at(10)) }
-        #expect(faults.lines(now: at(19)).count == RecentFaults.room)
-        #expect(faults.lines(now: at(19)).last?.hasSuffix(": 99") == true)
     }
 }
 

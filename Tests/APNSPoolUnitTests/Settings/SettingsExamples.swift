@@ -198,7 +198,6 @@ struct SettingsExample: Sendable {
         SettingsExample("retry.resendsUnknown", "yes", becomes: "true"),
         SettingsExample("massRejection.window", "1000", becomes: "1000"),
         SettingsExample("massRejection.rejections", "off", becomes: "\(Int.max)"),
-        SettingsExample("broadcastSpacing", "250ms", becomes: "0.25 seconds"),
         SettingsExample("log.level", "trace", changes: ["logger.logLevel"], becomes: "trace"),
         SettingsExample("log.deviceTokens", "shortened", changes: ["logging"]),
     ]

@@ -116,7 +116,7 @@ struct SettingsTests {
             }
             checked += 1
         }
-        #expect(checked >= 20)
+        #expect(checked >= 19)
     }
 
     @Test func valuesOutOfRangeAreReportedWithTheLimits() {

@@ -76,7 +76,6 @@ struct SoakLoad: Sendable {
         let token = DeviceTokens.token(UInt64(number))
         var options = DeliveryOptions()
         if number % 50 == 0 { options.deadline = .milliseconds(number / 50 % 40) }
-        if number % 20 == 1 { options.supersedes = SupersedeKey("soak-\(number % 400)") }
         let isCancelled = number % 33 == 2
         let push = Task { [options] in
             await client.deliver(workload.notification(UInt64(number)), to: token, options: options)

@@ -7,53 +7,6 @@ import Testing
 @testable import APNSPool
 @testable import APNSPoolTestSupport
 
-struct FaultLogTests {
-    private func at(_ seconds: Int64) -> MonotonicInstant { MonotonicInstant(nanoseconds: seconds * 1_000_000_000) }
-
-    @Test func aFaultIsLoggedOnceThenEveryFiveMinutes() {
-        var log = FaultLog<String>()
-        #expect(log.next == nil)
-        #expect(log.seen("a", now: self.at(0)) == .first)
-        var lines: [FaultLog<String>.Line] = []
-        for second in 1...900 {
-            if let line = log.seen("a", now: self.at(Int64(second))) { lines.append(line) }
-        }
-        #expect(
-            lines == [
-                .again(after: .seconds(300), count: 301), .again(after: .seconds(600), count: 601),
-                .again(after: .seconds(900), count: 901),
-            ]
-        )
-    }
-
-    @Test func aLastingFaultIsRepeatedWithoutNewReports() {
-        var log = FaultLog<String>()
-        #expect(log.lasts("a", now: self.at(1000)) == nil)
-        #expect(log.seen("a", now: self.at(0)) == .first)
-        #expect(log.next == self.at(300))
-        #expect(log.lasts("a", now: self.at(299)) == nil)
-        #expect(log.lasts("a", now: self.at(300)) == .again(after: .seconds(300), count: 1))
-        #expect(log.next == self.at(600))
-    }
-
-    @Test func faultsAreLoggedIndependentlyAndAfterAnEnd() {
-        var log = FaultLog<String>()
-        #expect(log.seen("a", now: self.at(0)) == .first)
-        #expect(log.seen("b", now: self.at(1)) == .first)
-        #expect(log.seen("a", now: self.at(2)) == nil)
-        log.ended()
-        #expect(log.next == nil)
-        #expect(log.seen("a", now: self.at(3)) == .first)
-    }
-
-    @Test func theNumberOfRememberedFaultsIsBounded() {
-        var log = FaultLog<Int>()
-        for fault in 0..<1000 { #expect(log.seen(fault, now: self.at(0)) == .first) }
-        #expect(log.seen(999, now: self.at(0)) == nil)
-        #expect(log.seen(0, now: self.at(0)) == .first)
-    }
-}
-
 /// The content of the log.
 struct LogTests {
     private func authentication() -> APNSAuthentication {
@@ -66,32 +19,20 @@ struct LogTests {
         return (logger, lines)
     }
 
-    @Test func aLastingFaultIsLoggedEveryFiveMinutes() async throws {
-        let clock = ManualClock()
+    @Test func aLastingFaultIsLoggedOnce() async throws {
         let (logger, lines) = self.trace()
         try await withServer(
             script: { _ in [.respond(403, reason: "InvalidProviderToken")] },
             configure: {
-                $0.use(clock)
                 $0.authentication = authentication()
                 $0.logger = logger
             }
         ) { client, _ in
             for _ in 1...2 { _ = await client.deliver(samplePush(), to: deviceToken) }
-            await until { client.runtime.monitor.nextRepetition != nil }
+            await lines.wait { $0.contains { $0.level == .critical } }
             _ = await deliver(100, with: client)
-            for count in 1...3 {
-                clock.advance(by: .seconds(300))
-                await until { lines.count(.error, containing: "still failing") >= count }
-            }
         }
         #expect(lines.count(.critical, containing: "refuses the credential") == 1)
-        let reminders = lines.entries.filter { $0.message.contains("still failing") }
-        #expect(reminders.count == 3)
-        let first = try #require(reminders.first)
-        #expect("\(first.metadata["cause"] ?? "")".contains("InvalidProviderToken"))
-        #expect("\(first.metadata["lasted"] ?? "")".contains("300"))
-        #expect((Int("\(first.metadata["failed-pushes"] ?? "")") ?? 0) >= 100)
     }
 
     @Test func aRepeatedlyFailingConnectionIsLoggedOnce() async throws {
@@ -114,10 +55,6 @@ struct LogTests {
                 return lines.count(.debug, containing: "lost or refused again") >= 5
             }
             #expect(lines.count(.notice, containing: "connection lost or refused") <= 2)
-            await until {
-                clock.advance(by: .seconds(1))
-                return lines.entries.contains { $0.message.contains("still lost or refused") }
-            }
         }
         await server.stop()
     }
