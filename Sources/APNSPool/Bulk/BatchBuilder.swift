@@ -87,8 +87,7 @@ struct BatchBuilder {
             ),
             indices: [],
             collector: self.collector,
-            origin: self.origin,
-            probe: self.route.probe
+            origin: self.origin
         )
         let room = min(self.room - self.count, PendingPushes.batchSize)
         batch.indices.reserveCapacity(room)

@@ -18,7 +18,7 @@ final class BulkRun: BulkEngine {
         var push: PreparedPush
         var token: DeviceToken
         var history: PushHistory
-        /// The route that the push was sent by, as a key of `routes`; -1: not sent yet, or the route is in `probes`.
+        /// The route that the push was sent by, as a key of `routes`; -1: not sent yet.
         var route: Int32 = -1
         /// The number of elements pulled before this one.
         var sequence: UInt64
@@ -42,9 +42,6 @@ final class BulkRun: BulkEngine {
     private let pushes = Slab<PendingPush>()
     /// The routes that pushes were sent by. With a provider token, the router makes a new one a few times a minute.
     private var routes = RecentRoutes<SendRoute>()
-    /// The routes of the pushes that probe a candidate credential, by the index of the push. They are not in `routes`,
-    /// so the right to probe is released with the push.
-    private var probes: [Int: SendRoute] = [:]
     /// The checkout that waits in the pool. A call has at most one checkout at a time.
     private var pendingCheckout: (route: SendRoute, task: Task<Void, Never>)?
     /// When the checkout was requested; nil unless queue times are measured.
@@ -112,8 +109,6 @@ final class BulkRun: BulkEngine {
             if let delivery = self.takeReady() {
                 // The call holds no streams while the consumer processes the outcome.
                 self.collector.consumerIsBusy()
-                // The consumer may take a long time. Meanwhile another push may probe the candidate credential.
-                self.pendingCheckout?.route.probe?.end()
                 return delivery
             }
             if self.isOver { return nil }
@@ -294,7 +289,6 @@ final class BulkRun: BulkEngine {
     private func checkOut(_ count: Int, _ deadline: MonotonicInstant, by route: SendRoute) async {
         self.checkoutBegan = self.context.monitor.queueTimes.begin(at: self.context.clock.now)
         let wanted = route.limit(count, isLeased: false)
-        let deadline = route.waitDeadline(deadline, now: self.context.clock.now)
         let lane = PoolLane(self.options.lane)
         do throws(PoolError) {
             self.submit(
@@ -354,7 +348,7 @@ final class BulkRun: BulkEngine {
         }
         // While the credential is refused, the lease is for a single push, which tests it.
         let room = self.machine.leased(route.limit(lease.count))
-        let routeKey = self.remember(route)
+        let routeKey = self.routes.insert(route) { self.pushes.map { $0.route } }
         var batches = BatchBuilder(
             lease.worker,
             lease.origin,
@@ -370,7 +364,6 @@ final class BulkRun: BulkEngine {
                 let token = self.pushes[index]?.token, let id = self.pushes[index]?.history.id
             else { continue }
             self.pushes[index]?.route = routeKey
-            if route.isProbe { self.probes[index] = route }
             batches.add(
                 index,
                 push,
@@ -397,17 +390,6 @@ final class BulkRun: BulkEngine {
             return false
         }
         return true
-    }
-
-    private func remember(_ route: SendRoute) -> Int32 {
-        if route.isProbe { return -1 }
-        return self.routes.insert(route) { self.pushes.map { $0.route } }
-    }
-
-    /// The route that this push was sent by. Also releases the probe of the push.
-    private func takeRoute(_ index: Int) -> SendRoute? {
-        if !self.probes.isEmpty, let probe = self.probes.removeValue(forKey: index) { return probe }
-        return self.pushes[index].flatMap { self.routes[$0.route] }
     }
 
     /// Gives up the pending checkout because the call has ended. Streams that are leased later are returned.
@@ -482,7 +464,8 @@ final class BulkRun: BulkEngine {
                     continue
                 }
                 guard var history = self.pushes[item.index]?.history else { continue }
-                let end = self.context.evaluate(item.result, of: self.takeRoute(item.index), &history)
+                let route = self.pushes[item.index].flatMap { self.routes[$0.route] }
+                let end = self.context.evaluate(item.result, of: route, &history)
                 self.pushes[item.index]?.history = history
                 self.learn(from: end, item.index)
                 self.end(item.index, end)
@@ -492,7 +475,6 @@ final class BulkRun: BulkEngine {
     }
 
     private func accept(_ item: BulkCollector.Item) {
-        if !self.probes.isEmpty { self.probes[item.index] = nil }
         guard let pending = self.pushes[item.index].take() else { return }
         self.tally.add(pending.push.pushType, to: self.context.monitor.pushes)
         self.machine.receivedVerdict()

@@ -93,10 +93,7 @@ public struct APNSCheck: Sendable, Hashable, CustomStringConvertible {
                 "check the key ID, the team ID, the environment of the key, and this machine's clock"
             )
         }
-        let topicReasons: Set<RejectionReason> = [
-            .topicDisallowed, .deviceTokenNotForTopic, .badTopic, .missingTopic,
-        ]
-        if let reason, topicReasons.contains(reason) {
+        if rejection.concernsTopic {
             self.pass(.credential, "accepted")
             self.fail(.topic, "\(text): \(rejection.meaning)", "use the app's bundle ID, and a key of its team")
         } else if rejection.provesTopic {
@@ -139,9 +136,6 @@ extension APNSClient {
 }
 
 extension ClientRuntime {
-    /// A device token of 32 zero bytes, in hexadecimal.
-    private static let impossibleToken = String(repeating: "0", count: 64)
-
     func check(topic: String, within time: Duration) async -> APNSCheck {
         var check = APNSCheck()
         guard self.lifecycle.current == .running else {
@@ -150,17 +144,9 @@ extension ClientRuntime {
         }
         check.pass(.client, "runs")
         let deadline = self.clock.now.advanced(by: time)
-        let push: PreparedPush
-        let token: DeviceToken
+        let probe: CredentialProbe
         do {
-            token = try DeviceToken(Self.impossibleToken)
-            push = try PreparedPush(
-                topic: topic,
-                pushType: .background,
-                payload: Array(#"{"aps":{"content-available":1}}"#.utf8),
-                priority: .conserve,
-                expiration: .immediate
-            )
+            probe = try CredentialProbe(topic: topic)
         } catch {
             check.fail(.topic, "\(error)", "use the app's bundle ID")
             return check
@@ -178,7 +164,7 @@ extension ClientRuntime {
         }
         let began = self.clock.now
         let options = DeliveryOptions(deadline: max(began.duration(to: deadline), .milliseconds(1)))
-        let outcome = await SendLoop(push, to: token, options, self.sending).run()
+        let outcome = await SendLoop(probe.push, to: probe.token, options, self.sending).run()
         if outcome.status != nil { check.roundTrip = began.duration(to: self.clock.now) }
         check.read(outcome, topic: topic)
         return check

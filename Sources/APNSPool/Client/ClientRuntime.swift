@@ -48,7 +48,6 @@ final class ClientRuntime: Sendable {
                 version: version
             ),
             live: self.live,
-            lifecycle: self.lifecycle,
             version: version
         )
         self.sending = SendContext(
@@ -151,9 +150,9 @@ final class ClientRuntime: Sendable {
                         // If the session was stopped before its tree ran, nothing else fails the waiters of its pool.
                         await session.failWaiters()
                     }
-                    group.addTask { await self.credentials.watch(session) }
+                    group.addTask { await self.watch(session) }
                 case .retire(let session):
-                    group.addTask { await self.credentials.retire(session) }
+                    group.addTask { await self.retire(session) }
                 }
             }
         }

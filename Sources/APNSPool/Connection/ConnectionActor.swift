@@ -167,7 +167,6 @@ actor ConnectionActor: PoolWorker {
             self.pool.checkin(attempt.origin, count: 1)
             attempt.end(result)
         case .submitAll(let batch):
-            batch.probe?.end()
             self.pool.checkin(batch.origin, count: batch.indices.count)
             batch.collector.deliver(batch.indices.map { BulkCollector.Item(index: Int($0), result: result) })
         case .cancel, .connect, .disconnect, .replace, .pathLost, .stop:
@@ -301,7 +300,7 @@ actor ConnectionActor: PoolWorker {
         )
         self.perform(evaluation.actions)
         self.shared.weather.observe(evaluation.weather, now: now)
-        if evaluation.provesCredential { self.shared.credentialBreaker.accepted(provesTopic: evaluation.provesTopic) }
+        if evaluation.provesCredential { self.shared.credentialBreaker.accepted() }
         if evaluation.responses > 0 {
             self.shared.retries.recordResponses(evaluation.responses, invalid: evaluation.invalidTokens, now: now)
         }

@@ -14,8 +14,6 @@ extension ConnectionStateMachine {
         var invalidTokens = 0
         /// Whether a response proves that APNs accepts the credential.
         var provesCredential = false
-        /// Whether a response proves that APNs accepts the credential for the topic, too.
-        var provesTopic = false
         /// The smoothed latency; nil unless a report is due.
         var latency: Duration?
         /// The response time of the timed push in nanoseconds; nil if its response is not among the results.
@@ -56,7 +54,6 @@ extension ConnectionStateMachine {
                 case 200, 201, 204, 410:
                     successes += 1
                     evaluation.provesCredential = true
-                    evaluation.provesTopic = true
                     if result.status == 410 { evaluation.invalidTokens += 1 }
                 default:
                     let rejection = Rejection(status: result.status, body: result.body)
@@ -155,7 +152,6 @@ extension ConnectionStateMachine.Evaluation {
     /// Records what a response other than 200 and 410 says about the weather and the credential.
     fileprivate mutating func record(_ rejection: Rejection, retryAfter: Duration?) {
         if rejection.provesCredential { self.provesCredential = true }
-        if rejection.provesTopic { self.provesTopic = true }
         guard rejection.isWeather else { return }
         // The verdicts are the responses that remain.
         self.weather.verdicts -= 1

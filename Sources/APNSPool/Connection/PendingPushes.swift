@@ -53,7 +53,7 @@ struct PendingPushes {
         switch self.entries[index] {
         case .free: return
         case .attempt(let attempt): attempt.tag = nil
-        case .batch(let batch): batch.probe?.end()
+        case .batch: break
         }
         self.entries[index] = .free
         self.freeIndices.append(index)
@@ -76,7 +76,6 @@ struct PendingPushes {
 final class PendingBatch {
     let collector: BulkCollector
     let origin: LeaseOrigin
-    let probe: RotationProbe?
     private let indices: [Int32]
     /// One bit for each push without a result.
     private var open: UInt64
@@ -85,7 +84,6 @@ final class PendingBatch {
         let count = min(batch.indices.count, PendingPushes.batchSize)
         self.collector = batch.collector
         self.origin = batch.origin
-        self.probe = batch.probe
         self.indices = batch.indices
         self.open = count == PendingPushes.batchSize ? .max : UInt64(1) << UInt64(count) - 1
     }

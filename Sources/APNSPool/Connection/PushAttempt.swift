@@ -56,7 +56,4 @@ struct PushBatch: Sendable {
     var indices: [Int32]
     var collector: BulkCollector
     var origin: LeaseOrigin
-    /// The right to probe a candidate credential with this batch; nil for an ordinary one. Ended by the last result of
-    /// the batch, even if the call's consumer never reads that result.
-    var probe: RotationProbe?
 }

@@ -3,13 +3,14 @@ import HTTP2Wire
 extension APNSClient {
     /// Replaces the current key or certificate while pushes continue.
     ///
-    /// The client opens one connection with the new credential and sends one push at a time over it, chosen from the
-    /// pushes you send anyway. Once APNs accepts such a push, all pushes use the new credential. Streams in flight with
-    /// the old one finish within `timeouts.drain`, and then its connections close.
+    /// The client opens one connection with the new credential and sends a push to a device token that cannot exist.
+    /// APNs judges the credential before the device token, so its response shows within seconds whether it accepts the
+    /// credential, without traffic of yours. (Apple does not document this order; see `Docs/Authentication.md`.) The
+    /// push has the default topic, or else the topic of the last push.
     ///
-    /// If APNs refuses the new credential, this method throws and the old one stays active. The push that tried the new
-    /// one is resent with the old one, and its caller notices nothing. No connection ever carries the tokens of two
-    /// keys.
+    /// If APNs accepts the credential, all pushes use it from then on. Streams in flight with the old one finish within
+    /// `timeouts.drain`, and then its connections close. If APNs refuses it, or if its response says neither, this
+    /// method throws, and the old credential stays in use. No connection ever carries the tokens of two keys.
     ///
     /// On a client that has not started, or whose authentication was revoked, the new credential becomes active
     /// immediately.
@@ -20,18 +21,18 @@ extension APNSClient {
     ///
     /// - Parameters:
     ///   - authentication: The new credential. Its files are read now.
-    ///   - time: How long to wait for APNs' response to a push. Default 5 minutes; nil: until APNs accepts or refuses
-    ///     it.
+    ///   - time: How long to wait for APNs' verdict; the client probes again after an overload or a lost connection.
+    ///     Default 60 s; nil: until APNs accepts or refuses the credential.
     /// - Throws: ``APNSAuthenticationError``: `configuration` if the credential cannot be used at all, `refused` with
     ///   APNs' reason or the TLS alert, `noVerdict` if the time is over, `superseded`, `clientStopped` or `cancelled`.
     ///   The old credential then stays active.
     public func replaceAuthentication(
         _ authentication: APNSAuthentication,
-        within time: Duration? = .seconds(300)
+        within time: Duration? = .seconds(60)
     ) async throws(APNSAuthenticationError) {
         if self.runtime.lifecycle.current == .stopped { throw .clientStopped }
-        let resolved = try await self.runtime.credentials.resolve(authentication)
-        try await self.runtime.credentials.replace(with: resolved, within: time)
+        let resolved = try await self.runtime.resolve(authentication)
+        try await self.runtime.replaceCredential(with: resolved, within: time)
     }
 
     /// Reads the authentication's files again and activates their contents as ``replaceAuthentication(_:within:)``
@@ -45,18 +46,17 @@ extension APNSClient {
     /// - Throws: ``APNSAuthenticationError``. The old credential then stays active.
     @discardableResult
     public func reloadAuthentication(
-        within time: Duration? = .seconds(300)
+        within time: Duration? = .seconds(60)
     ) async throws(APNSAuthenticationError) -> Bool {
         if self.runtime.lifecycle.current == .stopped { throw .clientStopped }
         guard !self.runtime.credentials.latest.resolved.authentication.files.isEmpty else { return false }
-        return try await self.runtime.credentials.reload(within: time)
+        return try await self.runtime.reloadCredential(within: time)
     }
 
     /// Stops using the key or certificate immediately. Use it for a compromised key, and revoke that key in the
     /// developer portal too.
     ///
-    /// Every connection of this client is closed, even with pushes in flight: also that of a credential being tried, and
-    /// those of a credential that was replaced before and still drain.
+    /// Every connection of this client is closed, even with pushes in flight: also that of a candidate, and those of a credential that was replaced before and still drain.
     /// Pushes fail at once with the code `credential` until you call ``replaceAuthentication(_:within:)``. Waiting
     /// pushes are not sent; pushes that were already written end as `unknown`. When this method returns, these
     /// connections are closed.
@@ -82,8 +82,8 @@ public struct APNSAuthenticationStatus: Sendable, Hashable {
     public var certificateTopics: [String]
     /// Whether the authentication was revoked, so that nothing is sent.
     public var isRevoked: Bool
-    /// The name of the candidate credential being tried, if any.
-    public var onTrial: String?
+    /// The name of the credential that is being probed to replace this one, if any.
+    public var candidate: String?
 
     init(_ session: CredentialSession, _ credentials: CredentialManager) {
         let resolved = session.resolved
@@ -93,7 +93,7 @@ public struct APNSAuthenticationStatus: Sendable, Hashable {
         self.certificateExpiry = resolved.certificate?.notAfter
         self.certificateTopics = resolved.certificate?.topics ?? []
         self.isRevoked = credentials.isRevoked
-        self.onTrial = credentials.onTrial?.resolved.name
+        self.candidate = credentials.candidate?.resolved.name
     }
 }
 
@@ -113,7 +113,7 @@ public struct APNSAuthenticationError: Error, Sendable, Hashable, CustomStringCo
         public static let configuration = Code(rawValue: "configuration")
         /// APNs refused the new credential.
         public static let refused = Code(rawValue: "refused")
-        /// APNs responded to no push with the new credential within the given time.
+        /// APNs neither accepted nor refused the new credential within the given time.
         public static let noVerdict = Code(rawValue: "no-verdict")
         /// Another change of the authentication replaced this one.
         public static let superseded = Code(rawValue: "superseded")
@@ -142,6 +142,14 @@ public struct APNSAuthenticationError: Error, Sendable, Hashable, CustomStringCo
         self.code = .configuration
         self.message = error.description
         self.configuration = error
+    }
+
+    static func refused(_ name: String, _ words: String) -> Self {
+        Self(.refused, "APNs refuses \(name): \(words). The old credential stays in use.")
+    }
+
+    static func noVerdict(_ name: String, _ words: String) -> Self {
+        Self(.noVerdict, "APNs neither accepted nor refused \(name): \(words). The old credential stays in use.")
     }
 
     static let clientStopped = APNSAuthenticationError(.clientStopped, "The client has stopped.")

@@ -6,20 +6,16 @@ import Synchronization
 /// Connections report evidence from their event loops, and each new `SendRoute` queries it. A declared fault makes the
 /// cached route outdated. While the credential is trusted, a query or a report of success costs one atomic load.
 final class CredentialBreaker: Sendable {
-    private let machine: Mutex<CredentialStateMachine>
+    private let machine = Mutex(CredentialStateMachine())
     /// True in any state but `trusted`.
-    private let isUntrusted: Atomic<Bool>
+    private let isUntrusted = Atomic<Bool>(false)
     /// Whether a fault is declared.
     private let isDeclared = Atomic<Bool>(false)
     private let onEvent: @Sendable (CredentialStateMachine.Event) -> Void
 
-    /// - Parameters:
-    ///   - isOnTrial: Whether this is a candidate that may replace the active credential.
-    ///   - onEvent: Called once when a fault is declared, once when it ends, and with the verdict of a trial. Called on
-    ///     the connections' event loops, or by `replaced()`, and inside the lock: must return at once.
-    init(isOnTrial: Bool = false, onEvent: @escaping @Sendable (CredentialStateMachine.Event) -> Void = { _ in }) {
-        self.machine = Mutex(CredentialStateMachine(isOnTrial: isOnTrial))
-        self.isUntrusted = Atomic(isOnTrial)
+    /// - Parameter onEvent: Called once when a fault is declared, and once when it ends. Called on the connections' event
+    ///   loops, or by `replaced()`, and inside the lock: must return at once.
+    init(onEvent: @escaping @Sendable (CredentialStateMachine.Event) -> Void = { _ in }) {
         self.onEvent = onEvent
     }
 
@@ -37,10 +33,10 @@ final class CredentialBreaker: Sendable {
         }
     }
 
-    /// - Parameter provesTopic: See `CredentialStateMachine.accepted`.
-    func accepted(provesTopic: Bool = true) {
+    /// A push got a response that requires a valid credential.
+    func accepted() {
         guard self.isUntrusted.load(ordering: .relaxed) else { return }
-        self.change { ($0.accepted(provesTopic: provesTopic), ()) }
+        self.change { ($0.accepted(), ()) }
     }
 
     /// A connection completed TLS and SETTINGS. See `CredentialStateMachine.connected`.
@@ -48,14 +44,6 @@ final class CredentialBreaker: Sendable {
         guard self.isDeclared.load(ordering: .relaxed) else { return }
         self.change {
             $0.connected(now: now)
-            return (nil, ())
-        }
-    }
-
-    /// Marks the credential as in use without a trial.
-    func trust() {
-        self.change {
-            $0.trust()
             return (nil, ())
         }
     }

@@ -27,8 +27,7 @@ final class CredentialManager: Sendable {
     }
 
     let configuration: APNSClientConfiguration
-    let live: LiveSettings
-    let lifecycle: ClientLifecycle
+    private let live: LiveSettings
     private let factory: CredentialSessionFactory
     private let version: SendRouteVersion
     private let state: Mutex<State>
@@ -39,7 +38,6 @@ final class CredentialManager: Sendable {
     init(
         _ factory: CredentialSessionFactory,
         live: LiveSettings,
-        lifecycle: ClientLifecycle,
         version: SendRouteVersion
     ) throws(APNSConfigurationError) {
         let configuration = factory.configuration
@@ -48,7 +46,6 @@ final class CredentialManager: Sendable {
         first.adopted.open()
         self.configuration = configuration
         self.live = live
-        self.lifecycle = lifecycle
         self.factory = factory
         self.version = version
         self.state = Mutex(State(machine: CredentialRotation(first), sessions: [first]))
@@ -66,49 +63,29 @@ final class CredentialManager: Sendable {
 
     var isRevoked: Bool { self.state.withLock { $0.machine.isRevoked } }
 
-    /// The session of the candidate being tried.
-    var onTrial: CredentialSession? { self.state.withLock { $0.machine.trial?.candidate } }
+    /// The session that pushes use; nil after a revocation.
+    var current: CredentialSession? { self.state.withLock { $0.machine.current } }
+
+    /// The session of the candidate to replace the current one.
+    var candidate: CredentialSession? { self.state.withLock { $0.machine.candidate } }
 
     /// All sessions known to the manager. `forget` removes a session when its tree has ended.
     var all: [CredentialSession] { self.state.withLock { $0.sessions } }
 
-    /// Creates a session for another credential. The manager is notified when APNs accepts or refuses it.
+    /// Creates a session for another credential.
     func makeSession(_ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> CredentialSession {
         let number = self.state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
         }
-        return try self.factory.make(
-            number,
-            resolved,
-            self.live.settings.applied(to: self.configuration),
-            onVerdict: { [weak self] event in self?.evaluate(event, of: number) }
-        )
+        return try self.factory.make(number, resolved, self.live.settings.applied(to: self.configuration))
     }
 
-    // MARK: Routes
+    // MARK: Rotation
 
-    /// The session for a request's next attempt, with the right to probe it if it is a candidate; nil after a
-    /// revocation.
+    /// Runs a candidate's tree beside that of the current session.
     ///
-    /// - Parameter mayProbe: Whether the request is a push, which may try a candidate.
-    func route(mayProbe: Bool = true) -> (session: CredentialSession, probe: RotationProbe?)? {
-        guard mayProbe else { return self.state.withLock { $0.machine.current }.map { ($0, nil) } }
-        return switch self.state.withLock({ $0.machine.route() }) {
-        case .current(let session): (session, nil)
-        case .trial(let session): (session, RotationProbe(session, self))
-        case .revoked: nil
-        }
-    }
-
-    /// The push that probed the candidate has ended.
-    func probeEnded(_ session: CredentialSession) {
-        self.change { $0.machine.probeEnded(session) }
-    }
-
-    // MARK: Trials
-
-    /// - Returns: False if the client has ended, or if no active credential can carry pushes during a trial.
+    /// - Returns: False if the client has ended, or if no current credential carries pushes meanwhile.
     func begin(_ session: CredentialSession) -> Bool {
         let (hasBegun, superseded) = self.change { state -> (Bool, CredentialSession?) in
             guard !state.isOver, state.hasStarted, !state.machine.isRevoked else { return (false, nil) }
@@ -121,64 +98,35 @@ final class CredentialManager: Sendable {
         return hasBegun
     }
 
-    /// Lets the next push try the candidate.
-    func arm(_ session: CredentialSession) -> Bool {
-        self.change { $0.machine.arm(session) }
-    }
-
-    /// The phase of the candidate's trial; nil if it is not on trial.
-    func phase(of session: CredentialSession) -> CredentialRotation<CredentialSession>.Trial.Phase? {
-        self.state.withLock { $0.machine.phase(of: session) }
-    }
-
-    /// Waits until the push that tries the candidate has ended, or the trial.
-    func waitForProbe(_ session: CredentialSession) async {
-        while !Task.isCancelled {
-            let change = self.version.nextChange
-            guard let phase = self.phase(of: session), phase != .preparing else { return }
-            await change.wait()
-        }
-    }
-
-    /// APNs accepted a push with the candidate.
-    func accepted(_ session: CredentialSession) {
-        let (isAdopted, retired) = self.change { $0.machine.accepted(session) }
+    /// Makes the candidate the current session.
+    func adopt(_ session: CredentialSession) {
+        let (isAdopted, retired) = self.change { $0.machine.adopt(session) }
         guard isAdopted else { return }
         session.adopted.open()
-        session.verdict.give(.accepted)
+        session.end.give(.adopted)
         if let retired { self.job.yield(.retire(retired)) }
     }
 
-    /// Evaluates APNs' responses to the candidate. Called on event loops.
-    private func evaluate(_ event: CredentialStateMachine.Event, of number: Int) {
-        guard let session = self.state.withLock({ $0.sessions.first { $0.number == number } }) else { return }
-        switch event {
-        case .proven: self.accepted(session)
-        case .refusedOnTrial(let refusal): self.giveUp(session, .refused("\(refusal)"))
-        case .declared, .ended: break
-        }
-    }
-
-    /// Ends the trial of a candidate that was not accepted.
+    /// Drops a candidate.
     ///
-    /// - Returns: Whether it was on trial until now.
+    /// - Returns: Whether it was the candidate until now.
     @discardableResult
-    func giveUp(_ session: CredentialSession, _ verdict: TrialVerdict) -> Bool {
+    func giveUp(_ session: CredentialSession, _ end: CandidateEnd) -> Bool {
         guard self.change({ $0.machine.giveUp(session) }) else { return false }
-        self.close(session, verdict)
+        self.close(session, end)
         return true
     }
 
-    private func close(_ session: CredentialSession, _ verdict: TrialVerdict) {
+    private func close(_ session: CredentialSession, _ end: CandidateEnd) {
         session.retire()
-        session.verdict.give(verdict)
-        // The push that probes it may still be waiting in the pool; this job ends that wait.
+        session.end.give(end)
+        // The probe may still be waiting in the pool; this job ends that wait.
         self.job.yield(.retire(session))
     }
 
-    // MARK: Without a trial
+    // MARK: Without a probe
 
-    /// Makes a session the current one without a trial. Pushes that wait for a replaced session move to this one.
+    /// Makes a session the current one without a probe. Pushes that wait for a replaced session move to this one.
     ///
     /// - Returns: False if the client has ended.
     func install(_ session: CredentialSession) async -> Bool {
@@ -191,7 +139,6 @@ final class CredentialManager: Sendable {
             return (retired, state.hasStarted)
         }
         guard let change else { return false }
-        session.settings.credentialBreaker.trust()
         session.adopted.open()
         for retired in change.retired {
             if change.hasStarted {
@@ -214,7 +161,7 @@ final class CredentialManager: Sendable {
         }
         for session in revoked {
             session.retire()
-            session.verdict.give(.superseded)
+            session.end.give(.superseded)
             session.stop()
         }
         self.configuration.logger.notice("\(AttemptEnd.revokedMessage)")
@@ -233,23 +180,23 @@ final class CredentialManager: Sendable {
         }
     }
 
-    /// A session's tree has ended, and with it any trial of its credential.
+    /// A session's tree has ended. If it was the candidate, it is dropped.
     func forget(_ session: CredentialSession) {
-        let wasOnTrial = self.change { state in
+        let wasCandidate = self.change { state in
             state.sessions.removeAll { $0 == session }
             return state.machine.giveUp(session)
         }
-        if wasOnTrial { session.retire() }
-        session.verdict.give(.superseded)
+        if wasCandidate { session.retire() }
+        session.end.give(.superseded)
     }
 
     /// Starts no further trees. The caller must stop the existing ones.
     func finish() {
         let candidate = self.state.withLock { state in
             state.isOver = true
-            return state.machine.trial?.candidate
+            return state.machine.candidate
         }
-        candidate?.verdict.give(.superseded)
+        candidate?.end.give(.superseded)
         self.job.finish()
     }
 }

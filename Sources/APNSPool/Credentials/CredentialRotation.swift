@@ -1,43 +1,17 @@
-/// Decides which credential the next push uses while a candidate is on trial. Pure.
-///
-/// The current credential is 1, and the candidate is 2:
+/// The credential in use, and the candidate to replace it. Pure.
 ///
 /// ```
-///   1                 ── begin ───────────────────────▶ 1, trial of 2: preparing
-///   preparing         ── arm ─────────────────────────▶ armed
-///   armed             ── route: one push ─────────────▶ claimed
-///   claimed           ── probeEnded: no verdict ──────▶ preparing
-///   claimed           ── accepted ────────────────────▶ 2
-///   any of the three  ── giveUp: refused, not needed ─▶ 1
+///   1                     ── begin(2) ──▶ 1, candidate 2
+///   1, candidate 2        ── adopt(2) ──▶ 2
+///   1, candidate 2        ── giveUp(2): refused, or not needed ──▶ 1
+///   any                   ── revoke ────▶ nothing is sent until install
 /// ```
-/// One push at a time tries the candidate. All others use the current credential until the candidate is accepted.
+/// All pushes use the current credential until the candidate is adopted.
 struct CredentialRotation<Credential: Equatable & Sendable>: Sendable, Equatable {
-    struct Trial: Sendable, Equatable {
-        enum Phase: Sendable, Equatable {
-            /// The candidate's connection or token is not ready.
-            case preparing
-            /// The next push tries the candidate.
-            case armed
-            /// A push is trying the candidate.
-            case claimed
-        }
-
-        var candidate: Credential
-        var phase = Phase.preparing
-    }
-
-    enum Route: Sendable, Equatable {
-        case current(Credential)
-        /// The requesting push tries the candidate; `probeEnded` must follow.
-        case trial(Credential)
-        /// There is no credential.
-        case revoked
-    }
-
     /// The current credential; after a revocation, the last one.
     private(set) var latest: Credential
     private(set) var isRevoked = false
-    private(set) var trial: Trial?
+    private(set) var candidate: Credential?
 
     init(_ current: Credential) {
         self.latest = current
@@ -46,82 +20,43 @@ struct CredentialRotation<Credential: Equatable & Sendable>: Sendable, Equatable
     /// Nil after a revocation.
     var current: Credential? { self.isRevoked ? nil : self.latest }
 
-    /// Chooses the route of a push that is about to be sent.
-    mutating func route() -> Route {
-        if let trial, trial.phase == .armed {
-            self.trial?.phase = .claimed
-            return .trial(trial.candidate)
-        }
-        return self.current.map(Route.current) ?? .revoked
-    }
-
-    /// The phase of a candidate's trial; nil if it is not on trial.
-    func phase(of candidate: Credential) -> Trial.Phase? {
-        self.trial.flatMap { $0.candidate == candidate ? $0.phase : nil }
-    }
-
-    /// Begins the trial of a candidate.
+    /// Records a candidate.
     ///
-    /// - Returns: The candidate whose trial this ends, if any.
+    /// - Returns: The candidate that it replaces, if any.
     mutating func begin(_ candidate: Credential) -> Credential? {
-        defer { self.trial = Trial(candidate: candidate) }
-        return self.trial?.candidate
+        defer { self.candidate = candidate }
+        return self.candidate
     }
 
-    /// Allows a push to try the candidate, which is ready. False: it is no longer on trial.
-    mutating func arm(_ candidate: Credential) -> Bool {
-        guard let phase = self.phase(of: candidate) else { return false }
-        if phase == .preparing { self.trial?.phase = .armed }
-        return true
-    }
-
-    /// Ends a push's claim on the candidate. If it is still on trial, the push ended without a verdict.
-    mutating func probeEnded(_ candidate: Credential) {
-        if self.phase(of: candidate) == .claimed { self.trial?.phase = .preparing }
-    }
-
-    /// Makes the candidate the current credential after APNs accepted a push with it.
+    /// Makes the candidate the current credential.
     ///
-    /// - Returns: Whether it was on trial, and the credential that it replaced.
-    mutating func accepted(_ candidate: Credential) -> (isAdopted: Bool, retired: Credential?) {
-        guard self.phase(of: candidate) != nil else { return (false, nil) }
+    /// - Returns: Whether it was the candidate, and the credential that it replaced.
+    mutating func adopt(_ candidate: Credential) -> (isAdopted: Bool, retired: Credential?) {
+        guard self.candidate == candidate else { return (false, nil) }
         return (true, self.install(candidate).first { $0 != candidate })
     }
 
-    /// Ends a trial after a refusal, or when its result is no longer needed. False: the credential was not on trial.
+    /// Drops a candidate. False: it was not the candidate.
     mutating func giveUp(_ candidate: Credential) -> Bool {
-        guard self.phase(of: candidate) != nil else { return false }
-        self.trial = nil
+        guard self.candidate == candidate else { return false }
+        self.candidate = nil
         return true
     }
 
-    /// Makes a credential the current one without a trial.
+    /// Makes a credential the current one.
     ///
     /// - Returns: The credentials that are no longer used.
     mutating func install(_ credential: Credential) -> [Credential] {
         defer { self.latest = credential }
-        let retired = [self.current, self.trial?.candidate].compactMap(\.self)
+        let retired = [self.current, self.candidate].compactMap(\.self)
         self.isRevoked = false
-        self.trial = nil
+        self.candidate = nil
         return retired
     }
 
-    /// Removes the current credential. Nothing is sent until another one is installed.
+    /// Removes the current credential and the candidate. Nothing is sent until another one is installed.
     mutating func revoke() {
         self.isRevoked = true
-        self.trial = nil
+        self.candidate = nil
     }
-}
-
-/// The end of the trial of a credential.
-enum TrialVerdict: Sendable, Equatable {
-    case accepted
-    /// APNs' reason, or an internal fault.
-    case refused(String)
-    /// Neither accepted nor refused in time, with the reason.
-    case undecided(String)
-    /// Another trial has begun, another credential is active without a trial, the authentication was revoked, or
-    /// the client or the candidate's tree has ended.
-    case superseded
-    case cancelled
 }

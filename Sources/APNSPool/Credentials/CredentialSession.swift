@@ -21,8 +21,8 @@ final class CredentialSession: Sendable, Equatable {
     let stopping = Latch()
     /// Opens when the session's tree has ended.
     let ended = Latch()
-    /// The verdict on a candidate.
-    let verdict = OneShot<TrialVerdict>()
+    /// What became of the session as a candidate.
+    let end = OneShot<CandidateEnd>()
     /// The end of the pause after an internal fault of its tree; nil: it is not paused.
     let pausedUntil = Mutex<MonotonicInstant?>(nil)
     let version: SendRouteVersion

@@ -30,26 +30,17 @@ final class CredentialSessionFactory: Sendable {
             ?? TokenCaches(clock: configuration.clock, wallClock: configuration.wallClock)
     }
 
-    /// - Parameters:
-    ///   - configuration: The configuration with the settings now in effect.
-    ///   - onVerdict: Notified, on event loops, when APNs accepts or refuses a candidate. Nil: the session is not a
-    ///     candidate.
+    /// - Parameter configuration: The configuration with the settings now in effect.
     /// - Throws: OpenSSL's objection to the certificate or the trust roots.
     func make(
         _ number: Int,
         _ resolved: ResolvedAuthentication,
-        _ configuration: APNSClientConfiguration,
-        onVerdict: (@Sendable (CredentialStateMachine.Event) -> Void)? = nil
+        _ configuration: APNSClientConfiguration
     ) throws(APNSConfigurationError) -> CredentialSession {
         let context = try self.contexts.context(for: resolved.certificate)
-        let breaker = CredentialBreaker(isOnTrial: onVerdict != nil) {
-            [events = self.monitor.events, version = self.version] event in
-            switch event {
-            case .proven, .refusedOnTrial: onVerdict?(event)
-            case .declared, .ended:
-                version.advance()
-                events.write(.credential(event))
-            }
+        let breaker = CredentialBreaker { [events = self.monitor.events, version = self.version] event in
+            version.advance()
+            events.write(.credential(event))
         }
         let weather = Weather(
             onChange: { [version = self.version] in version.advance() },

@@ -10,8 +10,7 @@ import SupervisedPool
 ///      │                                      │ accepted                      │  │ hold-off over: one push
 ///      └──────────────────────────────────────┴───────────────────────────────┘  └──▶ probing
 /// ```
-/// From `probing`, a refusal leads to `declared` with twice the hold-off, and an acceptance to `trusted`. A candidate
-/// begins in `onTrial`: one refusal leads to `declared`, and one acceptance to `trusted`.
+/// From `probing`, a refusal leads to `declared` with twice the hold-off, and an acceptance to `trusted`.
 ///
 /// One refusal is weak evidence. A single APNs server can be confused for a while. Also, once APNs has refused a
 /// provider token on a connection, it has been seen to refuse every later one there. After a declared fault, pushes are
@@ -44,8 +43,6 @@ struct CredentialStateMachine: Sendable {
     }
 
     enum State: Equatable, Sendable {
-        /// A candidate to replace the active credential. APNs has accepted no push with it yet.
-        case onTrial
         case trusted
         case suspected(Refusal, by: Source)
         case declared(Fault)
@@ -64,9 +61,6 @@ struct CredentialStateMachine: Sendable {
         case declared(Refusal, holdOff: Duration)
         /// The fault has ended.
         case ended
-        /// APNs accepted the first push of a credential on trial.
-        case proven
-        case refusedOnTrial(Refusal)
     }
 
     enum Admission: Equatable, Sendable {
@@ -79,16 +73,7 @@ struct CredentialStateMachine: Sendable {
     /// How long a probe without a response holds back the next one.
     static let probeTime = Duration.seconds(15)
 
-    private(set) var state: State
-
-    init(isOnTrial: Bool = false) {
-        self.state = isOnTrial ? .onTrial : .trusted
-    }
-
-    /// Marks the credential as in use without a trial.
-    mutating func trust() {
-        if self.state == .onTrial { self.state = .trusted }
-    }
+    private(set) var state = State.trusted
 
     // MARK: Evidence
 
@@ -97,10 +82,6 @@ struct CredentialStateMachine: Sendable {
     /// - Parameter isFresh: Whether the connection had received no success before.
     mutating func refused(_ refusal: Refusal, by source: Source, isFresh: Bool, now: MonotonicInstant) -> Event? {
         switch self.state {
-        case .onTrial:
-            // The active credential continues to serve, so one refusal is enough.
-            self.declare(refusal, Self.holdOffs, now)
-            return .refusedOnTrial(refusal)
         case .trusted:
             if isFresh { self.state = .suspected(refusal, by: source) }
         case .suspected(let before, let first):
@@ -119,15 +100,7 @@ struct CredentialStateMachine: Sendable {
     }
 
     /// A push got a response that requires a valid credential.
-    ///
-    /// - Parameter provesTopic: Whether the response proves that the credential is valid for the push's topic too. A
-    ///   trial requires this.
-    mutating func accepted(provesTopic: Bool = true) -> Event? {
-        if self.state == .onTrial {
-            guard provesTopic else { return nil }
-            self.state = .trusted
-            return .proven
-        }
+    mutating func accepted() -> Event? {
         defer { self.state = .trusted }
         return self.fault == nil ? nil : .ended
     }

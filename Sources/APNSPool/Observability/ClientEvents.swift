@@ -2,8 +2,7 @@ import APNSModel
 import Logging
 import Synchronization
 
-/// Something that the client's connections find out about APNs as a whole. Each event is logged as one line, except the
-/// verdict of a trial, which the code that runs the trial logs.
+/// Something that the client's connections find out about APNs as a whole. Each event is logged as one line.
 ///
 /// Event loops write these events without calling a log handler; a task of the client reads and logs them.
 enum ClientEvent: Sendable, Equatable {
@@ -52,9 +51,6 @@ extension Logger {
                 "APNs refuses the credential: pushes fail until it accepts one",
                 metadata: ["credential": "\(credential)", "refusal": "\(refusal)", "next-try-in": "\(holdOff)"]
             )
-        case .credential(.proven), .credential(.refusedOnTrial):
-            // The code that runs the trial logs its result.
-            break
         case .credential(.ended):
             self.notice("APNs accepts the credential again", metadata: ["credential": "\(credential)"])
         case .weather(.began(let cause)):

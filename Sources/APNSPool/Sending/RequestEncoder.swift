@@ -108,6 +108,9 @@ struct HeaderBlocks {
         self.authority = authority
     }
 
+    /// The topic of the last push; nil before the first one.
+    var lastTopic: String? { self.last?.key.topic }
+
     /// The header block of all pushes with this topic, type and priority.
     mutating func block(for push: PreparedPush) -> HeaderBlock {
         if let block = self.last?.block(of: push) { return block }

@@ -69,9 +69,6 @@ final class SendContext: Sendable {
             isShuttingDown: !self.lifecycle.current.takesPushes
         )
         guard case .rejected(let rejection, let retryAfter) = end, let route else { return end }
-        if route.isProbe, let end = self.credentials.evaluate(rejection, ofProbe: route.credentialSession) {
-            return end
-        }
         guard let token = route.token else { return end }
         let date = rejection.status == 403 ? result.fields.first("date") : nil
         if rejection.status == 403 { self.monitor.reportRefusedToken(date: date) }

@@ -17,8 +17,6 @@ final class SendRoute: Sendable {
     let destination: Destination
     let pool: Pool<ConnectionActor>
     let token: ProviderToken?
-    /// The right to probe a candidate credential; nil for an ordinary attempt.
-    let probe: RotationProbe?
     /// Before this instant, the route may be used without checking that its token is still valid.
     let validUntil: MonotonicInstant
     /// The version of the client's state from which the route was made.
@@ -26,14 +24,9 @@ final class SendRoute: Sendable {
     /// Whether the route was made in bad weather, for one attempt that was admitted.
     let isAdmitted: Bool
 
-    /// How long an attempt waits for a candidate credential. Short, because a stream and a token were ready a moment
-    /// ago.
-    static let probeWait = Duration.seconds(1)
-
     init(
         _ session: CredentialSession,
         _ destination: Destination,
-        probe: RotationProbe? = nil,
         version: Int,
         isAdmitted: Bool = false
     ) {
@@ -42,7 +35,6 @@ final class SendRoute: Sendable {
         self.destination = destination
         self.pool = destination == .pushes ? session.pool : session.management.pool
         self.token = nil
-        self.probe = probe
         self.validUntil = .distantFuture
         self.version = version
     }
@@ -54,7 +46,6 @@ final class SendRoute: Sendable {
         self.destination = other.destination
         self.pool = other.pool
         self.token = token
-        self.probe = other.probe
         self.validUntil = validUntil
         self.version = version
     }
@@ -76,31 +67,22 @@ final class SendRoute: Sendable {
     /// The `authorization` field; nil for a certificate.
     var authorization: HeaderBlock? { self.token?.authorization }
 
-    /// Whether this attempt probes a candidate credential.
-    var isProbe: Bool { self.probe != nil }
-
     /// Limits `count` to the pushes that may be sent at once: one while the credential is in doubt, and fewer while bad
     /// weather clears.
     ///
     /// - Parameter isLeased: whether the pushes have their streams. Only then do they count as sent while the weather clears.
     func limit(_ count: Int, isLeased: Bool = true) -> Int {
         guard count > 0 else { return 0 }
-        if self.isProbe || self.settings.credentialBreaker.hasFault { return 1 }
+        if self.settings.credentialBreaker.hasFault { return 1 }
         return isLeased ? self.settings.weather.take(count) : count
-    }
-
-    /// The deadline for waiting for a signature or for a stream.
-    func waitDeadline(_ deadline: MonotonicInstant, now: MonotonicInstant) -> MonotonicInstant {
-        self.isProbe ? min(deadline, now.advanced(by: Self.probeWait)) : deadline
     }
 
     /// How an attempt ends after its checkout failed. Pushes that waited for a credential that is no longer used are
     /// retried with the next one.
     func end(_ error: PoolError) -> AttemptEnd {
         switch error.code {
-        case .cancelled: return AttemptEnd(error)
-        case .timedOut where !self.isProbe: return AttemptEnd(error)
-        default: return self.isProbe || self.credentialSession.isRetired ? .credentialReplaced : AttemptEnd(error)
+        case .cancelled, .timedOut: AttemptEnd(error)
+        default: self.credentialSession.isRetired ? .credentialReplaced : AttemptEnd(error)
         }
     }
 
@@ -110,7 +92,6 @@ final class SendRoute: Sendable {
         guard let (refusal, retryAfter) = self.settings.credentialBreaker.refusal(now: now) else {
             return self.admitInWeather(now: now)
         }
-        if self.isProbe { return .credentialReplaced }
         return .notSent(
             .credential,
             "APNs refuses the credential (\(self.credentialSession.resolved.name)) on each new connection: \(refusal)",
@@ -123,7 +104,6 @@ final class SendRoute: Sendable {
     /// made, so this is asked again before an attempt is written.
     func admitInWeather(now: MonotonicInstant) -> AttemptEnd? {
         guard case .wait(let until, let cause, let since) = self.settings.weather.admit(now: now) else { return nil }
-        if self.isProbe { return .credentialReplaced }
         let newToken = cause.concernsCredential ? self.credentialSession.tokens.heldBackUntil : nil
         return .held(cause, since: since, until: until, newToken: newToken)
     }

@@ -4,8 +4,8 @@ import SupervisedPool
 import Synchronization
 
 /// Creates the route of each attempt. Caches the last usable route for pushes until something changes. A route with a
-/// provider token stays cached for at most 30 s. Never cached are routes that probe a candidate credential, routes made
-/// while the credential is refused, routes of broadcasts and channel calls, and routes that `sign` returns.
+/// provider token stays cached for at most 30 s. Never cached are routes made while the credential is refused, routes of
+/// probes, broadcasts and channel calls, and routes that `sign` returns.
 final class SendRouter: Sendable {
     private let credentials: CredentialManager
     private let lifecycle: ClientLifecycle
@@ -45,7 +45,7 @@ final class SendRouter: Sendable {
     ) throws(AttemptEnd) -> (route: SendRoute, block: HeaderBlock) {
         let (route, block) = self.cache.withLock { ($0.route, $0.blocks.block(for: push)) }
         if let route, self.isUsable(route, now: now) { return (route, block) }
-        return (try self.make(.pushes, mayProbe: true, now: now), block)
+        return (try self.makeForPush(now: now), block)
     }
 
     /// Returns the header block of a push.
@@ -57,19 +57,20 @@ final class SendRouter: Sendable {
     /// - Throws: the reason why nothing is sent now.
     func next(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
         if let route = self.cache.withLock({ $0.route }), self.isUsable(route, now: now) { return route }
-        return try self.make(.pushes, mayProbe: true, now: now)
+        return try self.makeForPush(now: now)
     }
 
     private func isUsable(_ route: SendRoute, now: MonotonicInstant) -> Bool {
         self.isCurrent(route.version) && now < route.validUntil
     }
 
-    /// Returns a route for requests other than pushes. Never uses the candidate credential.
+    /// Returns a route for requests other than pushes.
     ///
     /// - Returns: a route that may still need to be signed.
     /// - Throws: the reason why nothing is sent now.
     func next(to destination: SendRoute.Destination, now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
-        try self.make(destination, mayProbe: false, now: now)
+        guard let session = self.credentials.current else { throw self.stopped ?? .credentialRevoked }
+        return try self.route(by: session, to: destination, now: now)
     }
 
     /// Returns a signed route for pushes.
@@ -80,33 +81,41 @@ final class SendRouter: Sendable {
         return route.isUnsigned ? try await self.sign(route, until: deadline) : route
     }
 
-    private func make(
-        _ destination: SendRoute.Destination,
-        mayProbe: Bool,
+    private func makeForPush(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
+        let route = try self.next(to: .pushes, now: now)
+        // Not cached while the credential is refused or the weather is bad: each attempt must ask whether it may be tried.
+        let settings = route.settings
+        if !route.isUnsigned, !route.isAdmitted, settings.weather.isFair, !settings.credentialBreaker.hasFault {
+            self.cache.withLock { $0.route = route }
+        }
+        return route
+    }
+
+    /// Returns a route by a session's credential, whether or not it is in use.
+    ///
+    /// - Returns: a route that may still need to be signed.
+    /// - Throws: the reason why nothing is sent now.
+    func route(
+        by session: CredentialSession,
+        to destination: SendRoute.Destination,
         now: MonotonicInstant
     ) throws(AttemptEnd) -> SendRoute {
         // Read first, so that a later change makes the route outdated.
         let version = self.version.current
-        if let end = self.stopped { throw end }
-        guard let (session, probe) = self.credentials.route(mayProbe: mayProbe) else {
-            throw .credentialRevoked
-        }
-        if let end = self.pause(of: session, now: now) { throw end }
+        if let end = self.stopped ?? self.pause(of: session, now: now) { throw end }
         let settings = destination == .pushes ? session.settings : session.management.settings
         let isFair = settings.weather.isFair && !settings.credentialBreaker.hasFault
-        var route = SendRoute(session, destination, probe: probe, version: version, isAdmitted: !isFair)
+        var route = SendRoute(session, destination, version: version, isAdmitted: !isFair)
         if session.resolved.signer != nil {
             guard let (token, validUntil) = session.tokens.current(now: now) else { return route }
             route = route.with(token, validUntil: validUntil)
         }
         if let end = route.admit(now: now) { throw end }
-        // Not cached while the credential is refused or the weather is bad: each attempt must ask whether it may be tried.
-        if mayProbe, !route.isProbe, isFair, route.settings.weather.isFair, !route.settings.credentialBreaker.hasFault {
-            let route = route
-            self.cache.withLock { $0.route = route }
-        }
         return route
     }
+
+    /// The topic of the last push; nil before the first one.
+    var lastTopic: String? { self.cache.withLock { $0.blocks.lastTopic } }
 
     /// Whether nothing has changed since a route with this version was made.
     @inline(__always)
@@ -166,11 +175,9 @@ final class SendRouter: Sendable {
 
     /// Signs a provider token for the route.
     ///
-    /// - Throws: the reason why the attempt ends. If the token of a candidate credential is late or fails, the next
-    ///   attempt uses the active credential.
+    /// - Throws: the reason why the attempt ends.
     func sign(_ route: SendRoute, until deadline: MonotonicInstant) async throws(AttemptEnd) -> SendRoute {
         let session = route.credentialSession
-        let deadline = route.waitDeadline(deadline, now: self.clock.now)
         let decision = await session.tokens.token(until: deadline, version: self.version) {
             self.obstacle(session) == nil
         }
@@ -180,13 +187,11 @@ final class SendRouter: Sendable {
             if let end = signed.admit(now: self.clock.now) { throw end }
             return signed
         case .fail(let error, let nextTry):
-            if route.isProbe { throw .credentialReplaced }
             let retryAfter = nextTry.map { max(self.clock.now.duration(to: $0), .zero) }
             throw .notSent(.credential, error.description, retryAfter: retryAfter, isFinal: true)
         case .wait:
             if Task.isCancelled { throw .notSent(.cancelled, "the sending task was cancelled", isFinal: true) }
             if let end = self.obstacle(session) { throw end }
-            if route.isProbe { throw .credentialReplaced }
             throw .notSent(.deadlineExceeded, "no provider token was ready in time", isFinal: true)
         }
     }

@@ -54,19 +54,17 @@ struct ConnectionEvaluationTests {
     // MARK: Sums
 
     @Test(
-        "Each status counts as a response; some prove the credential, and some its topic",
+        "Each status counts as a response; some prove the credential",
         arguments: [
-            (200, true, true), (201, true, true), (204, true, true), (410, true, true), (400, false, false),
-            (404, false, false), (405, false, false), (413, false, false), (429, false, false), (403, false, false),
-            (500, false, false), (503, false, false),
+            (200, true), (201, true), (204, true), (410, true), (400, false), (404, false), (405, false), (413, false),
+            (429, false), (403, false), (500, false), (503, false),
         ]
     )
-    func proof(_ status: Int, _ provesCredential: Bool, _ provesTopic: Bool) {
+    func proof(_ status: Int, _ provesCredential: Bool) {
         var machine = ready()
         let evaluation = evaluate(&machine, [response(status)])
         #expect(evaluation.responses == 1)
         #expect(evaluation.provesCredential == provesCredential)
-        #expect(evaluation.provesTopic == provesTopic)
         #expect(evaluation.invalidTokens == (status == 410 ? 1 : 0))
     }
 
@@ -134,7 +132,6 @@ struct ConnectionEvaluationTests {
         expected.responses = 5
         expected.invalidTokens = 2
         expected.provesCredential = true
-        expected.provesTopic = true
         expected.weather.verdicts = 5
         let results = [200, 410, 201, 410, 204].map { response($0) }
         #expect(evaluate(&machine, results + others) == expected)

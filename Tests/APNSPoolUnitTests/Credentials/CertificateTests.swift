@@ -52,7 +52,7 @@ struct CertificateTests {
             #expect(simulator.record.requestsProcessed == 201)
             let status = await client.status.authentication
             #expect(status.certificateTopics == ["com.example.app", "com.example.app.voip"])
-            #expect(status.keyID == nil && !status.isRevoked && status.onTrial == nil)
+            #expect(status.keyID == nil && !status.isRevoked && status.candidate == nil)
             let expiry = try #require(status.certificateExpiry)
             #expect(abs(expiry - Int64(Date().timeIntervalSince1970) - 365 * 86_400) < 100)
         }

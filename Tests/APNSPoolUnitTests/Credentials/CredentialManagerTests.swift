@@ -13,7 +13,7 @@ struct CredentialManagerTests {
         let credentials = client.runtime.credentials
         let active = credentials.latest
         credentials.start()
-        return (client, active, try await credentials.beginCandidate())
+        return (client, active, try await client.beginCandidate())
     }
 
     /// Starts a checkout that waits in the session's pool. The task returns its error.
@@ -75,11 +75,10 @@ struct CredentialManagerTests {
     func forgottenCandidate() async throws {
         let (client, active, candidate) = try await self.beginRotation()
         let credentials = client.runtime.credentials
-        #expect(credentials.arm(candidate))
+        #expect(credentials.candidate === candidate)
         credentials.forget(candidate)
-        let route = try #require(credentials.route())
-        #expect(route.session === active && route.probe == nil)
-        #expect(!credentials.isRevoked && credentials.onTrial == nil && candidate.isRetired)
+        #expect(credentials.current === active)
+        #expect(!credentials.isRevoked && credentials.candidate == nil && candidate.isRetired)
         await client.shutdown()
     }
 }

@@ -27,24 +27,6 @@ struct CredentialStateMachineTests {
         return machine
     }
 
-    @Test func onTrialOneRefusalFailsAndOneAcceptedPushProves() {
-        var machine = Machine(isOnTrial: true)
-        #expect(machine.admit(now: start) == .send)
-        // A 400 response may concern a topic that the key does not cover.
-        #expect(machine.accepted(provesTopic: false) == nil)
-        #expect(machine.state == .onTrial)
-        #expect(machine.accepted() == .proven)
-        #expect(machine.state == .trusted)
-        var refused = Machine(isOnTrial: true)
-        #expect(refused.refused(invalid, by: source(1), isFresh: true, now: start) == .refusedOnTrial(invalid))
-        #expect(refused.fault != nil)
-        var untried = Machine(isOnTrial: true)
-        untried.trust()
-        #expect(untried.state == .trusted)
-        refused.trust()
-        #expect(refused.fault != nil)
-    }
-
     @Test func oneRefusalOnlySuspectsTheCredential() {
         var machine = Machine()
         #expect(machine.refused(invalid, by: source(1), isFresh: true, now: start) == nil)

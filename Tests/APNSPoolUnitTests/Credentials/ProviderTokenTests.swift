@@ -80,37 +80,6 @@ struct ProviderTokenTests {
         }
     }
 
-    @Test("If the token of a candidate credential cannot be signed, the push uses the active credential")
-    func candidateWithoutToken() async throws {
-        try await withServer(configure: self.configure) { client, _ in
-            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-            let credentials = client.runtime.credentials
-            let signer = FailingSigner()
-            let resolved = try await credentials.resolve(
-                .token(signer: signer, keyID: "7UC9ZLQ8YW", teamID: "ABBM6U9RM5")
-            )
-            let session = try credentials.makeSession(resolved)
-            #expect(credentials.begin(session))
-            let route = SendRoute(
-                session,
-                .pushes,
-                probe: RotationProbe(session, credentials),
-                version: 0
-            )
-            let deadline = client.runtime.sending.deadline(.seconds(60))
-            do throws(AttemptEnd) {
-                _ = try await client.runtime.sending.router.sign(route, until: deadline)
-                Issue.record("a token was signed")
-            } catch {
-                guard case .notSent(.connectionLost, _, _, isFinal: false) = error else {
-                    Issue.record("\(error)")
-                    return
-                }
-            }
-            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
-        }
-    }
-
     @Test("If APNs refuses tokens and its clock differs from this machine's, the log has the difference, once")
     func wrongClockIsLogged() async throws {
         let (logger, lines) = RecordingLog.make()

@@ -85,7 +85,8 @@ struct ReplaceAuthenticationTests {
             let failed = all.filter { $0.certainty != .accepted }
             #expect(failed.isEmpty, "\(failed.prefix(3))")
             #expect(simulator.record.processedCounts.values.allSatisfy { $0 == 1 })
-            #expect(simulator.record.requestsProcessed == all.count)
+            // The probe as well.
+            #expect(simulator.record.requestsProcessed == all.count + 1)
         }
     }
 
@@ -122,29 +123,93 @@ struct ReplaceAuthenticationTests {
             flag.set()
             #expect(await outcomes.allSatisfy { $0.certainty == .accepted })
             #expect(await client.status.authentication.keyID == first.keyID)
-            #expect(await client.status.authentication.onTrial == nil)
+            #expect(await client.status.authentication.candidate == nil)
             #expect(simulator.record.pushes.count { $0.status == 403 } == 1)
             await until { client.runtime.credentials.all.count == 1 }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
         }
     }
 
-    @Test func aReplacementWithoutAPushEndsWithoutAVerdict() async throws {
+    @Test("A client without traffic replaces its key within seconds, by one probe")
+    func quietClient() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            simulator.setToken(String(repeating: "0", count: 64), .bad)
+            #expect(await client.deliver(self.push, to: DeviceToken.sample(1)).certainty == .accepted)
+            try await client.replaceAuthentication(Self.authentication(second))
+            #expect(await client.status.authentication.keyID == second.keyID)
+            // The probe has the topic of the last push, and is no push of the client's.
+            let probe = try #require(simulator.record.pushes.last)
+            #expect(probe.topic == self.push.topic && probe.status == 400 && simulator.record.pushes.count == 2)
+            #expect(client.runtime.monitor.pushes.totals.values.reduce(0, +) == 1)
+            #expect(await client.deliver(self.push, to: DeviceToken.sample(1)).certainty == .accepted)
+        }
+    }
+
+    @Test("While APNs is overloaded, the old key stays in use, and the error says so")
+    func noVerdict() async throws {
         let clock = ManualClock()
         try await self.withKeys(configure: { $0.use(clock) }) { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            simulator.inject(Fault(.respond(.serviceUnavailable), when: .always))
             async let result = Self.result {
                 try await client.replaceAuthentication(Self.authentication(second), within: .seconds(60))
             }
-            // The candidate's only connection is open and waits for a push.
-            await until { client.runtime.credentials.isArmed }
-            #expect(simulator.openConnections == 2)
-            clock.advance(by: .seconds(61))
-            #expect(await result?.code == .noVerdict)
+            await until { simulator.openConnections >= 2 }
+            await until {
+                clock.advance(by: .milliseconds(500))
+                return client.runtime.credentials.candidate == nil
+            }
+            let error = await result
+            #expect(error?.code == .noVerdict, "\(error.map { "\($0)" } ?? "adopted")")
+            #expect(error?.message.contains("The old credential stays in use") == true)
             #expect(await client.status.authentication.keyID == first.keyID)
-            await until { simulator.openConnections == 1 }
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
         }
+    }
+
+    @Test("A key that APNs accepts, but not for the client's topic, is refused")
+    func otherTopic() async throws {
+        try await self.withKeys { client, simulator, first, second in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            simulator.setTopics(["com.example.other"])
+            let error = await Self.result { try await client.replaceAuthentication(Self.authentication(second)) }
+            #expect(error?.code == .refused)
+            #expect(error?.message.contains("topic '\(self.push.topic)'") == true, "\(error.map { "\($0)" } ?? "")")
+            #expect(await client.status.authentication.keyID == first.keyID)
+        }
+    }
+
+    @Test("A client that has sent nothing and has no topic replaces its key")
+    func unknownTopic() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            simulator.setTopics(["com.example.other"])
+            try await client.replaceAuthentication(Self.authentication(second))
+            #expect(await client.status.authentication.keyID == second.keyID)
+            #expect(simulator.record.pushes.map(\.topic) == [CredentialProbe.unknownTopic])
+        }
+    }
+
+    @Test("What a response to the probe means")
+    func verdicts() {
+        func verdict(_ status: Int, _ reason: String?, topic: String? = "com.example.app") -> CredentialProbe.Verdict {
+            let body = reason.map { Array(#"{"reason":"\#($0)"}"#.utf8) } ?? []
+            let rejection = Rejection(status: status, body: body)
+            let error = PushError(code: .rejected, certainty: .rejected, message: "", rejection: rejection)
+            return CredentialProbe.Verdict(.failed(error), topic: topic)
+        }
+        func isRefused(_ verdict: CredentialProbe.Verdict) -> Bool {
+            if case .refused = verdict { true } else { false }
+        }
+        func isUndecided(_ verdict: CredentialProbe.Verdict) -> Bool {
+            if case .undecided = verdict { true } else { false }
+        }
+        #expect(verdict(400, "BadDeviceToken") == .accepted)
+        #expect(isRefused(verdict(403, "InvalidProviderToken")))
+        #expect(isRefused(verdict(403, "SomethingNew")))
+        #expect(isRefused(verdict(400, "TopicDisallowed")))
+        #expect(verdict(400, "TopicDisallowed", topic: nil) == .accepted)
+        #expect(isUndecided(verdict(429, "TooManyProviderTokenUpdates")))
+        #expect(isUndecided(verdict(503, "ServiceUnavailable")))
+        #expect(isUndecided(verdict(502, nil)) && isUndecided(verdict(404, "BadPath")))
     }
 
     @Test("Replacing a key with itself or with an earlier key keeps that key's provider token")
@@ -152,15 +217,11 @@ struct ReplaceAuthenticationTests {
         try await self.withKeys { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             for key in [first, first, second, first] {
-                async let result = Self.result {
+                let error = await Self.result {
                     try await client.replaceAuthentication(Self.authentication(key), within: .seconds(30))
                 }
-                await until {
-                    client.runtime.credentials.isArmed
-                }
-                #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-                let error = await result
                 #expect(error == nil, "\(error.map { "\($0)" } ?? "")")
+                #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             }
             #expect(await client.status.authentication.keyID == first.keyID)
             #expect(!simulator.record.pushes.contains { $0.status == 429 })
@@ -179,15 +240,14 @@ struct ReplaceAuthenticationTests {
     @Test func aLaterReplacementEndsAnEarlierOne() async throws {
         try await self.withKeys { client, simulator, _, second in
             let third = SimulatedKey()
+            simulator.inject(Fault(.stall(), when: .always))
             async let early = Self.result {
                 try await client.replaceAuthentication(Self.authentication(third), within: nil)
             }
-            await until { client.runtime.credentials.isArmed }
-            async let late = Self.result { try await client.replaceAuthentication(Self.authentication(second)) }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == 1 }
+            simulator.removeFaults()
+            #expect(await Self.result { try await client.replaceAuthentication(Self.authentication(second)) } == nil)
             #expect(await early?.code == .superseded)
-            await until { client.runtime.credentials.isArmed }
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            #expect(await late == nil)
             #expect(await client.status.authentication.keyID == second.keyID)
         }
     }
@@ -244,10 +304,7 @@ struct ReplaceAuthenticationTests {
             let outcome = Task { await client.deliver(samplePush(), to: deviceToken) }
             try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == 2 }
             simulator.removeFaults()
-            async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
-            await until { client.runtime.credentials.isArmed }
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            try await replaced
+            try await client.replaceAuthentication(Self.authentication(second))
             #expect(client.runtime.credentials.all.count == 2)
             #expect(await ends { await client.revokeAuthentication() })
             #expect(await ends { _ = await outcome.value })
@@ -294,14 +351,8 @@ struct ReplaceAuthenticationTests {
             for _ in 0..<3 {
                 // Signers that cannot be compared are the same only in copies of one authentication.
                 let again = kind == "copy" ? first : make()
-                async let result = Self.result {
-                    try await client.replaceAuthentication(again, within: .seconds(30))
-                }
-                await until {
-                    client.runtime.credentials.isArmed
-                }
+                #expect(await Self.result { try await client.replaceAuthentication(again) } == nil)
                 #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-                #expect(await result == nil)
             }
             #expect(!simulator.record.pushes.contains { $0.status == 429 })
             #expect(client.runtime.credentials.latest.tokens.status.generation == 1)
@@ -315,10 +366,7 @@ struct ReplaceAuthenticationTests {
             // One refusal on the connection that worked, then two on fresh connections.
             for _ in 0..<3 { _ = await client.deliver(self.push, to: deviceToken) }
             #expect(await client.status.hasCredentialFault)
-            async let replaced: Void = client.replaceAuthentication(Self.authentication(second))
-            await until { client.runtime.credentials.isArmed }
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            try await replaced
+            try await client.replaceAuthentication(Self.authentication(second))
             #expect(await !client.status.hasCredentialFault)
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
         }
@@ -363,12 +411,13 @@ struct ReplaceAuthenticationTests {
         await simulator.stop()
     }
 
-    @Test func aShutdownEndsATrial() async throws {
-        try await self.withKeys { client, _, _, second in
+    @Test func aShutdownEndsAReplacement() async throws {
+        try await self.withKeys { client, simulator, _, second in
+            simulator.inject(Fault(.stall(), when: .always))
             async let result = Self.result {
                 try await client.replaceAuthentication(Self.authentication(second), within: nil)
             }
-            await until { client.runtime.credentials.onTrial != nil }
+            await until { client.runtime.credentials.candidate != nil }
             await client.shutdown()
             #expect(await result?.code == .clientStopped)
         }
@@ -410,9 +459,6 @@ struct ReplaceAuthenticationTests {
             #expect(await Self.result { try await client.reloadAuthentication() }?.code == .configuration)
             try second.privateKeyPEM.write(to: keyFile, atomically: false, encoding: .utf8)
             try await clock.advance(toWakeUpAt: clock.now.advanced(by: .seconds(60)))
-            await until { client.runtime.credentials.isArmed }
-            #expect(await client.status.authentication.certificateExpiry == first.notAfter)
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             await until { await client.status.authentication.certificateExpiry == second.notAfter }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             #expect(simulator.record.requestsProcessed == 4)
@@ -441,10 +487,7 @@ struct ReplaceAuthenticationTests {
             #expect(await client.status.authentication.keyID == keys[0].keyID)
             try FileManager.default.removeItem(atPath: link)
             try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: keys[1].fileName)
-            async let isChanged = client.reloadAuthentication()
-            await until { client.runtime.credentials.isArmed }
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            #expect(try await isChanged)
+            #expect(try await client.reloadAuthentication())
             #expect(await client.status.authentication.keyID == keys[1].keyID)
         }
     }

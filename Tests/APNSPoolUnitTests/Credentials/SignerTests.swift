@@ -124,7 +124,7 @@ struct SignerTests {
                 try await client.replaceAuthentication(self.authentication(new), within: .seconds(20))
             }
             await until {
-                guard let candidate = client.runtime.credentials.onTrial else { return false }
+                guard let candidate = client.runtime.credentials.candidate else { return false }
                 let isReady = await candidate.pool.status().workers.contains { $0.state == .ready }
                 return isReady && candidate.tokens.status.lastFailure != nil
             }

@@ -3,16 +3,16 @@ import Logging
 import SupervisedPool
 
 /// Watching the files of a credential and the calendar.
-extension CredentialManager {
+extension ClientRuntime {
     /// Reads the files of the current credential again.
     ///
     /// - Returns: True if the key or certificate in the files came into use. False if it is the same as before and was
     ///   not revoked.
-    func reload(within time: Duration?) async throws(APNSAuthenticationError) -> Bool {
-        let current = self.latest.resolved
+    func reloadCredential(within time: Duration?) async throws(APNSAuthenticationError) -> Bool {
+        let current = self.credentials.latest.resolved
         let resolved = try await self.resolve(current.authentication)
-        if resolved.isSame(as: current), !self.isRevoked { return false }
-        try await self.replace(with: resolved, within: time)
+        if resolved.isSame(as: current), !self.credentials.isRevoked { return false }
+        try await self.replaceCredential(with: resolved, within: time)
         return true
     }
 
@@ -26,7 +26,6 @@ extension CredentialManager {
         if files.isEmpty, session.resolved.certificate == nil { return }
         // Without files, only the certificate's expiry is checked: once an hour.
         let interval = (files.isEmpty ? nil : authentication.fileCheckInterval) ?? .seconds(3600)
-        let clock = self.configuration.clock
         var expiry = CertificateExpiryWatch()
         // Digests of the files when they were last usable, and when an unusable one was last logged.
         var usable: [String?] = []
@@ -34,7 +33,7 @@ extension CredentialManager {
         await withDiscardingTaskGroup { group in
             while !session.isRetired, !Task.isCancelled {
                 self.warn(of: &expiry, session.resolved)
-                if await session.ended.wait(until: clock.now.advanced(by: interval), clock: clock) { break }
+                if await session.ended.wait(until: self.clock.now.advanced(by: interval), clock: self.clock) { break }
                 guard !files.isEmpty, session.adopted.isOpen, !session.isRetired,
                     let contents = await FileThreads.runUnlessCancelled({ files.map(Self.digest) }), contents != usable
                 else { continue }
@@ -44,7 +43,7 @@ extension CredentialManager {
                     if !resolved.isSame(as: session.resolved) { group.addTask { await self.tryReloaded(resolved) } }
                 } catch {
                     if contents != logged, error.code != .cancelled {
-                        self.configuration.logger.warning(
+                        self.logger.warning(
                             "a changed key or certificate file cannot be used (yet); the old credential stays in use",
                             metadata: ["error": "\(error)"]
                         )
@@ -63,10 +62,10 @@ extension CredentialManager {
 
     private func tryReloaded(_ resolved: ResolvedAuthentication) async {
         do throws(APNSAuthenticationError) {
-            try await self.replace(with: resolved, within: nil)
+            try await self.replaceCredential(with: resolved, within: nil)
         } catch {
             guard error.code == .refused || error.code == .configuration else { return }
-            self.configuration.logger.error(
+            self.logger.error(
                 "the key or certificate in the changed file is not used",
                 metadata: ["error": "\(error)"]
             )
@@ -77,11 +76,10 @@ extension CredentialManager {
         guard let certificate = resolved.certificate,
             let days = expiry.check(notAfter: certificate.notAfter, wallNow: self.configuration.wallClock())
         else { return }
-        let logger = self.configuration.logger
         if days < 0 {
-            logger.error("the client certificate has expired", metadata: ["credential": "\(resolved.name)"])
+            self.logger.error("the client certificate has expired", metadata: ["credential": "\(resolved.name)"])
         } else {
-            logger.warning(
+            self.logger.warning(
                 "the client certificate expires in \(days) days: make a new one in the developer portal",
                 metadata: ["credential": "\(resolved.name)"]
             )

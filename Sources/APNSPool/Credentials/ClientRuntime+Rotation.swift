@@ -1,0 +1,151 @@
+import APNSBasics
+import APNSModel
+import HTTP2Wire
+import Logging
+import SupervisedPool
+
+/// How a client replaces its credential while pushes continue: the candidate's tree opens one connection, and a probe
+/// over it shows whether APNs accepts the credential. Then the candidate is adopted or dropped.
+extension ClientRuntime {
+    /// The pauses between probes without a verdict.
+    private static let probePauses = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(30))
+    /// The time limit of one probe, with its connection and its provider token.
+    private static let probeTime = Duration.seconds(30)
+
+    /// Reads and checks an authentication on a thread that may block on files.
+    func resolve(_ authentication: APNSAuthentication) async throws(APNSAuthenticationError) -> ResolvedAuthentication {
+        let wallNow = self.configuration.wallClock()
+        let result = await FileThreads.runUnlessCancelled {
+            Result { () throws(APNSConfigurationError) in try authentication.resolve(wallNow: wallNow) }
+        }
+        switch result {
+        case .success(let resolved): return resolved
+        case .failure(let error): throw APNSAuthenticationError(error)
+        case nil: throw .cancelled
+        }
+    }
+
+    /// Replaces the current credential with another one that APNs accepts.
+    ///
+    /// - Parameter time: How long to wait for a verdict; nil: without limit.
+    func replaceCredential(
+        with resolved: ResolvedAuthentication,
+        within time: Duration?
+    ) async throws(APNSAuthenticationError) {
+        guard self.lifecycle.current.takesPushes else { throw .clientStopped }
+        let credentials = self.credentials
+        let session: CredentialSession
+        do {
+            session = try credentials.makeSession(resolved)
+        } catch {
+            throw APNSAuthenticationError(error)
+        }
+        guard credentials.begin(session) else {
+            // The client sends nothing: it has not started, or its authentication was revoked.
+            guard await credentials.install(session) else { throw .clientStopped }
+            return
+        }
+        let name = resolved.name
+        self.logger.info("probing a new credential", metadata: ["credential": "\(name)"])
+        async let _: Void = self.decide(on: session, within: time)
+        switch await session.end.wait(onCancel: { credentials.giveUp(session, .cancelled) }) {
+        case .adopted:
+            self.logger.notice("a new credential is in use", metadata: ["credential": "\(name)"])
+        case .refused(let words):
+            throw .refused(name, words)
+        case .undecided(let words):
+            throw .noVerdict(name, words)
+        case .superseded:
+            if self.lifecycle.current != .running { throw .clientStopped }
+            throw APNSAuthenticationError(.superseded, "Another change of the authentication replaced this one.")
+        case .cancelled:
+            throw .cancelled
+        }
+    }
+
+    /// Probes the candidate, and then adopts or drops it.
+    private func decide(on session: CredentialSession, within time: Duration?) async {
+        let topic = self.configuration.defaultTopic ?? self.sending.router.lastTopic
+        switch await self.probe(session, topic: topic, within: time) {
+        case .accepted: self.credentials.adopt(session)
+        case .refused(let words): self.credentials.giveUp(session, .refused(words))
+        case .undecided(let words): self.credentials.giveUp(session, .undecided(words))
+        }
+    }
+
+    /// Probes a session's credential until there is a verdict.
+    ///
+    /// - Parameters:
+    ///   - topic: The topic that the credential is needed for; nil if none is known.
+    ///   - time: The time limit; nil: none.
+    /// - Returns: `undecided` when the time is over or the task is cancelled.
+    func probe(_ session: CredentialSession, topic: String?, within time: Duration?) async -> CredentialProbe.Verdict {
+        let end = time.map { self.clock.now.advanced(by: $0) } ?? .distantFuture
+        var pauses = Self.probePauses
+        while true {
+            let verdict = await self.probeOnce(
+                session,
+                topic: topic,
+                until: min(end, self.clock.now.advanced(by: Self.probeTime))
+            )
+            guard case .undecided = verdict, !session.isRetired else { return verdict }
+            let next = self.clock.now.advanced(by: pauses.next())
+            guard next < end, (try? await self.clock.sleep(until: next)) != nil, self.clock.now < end else {
+                return verdict
+            }
+        }
+    }
+
+    private func probeOnce(
+        _ session: CredentialSession,
+        topic: String?,
+        until deadline: MonotonicInstant
+    ) async -> CredentialProbe.Verdict {
+        do {
+            try await session.pool.prewarm(1, deadline: deadline)
+        } catch {
+            // Other failures are not the credential's fault.
+            guard let fault = error.fault else { return .undecided("\(error)") }
+            let isRefused = (fault.underlying as? WireError)?.code == .clientCertificateRefused
+            return isRefused ? .refused("\(fault)") : .undecided("no connection could be made: \(fault)")
+        }
+        let probe: CredentialProbe
+        do {
+            probe = try CredentialProbe(topic: topic ?? CredentialProbe.unknownTopic)
+        } catch {
+            return .undecided("\(error)")
+        }
+        let outcome = await SendLoop(
+            ProbeRequest(session: session, probe: probe),
+            self.sending,
+            id: self.sending.ids.next(),
+            deadline: self.clock.now.duration(to: deadline),
+            nil
+        ).run()
+        return CredentialProbe.Verdict(outcome, topic: topic)
+    }
+
+    /// Lets streams in flight finish and ends the session's tree. Pushes waiting in its pool move to the next session.
+    func retire(_ session: CredentialSession) async {
+        session.retire()
+        // Ends the fault of a credential that was in use.
+        if session.adopted.isOpen { session.settings.credentialBreaker.replaced() }
+        await session.pool.drain()
+        await session.pool.failWaiters()
+        _ = await session.pool.drain(within: self.live.settings.timeouts.drain)
+        session.stop()
+    }
+}
+
+/// What became of a candidate.
+enum CandidateEnd: Sendable, Equatable {
+    case adopted
+    /// With APNs' reason, or an internal fault.
+    case refused(String)
+    /// Neither accepted nor refused in time, with what happened instead.
+    case undecided(String)
+    /// Another candidate has begun, another credential was installed, the authentication was revoked, or the client or
+    /// the candidate's tree has ended.
+    case superseded
+    case cancelled
+}
