@@ -49,6 +49,8 @@ final class BulkRun: BulkEngine {
     private var timer: (instant: MonotonicInstant, task: Task<Void, Never>)?
     /// The version of the client's state when streams were last requested.
     private var version = 0
+    /// Whether the caller has entered the client's lifecycle for this call.
+    private let isHeld: Bool
     private var hasEntered = false
     private var isCancellationHandled = false
     /// Whether the call has seen that the consumer's service group is shutting down gracefully.
@@ -67,8 +69,16 @@ final class BulkRun: BulkEngine {
     private var ordersVersion = -1
     @exclusivity(unchecked) private var consumer: BulkConsumer
 
-    init(_ context: SendContext, _ source: BulkSource, _ options: BulkOptions, _ control: BulkControl) {
+    /// - Parameter isHeld: whether the caller has entered the client's lifecycle for this call; the run leaves it.
+    init(
+        _ context: SendContext,
+        _ source: BulkSource,
+        _ options: BulkOptions,
+        _ control: BulkControl,
+        isHeld: Bool = false
+    ) {
         self.context = context
+        self.isHeld = isHeld
         self.options = options
         self.control = control
         self.consumer = BulkConsumer(control)
@@ -87,7 +97,7 @@ final class BulkRun: BulkEngine {
         self.context.lifecycle.listeners.remove(ObjectIdentifier(self.collector))
         self.reportProgress()
         self.span?.end(.left)
-        guard self.hasEntered, !self.isOver else { return }
+        guard self.hasEntered || self.isHeld, !self.isOver else { return }
         // A drain waits for the pushes in flight.
         self.collector.abandon(expecting: self.machine.inFlight) { [context] in context.lifecycle.leave(.bulk) }
     }
@@ -124,7 +134,7 @@ final class BulkRun: BulkEngine {
 
     private func enter() {
         self.hasEntered = true
-        if self.context.lifecycle.enter(.bulk) {
+        if self.isHeld || self.context.lifecycle.enter(.bulk) {
             self.consumer.begin()
             self.span = self.context.monitor.tracing.bulk()
             self.control.listeners.add(self.collector) { [collector] in collector.signal() }

@@ -67,7 +67,11 @@ final class ClientLifecycle: Sendable {
     var current: State { self.state.load(ordering: .sequentiallyConsistent) }
     private var count: Int { self.inFlight.load(ordering: .sequentiallyConsistent) }
     /// The number of pushes and bulk calls that have no outcome yet. A bulk call counts as one.
-    var pushesInFlight: Int { Self.pushes(self.count) + self.count / Work.bulk.rawValue }
+    var pushesInFlight: Int { self.singlePushesInFlight + self.callsInFlight }
+    /// The number of single pushes that have no outcome yet.
+    var singlePushesInFlight: Int { Self.pushes(self.count) }
+    /// The number of bulk calls, and of other calls of a group, that have not ended.
+    var callsInFlight: Int { self.count / Work.bulk.rawValue }
     private static func pushes(_ count: Int) -> Int { count % Work.bulk.rawValue }
     var drainTime: Duration? { self.drain.withLock { $0?.within } }
 

@@ -3,7 +3,6 @@ import Logging
 import NIOCore
 import NIOPosix
 import SupervisedPool
-import Synchronization
 
 /// Runs, drains and stops a client. Owns the parts that survive a restart of the supervision tree.
 final class ClientRuntime: Sendable {

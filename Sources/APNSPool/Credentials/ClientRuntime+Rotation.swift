@@ -96,6 +96,11 @@ extension ClientRuntime {
         }
     }
 
+    /// Probes the credential in use.
+    func probeCurrent(topic: String, within time: Duration?) async -> CredentialProbe.Verdict {
+        await self.probe(self.credentials.latest, topic: topic, within: time)
+    }
+
     private func probeOnce(
         _ session: CredentialSession,
         topic: String?,

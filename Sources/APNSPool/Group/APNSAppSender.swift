@@ -77,17 +77,17 @@ public struct APNSAppSender: PushSender {
     /// - Parameter time: The time limit. Default 15 s.
     public func check(within time: Duration = .seconds(15)) async -> APNSCheck {
         let deadline = self.sender.registry.now.advanced(by: time)
-        switch await self.sender.use(self.app, self.environment, asCall: true, until: deadline) {
+        switch await self.sender.beginCall(self.app, self.environment, until: deadline) {
         case .failure(let error):
             var check = APNSCheck()
             check.fail(.client, error.message, "check the group's apps, its maxConnections, and whether it is running")
             return check
-        case .success(let use):
-            defer { self.sender.registry.leave(use) }
+        case .success(let client):
+            defer { client.endCall() }
             // A client that was started for this call may not be running yet.
-            _ = await use.client.runtime.sending.waitUntilRunning(deadline)
+            _ = await client.runtime.sending.waitUntilRunning(deadline)
             let left = max(self.sender.registry.now.duration(to: deadline), .milliseconds(1))
-            return await use.client.check(topic: self.defaultTopic, within: left)
+            return await client.check(topic: self.defaultTopic, within: left)
         }
     }
 }

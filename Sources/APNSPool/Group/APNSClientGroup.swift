@@ -126,17 +126,66 @@ public final class APNSClientGroup: Service {
     /// - Throws: `APNSConfigurationError`: `conflict` if the group has an app with that name, `missing` without a name,
     ///   a topic or an environment, or any error in the app's authentication.
     public func add(_ app: APNSApp) throws(APNSConfigurationError) {
-        try self.registry.set(app, mayReplace: false)
+        let wallNow = self.registry.configuration.client.wallClock()
+        try self.registry.set(app, try app.authentication.resolve(wallNow: wallNow), mayReplace: false)
     }
 
     /// Replaces the app with this name, if any, for example to change its key or environments.
     ///
-    /// Pushes in flight with the old key finish, including running bulk calls. A new key has its own connections, and is
-    /// used without a trial: if APNs refuses it, the app's pushes fail until the app is replaced again.
+    /// A new credential of an app is probed first, as ``APNSClient/replaceAuthentication(_:within:)`` does, with the app's
+    /// topic: in the environments in which the app's clients run, or in one of its environments if none runs. Pushes in
+    /// flight with the old credential finish, including running bulk calls. A new credential has its own connections.
     ///
-    /// - Throws: As ``add(_:)``. The old app then stays.
-    public func replace(_ app: APNSApp) throws(APNSConfigurationError) {
-        try self.registry.set(app, mayReplace: true)
+    /// The credential is not probed before the group runs, nor if the app is new or its credential is the same.
+    ///
+    /// - Parameters:
+    ///   - app: The app with its new values. Its files are read now.
+    ///   - time: How long to wait for APNs' verdict. Default 60 s; nil: until APNs accepts or refuses the credential.
+    /// - Throws: ``APNSAuthenticationError``: `configuration` if the app or its credential cannot be used at all,
+    ///   `refused` or `noVerdict`. The old app then stays.
+    public func replace(
+        _ app: APNSApp,
+        within time: Duration? = .seconds(60)
+    ) async throws(APNSAuthenticationError) {
+        let resolved: ResolvedAuthentication
+        let candidate: AppRegistry.Candidate?
+        do {
+            resolved = try app.authentication.resolve(wallNow: self.registry.configuration.client.wallClock())
+            candidate = try self.registry.begin(app, resolved)
+        } catch {
+            throw APNSAuthenticationError(error)
+        }
+        defer { if let candidate { self.registry.end(candidate) } }
+        if let candidate { try await self.probe(candidate, within: time) }
+        do {
+            try self.registry.set(app, resolved, mayReplace: true, candidate: candidate)
+        } catch {
+            throw APNSAuthenticationError(error)
+        }
+    }
+
+    private func probe(
+        _ candidate: AppRegistry.Candidate,
+        within time: Duration?
+    ) async throws(APNSAuthenticationError) {
+        let deadline = time.map { self.registry.now.advanced(by: $0) } ?? .distantFuture
+        let name = candidate.resolved.name
+        for environment in self.registry.environmentsToProbe(candidate) {
+            let client: APNSClient
+            switch await self.sender.beginProbe(candidate, environment, until: deadline) {
+            case .success(let started): client = started
+            case .failure(let error) where error.code == .cancelled: throw .cancelled
+            case .failure(let error): throw .noVerdict(name, error.message)
+            }
+            defer { client.endCall() }
+            let left = time.map { _ in self.registry.now.duration(to: deadline) }
+            switch await client.runtime.probeCurrent(topic: candidate.app.topic, within: left) {
+            case .accepted: break
+            case .refused(let words): throw .refused(name, words)
+            case .undecided where Task.isCancelled: throw .cancelled
+            case .undecided(let words): throw .noVerdict(name, words)
+            }
+        }
     }
 
     /// Removes an app. Pushes in flight finish, including running bulk calls; further pushes to it fail.
@@ -199,9 +248,9 @@ public final class APNSClientGroup: Service {
         _ body: (APNSClient) async throws -> Value
     ) async throws -> Value {
         let deadline = self.registry.now.advanced(by: time)
-        let use = try await self.sender.use(app, environment, asCall: true, until: deadline).get()
-        defer { self.registry.leave(use) }
-        return try await body(use.client)
+        let client = try await self.sender.beginCall(app, environment, until: deadline).get()
+        defer { client.endCall() }
+        return try await body(client)
     }
 
     // MARK: Status
@@ -285,8 +334,8 @@ public final class APNSClientGroup: Service {
         public var isRunning: Bool
         /// The number of connections that the client may open now.
         public var connections: Int
-        /// The pushes, bulk calls, `withClient` calls and checks that use the client now, including those of other apps
-        /// with the same key.
+        /// The pushes, bulk calls, `withClient` calls and checks of the client that have not ended, including those of
+        /// other apps with the same key.
         public var inFlight: Int
         /// When the client certificate expires, in seconds since 1970.
         public var certificateExpiry: Int64?

@@ -9,7 +9,8 @@ final class AppRegistry: Sendable {
     /// Identifies the apps that share a pool.
     struct ClientKey: Hashable {
         var environment: APNSEnvironment
-        /// The credential. With the isolation `perApp`, or if the credential's public key is not known: the app.
+        /// The credential. With the isolation `perApp`, or if the credential's public key is not known: the app with one
+        /// of its credentials.
         var owner: String
     }
 
@@ -21,7 +22,6 @@ final class AppRegistry: Sendable {
         var client: APNSClient?
         /// The callers that wait until the client runs.
         var start = ClientStart()
-        let ended = EndedUses()
     }
 
     /// One wait for a client, shared by all callers that wait for it.
@@ -38,20 +38,22 @@ final class AppRegistry: Sendable {
     struct AppInfo {
         var app: APNSApp
         var resolved: ResolvedAuthentication
+        /// The owner of its clients.
+        var owner: String
         var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID]
     }
 
-    /// The right to use a client until `leave` is called.
-    struct Use: Sendable {
-        let clientID: ConnectionQuota.ClientID
-        let client: APNSClient
-        let isCall: Bool
-        fileprivate let ended: EndedUses
+    /// A new credential of an app, for which there are clients beside those of the old one.
+    struct Candidate {
+        var app: APNSApp
+        var resolved: ResolvedAuthentication
+        var owner: String
+        var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID]
     }
 
     /// The answer to a request for a client.
     enum Entrance {
-        case use(Use)
+        case use(APNSClient)
         /// Wait for the start, and then call `result`.
         case wait(ClientStart, ConnectionQuota.ClientID)
         case refused(PushError)
@@ -76,16 +78,17 @@ final class AppRegistry: Sendable {
         var clients: [ConnectionQuota.ClientID: ClientEntry] = [:]
         var byKey: [ClientKey: ConnectionQuota.ClientID] = [:]
         var apps: [String: AppInfo] = [:]
+        var lastOwner = 0
         var hasRun = false
         var isOver = false
+        /// Whether a task of the starter makes decisions at short intervals.
+        var isWatched = false
     }
 
     let configuration: APNSClientGroup.Configuration
     // Used for each push: reading it from the configuration would copy the whole configuration.
     private let clock: any MonotonicClock
     let state: Mutex<State>
-    /// Whether the end of each push must be recorded at once, because it may stop a client. Changed under the lock.
-    private let isAttentive = Atomic<Bool>(false)
     /// The work that the quota requests.
     private let job: AsyncStream<ClientStarter.Job>.Continuation
 
@@ -108,50 +111,25 @@ final class AppRegistry: Sendable {
 
     // MARK: Apps
 
-    func set(_ app: APNSApp, mayReplace: Bool) throws(APNSConfigurationError) {
-        guard !app.name.isEmpty, !app.topic.isEmpty, !app.environments.isEmpty else {
-            throw APNSConfigurationError(
-                .missing,
-                setting: "app",
-                message: "An app needs a name, a topic and at least one environment."
-            )
-        }
-        let resolved = try app.authentication.resolve(wallNow: self.configuration.client.wallClock())
-        let ownPool = "app/\(app.name)"
-        let owner = self.configuration.isolation == .perApp ? ownPool : resolved.credentialID ?? ownPool
+    /// Adds an app, or replaces the one with its name.
+    ///
+    /// - Parameter candidate: The app's new credential with its clients, if there are any.
+    func set(
+        _ app: APNSApp,
+        _ resolved: ResolvedAuthentication,
+        mayReplace: Bool,
+        candidate: Candidate? = nil
+    ) throws(APNSConfigurationError) {
+        try Self.check(app)
         let isFree = self.state.withLock { state in
-            guard mayReplace || state.apps[app.name] == nil else { return false }
-            // A new key never uses the old key's pools, whatever the isolation.
-            if let old = state.apps[app.name], !old.resolved.isSame(as: resolved) { self.release(app.name, &state) }
-            var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID] = [:]
-            for environment in app.environments {
-                let key = ClientKey(environment: environment, owner: owner)
-                let clientID: ConnectionQuota.ClientID
-                if let known = state.byKey[key] {
-                    clientID = known
-                    // The same key may have moved to another file. The next client reads it there.
-                    state.clients[known]?.authentication = app.authentication
-                } else {
-                    clientID = state.quota.add()
-                    state.byKey[key] = clientID
-                    state.clients[clientID] = ClientEntry(
-                        key: key,
-                        authentication: app.authentication,
-                        environment: environment,
-                        apps: []
-                    )
-                }
-                state.clients[clientID]?.apps.insert(app.name)
-                clientIDs[environment] = clientID
-            }
-            for clientID in (state.apps[app.name]?.clientIDs ?? [:]).values where !clientIDs.values.contains(clientID) {
+            let old = state.apps[app.name]
+            guard mayReplace || old == nil else { return false }
+            let owner = candidate?.owner ?? self.owner(of: app, resolved, &state)
+            let clientIDs = self.clients(of: app, owner, &state)
+            state.apps[app.name] = AppInfo(app: app, resolved: resolved, owner: owner, clientIDs: clientIDs)
+            for clientID in (old?.clientIDs ?? [:]).values where !clientIDs.values.contains(clientID) {
                 self.release(app.name, from: clientID, &state)
             }
-            state.apps[app.name] = AppInfo(
-                app: app,
-                resolved: resolved,
-                clientIDs: clientIDs
-            )
             return true
         }
         guard isFree else {
@@ -161,6 +139,92 @@ final class AppRegistry: Sendable {
                 message: "The group already has an app '\(app.name)'. Use replace to change it."
             )
         }
+    }
+
+    private static func check(_ app: APNSApp) throws(APNSConfigurationError) {
+        guard !app.name.isEmpty, !app.topic.isEmpty, !app.environments.isEmpty else {
+            throw APNSConfigurationError(
+                .missing,
+                setting: "app",
+                message: "An app needs a name, a topic and at least one environment."
+            )
+        }
+    }
+
+    /// The owner of the app's clients. A new credential never uses the old one's clients, whatever the isolation.
+    private func owner(of app: APNSApp, _ resolved: ResolvedAuthentication, _ state: inout State) -> String {
+        if self.configuration.isolation != .perApp, let id = resolved.credentialID { return id }
+        if let old = state.apps[app.name], old.resolved.isSame(as: resolved) { return old.owner }
+        state.lastOwner += 1
+        return "app/\(app.name)/\(state.lastOwner)"
+    }
+
+    /// The clients of an app in all its environments, which are made if there are none.
+    private func clients(
+        of app: APNSApp,
+        _ owner: String,
+        _ state: inout State
+    ) -> [APNSEnvironment: ConnectionQuota.ClientID] {
+        var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID] = [:]
+        for environment in app.environments {
+            let key = ClientKey(environment: environment, owner: owner)
+            let clientID = state.byKey[key] ?? state.quota.add()
+            if state.byKey[key] == nil {
+                state.byKey[key] = clientID
+                state.clients[clientID] = ClientEntry(
+                    key: key,
+                    authentication: app.authentication,
+                    environment: environment,
+                    apps: []
+                )
+            }
+            // The same key may have moved to another file. The next client reads it there.
+            state.clients[clientID]?.authentication = app.authentication
+            state.clients[clientID]?.apps.insert(app.name)
+            clientIDs[environment] = clientID
+        }
+        return clientIDs
+    }
+
+    // MARK: A new credential
+
+    /// Makes room for clients with an app's new credential, beside those of the old one.
+    ///
+    /// - Returns: Nil if nothing is at stake: the group does not run, it has no such app, or the app has this credential.
+    func begin(_ app: APNSApp, _ resolved: ResolvedAuthentication) throws(APNSConfigurationError) -> Candidate? {
+        try Self.check(app)
+        return self.state.withLock { state in
+            guard state.hasRun, !state.isOver, let old = state.apps[app.name], !old.resolved.isSame(as: resolved) else {
+                return nil
+            }
+            let owner = self.owner(of: app, resolved, &state)
+            let clientIDs = self.clients(of: app, owner, &state)
+            return Candidate(app: app, resolved: resolved, owner: owner, clientIDs: clientIDs)
+        }
+    }
+
+    /// Gives the clients of a candidate up, unless the app has them by now.
+    func end(_ candidate: Candidate) {
+        self.state.withLock { state in
+            let used = state.apps[candidate.app.name]?.clientIDs.values.map(\.self) ?? []
+            for clientID in candidate.clientIDs.values where !used.contains(clientID) {
+                self.release(candidate.app.name, from: clientID, &state)
+            }
+        }
+    }
+
+    /// The environments in which a candidate is probed: those in which the app's clients run; if none does, one of the
+    /// app's environments.
+    func environmentsToProbe(_ candidate: Candidate) -> [APNSEnvironment] {
+        let running = self.state.withLock { state in
+            (state.apps[candidate.app.name]?.clientIDs ?? [:]).filter { state.clients[$0.value]?.client != nil }.map(
+                \.key
+            )
+        }
+        let environments = running.filter { candidate.clientIDs[$0] != nil }
+        if !environments.isEmpty { return environments.sorted { $0.description < $1.description } }
+        if candidate.clientIDs[.production] != nil { return [.production] }
+        return candidate.clientIDs.keys.min { $0.description < $1.description }.map { [$0] } ?? []
     }
 
     func remove(_ name: String) -> Bool {
@@ -184,7 +248,8 @@ final class AppRegistry: Sendable {
         }
         state.byKey[entry.key] = nil
         entry.start.end(.failure(Self.noApp(name)))
-        self.perform(state.quota.remove(clientID, now: self.now), &state)
+        self.carryOut(state.quota.remove(clientID), &state)
+        self.decide(&state)
     }
 
     static func noApp(_ name: String, _ environment: APNSEnvironment, _ state: State) -> PushError {
@@ -218,33 +283,49 @@ final class AppRegistry: Sendable {
         )
     }
 
-    /// Requests the use of an app's client. After `use`, `leave` must follow. One lock.
+    /// Requests the use of an app's client. One lock.
     ///
-    /// - Parameter topic: The topic of the push, which is checked; nil: not checked.
-    func enter(
-        _ name: String,
-        _ environment: APNSEnvironment,
-        topic: String?,
-        asCall isCall: Bool
-    ) -> Entrance {
+    /// - Parameters:
+    ///   - topic: The topic of the push, which is checked; nil: not checked.
+    ///   - isCall: Whether the use is a call, which may last much longer than a push.
+    func enter(_ name: String, _ environment: APNSEnvironment, topic: String?, asCall isCall: Bool) -> Entrance {
         self.state.withLock { state -> Entrance in
             if let topic, let refusal = Self.refusal(topic, name, state) { return .refused(refusal) }
-            guard let clientID = state.apps[name]?.clientIDs[environment], let entry = state.clients[clientID] else {
+            guard let clientID = state.apps[name]?.clientIDs[environment] else {
                 return .refused(Self.noApp(name, environment, state))
             }
-            if state.isOver { return .refused(Self.shuttingDown) }
-            let (admission, actions) = state.quota.enter(clientID, asCall: isCall, now: self.now)
-            switch admission {
-            case .use:
-                if !actions.isEmpty { self.perform(actions, &state) }
-                guard let client = entry.client else { return .refused(Self.noApp(name)) }
-                return .use(Use(clientID: clientID, client: client, isCall: isCall, ended: entry.ended))
-            case .wait:
-                self.perform(actions, &state)
-                return .wait(entry.start, clientID)
-            case .gone:
-                return .refused(Self.noApp(name))
+            return self.enter(clientID, name, asCall: isCall, isUrgent: false, &state)
+        }
+    }
+
+    /// Requests the use of a candidate's client, before the clients that wait for their turn.
+    func enter(_ candidate: Candidate, _ environment: APNSEnvironment) -> Entrance {
+        self.state.withLock { state in
+            guard let clientID = candidate.clientIDs[environment] else {
+                return .refused(Self.noApp(candidate.app.name, environment, state))
             }
+            return self.enter(clientID, candidate.app.name, asCall: true, isUrgent: true, &state)
+        }
+    }
+
+    private func enter(
+        _ clientID: ConnectionQuota.ClientID,
+        _ name: String,
+        asCall isCall: Bool,
+        isUrgent: Bool,
+        _ state: inout State
+    ) -> Entrance {
+        if state.isOver { return .refused(Self.shuttingDown) }
+        guard let entry = state.clients[clientID] else { return .refused(Self.noApp(name)) }
+        switch state.quota.enter(clientID, asCall: isCall, isUrgent: isUrgent, now: self.now) {
+        case .use:
+            guard let client = entry.client else { return .refused(Self.noApp(name)) }
+            return .use(client)
+        case .wait:
+            self.decide(&state)
+            return .wait(entry.start, clientID)
+        case .gone:
+            return .refused(Self.noApp(name))
         }
     }
 
@@ -257,22 +338,12 @@ final class AppRegistry: Sendable {
     }
 
     /// The result of a wait. Without one, the wait is given up.
-    func result(of start: ClientStart, _ clientID: ConnectionQuota.ClientID, asCall isCall: Bool) -> Result<
-        Use, PushError
-    > {
+    func result(of start: ClientStart, _ clientID: ConnectionQuota.ClientID) -> Result<APNSClient, PushError> {
         self.state.withLock { state in
             // `ClientStart.end` is called under the same lock: either the client is there, or the wait is given up.
-            if let result = start.result.withLock({ $0 }) {
-                return result.map { client in
-                    Use(
-                        clientID: clientID,
-                        client: client,
-                        isCall: isCall,
-                        ended: state.clients[clientID]?.ended ?? EndedUses()
-                    )
-                }
-            }
-            self.perform(state.quota.giveUp(clientID, asCall: isCall, now: self.now), &state)
+            if let result = start.result.withLock({ $0 }) { return result }
+            state.quota.giveUp(clientID)
+            self.decide(&state)
             if Task.isCancelled {
                 return .failure(
                     PushError(code: .cancelled, certainty: .notSent, message: "the sending task was cancelled")
@@ -294,30 +365,6 @@ final class AppRegistry: Sendable {
         }
     }
 
-    /// Ends the use of a client. Takes no lock for a push while nothing waits for its end.
-    func leave(_ use: Use) {
-        if use.isCall {
-            self.state.withLock { state in
-                self.perform(state.quota.leave(use.clientID, asCall: true, now: self.now), &state)
-            }
-        } else {
-            use.ended.add(at: self.now)
-            // Sequentially consistent, as in `listen`: either that sees this end, or this sees that it is awaited.
-            guard self.isAttentive.load(ordering: .sequentiallyConsistent) else { return }
-            self.state.withLock { state in self.perform(self.takeEnded(use.clientID, &state), &state) }
-        }
-    }
-
-    /// Records the pushes of a client that have ended.
-    private func takeEnded(_ clientID: ConnectionQuota.ClientID, _ state: inout State) -> [ConnectionQuota.Action] {
-        guard let (count, last) = state.clients[clientID]?.ended.take() else { return [] }
-        return state.quota.leave(clientID, count: count, now: last)
-    }
-
-    private func takeAllEnded(_ state: inout State) -> [ConnectionQuota.Action] {
-        Array(state.clients.keys).flatMap { self.takeEnded($0, &state) }
-    }
-
     static let shuttingDown = PushError(
         code: .shuttingDown,
         certainty: .notSent,
@@ -326,19 +373,23 @@ final class AppRegistry: Sendable {
 
     // MARK: Clients
 
-    /// Carries out what the quota has decided. Called after each change of the quota.
-    func perform(_ actions: [ConnectionQuota.Action], _ state: inout State) {
-        self.carryOut(actions, &state)
-        self.listen(&state)
+    /// Lets the quota decide, and carries out its decisions. Called after each change, and at intervals.
+    private func decide(_ state: inout State) {
+        // After the shutdown, clients only end.
+        guard !state.isOver else { return }
+        let clients = state.clients
+        self.carryOut(state.quota.decide(now: self.now) { clients[$0]?.client?.load ?? ConnectionQuota.Load() }, &state)
+        guard state.quota.isPressing, !state.isWatched, state.hasRun else { return }
+        state.isWatched = true
+        self.job.yield(.watch)
     }
 
-    /// Records each end of a push at once while the quota waits for it, and only then.
-    private func listen(_ state: inout State) {
-        while state.quota.awaitsLeaves != self.isAttentive.load(ordering: .relaxed) {
-            let isAttentive = state.quota.awaitsLeaves
-            self.isAttentive.store(isAttentive, ordering: .sequentiallyConsistent)
-            // The ends before this moment.
-            if isAttentive { self.carryOut(self.takeAllEnded(&state), &state) }
+    /// Decides now. Returns whether the next decision is due soon.
+    func decide() -> Bool {
+        self.state.withLock { state in
+            self.decide(&state)
+            state.isWatched = state.quota.isPressing && !state.isOver
+            return state.isWatched
         }
     }
 
@@ -364,8 +415,10 @@ final class AppRegistry: Sendable {
     /// Records that the group runs. Returns false if it has run before.
     func beginRun() -> Bool {
         self.state.withLock { state in
-            defer { state.hasRun = true }
-            return !state.hasRun
+            guard !state.hasRun else { return false }
+            state.hasRun = true
+            self.decide(&state)
+            return true
         }
     }
 
@@ -378,14 +431,6 @@ final class AppRegistry: Sendable {
         }
     }
 
-    /// Stops the clients that were idle for too long.
-    func sweep() {
-        self.state.withLock { state in
-            self.perform(self.takeAllEnded(&state), &state)
-            self.perform(state.quota.sweep(now: self.now), &state)
-        }
-    }
-
     func entry(_ clientID: ConnectionQuota.ClientID) -> ClientEntry? { self.state.withLock { $0.clients[clientID] } }
 
     /// A client was made. Returns false if it is not wanted any more.
@@ -393,9 +438,10 @@ final class AppRegistry: Sendable {
         self.state.withLock { state in
             guard !state.isOver, let start = state.clients[clientID]?.start else { return false }
             state.clients[clientID]?.client = client
-            self.perform(state.quota.started(clientID, now: self.now), &state)
+            state.quota.started(clientID, now: self.now)
             start.end(.success(client))
             state.clients[clientID]?.start = ClientStart()
+            self.decide(&state)
             return true
         }
     }
@@ -410,23 +456,9 @@ final class AppRegistry: Sendable {
                 state.clients[clientID]?.start = ClientStart()
                 start.end(result)
             }
-            let isOver = state.isOver
-            let actions = state.quota.ended(clientID, keepsWaiting: result == nil && !isOver, now: self.now)
-            if isOver {
-                state.clients[clientID]?.start.end(.failure(Self.shuttingDown))
-                self.takeBack(actions, &state)
-            } else {
-                self.perform(actions, &state)
-            }
-        }
-    }
-
-    /// After the shutdown no client is started, so the connections that were reserved for starts are released.
-    private func takeBack(_ actions: [ConnectionQuota.Action], _ state: inout State) {
-        var actions = actions
-        while let action = actions.popLast() {
-            guard case .start(let clientID, _) = action else { continue }
-            actions += state.quota.ended(clientID, keepsWaiting: false, now: self.now)
+            self.carryOut(state.quota.ended(clientID, keepsWaiting: result == nil && !state.isOver), &state)
+            if state.isOver { state.clients[clientID]?.start.end(.failure(Self.shuttingDown)) }
+            self.decide(&state)
         }
     }
 
@@ -434,6 +466,7 @@ final class AppRegistry: Sendable {
     func resize(to connections: Int) -> [ConnectionQuota.ClientID] {
         self.state.withLock { state in
             state.quota.resize(to: connections)
+            self.decide(&state)
             return Array(state.clients.keys)
         }
     }
@@ -449,13 +482,8 @@ final class AppRegistry: Sendable {
             guard !state.isOver, let client = state.clients[clientID]?.client else { return }
             // Read under the lock, so that it is the client's present state, whatever the order of the calls.
             let count = client.runtime.workers.count
-            let actions = state.quota.applied(
-                clientID,
-                connections: count.limit,
-                surplus: count.surplus,
-                now: self.now
-            )
-            self.perform(actions, &state)
+            state.quota.applied(clientID, connections: count.limit, surplus: count.surplus)
+            self.decide(&state)
         }
     }
 
@@ -475,7 +503,7 @@ final class AppRegistry: Sendable {
         if !state.hasRun { return .notRunning }
         if let client = state.clients[clientID]?.client { return .client(client) }
         switch state.quota.state(clientID) {
-        case .queued, .starting, .running, .yielding: return .starting
+        case .queued, .starting, .running: return .starting
         case .stopped, .stopping, nil: return .idle
         }
     }
@@ -499,12 +527,16 @@ final class AppRegistry: Sendable {
         self.state.withLock { state in state.apps[name]?.clientIDs[environment].map { state.quota.waiting($0) } ?? 0 }
     }
 
+    /// How many callers wait until a client runs, or may take a call again.
+    var waiting: Int {
+        self.state.withLock { state in state.clients.keys.reduce(0) { $0 + state.quota.waiting($1) } }
+    }
+
     var reservedConnections: Int { self.state.withLock { $0.quota.totalReserved } }
 
     var status: [APNSClientGroup.AppStatus] {
         self.state.withLock { state in
-            self.perform(self.takeAllEnded(&state), &state)
-            return state.apps.values.flatMap { info in
+            state.apps.values.flatMap { info in
                 info.clientIDs.map { environment, clientID in
                     APNSClientGroup.AppStatus(
                         app: info.app.name,
@@ -512,11 +544,22 @@ final class AppRegistry: Sendable {
                         credential: info.resolved.name,
                         isRunning: state.clients[clientID]?.client != nil,
                         connections: state.quota.connections(clientID),
-                        inFlight: state.quota.users(clientID),
+                        inFlight: state.clients[clientID]?.client?.runtime.lifecycle.pushesInFlight ?? 0,
                         certificateExpiry: info.resolved.certificate?.notAfter
                     )
                 }
             }.sorted { ($0.app, $0.environment.description) < ($1.app, $1.environment.description) }
         }
+    }
+}
+
+extension APNSClient {
+    fileprivate var load: ConnectionQuota.Load {
+        let lifecycle = self.runtime.lifecycle
+        return ConnectionQuota.Load(
+            pushes: lifecycle.singlePushesInFlight,
+            calls: lifecycle.callsInFlight,
+            ended: self.runtime.monitor.pushes.count
+        )
     }
 }

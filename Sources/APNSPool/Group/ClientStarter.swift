@@ -9,6 +9,8 @@ final class ClientStarter: Sendable {
         case start(ConnectionQuota.ClientID, connections: Int)
         case grow(ConnectionQuota.ClientID)
         case stop(APNSClient)
+        /// Decide at short intervals while clients wait for room.
+        case watch
     }
 
     private let configuration: APNSClientGroup.Configuration
@@ -58,6 +60,8 @@ final class ClientStarter: Sendable {
                     self.live.apply { self.apply($0, to: clientID) }
                 case .stop(let client):
                     client.runtime.lifecycle.beginDrain(within: self.live.settings.timeouts.drain)
+                case .watch:
+                    group.addTask { await self.watch() }
                 }
             }
             // The group was cancelled or shut down.
@@ -78,8 +82,16 @@ final class ClientStarter: Sendable {
         while !self.over.isOpen, !Task.isCancelled {
             let next = self.registry.now.advanced(by: pause)
             if await self.over.wait(until: next, clock: self.configuration.client.clock) { return }
-            self.registry.sweep()
+            _ = self.registry.decide()
         }
+    }
+
+    /// Decides every 100 ms while clients wait for room.
+    private func watch() async {
+        repeat {
+            let next = self.registry.now.advanced(by: .milliseconds(100))
+            if await self.over.wait(until: next, clock: self.configuration.client.clock) || Task.isCancelled { return }
+        } while self.registry.decide()
     }
 
     /// Runs a client from its start to its end.

@@ -4,27 +4,35 @@ import SupervisedPool
 /// allowed. Pure; clients are numbers here.
 ///
 /// ```
-///   stopped ──use, no room──▶ queued ──room──▶ starting ──▶ running ──idle──▶ stopping ──▶ stopped
-///      └───────use, room───────────────────────────▲          │ others wait, and its time slice is over
-///                                                             │  ▲
-///                                                             │  │ nobody waits for its room any more
-///                                                             └──▶ yielding ──last one leaves──▶ stopping
+///   stopped ──use──▶ queued ──room──▶ starting ──▶ running ──▶ stopping ──▶ stopped
 /// ```
 /// All clients should have the same number of connections, which `resize` changes. A queued client starts with as many
-/// as there is room for. If there is none, the client that has idled longest stops. If none is idle, the first client
-/// that gets new work after it has run for `timeSlice` accepts no further work and queues again behind the others.
+/// as there is room for, and gets more when connections are free that no client is queued for. After a reduction,
+/// connections remain reserved until they are closed.
 ///
-/// While no client is queued, free connections go to the running clients that have too few. No client stops for that.
-/// After a reduction, connections remain reserved until they are closed.
+/// One rule of fairness: while clients are queued, a client that has served for `serveTime` takes no further call, and
+/// stops as soon as no call is open. An idle client stops after `idleServeTime`, the one that has idled longest first. A
+/// call (a bulk call, `withClient` or a check) may last for hours, and is not interrupted; the client's single pushes go
+/// on meanwhile, because refusing them would free nothing.
 ///
-/// A call (a bulk call, `withClient` or a check) may last for hours, and its client cannot stop before the call ends.
-/// While such a client yields, it accepts no further calls. It still accepts single pushes, because refusing them would
-/// free nothing. Meanwhile, idle clients are still stopped to make room for queued ones.
+/// The clients count their pushes and calls themselves: `decide` asks for their load.
 struct ConnectionQuota: Sendable {
     typealias ClientID = Int
 
     enum State: Sendable, Equatable {
-        case stopped, queued, starting, running, yielding, stopping
+        case stopped, queued, starting, running, stopping
+    }
+
+    /// What a client does at present.
+    struct Load: Sendable, Equatable {
+        /// The pushes that have no outcome.
+        var pushes = 0
+        /// The calls that are open.
+        var calls = 0
+        /// The pushes that have an outcome: shows whether the client was used since the last decision.
+        var ended = 0
+
+        var isIdle: Bool { self.pushes == 0 && self.calls == 0 }
     }
 
     private struct Entry {
@@ -33,16 +41,12 @@ struct ConnectionQuota: Sendable {
         /// The number of connections that it may no longer use and that may not be closed yet.
         var surplus = 0
         var state = State.stopped
-        /// The number of current users.
-        var users = 0
-        /// The number of current users that are calls.
-        var calls = 0
-        /// The number of callers that wait until the client runs.
+        /// The number of callers that wait until the client runs, or may take a call again.
         var waiting = 0
-        /// The number of waiting callers that are calls.
-        var waitingCalls = 0
         var startedAt = MonotonicInstant(nanoseconds: 0)
+        /// When it was last seen busy.
         var lastUsed = MonotonicInstant(nanoseconds: 0)
+        var load = Load()
         var isRemoved = false
 
         var reserved: Int { self.allowed + self.surplus }
@@ -52,23 +56,27 @@ struct ConnectionQuota: Sendable {
         case start(ClientID, connections: Int)
         /// The client may use more connections: pass `connections(_:)` on to it.
         case grow(ClientID)
-        /// The client is unused: close its connections.
+        /// Let the client's pushes finish, and close its connections.
         case stop(ClientID)
-        /// The client no longer yields: the waiting callers use it now.
+        /// The waiting callers use the client now.
         case resume(ClientID)
         /// The client has ended permanently.
         case forget(ClientID)
     }
 
     enum Admission: Sendable, Equatable {
-        /// The client runs. `leave` must follow.
+        /// The client runs.
         case use
         /// The wait ends with `started`, the action `resume`, `ended` or `remove`, or the caller must call `giveUp`.
         case wait
         case gone
     }
 
-    static let timeSlice = Duration.seconds(10)
+    /// How long a busy client serves before it makes room for others.
+    static let serveTime = Duration.seconds(10)
+    /// How long an idle client serves before it makes room for others: long enough that apps that each send a push now
+    /// and then do not spend their time with connecting.
+    static let idleServeTime = Duration.seconds(1)
 
     let cap: Int
     let idleTimeout: Duration
@@ -90,14 +98,12 @@ struct ConnectionQuota: Sendable {
     }
 
     func state(_ clientID: ClientID) -> State? { self.entries[clientID]?.state }
-
     /// The number of connections that the client may use.
     func connections(_ clientID: ClientID) -> Int { self.entries[clientID]?.allowed ?? 0 }
-    func users(_ clientID: ClientID) -> Int { self.entries[clientID]?.users ?? 0 }
-
-    /// The number of current users that are calls.
-    func calls(_ clientID: ClientID) -> Int { self.entries[clientID]?.calls ?? 0 }
     func waiting(_ clientID: ClientID) -> Int { self.entries[clientID]?.waiting ?? 0 }
+
+    /// Whether a client waits for room, or a removed one still works: the next decision is due soon.
+    var isPressing: Bool { !self.queue.isEmpty || self.entries.values.contains { $0.isRemoved } }
 
     // MARK: Clients
 
@@ -108,26 +114,18 @@ struct ConnectionQuota: Sendable {
     }
 
     /// Removes a client. It accepts no new work, and its work in progress finishes.
-    mutating func remove(_ clientID: ClientID, now: MonotonicInstant) -> [Action] {
+    mutating func remove(_ clientID: ClientID) -> [Action] {
         guard var entry = self.entries[clientID], !entry.isRemoved else { return [] }
         entry.isRemoved = true
         entry.waiting = 0
-        entry.waitingCalls = 0
         self.queue.removeAll { $0 == clientID }
-        if entry.state == .queued { entry.state = .stopped }
-        self.entries[clientID] = entry
-        var actions: [Action] = []
-        if entry.state == .stopped {
+        if entry.state == .stopped || entry.state == .queued {
             self.entries[clientID] = nil
-            actions.append(.forget(clientID))
-        } else {
-            self.stopIfUnused(clientID, into: &actions)
+            return [.forget(clientID)]
         }
-        self.shareIfNobodyWaits(now: now, into: &actions)
-        return actions
+        self.entries[clientID] = entry
+        return []
     }
-
-    // MARK: Size
 
     /// Sets the number of connections that each client should have. The caller must then pass `connections(_:)` on to
     /// all clients that run.
@@ -136,220 +134,110 @@ struct ConnectionQuota: Sendable {
         for (clientID, entry) in self.entries where entry.allowed > self.wanted {
             self.reserve(clientID, self.wanted, surplus: entry.reserved - self.wanted)
         }
-        self.grow()
     }
 
     /// A client uses at most `connections` now, and `surplus` connections beyond that number are not closed yet. Has no
     /// effect if the client may use another number by now.
-    mutating func applied(
-        _ clientID: ClientID,
-        connections: Int,
-        surplus: Int,
-        now: MonotonicInstant
-    ) -> [Action] {
-        guard let entry = self.entries[clientID], entry.allowed == connections, entry.surplus > surplus else {
-            return []
-        }
+    mutating func applied(_ clientID: ClientID, connections: Int, surplus: Int) {
+        guard let entry = self.entries[clientID], entry.allowed == connections, entry.surplus > surplus else { return }
         self.reserve(clientID, connections, surplus: surplus)
-        var actions: [Action] = []
-        self.fill(now: now, into: &actions)
-        return actions
     }
 
     // MARK: Use
 
     /// Requests the use of a client.
     ///
-    /// - Parameter asCall: Whether the user is a call, which may last much longer than a push.
-    mutating func enter(_ clientID: ClientID, asCall: Bool = false, now: MonotonicInstant) -> (Admission, [Action]) {
-        guard let entry = self.entries[clientID], !entry.isRemoved else { return (.gone, []) }
-        var actions: [Action] = []
-        if entry.state == .running, self.mustYield(clientID, now: now) { self.entries[clientID]?.state = .yielding }
-        let isYielding = self.entries[clientID]?.state == .yielding
-        if entry.state == .running && !isYielding || isYielding && entry.calls > 0 && !asCall {
-            self.entries[clientID]?.users += 1
-            if asCall { self.entries[clientID]?.calls += 1 }
-            self.entries[clientID]?.lastUsed = now
-            return (.use, [])
-        }
-        if asCall { self.entries[clientID]?.waitingCalls += 1 }
-        switch entry.state {
-        case .running:
-            self.entries[clientID]?.waiting += 1
-            self.stopIfUnused(clientID, into: &actions)
-        case .stopped:
-            self.entries[clientID]?.waiting += 1
-            self.entries[clientID]?.state = .queued
-            self.queue.append(clientID)
-            self.fill(now: now, into: &actions)
-        case .queued:
-            self.entries[clientID]?.waiting += 1
-            self.makeRoom(now: now, into: &actions)
-        case .starting, .yielding, .stopping:
-            self.entries[clientID]?.waiting += 1
-        }
-        return (.wait, actions)
-    }
-
-    /// Whether the end of a use may stop a client, so that `leave` must be called at once.
-    var awaitsLeaves: Bool {
-        !self.queue.isEmpty || self.entries.values.contains { $0.isRemoved || $0.state == .yielding }
-    }
-
-    /// Ends uses of a client.
-    mutating func leave(
+    /// - Parameters:
+    ///   - isCall: Whether the use is a call, which may last much longer than a push.
+    ///   - isUrgent: Whether the client is queued before the others.
+    mutating func enter(
         _ clientID: ClientID,
-        count: Int = 1,
-        asCall: Bool = false,
+        asCall isCall: Bool = false,
+        isUrgent: Bool = false,
         now: MonotonicInstant
-    ) -> [Action] {
-        guard let entry = self.entries[clientID], entry.users > 0 else { return [] }
-        self.entries[clientID]?.users -= min(count, entry.users)
-        if asCall, entry.calls > 0 { self.entries[clientID]?.calls -= 1 }
-        self.entries[clientID]?.lastUsed = max(entry.lastUsed, now)
-        var actions: [Action] = []
-        self.stopIfUnused(clientID, into: &actions)
-        if !self.queue.isEmpty { self.makeRoom(now: now, into: &actions) }
-        return actions
+    ) -> Admission {
+        guard let entry = self.entries[clientID], !entry.isRemoved else { return .gone }
+        if entry.state == .running, !(isCall && self.mustMakeRoom(entry, now)) { return .use }
+        self.entries[clientID]?.waiting += 1
+        if entry.state == .stopped {
+            self.entries[clientID]?.state = .queued
+            self.queue.insert(clientID, at: isUrgent ? 0 : self.queue.count)
+        }
+        return .wait
     }
 
     /// Ends one caller's wait for a client.
-    mutating func giveUp(_ clientID: ClientID, asCall: Bool = false, now: MonotonicInstant) -> [Action] {
-        guard let entry = self.entries[clientID], entry.waiting > 0 else { return [] }
+    mutating func giveUp(_ clientID: ClientID) {
+        guard let entry = self.entries[clientID], entry.waiting > 0 else { return }
         self.entries[clientID]?.waiting -= 1
-        self.entries[clientID]?.waitingCalls = min(max(entry.waitingCalls - (asCall ? 1 : 0), 0), entry.waiting - 1)
-        var actions: [Action] = []
         if entry.waiting == 1, entry.state == .queued {
             self.entries[clientID]?.state = .stopped
             self.queue.removeAll { $0 == clientID }
-            self.shareIfNobodyWaits(now: now, into: &actions)
         }
-        return actions
     }
 
-    // MARK: Client events
-
     /// The client runs: the waiting callers use it now.
-    mutating func started(_ clientID: ClientID, now: MonotonicInstant) -> [Action] {
-        guard var entry = self.entries[clientID], entry.state == .starting else { return [] }
-        entry.startedAt = now
-        self.entries[clientID] = entry
-        self.admitAll(clientID, now: now)
-        var actions: [Action] = []
-        if entry.isRemoved { self.stopIfUnused(clientID, into: &actions) }
-        // If the callers that needed it have given up by now, it is idle and makes room for queued clients.
-        self.makeRoom(now: now, into: &actions)
-        return actions
+    mutating func started(_ clientID: ClientID, now: MonotonicInstant) {
+        guard self.entries[clientID]?.state == .starting else { return }
+        self.entries[clientID]?.state = .running
+        self.entries[clientID]?.startedAt = now
+        self.entries[clientID]?.lastUsed = now
+        self.entries[clientID]?.load = Load()
+        self.entries[clientID]?.waiting = 0
     }
 
     /// The client has ended or could not be started; its connections are free.
     ///
     /// - Parameter keepsWaiting: Whether the waiting callers keep waiting, because the client only made room for
     ///   others.
-    mutating func ended(_ clientID: ClientID, keepsWaiting: Bool, now: MonotonicInstant) -> [Action] {
-        guard var entry = self.entries[clientID], entry.reserved > 0 else { return [] }
-        self.totalReserved -= entry.reserved
-        entry.allowed = 0
-        entry.surplus = 0
-        // A client may end while it is in use. Its users call `leave` later, so they count until then.
-        if !keepsWaiting {
-            entry.waiting = 0
-            entry.waitingCalls = 0
-        }
-        var actions: [Action] = []
+    mutating func ended(_ clientID: ClientID, keepsWaiting: Bool) -> [Action] {
+        guard let entry = self.entries[clientID], entry.reserved > 0 else { return [] }
+        self.reserve(clientID, 0)
         if entry.isRemoved {
             self.entries[clientID] = nil
-            actions.append(.forget(clientID))
-        } else {
-            entry.state = entry.waiting > 0 ? .queued : .stopped
-            self.entries[clientID] = entry
-            if entry.waiting > 0 { self.queue.append(clientID) }
+            return [.forget(clientID)]
         }
-        self.fill(now: now, into: &actions)
-        return actions
+        if !keepsWaiting { self.entries[clientID]?.waiting = 0 }
+        let isWanted = keepsWaiting && entry.waiting > 0
+        self.entries[clientID]?.state = isWanted ? .queued : .stopped
+        if isWanted { self.queue.append(clientID) }
+        return []
     }
 
-    /// Stops clients that were idle for too long, and makes room for queued ones.
-    mutating func sweep(now: MonotonicInstant) -> [Action] {
+    // MARK: Decisions
+
+    /// Starts, stops and grows clients. Called after each change, and at intervals.
+    ///
+    /// - Parameter load: Returns the present load of a client that runs.
+    mutating func decide(now: MonotonicInstant, load: (ClientID) -> Load) -> [Action] {
+        self.note(now, load)
         var actions: [Action] = []
-        for (clientID, entry) in self.entries.sorted(by: { $0.key < $1.key })
-        where entry.state == .running && entry.users == 0
-            && entry.lastUsed.duration(to: now) >= self.idleTimeout
-        {
+        self.startQueued(into: &actions)
+        if self.queue.isEmpty {
+            self.resume(into: &actions)
+            self.grow(into: &actions)
+        } else {
+            self.makeRoom(now, into: &actions)
+        }
+        for (clientID, entry) in self.sorted(where: { $0.state == .running && $0.load.isIdle })
+        where entry.lastUsed.duration(to: now) >= self.idleTimeout {
             self.stop(clientID, into: &actions)
         }
-        self.makeRoom(now: now, into: &actions)
+        for (clientID, _) in self.sorted(where: { $0.state == .running && $0.isRemoved && $0.load.calls == 0 }) {
+            self.stop(clientID, into: &actions)
+        }
         return actions
     }
 
-    // MARK: Room
-
-    private func mustYield(_ clientID: ClientID, now: MonotonicInstant) -> Bool {
-        guard !self.queue.isEmpty, let entry = self.entries[clientID],
-            entry.startedAt.duration(to: now) >= Self.timeSlice
-        else { return false }
-        // One client at a time: do not free connections twice for one need. A yielding client with a call does not
-        // count, because the end of its call is unpredictable.
-        return !self.entries.values.contains { $0.state == .stopping || $0.state == .yielding && $0.calls == 0 }
-    }
-
-    /// The client runs, and the waiting callers use it.
-    private mutating func admitAll(_ clientID: ClientID, now: MonotonicInstant) {
-        guard var entry = self.entries[clientID] else { return }
-        entry.state = .running
-        entry.users += entry.waiting
-        entry.calls += entry.waitingCalls
-        entry.waiting = 0
-        entry.waitingCalls = 0
-        entry.lastUsed = now
-        self.entries[clientID] = entry
-    }
-
-    /// If no client is queued, clients that no longer need to yield keep running, and clients with too few connections
-    /// get more.
-    private mutating func shareIfNobodyWaits(now: MonotonicInstant, into actions: inout [Action]) {
-        guard self.queue.isEmpty else { return }
-        for (clientID, entry) in self.entries.sorted(by: { $0.key < $1.key })
-        where entry.state == .yielding && !entry.isRemoved {
-            self.admitAll(clientID, now: now)
-            actions.append(.resume(clientID))
+    private mutating func note(_ now: MonotonicInstant, _ load: (ClientID) -> Load) {
+        for (clientID, entry) in self.entries where entry.state == .running {
+            let load = load(clientID)
+            if !load.isIdle || load.ended != entry.load.ended { self.entries[clientID]?.lastUsed = now }
+            self.entries[clientID]?.load = load
         }
-        actions += self.grow().map { .grow($0) }
     }
 
-    /// Divides the free connections among the running clients that have too few; those with the fewest get the most. No
-    /// client is queued then, because a queued client starts as soon as a connection is free.
-    ///
-    /// - Returns: The clients that may use more connections.
-    @discardableResult
-    private mutating func grow() -> [ClientID] {
-        guard self.totalReserved < self.cap else { return [] }
-        let clients = self.entries.filter { _, entry in
-            (entry.state == .starting || entry.state == .running) && !entry.isRemoved && entry.allowed < self.wanted
-        }.sorted { ($1.value.allowed, $0.key) < ($0.value.allowed, $1.key) }
-        var room = self.cap - self.totalReserved + clients.reduce(0) { $0 + $1.value.allowed }
-        var grown: [ClientID] = []
-        for (position, (clientID, entry)) in clients.enumerated() {
-            // The clients that follow have no more than this one, so an equal share leaves them what they have.
-            let allowed = min(self.wanted, max(entry.allowed, room / (clients.count - position)))
-            room -= allowed
-            guard allowed > entry.allowed else { continue }
-            self.reserve(clientID, allowed, surplus: entry.surplus)
-            grown.append(clientID)
-        }
-        return grown
-    }
-
-    private mutating func reserve(_ clientID: ClientID, _ allowed: Int, surplus: Int = 0) {
-        guard let entry = self.entries[clientID] else { return }
-        self.totalReserved += allowed + surplus - entry.reserved
-        self.entries[clientID]?.allowed = allowed
-        self.entries[clientID]?.surplus = surplus
-    }
-
-    /// Starts queued clients while there is room, and makes room for the rest. If none is queued any more, the others
-    /// share what is free.
-    private mutating func fill(now: MonotonicInstant, into actions: inout [Action]) {
+    private mutating func startQueued(into actions: inout [Action]) {
         while let clientID = self.queue.first, self.totalReserved < self.cap {
             self.queue.removeFirst()
             // Leave at least one connection for each queued client.
@@ -359,29 +247,63 @@ struct ConnectionQuota: Sendable {
             self.entries[clientID]?.state = .starting
             actions.append(.start(clientID, connections: allowed))
         }
-        self.makeRoom(now: now, into: &actions)
-        self.shareIfNobodyWaits(now: now, into: &actions)
     }
 
-    /// Stops the client that has idled longest, if clients are queued and none is stopping. An idle client is stopped
-    /// even if another one is yielding.
-    private mutating func makeRoom(now: MonotonicInstant, into actions: inout [Action]) {
-        guard !self.queue.isEmpty, !self.entries.values.contains(where: { $0.state == .stopping }) else { return }
-        let idle = self.entries.filter { $0.value.state == .running && $0.value.users == 0 }
-        if let clientID = idle.min(by: { ($0.value.lastUsed, $0.key) < ($1.value.lastUsed, $1.key) })?.key {
+    /// Whether the client has served long enough while others wait.
+    private func mustMakeRoom(_ entry: Entry, _ now: MonotonicInstant) -> Bool {
+        !self.queue.isEmpty && entry.startedAt.duration(to: now) >= Self.serveTime
+    }
+
+    /// Stops one client for each queued one: idle clients first, then those that have served longest.
+    private mutating func makeRoom(_ now: MonotonicInstant, into actions: inout [Action]) {
+        var missing = self.queue.count - self.entries.values.count { $0.state == .stopping }
+        let running = self.sorted { $0.state == .running && $0.load.calls == 0 && !$0.isRemoved }
+        let idle = running.filter { $0.entry.load.isIdle && $0.entry.startedAt.duration(to: now) >= Self.idleServeTime }
+            .sorted { $0.entry.lastUsed < $1.entry.lastUsed }
+        let busy = running.filter { !$0.entry.load.isIdle && self.mustMakeRoom($0.entry, now) }
+            .sorted { $0.entry.startedAt < $1.entry.startedAt }
+        for (clientID, _) in idle + busy where missing > 0 {
+            missing -= 1
             self.stop(clientID, into: &actions)
         }
     }
 
-    private mutating func stopIfUnused(_ clientID: ClientID, into actions: inout [Action]) {
-        guard let entry = self.entries[clientID], entry.users == 0 else { return }
-        if entry.state == .yielding || entry.isRemoved && entry.state == .running {
-            self.stop(clientID, into: &actions)
+    /// Lets callers use clients that no longer need to make room.
+    private mutating func resume(into actions: inout [Action]) {
+        for (clientID, _) in self.sorted(where: { $0.state == .running && $0.waiting > 0 }) {
+            self.entries[clientID]?.waiting = 0
+            actions.append(.resume(clientID))
+        }
+    }
+
+    /// Gives the free connections to clients that have too few, first to those with the fewest.
+    private mutating func grow(into actions: inout [Action]) {
+        let clients = self.sorted { entry in
+            (entry.state == .starting || entry.state == .running) && !entry.isRemoved && entry.allowed < self.wanted
+        }
+        for (clientID, entry) in clients.sorted(by: { $0.entry.allowed < $1.entry.allowed })
+        where self.totalReserved < self.cap {
+            let allowed = min(self.wanted, entry.allowed + self.cap - self.totalReserved)
+            self.reserve(clientID, allowed, surplus: entry.surplus)
+            actions.append(.grow(clientID))
         }
     }
 
     private mutating func stop(_ clientID: ClientID, into actions: inout [Action]) {
+        guard self.entries[clientID]?.state == .running else { return }
         self.entries[clientID]?.state = .stopping
         actions.append(.stop(clientID))
+    }
+
+    private mutating func reserve(_ clientID: ClientID, _ allowed: Int, surplus: Int = 0) {
+        guard let entry = self.entries[clientID] else { return }
+        self.totalReserved += allowed + surplus - entry.reserved
+        self.entries[clientID]?.allowed = allowed
+        self.entries[clientID]?.surplus = surplus
+    }
+
+    /// The clients for which `isMeant` holds, in the order of their numbers.
+    private func sorted(where isMeant: (Entry) -> Bool) -> [(clientID: ClientID, entry: Entry)] {
+        self.entries.filter { isMeant($0.value) }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 }

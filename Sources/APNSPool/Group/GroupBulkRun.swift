@@ -18,7 +18,6 @@ final class GroupBulkRun: BulkEngine {
     private var engine: (any BulkEngine)?
     /// Why the call ended without the app's client.
     private var failure: PushError?
-    private var use: AppRegistry.Use?
     private let engineWake = EngineWake()
 
     init(sender: APNSAppSender, _ source: BulkSource, _ options: BulkOptions, _ control: BulkControl) {
@@ -29,7 +28,6 @@ final class GroupBulkRun: BulkEngine {
     }
 
     deinit {
-        self.leave()
         self.source.close()
     }
 
@@ -48,7 +46,6 @@ final class GroupBulkRun: BulkEngine {
             self.engineWake.set(engine.wake)
         }
         if let delivery = await self.engine?.next() { return delivery }
-        self.leave()
         return nil
     }
 
@@ -59,9 +56,9 @@ final class GroupBulkRun: BulkEngine {
 
     private func start() async -> any BulkEngine {
         switch await self.waitForClient() {
-        case .success(let use):
-            self.use = use
-            return use.client.makeBulkEngine(self.source, self.options, self.control)
+        case .success(let client):
+            // The run ends the call that has begun here.
+            return BulkRun(client.runtime.sending, self.source, self.options, self.control, isHeld: true)
         case .failure(let error):
             var source = self.source
             switch error.code {
@@ -77,11 +74,11 @@ final class GroupBulkRun: BulkEngine {
     }
 
     /// Waits for the app's turn. A cancellation, a stop or a graceful shutdown ends the wait.
-    private func waitForClient() async -> Result<AppRegistry.Use, PushError> {
+    private func waitForClient() async -> Result<APNSClient, PushError> {
         let sender = self.sender.sender
         let (app, environment, control) = (self.sender.app, self.sender.environment, self.control)
         let deadline = sender.registry.hasRun ? MonotonicInstant.distantFuture : sender.deadline(self.options.deadline)
-        let wait = Task { @concurrent in await sender.use(app, environment, asCall: true, until: deadline) }
+        let wait = Task { @concurrent in await sender.beginCall(app, environment, until: deadline) }
         // Identifies the entry in `control.listeners`: any object that belongs to this call alone will do.
         let listener = self.engineWake
         control.listeners.add(listener) { if control.isStopped { wait.cancel() } }
@@ -96,12 +93,6 @@ final class GroupBulkRun: BulkEngine {
         } onCancel: {
             wait.cancel()
         }
-    }
-
-    private func leave() {
-        guard let use else { return }
-        self.use = nil
-        self.sender.sender.registry.leave(use)
     }
 
     /// Rejects pushes for topics that do not belong to the app.

@@ -15,7 +15,7 @@ final class GroupSender: Sendable {
     }
 
     func deliver(
-        _ push: consuming some PushContent,
+        _ push: some PushContent,
         topic: String?,
         to token: DeviceToken,
         app: String,
@@ -23,15 +23,24 @@ final class GroupSender: Sendable {
         options: DeliveryOptions
     ) async -> PushOutcome {
         let deadline = self.deadline(options.deadline)
-        switch await self.use(app, environment, topic: topic, until: deadline) {
-        case .failure(let error):
-            return .failed(self.withAPNSID(error, options))
-        case .success(let use):
-            defer { self.registry.leave(use) }
-            var options = options
-            options.deadline = self.clock.now.duration(to: deadline)
-            return await push.deliver(with: use.client, to: token, options: options)
+        while true {
+            switch await self.client(app, environment, topic: topic, until: deadline) {
+            case .failure(let error):
+                return .failed(self.withAPNSID(error, options))
+            case .success(let client):
+                var options = options
+                options.deadline = self.clock.now.duration(to: deadline)
+                let outcome = await push.deliver(with: client, to: token, options: options)
+                guard self.wasStopped(outcome), self.clock.now < deadline else { return outcome }
+            }
         }
+    }
+
+    /// Whether nothing was sent because the client was stopped, although the group goes on. The app may have another
+    /// client now, or get one.
+    private func wasStopped(_ outcome: PushOutcome) -> Bool {
+        guard let error = outcome.error, error.code == .shuttingDown, error.certainty == .notSent else { return false }
+        return !self.registry.isOver && !Task.isCancelled
     }
 
     /// The deadline of a push that begins now; nil uses the default time limit.
@@ -48,30 +57,71 @@ final class GroupSender: Sendable {
 
     // Not inlined: its temporary values would otherwise occupy the task's memory for the duration of the push.
 
-    /// Returns the app's client, which runs or is about to run. `AppRegistry.leave` must follow.
+    /// Returns the app's client, which runs or is about to run. It may be stopped at any time; then it refuses work with
+    /// `shuttingDown`.
     ///
-    /// - Parameter topic: The topic of the push, which is checked; nil: not checked.
+    /// - Parameters:
+    ///   - topic: The topic of the push, which is checked; nil: not checked.
+    ///   - isCall: Whether the use is a call, which may last much longer than a push.
     @inline(never)
-    func use(
+    func client(
         _ name: String,
         _ environment: APNSEnvironment,
         topic: String? = nil,
-        asCall: Bool = false,
+        asCall isCall: Bool = false,
         until deadline: MonotonicInstant
-    ) async -> Result<AppRegistry.Use, PushError> {
+    ) async -> Result<APNSClient, PushError> {
         while true {
-            switch self.registry.enter(name, environment, topic: topic, asCall: asCall) {
+            switch self.registry.enter(name, environment, topic: topic, asCall: isCall) {
             case .refused(let error):
                 return .failure(error)
-            case .use(let use):
-                return .success(use)
+            case .use(let client):
+                return .success(client)
             case .wait(let start, let clientID):
                 _ = await start.latch.wait(until: deadline, clock: self.clock)
-                let result = self.registry.result(of: start, clientID, asCall: asCall)
+                let result = self.registry.result(of: start, clientID)
                 // The app got another key meanwhile. The client that has started uses the old key, for other apps.
                 guard self.registry.hasMoved(name, environment, from: clientID) else { return result }
-                if case .success(let use) = result { self.registry.leave(use) }
             }
         }
     }
+
+    /// Returns the app's client for a call: it is not stopped before `leave`.
+    func beginCall(
+        _ name: String,
+        _ environment: APNSEnvironment,
+        until deadline: MonotonicInstant
+    ) async -> Result<APNSClient, PushError> {
+        while true {
+            let result = await self.client(name, environment, asCall: true, until: deadline)
+            guard case .success(let client) = result, !client.runtime.lifecycle.enter(.bulk) else { return result }
+            // It was stopped a moment ago.
+            if self.registry.isOver { return .failure(AppRegistry.shuttingDown) }
+        }
+    }
+
+    /// Returns a candidate's client for a probe, as `beginCall`.
+    func beginProbe(
+        _ candidate: AppRegistry.Candidate,
+        _ environment: APNSEnvironment,
+        until deadline: MonotonicInstant
+    ) async -> Result<APNSClient, PushError> {
+        while true {
+            let result: Result<APNSClient, PushError>
+            switch self.registry.enter(candidate, environment) {
+            case .refused(let error): return .failure(error)
+            case .use(let client): result = .success(client)
+            case .wait(let start, let clientID):
+                _ = await start.latch.wait(until: deadline, clock: self.clock)
+                result = self.registry.result(of: start, clientID)
+            }
+            guard case .success(let client) = result, !client.runtime.lifecycle.enter(.bulk) else { return result }
+            if self.registry.isOver { return .failure(AppRegistry.shuttingDown) }
+        }
+    }
+}
+
+extension APNSClient {
+    /// Ends a call of a group.
+    func endCall() { self.runtime.lifecycle.leave(.bulk) }
 }

@@ -7,8 +7,8 @@ enum LibraryVersion {
 
     static var metadata: Logger.Metadata {
         [
-            "swift-apns-pool": "\(Self.library)", "openssl": "\(LinkedVersions.openSSL)",
-            "nghttp2": "\(LinkedVersions.nghttp2)",
+            "swift-apns-pool": .string(Self.library), "openssl": .string(LinkedVersions.openSSL),
+            "nghttp2": .string(LinkedVersions.nghttp2),
         ]
     }
 }

@@ -52,6 +52,12 @@ final class PushCounters: Sendable {
         return reason.rawValue
     }
 
+    /// The number of all pushes counted.
+    var count: Int {
+        self.failures.withLock { $0.values.reduce(0, +) } + self.acceptedOthers.load(ordering: .relaxed)
+            + self.cells.reduce(0) { $0 + $1.accepted.load(ordering: .relaxed) }
+    }
+
     /// All counts that are not zero.
     var totals: [Key: Int] {
         var totals = self.failures.withLock { $0 }

@@ -95,11 +95,51 @@ struct ClientGroupTests: GroupOfClients {
                 try group.add(self.app(0, simulator))
                 #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
                 // Another team: its token on the old connection would be refused.
-                try group.replace(self.app(0, simulator))
+                try await group.replace(self.app(0, simulator))
                 #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
                 #expect(simulator.record.connectionsOpened == 2)
                 await until { simulator.openConnections == 1 }
             }
+        }
+    }
+
+    @Test("If APNs refuses an app's new key, the old key stays in use, also for an app without traffic")
+    func refusedKey() async throws {
+        let key = SimulatedKey()
+        var simulation = Simulator.Configuration()
+        simulation.credential = .keys([.init(key)])
+        for isolation in [APNSClientGroup.Isolation.perKey, .perApp] {
+            try await self.withGroup(simulation: simulation, configure: { $0.isolation = isolation }) {
+                group,
+                simulator in
+                try group.add(self.app(0, simulator, key: key))
+                await until { group.registry.hasRun }
+                for _ in 0..<2 {
+                    let error = await #expect(throws: APNSAuthenticationError.self) {
+                        try await group.replace(self.app(0, simulator, key: SimulatedKey()))
+                    }
+                    #expect(error?.code == .refused && error?.message.contains("InvalidProviderToken") == true)
+                    #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+                }
+                await until { group.registry.state.withLock { $0.clients.count == 1 } }
+                await until { simulator.openConnections == 1 }
+            }
+        }
+    }
+
+    @Test("If other apps keep all connections, a new key gets no verdict, and the old key stays")
+    func noRoomForAProbe() async throws {
+        try await self.withGroup(configure: { $0.maxConnections = 1 }) { group, simulator in
+            for number in 0..<2 { try group.add(self.app(number, simulator)) }
+            let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
+            try await group.withClient(for: "app0", in: environment) { _ in
+                let error = await #expect(throws: APNSAuthenticationError.self) {
+                    try await group.replace(self.app(1, simulator), within: .milliseconds(50))
+                }
+                #expect(error?.code == .noVerdict && error?.message.contains("maxConnections") == true)
+            }
+            await until { group.registry.state.withLock { $0.clients.count == 2 } }
+            #expect(await self.deliver(group, 1, simulator).certainty == .accepted)
         }
     }
 
@@ -112,11 +152,12 @@ struct ClientGroupTests: GroupOfClients {
             await until { group.status.contains { $0.isRunning } }
             async let waiting = self.deliver(group, 1, simulator)
             await until { group.registry.waiting("app1", environment) == 1 }
-            try group.replace(self.app(1, simulator))
-            await until { group.registry.waiting("app1", environment) == 1 }
+            // The probe of the new key comes before the push.
+            async let replaced: Void = group.replace(self.app(1, simulator))
+            await until { group.registry.waiting == 2 }
             latch.open()
             #expect(await waiting.certainty == .accepted)
-            _ = try await busy
+            _ = try await (busy, replaced)
         }
     }
 
@@ -135,10 +176,11 @@ struct ClientGroupTests: GroupOfClients {
             await until { group.status.contains { $0.isRunning } }
             async let waiting = self.deliver(group, 1, simulator)
             await until { group.registry.waiting("app1", environment) == 1 }
-            try group.replace(self.app(1, simulator, key: keys[1]))
+            async let replaced: Void = group.replace(self.app(1, simulator, key: keys[1]))
+            await until { group.registry.waiting == 2 }
             latch.open()
             #expect(await waiting.certainty == .accepted)
-            _ = try await busy
+            _ = try await (busy, replaced)
         }
     }
 
@@ -175,7 +217,7 @@ struct ClientGroupTests: GroupOfClients {
                 let file = directory.appending(path: name)
                 try Data(key.p8.utf8).write(to: file)
                 app.authentication = .token(keyFile: file.path, keyID: key.keyID, teamID: key.teamID)
-                try group.replace(app)
+                try await group.replace(app)
                 #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
             }
             try FileManager.default.removeItem(at: directory.appending(path: "old.p8"))
@@ -202,7 +244,7 @@ struct ClientGroupTests: GroupOfClients {
     }
 
     @Test(
-        "A long call of an app that should yield blocks neither its own pushes nor an app that finds an idle connection"
+        "A long call of an app that has had its turn blocks neither its own pushes nor an app that finds an idle connection"
     )
     func longCallStarvesNoApp() async throws {
         let clock = ManualClock()
@@ -220,17 +262,16 @@ struct ClientGroupTests: GroupOfClients {
             await until { group.status.filter { $0.inFlight == 1 }.count == 2 }
             async let third = self.deliver(group, 2, simulator)
             await until { group.registry.waiting("app2", environment) == 1 }
-            // The turn of both clients is over, and a push of the first app makes its client yield.
+            // The turn of both clients is over.
             clock.advance(by: .seconds(11))
-            async let own = self.deliver(group, 0, simulator)
-            await until {
-                group.registry.waiting("app0", environment) == 1 || simulator.record.requestsProcessed > 2
-            }
+            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
             latches[1].open()
-            await until { simulator.record.requestsProcessed == 4 }
-            latches[0].open()
-            #expect(await own.certainty == .accepted)
+            await until {
+                clock.advance(by: .milliseconds(100))
+                return simulator.record.requestsProcessed == 4
+            }
             #expect(await third.certainty == .accepted)
+            latches[0].open()
             _ = try await (long, short)
         }
     }

@@ -174,6 +174,11 @@ struct GroupSenderTests: GroupOfClients {
             clock.advance(by: .seconds(60))
             #expect(control.progress.pulled == 0)
             endOther()
+            // The group looks every 100 ms for a client that can make room.
+            await until {
+                clock.advance(by: .milliseconds(100))
+                return control.progress.pulled > 0
+            }
             #expect(await run.value.accepted == 100)
         }
     }

@@ -60,8 +60,10 @@ struct GroupTokenTests: GroupOfClients {
         try await self.withGroup(simulation: simulation, configure: { $0.isolation = .perApp }) { group, simulator in
             try group.add(self.app("app", key, simulator))
             #expect(await self.deliver(group, "app", simulator).certainty == .accepted)
-            try group.replace(self.app("app", SimulatedKey(), simulator))
-            try group.replace(self.app("app", key, simulator))
+            let other = SimulatedKey()
+            simulator.addKey(other)
+            try await group.replace(self.app("app", other, simulator))
+            try await group.replace(self.app("app", key, simulator))
             #expect(await self.deliver(group, "app", simulator).certainty == .accepted)
             group.remove("app")
             try group.add(self.app("app", key, simulator))
@@ -134,7 +136,7 @@ struct GroupTokenTests: GroupOfClients {
         try await self.withGroup(.perApp, knows: key) { group, simulator in
             try group.add(self.app("app", SimulatedKey(keyID: key.keyID, teamID: key.teamID), simulator))
             #expect(await self.deliver(group, "app", simulator).error?.rejection?.reason == .invalidProviderToken)
-            try group.replace(self.app("app", key, simulator))
+            try await group.replace(self.app("app", key, simulator))
             #expect(await self.deliver(group, "app", simulator).certainty == .accepted)
         }
     }
