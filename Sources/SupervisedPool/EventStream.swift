@@ -1,5 +1,3 @@
-import APNSBasics
-import DequeModule
 import Synchronization
 
 /// An asynchronous sequence of events for one reader. It never fails and never blocks publishers.
@@ -7,42 +5,44 @@ import Synchronization
 /// The reader's buffer is bounded: a reader that is too slow misses the oldest events, and ``missedCount`` counts them.
 ///
 /// The buffer fills from the moment the stream is created, so events that occur before the loop begins are kept too.
-/// The sequence ends when its publisher has finished or when the reading task is cancelled. Two loops over one stream
+/// The sequence ends when its publisher has finished or when a reading task is cancelled. Two loops over one stream
 /// share its events; create one stream per loop.
 public struct EventStream<Element: Sendable>: AsyncSequence, Sendable {
     public typealias Failure = Never
+    public typealias AsyncIterator = AsyncStream<Element>.Iterator
 
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        let reader: EventReader<Element>
+    fileprivate let events: AsyncStream<Element>
+    fileprivate let publisher: Publisher
 
-        public mutating func next() async -> Element? {
-            await self.reader.next()
+    /// The publishing end of one stream.
+    fileprivate final class Publisher: Sendable {
+        let continuation: AsyncStream<Element>.Continuation
+        let missed = Atomic<Int>(0)
+
+        init(_ continuation: AsyncStream<Element>.Continuation) {
+            self.continuation = continuation
         }
 
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
-            await self.reader.next()
+        func post(_ element: Element) {
+            guard case .dropped = self.continuation.yield(element) else { return }
+            self.missed.wrappingAdd(1, ordering: .relaxed)
         }
     }
 
-    let reader: EventReader<Element>
-
-    public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(reader: self.reader)
-    }
+    public func makeAsyncIterator() -> AsyncIterator { self.events.makeAsyncIterator() }
 
     /// How many events this reader has missed because its buffer was full.
-    public var missedCount: Int { self.reader.missedCount }
+    public var missedCount: Int { self.publisher.missed.load(ordering: .relaxed) }
 }
 
-/// Publishes events to any number of readers. It does not retain them: a reader is removed after its stream and all its
-/// iterators have been released.
+/// Publishes events to any number of readers. A reader is removed after its stream and all its iterators have been
+/// released, or when its task is cancelled.
 package final class EventHub<Element: Sendable>: Sendable {
-    private struct Weak: Sendable {
-        weak let reader: EventReader<Element>?
-    }
+    private typealias Publisher = EventStream<Element>.Publisher
 
     private struct State {
-        var readers: [Weak] = []
+        var publishers: [Int: Publisher] = [:]
+        var last = 0
         var isFinished = false
     }
 
@@ -52,103 +52,41 @@ package final class EventHub<Element: Sendable>: Sendable {
 
     /// Publishes an event. Never blocks, and may be called from any thread.
     package func post(_ element: Element) {
-        for reader in self.readers() { reader.reader?.offer(element) }
+        for publisher in self.state.withLock({ $0.publishers.values }) { publisher.post(element) }
     }
 
     /// Ends all streams: current readers end after the events in their buffers, and later streams end immediately.
     package func finish() {
-        let readers = self.state.withLock { state in
-            defer { state.readers = [] }
+        let publishers = self.state.withLock { state in
             state.isFinished = true
-            return state.readers
+            return state.publishers.values
         }
-        for reader in readers { reader.reader?.finish() }
+        for publisher in publishers { publisher.continuation.finish() }
     }
 
     /// Makes a stream for one reader.
     ///
     /// - Parameter bufferingNewest: How many unread events the stream keeps, at least 1.
     package func stream(bufferingNewest: Int) -> EventStream<Element> {
-        let reader = EventReader<Element>(room: max(1, bufferingNewest))
-        let isFinished = self.state.withLock { state in
-            if !state.isFinished {
-                state.readers.removeAll { $0.reader == nil }
-                state.readers.append(Weak(reader: reader))
-            }
-            return state.isFinished
+        let (events, continuation) = AsyncStream.makeStream(
+            of: Element.self,
+            bufferingPolicy: .bufferingNewest(max(1, bufferingNewest))
+        )
+        let publisher = Publisher(continuation)
+        let number = self.state.withLock { state in
+            state.last += 1
+            if !state.isFinished { state.publishers[state.last] = publisher }
+            return state.isFinished ? nil : state.last
         }
-        if isFinished { reader.finish() }
-        return EventStream(reader: reader)
+        if let number {
+            // Also called at once if the stream has ended meanwhile.
+            continuation.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.publishers[number] = nil } }
+        } else {
+            continuation.finish()
+        }
+        return EventStream(events: events, publisher: publisher)
     }
 
     /// The current number of readers.
-    package var readerCount: Int {
-        self.readers().count { $0.reader != nil }
-    }
-
-    private func readers() -> [Weak] {
-        self.state.withLock { $0.readers }
-    }
-}
-
-/// The buffer of one reader.
-final class EventReader<Element: Sendable>: Sendable {
-    private struct State {
-        var buffer: Deque<Element> = []
-        var missed = 0
-        var isFinished = false
-        /// The `next()` calls that wait, oldest first.
-        var waiting: Deque<OneShot<Element?>> = []
-    }
-
-    private let state = Mutex(State())
-    private let room: Int
-
-    init(room: Int) {
-        self.room = room
-    }
-
-    var missedCount: Int { self.state.withLock { $0.missed } }
-
-    func offer(_ element: Element) {
-        while true {
-            let waiting = self.state.withLock { state -> OneShot<Element?>? in
-                if let first = state.waiting.popFirst() { return first }
-                if state.buffer.count >= self.room {
-                    state.buffer.removeFirst()
-                    state.missed += 1
-                }
-                state.buffer.append(element)
-                return nil
-            }
-            // A call that was cancelled takes no element.
-            guard let waiting, !waiting.give(element) else { return }
-        }
-    }
-
-    func finish() {
-        let waiting = self.state.withLock { state in
-            defer { state.waiting = [] }
-            state.isFinished = true
-            return state.waiting
-        }
-        for reader in waiting { reader.give(nil) }
-    }
-
-    func next() async -> Element? {
-        if Task.isCancelled { return nil }
-        let waiting = OneShot<Element?>()
-        let result = self.state.withLock { state -> Element?? in
-            if let element = state.buffer.popFirst() { return element }
-            if state.isFinished { return .some(nil) }
-            state.waiting.append(waiting)
-            return nil
-        }
-        if let result { return result }
-        guard let element = await waiting.wait(orCancelled: nil) else {
-            self.state.withLock { $0.waiting.removeAll { $0 === waiting } }
-            return nil
-        }
-        return element
-    }
+    package var readerCount: Int { self.state.withLock { $0.publishers.count } }
 }

@@ -63,7 +63,8 @@ struct EventStreamTests {
     @Test func cancellationEndsOnlyTheCancelledReader() async {
         let stream = hub.stream(bufferingNewest: 10)
         for _ in 0..<200 {
-            let reader = Task { await all(stream) }
+            let other = hub.stream(bufferingNewest: 10)
+            let reader = Task { await all(other) }
             reader.cancel()
             _ = await reader.value
         }

@@ -7,6 +7,8 @@ import SupervisedPool
 /// It has its own pool with one connection, which the first call opens and which closes when idle.
 final class ManagementEndpoint: Sendable {
     let settings: ConnectionSettings
+    /// The retries of calls after 503 and 500.
+    let retries = SharedTokenBucket.channelRetries()
     let currentPool: CurrentPool
 
     var pool: Pool<ConnectionActor> { self.currentPool.current }
@@ -32,8 +34,7 @@ final class ManagementEndpoint: Sendable {
         self.settings = ConnectionSettings(
             connection: connection,
             streamCap: configuration.pool.maxConcurrentStreams,
-            replacements: ReplacementBudget(burst: 1),
-            retries: RetryBudget(),
+            replacements: .replacements(burst: 1),
             events: events
         )
         self.currentPool = CurrentPool(

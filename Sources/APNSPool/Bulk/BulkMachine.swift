@@ -85,7 +85,7 @@ struct BulkMachine {
     private var isInputEmpty = false
     private var hasPulled = false
     private var orders = BulkControl.Orders()
-    private var limiter: RateLimiter?
+    private var limiter: TokenBucket?
     /// The turns that were taken from the rate limiter for the last requested pull and are not used yet.
     private var allowance = 0
     /// A queue. The elements before `head` have already been removed.
@@ -223,7 +223,7 @@ struct BulkMachine {
             instant = min(instant, until)
         }
         if let limiter, self.input == .open, !self.isInputEmpty, !self.orders.isPaused, self.room > 0 {
-            instant = min(instant, limiter.next(now: now))
+            instant = min(instant, limiter.nextTurns(now: now))
         }
         return instant
     }
@@ -231,7 +231,7 @@ struct BulkMachine {
     // MARK: The caller and the client
 
     mutating func set(_ orders: BulkControl.Orders, now: MonotonicInstant) {
-        if self.orders.rate != orders.rate { self.limiter = orders.rate.map { RateLimiter($0, now: now) } }
+        if self.orders.rate != orders.rate { self.limiter = orders.rate.map { TokenBucket($0) } }
         self.orders = orders
         if orders.isStopped { self.tryOnceMore() }
     }

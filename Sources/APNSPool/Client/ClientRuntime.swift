@@ -14,7 +14,7 @@ final class ClientRuntime: Sendable {
     let credentials: CredentialManager
     let sending: SendContext
     let monitor: ClientMonitor
-    let replacements: ReplacementBudget
+    let replacements: SharedTokenBucket
     let workers: WorkerTally
 
     /// The pauses of a tree after an escalation.
@@ -35,15 +35,13 @@ final class ClientRuntime: Sendable {
         self.lifecycle = ClientLifecycle(version: version)
         self.group = configuration.eventLoopGroup ?? MultiThreadedEventLoopGroup.singleton
         self.monitor = ClientMonitor(configuration)
-        self.replacements = ReplacementBudget(burst: configuration.pool.size)
+        self.replacements = SharedTokenBucket.replacements(burst: configuration.pool.size)
         self.workers = WorkerTally(limit: configuration.pool.workerCount, onChange: configuration.onWorkerTally ?? {})
-        let retries = RetryBudget()
         self.credentials = try CredentialManager(
             CredentialSessionFactory(
                 configuration,
                 monitor: self.monitor,
                 replacements: self.replacements,
-                retries: retries,
                 version: version
             ),
             live: self.live,
@@ -55,7 +53,6 @@ final class ClientRuntime: Sendable {
             lifecycle: self.lifecycle,
             credentials: self.credentials,
             version: version,
-            retries: retries,
             monitor: self.monitor
         )
     }

@@ -26,7 +26,6 @@ actor ConnectionActor: PoolWorker {
     private let mailbox = ConnectionMailbox()
 
     private var machine: ConnectionStateMachine
-    private var generator: SplitMix64
     private(set) var connections: [Int: Connection] = [:]
     // Unchecked: no access begins during another one. To resume a continuation only schedules its task.
     @exclusivity(unchecked) var pending = PendingPushes()
@@ -60,11 +59,12 @@ actor ConnectionActor: PoolWorker {
         self.shared = settings
         self.clock = ClientLoopClock(clock)
         self.loop = loop
-        self.generator = SplitMix64(seed: settings.seed.map { $0 &+ UInt64(id.index.magnitude) })
         self.machine = ConnectionStateMachine(
             isBase: isBase,
             streamCap: settings.streamCap,
-            backoff: settings.backoff
+            backoff: settings.backoff,
+            generator: SplitMix64(seed: settings.seed.map { $0 &+ UInt64(id.index.magnitude) }),
+            takeReplacement: { settings.replacements.take(now: $0) }
         )
     }
 
@@ -294,16 +294,11 @@ actor ConnectionActor: PoolWorker {
             results,
             connection: number,
             quietSince: self.connections[number].map { MonotonicInstant($0.quietSince) } ?? now,
-            now: now,
-            using: &self.generator,
-            takeReplacement: { self.shared.replacements.take(now: now) }
+            now: now
         )
         self.perform(evaluation.actions)
         self.shared.weather.observe(evaluation.weather, now: now)
         if evaluation.provesCredential { self.shared.credentialBreaker.accepted() }
-        if evaluation.responses > 0 {
-            self.shared.retries.recordResponses(evaluation.responses, invalid: evaluation.invalidTokens, now: now)
-        }
         if let latency = evaluation.latency { self.pool.report(.latency(latency), from: self.id) }
         if let time = evaluation.responseTime { self.shared.events.responseTimes.record(nanoseconds: time) }
     }
@@ -394,8 +389,7 @@ actor ConnectionActor: PoolWorker {
                 connection: number,
                 open: connection.openStreams,
                 lastResponse: MonotonicInstant(connection.lastResponse),
-                now: now,
-                using: &actor.generator
+                now: now
             )
             actor.perform(actions)
         }
@@ -419,7 +413,7 @@ actor ConnectionActor: PoolWorker {
         self.connections[number] = nil
         let fault = self.fault(error, of: number)
         if fault == .lostPath { self.shared.pathLosses.signal() }
-        let actions = self.machine.closed(connection: number, fault: fault, now: self.clock.now, using: &self.generator)
+        let actions = self.machine.closed(connection: number, fault: fault, now: self.clock.now)
         self.perform(actions, because: error)
         self.finishIfStopped()
     }
@@ -473,8 +467,7 @@ extension ConnectionActor: ConnectionDelegate {
             let actions = actor.machine.goingAway(
                 connection: id,
                 fault: fault,
-                now: actor.clock.now,
-                using: &actor.generator
+                now: actor.clock.now
             )
             actor.perform(actions, because: error)
         }

@@ -10,8 +10,7 @@ final class ConnectionSettings: Sendable {
     private let cap: Atomic<Int>
     private let connectNanoseconds: Atomic<Int64>
     let backoff: Backoff
-    let replacements: ReplacementBudget
-    let retries: RetryBudget
+    let replacements: SharedTokenBucket
     let credentialBreaker: CredentialBreaker
     let weather: Weather
     let events: ClientEvents
@@ -24,8 +23,7 @@ final class ConnectionSettings: Sendable {
         connection: Connection.Configuration,
         streamCap: Int,
         backoff: Backoff = ConnectionStateMachine.delays,
-        replacements: ReplacementBudget,
-        retries: RetryBudget,
+        replacements: SharedTokenBucket,
         seed: UInt64? = nil,
         events: ClientEvents = ClientEvents(),
         credentialBreaker: CredentialBreaker? = nil,
@@ -36,7 +34,6 @@ final class ConnectionSettings: Sendable {
         self.connectNanoseconds = Atomic(connection.connectTimeout.nanoseconds)
         self.backoff = backoff
         self.replacements = replacements
-        self.retries = retries
         self.seed = seed
         self.events = events
         self.weather = weather

@@ -8,10 +8,8 @@ extension ConnectionStateMachine {
     struct Evaluation: Equatable {
         /// The actions to perform, in the order of the results.
         var actions: [Action] = []
-        /// The number of responses, which the retry budget depends on.
+        /// The number of responses.
         var responses = 0
-        /// The number of responses that report an invalid device token.
-        var invalidTokens = 0
         /// Whether a response proves that APNs accepts the credential.
         var provesCredential = false
         /// The smoothed latency; nil unless a report is due.
@@ -30,14 +28,11 @@ extension ConnectionStateMachine {
     ///
     /// - Parameters:
     ///   - quietSince: since when streams have been open without a response frame.
-    ///   - takeReplacement: as in `suspect`.
     mutating func evaluate(
         _ results: [StreamResult],
         connection: Int,
         quietSince: MonotonicInstant,
-        now: MonotonicInstant,
-        using generator: inout some RandomNumberGenerator,
-        takeReplacement: () -> Bool
+        now: MonotonicInstant
     ) -> Evaluation {
         var evaluation = Evaluation()
         var successes = 0
@@ -54,7 +49,6 @@ extension ConnectionStateMachine {
                 case 200, 201, 204, 410:
                     successes += 1
                     evaluation.provesCredential = true
-                    if result.status == 410 { evaluation.invalidTokens += 1 }
                 default:
                     let rejection = Rejection(status: result.status, body: result.body)
                     evaluation.record(rejection, retryAfter: result.retryAfter)
@@ -66,9 +60,7 @@ extension ConnectionStateMachine {
                     evaluation.actions += self.receivedError(
                         rejection,
                         connection: connection,
-                        now: now,
-                        using: &generator,
-                        takeReplacement: takeReplacement
+                        now: now
                     )
                 }
             } else {
@@ -81,9 +73,7 @@ extension ConnectionStateMachine {
                 evaluation.actions += self.deadlinePassed(
                     connection: connection,
                     quiet: quiet,
-                    now: now,
-                    using: &generator,
-                    takeReplacement: takeReplacement
+                    now: now
                 )
             }
         }
@@ -104,26 +94,20 @@ extension ConnectionStateMachine {
     private mutating func receivedError(
         _ rejection: Rejection,
         connection: Int,
-        now: MonotonicInstant,
-        using generator: inout some RandomNumberGenerator,
-        takeReplacement: () -> Bool
+        now: MonotonicInstant
     ) -> [Action] {
         switch rejection.status {
         case 403:
-            return self.receivedForbidden(rejection, connection: connection, takeReplacement: takeReplacement)
+            return self.receivedForbidden(rejection, connection: connection, now: now)
         case 503:
             return self.suspect(
                 connection: connection,
-                now: now,
-                using: &generator,
-                takeReplacement: takeReplacement
+                now: now
             )
         case 500:
             return self.receivedInternalServerError(
                 connection: connection,
-                now: now,
-                using: &generator,
-                takeReplacement: takeReplacement
+                now: now
             )
         default:
             return self.receivedOtherResponse(connection: connection)
@@ -133,16 +117,16 @@ extension ConnectionStateMachine {
     private mutating func receivedForbidden(
         _ rejection: Rejection,
         connection: Int,
-        takeReplacement: () -> Bool
+        now: MonotonicInstant
     ) -> [Action] {
         let reason = rejection.reason
         if let refusal = CredentialStateMachine.Refusal(status: 403, reason: reason) {
             let isFresh = self.isFresh(connection: connection)
             return [.refuseCredential(refusal, connection: connection, isFresh: isFresh)]
-                + self.tokenRefused(connection: connection, takeReplacement: takeReplacement)
+                + self.tokenRefused(connection: connection, now: now)
         }
         if reason == .expiredProviderToken || reason == .unrelatedKeyIDInToken {
-            return self.tokenRefused(connection: connection, takeReplacement: takeReplacement)
+            return self.tokenRefused(connection: connection, now: now)
         }
         return self.receivedOtherResponse(connection: connection)
     }

@@ -1,3 +1,4 @@
+import APNSBasics
 import HTTP2Wire
 import SupervisedPool
 
@@ -88,7 +89,19 @@ struct ConnectionStateMachine {
     /// The latency of the connection that accepts streams.
     var latency = LatencyProbe()
 
-    init(isBase: Bool, streamCap: Int, backoff: Backoff) {
+    private var generator: SplitMix64
+    /// Takes one replacement from the client's budget; false if the budget is spent. Called only when one is wanted.
+    var takeReplacement: @Sendable (MonotonicInstant) -> Bool
+
+    init(
+        isBase: Bool,
+        streamCap: Int,
+        backoff: Backoff,
+        generator: SplitMix64 = SplitMix64(seed: 1),
+        takeReplacement: @escaping @Sendable (MonotonicInstant) -> Bool = { _ in true }
+    ) {
+        self.generator = generator
+        self.takeReplacement = takeReplacement
         self.isBase = isBase
         self.streamCap = streamCap
         self.backoff = backoff
@@ -135,14 +148,12 @@ struct ConnectionStateMachine {
 
     /// Records a 403 about the provider token or the credential. Experience shows that such a connection refuses every
     /// later token too.
-    ///
-    /// - Parameter takeReplacement: takes one replacement from the pool's budget; false if the budget is spent. Called
-    ///   only for a connection that was never proven to work: without this limit, a server that refuses every token would
-    ///   cause a storm of handshakes.
-    mutating func tokenRefused(connection: Int, takeReplacement: () -> Bool) -> [Action] {
+    /// A connection that was never proven to work takes a replacement from the budget: without this limit,
+    /// a server that refuses every token would cause a storm of handshakes.
+    mutating func tokenRefused(connection: Int, now: MonotonicInstant) -> [Action] {
         switch self.state {
         case .ready(connection), .holding(connection, _):
-            return self.isProven || takeReplacement() ? self.drainAndReopen(connection) : []
+            return self.isProven || self.takeReplacement(now) ? self.drainAndReopen(connection) : []
         default:
             return []
         }
@@ -177,14 +188,13 @@ struct ConnectionStateMachine {
     mutating func goingAway(
         connection: Int,
         fault: ConnectionFault,
-        now: MonotonicInstant,
-        using generator: inout some RandomNumberGenerator
+        now: MonotonicInstant
     ) -> [Action] {
         switch self.state {
         case .ready(connection), .holding(connection, _):
             // If the server sent GOAWAY before any successful response, do not reconnect immediately.
             if self.isProven, !fault.isConfiguration { return self.drainAndReopen(connection) }
-            return self.startDraining(connection) + self.backOff(fault, now, &generator)
+            return self.startDraining(connection) + self.backOff(fault, now)
         default:
             return []
         }
@@ -194,8 +204,7 @@ struct ConnectionStateMachine {
     mutating func closed(
         connection: Int,
         fault: ConnectionFault,
-        now: MonotonicInstant,
-        using generator: inout some RandomNumberGenerator
+        now: MonotonicInstant
     ) -> [Action] {
         if fault == .brokenInvariant { return [.fail] }
         if let index = self.draining.firstIndex(of: connection) {
@@ -208,7 +217,7 @@ struct ConnectionStateMachine {
             // Another connection may well work, so the worker does not wait.
             return [.report(.lost)] + self.open()
         case .connecting(connection), .ready(connection), .holding(connection, _):
-            return self.backOff(fault, now, &generator)
+            return self.backOff(fault, now)
         default:
             return []
         }
@@ -251,24 +260,19 @@ struct ConnectionStateMachine {
 
     /// Acts on evidence against this connection: a 503, many 500s, or many missed deadlines. Replaces a connection that
     /// was proven to work if the budget allows it, and otherwise halves its streams. Holds one that was never proven.
-    ///
-    /// - Parameter takeReplacement: takes one replacement from the pool's budget. Called only when one is wanted. If it
-    ///   returns false, the connection stays and accepts half as many streams.
     mutating func suspect(
         connection: Int,
-        now: MonotonicInstant,
-        using generator: inout some RandomNumberGenerator,
-        takeReplacement: () -> Bool
+        now: MonotonicInstant
     ) -> [Action] {
         guard self.state == .ready(connection: connection) else { return [] }
         _ = self.stall.responded()
         if self.isProven {
-            if takeReplacement() { return self.drainAndReopen(connection) }
+            if self.takeReplacement(now) { return self.drainAndReopen(connection) }
             self.adaptiveLimit.halve(capacity: min(self.maximum, self.adaptiveLimit.limit ?? .max), now: now)
             return [.report(.capacity(self.capacity))]
         }
         // The connection was never proven to work, and a replacement would hardly respond better. Keep it and hold.
-        let until = now.advanced(by: self.backoff.next(using: &generator))
+        let until = now.advanced(by: self.backoff.next(using: &self.generator))
         self.state = .holding(connection: connection, until: until)
         return [.report(.capacity(0)), .wakeAt(until)]
     }
@@ -276,17 +280,13 @@ struct ConnectionStateMachine {
     /// Records a response with status 500. Many of them count as one 503.
     mutating func receivedInternalServerError(
         connection: Int,
-        now: MonotonicInstant,
-        using generator: inout some RandomNumberGenerator,
-        takeReplacement: () -> Bool
+        now: MonotonicInstant
     ) -> [Action] {
         guard self.currentConnection == connection else { return [] }
         if self.errors.receivedInternalServerError() {
             return self.suspect(
                 connection: connection,
-                now: now,
-                using: &generator,
-                takeReplacement: takeReplacement
+                now: now
             )
         }
         return self.endSilence(connection)
@@ -299,17 +299,13 @@ struct ConnectionStateMachine {
     mutating func deadlinePassed(
         connection: Int,
         quiet: Duration,
-        now: MonotonicInstant,
-        using generator: inout some RandomNumberGenerator,
-        takeReplacement: () -> Bool
+        now: MonotonicInstant
     ) -> [Action] {
         guard self.readyConnection == connection, self.errors.deadlinePassed(quiet: quiet) else { return [] }
-        if !self.isProven { return self.startDraining(connection) + self.backOff(.network, now, &generator) }
+        if !self.isProven { return self.startDraining(connection) + self.backOff(.network, now) }
         return self.suspect(
             connection: connection,
-            now: now,
-            using: &generator,
-            takeReplacement: takeReplacement
+            now: now
         )
     }
 
@@ -353,8 +349,7 @@ struct ConnectionStateMachine {
         connection: Int,
         open: Int,
         lastResponse: MonotonicInstant,
-        now: MonotonicInstant,
-        using generator: inout some RandomNumberGenerator
+        now: MonotonicInstant
     ) -> [Action] {
         guard self.readyConnection == connection, self.stall.isWatching else { return [] }
         let before = self.capacity
@@ -363,7 +358,7 @@ struct ConnectionStateMachine {
         switch verdict {
         case .dead:
             if self.isProven { return self.drainAndReopen(connection) }
-            return self.startDraining(connection) + self.backOff(.network, now, &generator)
+            return self.startDraining(connection) + self.backOff(.network, now)
         case .watched(let until), .silent(let until):
             actions.append(.checkForStall(at: until, connection: connection))
         case .calm:
@@ -459,11 +454,10 @@ struct ConnectionStateMachine {
 
     private mutating func backOff(
         _ fault: ConnectionFault,
-        _ now: MonotonicInstant,
-        _ generator: inout some RandomNumberGenerator
+        _ now: MonotonicInstant
     ) -> [Action] {
         self.adaptiveLimit.reset()
-        var wait = self.backoff.next(using: &generator)
+        var wait = self.backoff.next(using: &self.generator)
         if case .configuration(let holdOff) = fault { wait = max(wait, holdOff, Self.configurationHoldOff) }
         let until = now.advanced(by: wait)
         let isConfiguration = fault.isConfiguration

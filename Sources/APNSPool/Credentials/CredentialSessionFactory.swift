@@ -6,8 +6,7 @@ import SupervisedPool
 final class CredentialSessionFactory: Sendable {
     let configuration: APNSClientConfiguration
     private let monitor: ClientMonitor
-    private let replacements: ReplacementBudget
-    private let retries: RetryBudget
+    private let replacements: SharedTokenBucket
     private let version: SendRouteVersion
     private let contexts: TLSContexts
     private let tokenCaches: TokenCaches
@@ -15,14 +14,12 @@ final class CredentialSessionFactory: Sendable {
     init(
         _ configuration: APNSClientConfiguration,
         monitor: ClientMonitor,
-        replacements: ReplacementBudget,
-        retries: RetryBudget,
+        replacements: SharedTokenBucket,
         version: SendRouteVersion
     ) {
         self.configuration = configuration
         self.monitor = monitor
         self.replacements = replacements
-        self.retries = retries
         self.version = version
         self.contexts = configuration.tlsContexts ?? TLSContexts(trust: configuration.trust)
         self.tokenCaches =
@@ -50,7 +47,6 @@ final class CredentialSessionFactory: Sendable {
             connection: Self.connection(configuration, context),
             streamCap: configuration.pool.maxConcurrentStreams,
             replacements: self.replacements,
-            retries: self.retries,
             seed: configuration.connectionSeed,
             events: self.monitor.events,
             credentialBreaker: breaker,

@@ -24,9 +24,6 @@ public struct APNSClientStatus: Sendable {
     public var connectionLosses: Int
     /// How many times a part of the supervision tree crashed and was restarted.
     public var restarts: Int
-    /// The share of responses in the last ten seconds that rejected a device token as invalid (410), 0 to 1; nil
-    /// without responses. A sudden rise indicates a wrong device list or environment.
-    public var invalidTokenShare: Double?
     /// The number of connections that use fewer streams than they could, because APNs responds with 503 more often than
     /// connections may be replaced.
     public var degradedConnections: Int
@@ -61,7 +58,6 @@ extension ClientRuntime {
             connects: monitor.connects.load(ordering: .relaxed),
             connectionLosses: monitor.connectionLosses.load(ordering: .relaxed),
             restarts: monitor.restarts.load(ordering: .relaxed),
-            invalidTokenShare: self.sending.retries.invalidShare(now: self.clock.now),
             degradedConnections: monitor.events.degradedConnections,
             hasCredentialFault: session.settings.credentialBreaker.hasFault,
             suspectsMisconfiguration: self.sending.massRejection.isRaised

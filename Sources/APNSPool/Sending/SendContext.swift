@@ -15,7 +15,6 @@ final class SendContext: Sendable {
     let credentials: CredentialManager
     let router: SendRouter
     let ids = IDSource()
-    let retries: RetryBudget
     let monitor: ClientMonitor
     let massRejection: MassRejectionAlarm
 
@@ -29,7 +28,6 @@ final class SendContext: Sendable {
         lifecycle: ClientLifecycle,
         credentials: CredentialManager,
         version: SendRouteVersion,
-        retries: RetryBudget,
         monitor: ClientMonitor
     ) {
         self.configuration = configuration
@@ -43,7 +41,6 @@ final class SendContext: Sendable {
             clock: configuration.clock,
             version: version
         )
-        self.retries = retries
         self.monitor = monitor
         self.massRejection = MassRejectionAlarm(limits: configuration.massRejection)
     }
@@ -101,7 +98,7 @@ final class SendContext: Sendable {
     func decide(
         _ end: AttemptEnd,
         _ history: inout PushHistory,
-        budget: RetryBudget? = nil
+        budget: SharedTokenBucket? = nil
     ) -> PushHistory.Decision {
         if case .accepted(let receipt) = end { return .finish(.accepted(receipt)) }
         var generator = SplitMix64(seed: nil)

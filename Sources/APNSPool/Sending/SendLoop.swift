@@ -321,8 +321,8 @@ final class SendLoop<Request: SendRequest> {
     }
 
     /// The retry budget of the management host; nil: the request goes to the host for pushes.
-    private var budget: RetryBudget? {
-        Request.destination == .pushes ? nil : self.context.credentials.latest.management.settings.retries
+    private var budget: SharedTokenBucket? {
+        Request.destination == .pushes ? nil : self.context.credentials.latest.management.retries
     }
 
     /// Waits before the next attempt. A push that bad weather holds goes on as soon as the weather changes.

@@ -369,14 +369,14 @@ struct PushRateTests {
     }
 
     @Test func aSecondAdmitsAsManyPushesAsTheRate() {
-        var limiter = RateLimiter(.perSecond(250), now: at(0))
+        var limiter = TokenBucket(.perSecond(250))
         var taken = 0
         for millisecond in 0...1000 as ClosedRange<Int64> { taken += limiter.take(upTo: 64, now: at(millisecond)) }
         #expect((250...252).contains(taken))
     }
 
     @Test func aLongPauseAllowsOnlyASmallBurst() {
-        var limiter = RateLimiter(.perSecond(1000), now: at(0))
+        var limiter = TokenBucket(.perSecond(1000))
         check(limiter.take(upTo: 64, now: at(0)), 1)
         check(limiter.take(upTo: 64, now: at(60_000)), 10)
         check(limiter.take(upTo: 64, now: at(60_000)), 0)
@@ -385,9 +385,9 @@ struct PushRateTests {
     }
 
     @Test func theNextWakeUpAdmitsSeveralPushes() {
-        var limiter = RateLimiter(.perSecond(10_000), now: at(0))
+        var limiter = TokenBucket(.perSecond(10_000))
         _ = limiter.take(upTo: 64, now: at(0))
-        let next = limiter.next(now: at(0))
+        let next = limiter.nextTurns(now: at(0))
         #expect(next > at(0) && next < at(3))
         let later = limiter.take(upTo: 64, now: next)
         #expect(later >= 19)
@@ -397,9 +397,9 @@ struct PushRateTests {
         for (count, real) in [(0.0, 0.001), (-1, 0.001), (.nan, 0.001), (.infinity, 1e9), (5, 5)] {
             #expect(PushRate.perSecond(count).perSecond == real)
         }
-        var limiter = RateLimiter(.perSecond(.nan), now: at(0))
+        var limiter = TokenBucket(.perSecond(.nan))
         check(limiter.take(upTo: 1, now: at(0)), 1)
-        #expect(limiter.next(now: MonotonicInstant(nanoseconds: .max)) == .distantFuture)
+        #expect(limiter.nextTurns(now: MonotonicInstant(nanoseconds: .max)) == .distantFuture)
         check(limiter.take(upTo: .max, now: MonotonicInstant(nanoseconds: .max)), 1)
         check(limiter.take(upTo: -1, now: at(0)), 0)
     }

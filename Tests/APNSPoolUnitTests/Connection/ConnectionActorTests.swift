@@ -32,8 +32,7 @@ struct ConnectionActorTests {
             ),
             streamCap: 1000,
             backoff: Backoff(minimum: .seconds(3600), maximum: .seconds(7200)),
-            replacements: ReplacementBudget(burst: 1),
-            retries: RetryBudget(percent: 20)
+            replacements: .replacements(burst: 1)
         )
         let events = Journal<PoolEvent>()
         let pool = Pool<ConnectionActor>(

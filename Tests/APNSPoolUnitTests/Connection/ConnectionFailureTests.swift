@@ -22,24 +22,22 @@ struct ConnectionFailureTests {
     }
 
     private func error(_ machine: inout Machine, budget: Bool = true, connection: Int = 1) -> [Machine.Action] {
-        var random = SeededRandom(seed: 1)
-        return machine.receivedInternalServerError(connection: connection, now: start, using: &random) { budget }
+        machine.takeReplacement = { _ in budget }
+        return machine.receivedInternalServerError(connection: connection, now: start)
     }
 
     private func deadline(_ machine: inout Machine, budget: Bool = true) -> [Machine.Action] {
-        var random = SeededRandom(seed: 1)
-        return machine.deadlinePassed(connection: 1, quiet: .seconds(10), now: start, using: &random) { budget }
+        machine.takeReplacement = { _ in budget }
+        return machine.deadlinePassed(connection: 1, quiet: .seconds(10), now: start)
     }
 
     private func check(_ machine: inout Machine, at seconds: Int64, open: Int = 8, last: Int64 = 0) -> [Machine.Action]
     {
-        var random = SeededRandom(seed: 1)
-        return machine.checkForStall(
+        machine.checkForStall(
             connection: 1,
             open: open,
             lastResponse: start.advanced(by: .seconds(last)),
-            now: start.advanced(by: .seconds(seconds)),
-            using: &random
+            now: start.advanced(by: .seconds(seconds))
         )
     }
 
@@ -137,8 +135,8 @@ struct ConnectionFailureTests {
 
     @Test func aDegradedConnectionRegainsItsCapacity() {
         var machine = ready(limit: 4)
-        var random = SeededRandom(seed: 1)
-        let bad = machine.suspect(connection: 1, now: start, using: &random) { false }
+        machine.takeReplacement = { _ in false }
+        let bad = machine.suspect(connection: 1, now: start)
         #expect(bad == [.report(.capacity(2))])
         #expect(machine.receivedProof(connection: 1, count: 9) == [])
         #expect(machine.receivedProof(connection: 1) == [.report(.capacity(3))])
@@ -149,22 +147,21 @@ struct ConnectionFailureTests {
 
     @Test func aReplacementKeepsTheStreamLimitAndALossResetsIt() {
         var machine = ready()
-        var random = SeededRandom(seed: 1)
-        _ = machine.suspect(connection: 1, now: start, using: &random) { false }
+        machine.takeReplacement = { _ in false }
+        _ = machine.suspect(connection: 1, now: start)
         _ = machine.replace()
         #expect(!machine.isDegraded)
         #expect(machine.ready(connection: 2, limit: 1000) == [.report(.ready(capacity: 50))])
         #expect(machine.isDegraded)
-        _ = machine.closed(connection: 2, fault: .network, now: start, using: &random)
+        _ = machine.closed(connection: 2, fault: .network, now: start)
         _ = machine.connect()
         #expect(machine.ready(connection: 3, limit: 1000) == [.report(.ready(capacity: 1000))])
     }
 
     @Test func aHoldOffIsTheMinimumWait() {
         var machine = ready()
-        var random = SeededRandom(seed: 1)
         let fault = ConnectionFault.configuration(holdOff: .seconds(160))
-        _ = machine.closed(connection: 1, fault: fault, now: start, using: &random)
+        _ = machine.closed(connection: 1, fault: fault, now: start)
         #expect(machine.state == .backingOff(until: start.advanced(by: .seconds(160)), isConfiguration: true))
     }
 }

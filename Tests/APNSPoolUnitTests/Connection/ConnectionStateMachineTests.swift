@@ -28,15 +28,13 @@ struct ConnectionStateMachineTests {
     }
 
     private func lose(_ machine: inout Machine, _ connection: Int, isConfiguration: Bool = false) -> [Machine.Action] {
-        var random = SeededRandom(seed: 1)
-        return machine.closed(connection: connection, fault: fault(isConfiguration), now: self.start, using: &random)
+        machine.closed(connection: connection, fault: fault(isConfiguration), now: self.start)
     }
 
     @Test("A connection whose path is lost is replaced at once, but only if it was proven")
     func lostPath() throws {
-        var random = SeededRandom(seed: 1)
         func lose(_ machine: inout Machine, _ connection: Int) -> [Machine.Action] {
-            machine.closed(connection: connection, fault: .lostPath, now: self.start, using: &random)
+            machine.closed(connection: connection, fault: .lostPath, now: self.start)
         }
         var machine = self.ready()
         #expect(lose(&machine, 1) == [.report(.lost), .report(.connecting), .open(connection: 2)])
@@ -47,17 +45,14 @@ struct ConnectionStateMachineTests {
 
     private func goAway(_ machine: inout Machine, _ connection: Int, isConfiguration: Bool = false) -> [Machine.Action]
     {
-        var random = SeededRandom(seed: 1)
-        return machine.goingAway(connection: connection, fault: fault(isConfiguration), now: self.start, using: &random)
+        machine.goingAway(connection: connection, fault: fault(isConfiguration), now: self.start)
     }
 
     private func receive503(_ machine: inout Machine, _ connection: Int, budget: Bool = true) -> [Machine.Action] {
-        var random = SeededRandom(seed: 1)
+        machine.takeReplacement = { _ in budget }
         return machine.suspect(
             connection: connection,
-            now: self.start,
-            using: &random,
-            takeReplacement: { budget }
+            now: self.start
         )
     }
 
@@ -175,7 +170,7 @@ struct ConnectionStateMachineTests {
         #expect(receive503(&machine, 1) == [])
         #expect(machine.ready(connection: 2, limit: 7) == [.report(.ready(capacity: 7))])
         #expect(receive503(&machine, 1) == [])
-        #expect(machine.tokenRefused(connection: 1, takeReplacement: { true }) == [])
+        #expect(machine.tokenRefused(connection: 1, now: self.start) == [])
         #expect(machine.readyConnection == 2)
     }
 
@@ -208,14 +203,16 @@ struct ConnectionStateMachineTests {
     @Test func aRefusedTokenReplacesTheConnectionThatRefusedIt() {
         var machine = ready()
         #expect(
-            machine.tokenRefused(connection: 1, takeReplacement: { false })
+            machine.tokenRefused(connection: 1, now: self.start)
                 == [.report(.draining), .drain(connection: 1), .report(.connecting), .open(connection: 2)]
         )
         _ = machine.ready(connection: 2, limit: 1)
-        #expect(machine.tokenRefused(connection: 1, takeReplacement: { true }) == [])
-        #expect(machine.tokenRefused(connection: 2, takeReplacement: { false }) == [])
+        #expect(machine.tokenRefused(connection: 1, now: self.start) == [])
+        machine.takeReplacement = { _ in false }
+        #expect(machine.tokenRefused(connection: 2, now: self.start) == [])
         #expect(machine.readyConnection == 2)
-        #expect(!machine.tokenRefused(connection: 2, takeReplacement: { true }).isEmpty)
+        machine.takeReplacement = { _ in true }
+        #expect(!machine.tokenRefused(connection: 2, now: self.start).isEmpty)
     }
 
     // MARK: GOAWAY and loss
@@ -276,10 +273,9 @@ struct ConnectionStateMachineTests {
     func brokenInvariant() {
         var machine = ready()
         _ = machine.replace()
-        var random = SeededRandom(seed: 1)
         for connection in 1...2 {
             #expect(
-                machine.closed(connection: connection, fault: .brokenInvariant, now: start, using: &random) == [.fail]
+                machine.closed(connection: connection, fault: .brokenInvariant, now: start) == [.fail]
             )
         }
     }
@@ -414,6 +410,7 @@ struct ConnectionStateModelTests {
             // Mostly an open connection, sometimes one that is closed or never existed.
             let connection = (world.open.sorted() + [world.newest, 999]).randomElement(using: &random) ?? 0
             let flag = Bool.random(using: &random)
+            machine.takeReplacement = { _ in flag }
             let faults: [ConnectionFault] = [.network, .lostPath, .configuration(holdOff: .seconds(20))]
             let fault = faults.randomElement(using: &random) ?? .network
             switch Int.random(in: 0..<15, using: &random) {
@@ -426,11 +423,11 @@ struct ConnectionStateModelTests {
             case 4:
                 world.apply(machine.limitChanged(connection: connection, to: Int.random(in: 0...200, using: &random)))
             case 5 where world.open.contains(connection):
-                world.apply(machine.goingAway(connection: connection, fault: fault, now: now, using: &random))
+                world.apply(machine.goingAway(connection: connection, fault: fault, now: now))
             case 6 where world.open.contains(connection):
                 world.open.remove(connection)
                 world.draining.remove(connection)
-                world.apply(machine.closed(connection: connection, fault: fault, now: now, using: &random))
+                world.apply(machine.closed(connection: connection, fault: fault, now: now))
             case 7:
                 world.apply(
                     machine.receivedProof(connection: connection, count: Int.random(in: 1...30, using: &random))
@@ -439,20 +436,18 @@ struct ConnectionStateModelTests {
                 world.apply(
                     machine.suspect(
                         connection: connection,
-                        now: now,
-                        using: &random,
-                        takeReplacement: { flag }
+                        now: now
                     )
                 )
-            case 9: world.apply(machine.tokenRefused(connection: connection, takeReplacement: { flag }))
+            case 9: world.apply(machine.tokenRefused(connection: connection, now: now))
             case 10:
                 world.apply(
-                    machine.receivedInternalServerError(connection: connection, now: now, using: &random) { flag }
+                    machine.receivedInternalServerError(connection: connection, now: now)
                 )
             case 11:
                 let quiet = Duration.milliseconds(Int64.random(in: 0...3000, using: &random))
                 world.apply(
-                    machine.deadlinePassed(connection: connection, quiet: quiet, now: now, using: &random) { flag }
+                    machine.deadlinePassed(connection: connection, quiet: quiet, now: now)
                 )
             case 12 where world.open.contains(connection):
                 let open = Int.random(in: 0...20, using: &random)
@@ -466,8 +461,7 @@ struct ConnectionStateModelTests {
                         connection: check.connection,
                         open: Int.random(in: 0...20, using: &random),
                         lastResponse: flag ? last : MonotonicInstant(nanoseconds: 0),
-                        now: now,
-                        using: &random
+                        now: now
                     )
                 )
             default:

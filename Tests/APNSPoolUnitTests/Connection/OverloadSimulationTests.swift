@@ -1,3 +1,4 @@
+import APNSBasics
 import SupervisedPool
 import TestSupport
 import Testing
@@ -23,8 +24,10 @@ struct OverloadSimulationTests {
 
         var workers: [Worker]
         var random: SeededRandom
-        let replacements: ReplacementBudget
-        let retries = RetryBudget(percent: 20)
+        let replacements: SharedTokenBucket
+        /// Pushes are retried at most as often as a fifth of the responses, or a hundred times.
+        var retries = 0
+        var responseCount = 0
         let errorPercent: Int
         var now = MonotonicInstant(nanoseconds: 0)
         var responses: [[(worker: Int, connection: Int)]] = Array(repeating: [], count: World.roundTrip + 1)
@@ -35,15 +38,18 @@ struct OverloadSimulationTests {
         var wasDegraded = false
 
         init(size: Int, errorPercent: Int, seed: UInt64) {
-            self.replacements = ReplacementBudget(burst: size)
+            self.replacements = SharedTokenBucket.replacements(burst: size)
             self.random = SeededRandom(seed: seed)
             self.errorPercent = errorPercent
+            let replacements = self.replacements
             self.workers = (0..<size).map { _ in
                 Worker(
                     machine: ConnectionStateMachine(
                         isBase: true,
                         streamCap: 1000,
-                        backoff: ConnectionStateMachine.delays
+                        backoff: ConnectionStateMachine.delays,
+                        generator: SplitMix64(seed: seed),
+                        takeReplacement: { replacements.take(now: $0) }
                     )
                 )
             }
@@ -93,23 +99,21 @@ struct OverloadSimulationTests {
             let bucket = millisecond % self.responses.count
             let due = self.responses[bucket]
             self.responses[bucket].removeAll(keepingCapacity: true)
-            if !due.isEmpty { self.retries.recordResponses(due.count, now: self.now) }
+            self.responseCount += due.count
             for (index, connection) in due {
                 if self.workers[index].machine.readyConnection == connection { self.workers[index].open -= 1 }
                 if Int.random(in: 0..<100, using: &self.random) < self.errorPercent {
-                    let (now, replacements) = (self.now, self.replacements)
                     self.apply(
-                        self.workers[index].machine.suspect(
-                            connection: connection,
-                            now: now,
-                            using: &self.random
-                        ) {
-                            replacements.take(now: now)
-                        },
+                        self.workers[index].machine.suspect(connection: connection, now: self.now),
                         index,
                         millisecond
                     )
-                    if self.retries.take(now: self.now) { self.waiting += 1 } else { self.failed += 1 }
+                    if self.retries < max(100, self.responseCount / 5) {
+                        self.retries += 1
+                        self.waiting += 1
+                    } else {
+                        self.failed += 1
+                    }
                 } else {
                     self.accepted += 1
                     self.apply(self.workers[index].machine.receivedProof(connection: connection), index, millisecond)

@@ -125,7 +125,7 @@ struct SoakLoad: Sendable {
                 // An outage in the wrong moment refuses it; the old key then stays.
                 try? await client.replaceAuthentication(configuration.authentication, within: .seconds(5))
             }
-            _ = await client.status.description
+            _ = "\(await client.status)"
             try await Task.sleep(until: min(end, .now.advanced(by: .seconds(2))))
         }
     }
