@@ -105,13 +105,13 @@ extension PushNotification {
 
     /// The header `apns-priority`. Default: APNs assumes 10; background pushes get 5.
     public consuming func priority(_ priority: Priority) -> PushNotification {
-        self.urgency = priority
+        self.ownPriority = priority
         return consume self
     }
 
     /// The header `apns-expiration`. Default: `immediate` for `voip` and `pushtotalk`, otherwise `systemDefault`.
     public consuming func expiration(_ expiration: Expiration) -> PushNotification {
-        self.storage = expiration
+        self.ownExpiration = expiration
         return consume self
     }
 
@@ -119,19 +119,19 @@ extension PushNotification {
     ///
     /// - Parameter duration: at most 30 days, rounded up to a whole second; 0 or less means `immediate`.
     public consuming func expires(in duration: Duration) -> PushNotification {
-        self.storage = .in(duration)
+        self.ownExpiration = .in(duration)
         return consume self
     }
 
     /// The header `apns-collapse-id`, at most 64 bytes, checked by `prepared()`.
     public consuming func collapseID(_ id: String) -> PushNotification {
-        self.collapse = id
+        self.ownCollapseID = id
         return consume self
     }
 
     /// The header `apns-collapse-id`, already checked.
     public consuming func collapseID(_ id: CollapseID) -> PushNotification {
-        self.collapse = id.rawValue
+        self.ownCollapseID = id.rawValue
         return consume self
     }
 

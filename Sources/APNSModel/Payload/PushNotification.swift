@@ -75,10 +75,10 @@ public struct PushNotification: Sendable {
     var customs: [Custom] = []
     /// The whole payload if it was given as bytes. In that case `content` and `customs` must be empty.
     var raw: [UInt8]?
-    var urgency: Priority?
+    var ownPriority: Priority?
     /// The explicitly set expiration; nil for the push type's default.
-    var storage: Expiration?
-    var collapse: String?
+    var ownExpiration: Expiration?
+    var ownCollapseID: String?
 }
 
 // In an extension, to keep the compiler's memberwise initialiser. Assigning the fields one by one copies all of them
@@ -157,8 +157,8 @@ extension PushNotification {
             badge: &badge
         )
         var identifier: CollapseID?
-        if let collapse {
-            identifier = try CollapseID(collapse)
+        if let ownCollapseID {
+            identifier = try CollapseID(ownCollapseID)
         }
         return try PreparedPush(
             checking: skippingValidation ? nil : rule,
@@ -166,8 +166,8 @@ extension PushNotification {
             pushType: self.type,
             payload: payload,
             badge: badge,
-            priority: self.urgency ?? rule.defaultPriority,
-            expiration: self.storage ?? rule.defaultExpiration,
+            priority: self.ownPriority ?? rule.defaultPriority,
+            expiration: self.ownExpiration ?? rule.defaultExpiration,
             collapseID: identifier
         )
     }
@@ -248,9 +248,9 @@ extension PushNotification: Codable {
             pushType: try container.decode(PushType.self, forKey: .pushType),
             rawPayload: try CodedPayload(from: decoder).bytes
         )
-        self.urgency = try container.decodeIfPresent(Priority.self, forKey: .priority)
-        self.storage = try container.decodeIfPresent(Expiration.self, forKey: .expiration)
-        self.collapse = try container.decodeIfPresent(String.self, forKey: .collapseID)
+        self.ownPriority = try container.decodeIfPresent(Priority.self, forKey: .priority)
+        self.ownExpiration = try container.decodeIfPresent(Expiration.self, forKey: .expiration)
+        self.ownCollapseID = try container.decodeIfPresent(String.self, forKey: .collapseID)
     }
 
     /// Throws a `ValidationError` if a custom value cannot be encoded. `prepared()` reports all other errors.
@@ -258,9 +258,9 @@ extension PushNotification: Codable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encodeIfPresent(self.topic, forKey: .topic)
         try container.encode(self.type, forKey: .pushType)
-        try container.encodeIfPresent(self.urgency, forKey: .priority)
-        try container.encodeIfPresent(self.storage, forKey: .expiration)
-        try container.encodeIfPresent(self.collapse, forKey: .collapseID)
+        try container.encodeIfPresent(self.ownPriority, forKey: .priority)
+        try container.encodeIfPresent(self.ownExpiration, forKey: .expiration)
+        try container.encodeIfPresent(self.ownCollapseID, forKey: .collapseID)
         try CodedPayload(bytes: self.uncheckedPayload()).encode(to: encoder)
     }
 }

@@ -63,8 +63,8 @@ final class BulkRun: BulkEngine {
     /// The header block of the last push. The next push usually has the same one.
     private var lastHeaders: (push: PreparedPush, block: HeaderBlock)?
 
-    private var breaker: MassRejectionBreaker
-    private var hasTrippedBreaker = false
+    private var detector: MassRejectionDetector
+    private var suspectsMisconfiguration = false
     private let control: BulkControl
     private var ordersVersion = -1
     @exclusivity(unchecked) private var consumer: BulkConsumer
@@ -83,7 +83,7 @@ final class BulkRun: BulkEngine {
         self.control = control
         self.consumer = BulkConsumer(control)
         self.source = source
-        self.breaker = MassRejectionBreaker(limits: options.massRejection ?? context.configuration.massRejection)
+        self.detector = MassRejectionDetector(limits: options.massRejection ?? context.configuration.massRejection)
         self.machine = BulkMachine(maxInFlight: options.maxInFlight)
         self.deadlineNanoseconds =
             options.deadline.map { TimeAmount($0).nanoseconds } ?? context.live.deadlineNanoseconds
@@ -200,7 +200,7 @@ final class BulkRun: BulkEngine {
     }
 
     private var spanEnd: BulkSpan.End {
-        if self.hasTrippedBreaker { return .suspectedMisconfiguration }
+        if self.suspectsMisconfiguration { return .suspectedMisconfiguration }
         if Task.isCancelled { return .cancelled }
         if self.control.isStopped || self.isShutdownHandled { return .stopped }
         return self.machine.isCutOffByClient ? .clientStopped : .finished
@@ -506,34 +506,34 @@ final class BulkRun: BulkEngine {
     private func watch(_ rejection: Rejection, _ index: Int) {
         guard let pending = self.pushes[index] else { return }
         if rejection.status == 410 { self.tokenWorks(pending.token) }
-        guard MassRejectionBreaker.counts(rejection) else { return }
+        guard MassRejectionDetector.counts(rejection) else { return }
         // A call that rejections do not stop counts for the client's alarm, as single pushes do.
-        guard self.breaker.limit < .max else {
+        guard self.detector.limit < .max else {
             return self.context.watchForMassRejection(
                 .rejected(rejection, retryAfter: nil),
                 pending.token,
                 topic: pending.push.topic
             )
         }
-        self.breaker.widen(to: self.machine.inFlight)
-        guard self.breaker.rejected(pending.token) else { return }
-        if self.context.massRejection.raise(self.breaker) {
+        self.detector.widen(to: self.machine.inFlight)
+        guard self.detector.rejected(pending.token) else { return }
+        if self.context.massRejection.raise(self.detector) {
             self.context.monitor.reportMassRejection(
                 rejection,
                 topic: pending.push.topic,
                 credential: self.context.credentialName
             )
         }
-        self.hasTrippedBreaker = true
+        self.suspectsMisconfiguration = true
         self.machine.stop(
-            self.context.suspectedMisconfiguration(rejection, topic: pending.push.topic, breaker: self.breaker),
+            self.context.suspectedMisconfiguration(rejection, topic: pending.push.topic, detector: self.detector),
             mustBeReported: true
         )
     }
 
     private func tokenWorks(_ token: DeviceToken) {
         self.machine.tokenWorks()
-        if self.breaker.isAttentive { _ = self.breaker.recordWorkingToken(token) }
+        if self.detector.isAttentive { _ = self.detector.recordWorkingToken(token) }
         self.context.tokenWorks(token)
     }
 

@@ -87,7 +87,7 @@ struct ConnectionStateMachine {
     private var stall = StallDetector()
     private var adaptiveLimit = AdaptiveStreamLimit()
     /// The latency of the connection that accepts streams.
-    var latency = LatencyProbe()
+    var latency = LatencyMeter()
 
     private var generator: SplitMix64
     /// Takes one replacement from the client's budget; false if the budget is spent. Called only when one is wanted.

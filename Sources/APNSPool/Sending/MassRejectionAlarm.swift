@@ -2,16 +2,16 @@ import APNSModel
 import Synchronization
 
 /// The client-wide mass-rejection alarm. It records the rejections of single sends, and those of bulk calls whose limits
-/// are off. While its breaker has rejections in its window (`isAttentive`), it also records the tokens that work, of
+/// are off. While its detector has rejections in its window (`isAttentive`), it also records the tokens that work, of
 /// single sends and bulk calls. It never stops sending: it only causes a log line and a flag in the status. Each bulk
-/// call has its own `MassRejectionBreaker`, which does stop the call.
+/// call has its own `MassRejectionDetector`, which does stop the call.
 final class MassRejectionAlarm: Sendable {
-    private let breaker: Mutex<MassRejectionBreaker>
+    private let detector: Mutex<MassRejectionDetector>
     private let isAttentive = Atomic<Bool>(false)
     private let isOpen = Atomic<Bool>(false)
 
     init(limits: MassRejectionLimits) {
-        self.breaker = Mutex(MassRejectionBreaker(limits: limits))
+        self.detector = Mutex(MassRejectionDetector(limits: limits))
     }
 
     /// Whether so many device tokens were rejected that the environment or topic must be wrong.
@@ -35,22 +35,22 @@ final class MassRejectionAlarm: Sendable {
         return self.change { $0.recordWorkingToken(token) }
     }
 
-    /// Raises the alarm because the breaker of a bulk call opened. Its state replaces the alarm's own, because it is
+    /// Raises the alarm because the detector of a bulk call opened. Its state replaces the alarm's own, because it is
     /// newer.
     ///
     /// - Returns: true if the alarm was not raised before.
-    func raise(_ breaker: MassRejectionBreaker) -> Bool {
+    func raise(_ detector: MassRejectionDetector) -> Bool {
         self.change { own in
-            defer { own = breaker }
+            defer { own = detector }
             return !own.isOpen
         }
     }
 
-    private func change(_ body: (inout MassRejectionBreaker) -> Bool) -> Bool {
-        self.breaker.withLock { breaker in
-            let result = body(&breaker)
-            self.isAttentive.store(breaker.isAttentive, ordering: .relaxed)
-            self.isOpen.store(breaker.isOpen, ordering: .relaxed)
+    private func change(_ body: (inout MassRejectionDetector) -> Bool) -> Bool {
+        self.detector.withLock { detector in
+            let result = body(&detector)
+            self.isAttentive.store(detector.isAttentive, ordering: .relaxed)
+            self.isOpen.store(detector.isOpen, ordering: .relaxed)
             return result
         }
     }

@@ -1,14 +1,14 @@
 import APNSModel
 
 extension SendContext {
-    /// Checks the end of a push that no bulk call's breaker watches for signs of a wrong environment or topic.
+    /// Checks the end of a push that no bulk call's detector watches for signs of a wrong environment or topic.
     func watchForMassRejection(_ end: AttemptEnd, _ token: DeviceToken, topic: String) {
         switch end {
         case .accepted:
             self.tokenWorks(token)
         case .rejected(let rejection, _) where rejection.status == 410:
             self.tokenWorks(token)
-        case .rejected(let rejection, _) where MassRejectionBreaker.counts(rejection):
+        case .rejected(let rejection, _) where MassRejectionDetector.counts(rejection):
             let inFlight = self.lifecycle.pushesInFlight
             if self.massRejection.rejected(token, inFlight: inFlight) {
                 self.monitor.reportMassRejection(rejection, topic: topic, credential: self.credentialName)
@@ -24,12 +24,13 @@ extension SendContext {
     }
 
     /// The end of pushes that a bulk call leaves unsent after it stopped because of mass rejection.
-    func suspectedMisconfiguration(_ rejection: Rejection, topic: String, breaker: MassRejectionBreaker) -> AttemptEnd {
+    func suspectedMisconfiguration(_ rejection: Rejection, topic: String, detector: MassRejectionDetector) -> AttemptEnd
+    {
         let environment = self.configuration.environment
         return .notSent(
             .suspectedMisconfiguration,
             """
-            \(breaker.rejections) of the last \(breaker.window) device tokens were refused \
+            \(detector.rejections) of the last \(detector.window) device tokens were refused \
             (\(rejection.reason?.rawValue ?? "\(rejection.status)")): check the environment (\(environment.name)), the \
             host (\(environment)), the topic (\(topic)) and the credential (\(self.credentialName)); the tokens are \
             most likely good

@@ -28,14 +28,14 @@ extension HTTP2ClientSession {
     ///   - values: The values of its variable fields.
     func hold(_ stream: NewStream, _ values: UnsafeBufferPointer<UInt8>) {
         self.bodies.retain(entry: stream.body)
-        self.retainFixed(stream.fixed)
+        self.retainShared(stream.sharedFields)
         self.held.append(stream, values)
         self.openCount += 1
     }
 
     private func drop(_ request: HeldRequest) {
         self.bodies.release(entry: request.stream.body)
-        self.releaseFixed(request.stream.fixed)
+        self.releaseShared(request.stream.sharedFields)
     }
 
     /// Opens streams for held requests, as far as the send window allows. Must be called after the window may have

@@ -37,11 +37,11 @@ extension HTTP2ClientSession {
         guard self.hasCapacity else { return .refused(.noCapacity) }
         let body = request.body.isEmpty ? RefCountTable<[UInt8]>.none : self.bodies.insert(request.body)
         defer { self.bodies.release(entry: body) }
-        guard let fixed = self.fixedEntry(request.shared, request.credential) else { return .refused(.faulty) }
-        defer { self.releaseFixed(fixed) }
+        guard let sharedFields = self.sharedEntry(request.shared, request.credential) else { return .refused(.faulty) }
+        defer { self.releaseShared(sharedFields) }
         let stream = NewStream(
             lengths: request.valueLengths,
-            fixed: fixed,
+            sharedFields: sharedFields,
             body: body,
             bodyCount: request.body.count,
             tag: tag,
@@ -68,7 +68,7 @@ extension HTTP2ClientSession {
         var earliest = NIODeadline.distantFuture
         guard !batch.entries.isEmpty else { return (earliest, nil) }
         var broken: WireError?
-        guard let fixed = self.fixedEntry(batch.shared, batch.credential) else {
+        guard let sharedFields = self.sharedEntry(batch.shared, batch.credential) else {
             for number in batch.entries.indices {
                 self.results.append(.notSent(.faulty, tag: firstTag.advanced(by: number)))
             }
@@ -89,7 +89,7 @@ extension HTTP2ClientSession {
                 let body = isCommon ? commonBody : self.bodies.insert(batch.entries[number].body)
                 let stream = NewStream(
                     lengths: lengths,
-                    fixed: fixed,
+                    sharedFields: sharedFields,
                     body: body,
                     bodyCount: isCommon ? batch.body.count : batch.entries[number].body.count,
                     tag: tag,
@@ -111,7 +111,7 @@ extension HTTP2ClientSession {
             }
         }
         self.bodies.release(entry: commonBody)
-        self.releaseFixed(fixed)
+        self.releaseShared(sharedFields)
         return (earliest, broken)
     }
 
@@ -167,7 +167,7 @@ extension HTTP2ClientSession {
         }
         self.streams[index].streamID = streamID
         self.streams[index].tag = stream.tag
-        self.streams[index].fixed = stream.fixed
+        self.streams[index].sharedFields = stream.sharedFields
         self.streams[index].values = copy
         self.streams[index].outgoing = stream.body
         self.streams[index].outgoingCount = stream.bodyCount
@@ -175,7 +175,7 @@ extension HTTP2ClientSession {
         if let filter = self.configuration.responseFilter {
             self.streams[index].echo.set(self.value(filter.echoed, in: values, stream.lengths))
         }
-        self.retainFixed(stream.fixed)
+        self.retainShared(stream.sharedFields)
         self.bodies.retain(entry: stream.body)
         self.streams.remember(index, tag: stream.tag)
         self.openCount += 1

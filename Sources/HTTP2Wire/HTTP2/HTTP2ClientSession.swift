@@ -21,8 +21,8 @@ package final class HTTP2ClientSession: HTTP2Session {
     // `@exclusivity(unchecked)`: see `HTTP2Session`.
     /// The header blocks of recent requests, and of requests whose HEADERS nghttp2 has not produced yet, including held
     /// requests.
-    @exclusivity(unchecked) private var fixed = RefCountTable<FixedFields>()
-    /// The entries of `fixed` that were used recently; each holds one use.
+    @exclusivity(unchecked) private var sharedFields = RefCountTable<SharedFields>()
+    /// The entries of `sharedFields` that were used recently; each holds one use.
     @exclusivity(unchecked) private var recentFixed: [RecentFields] = []
     private var nextRecent = 0
     /// Results since the owner last took them.
@@ -129,8 +129,8 @@ package final class HTTP2ClientSession: HTTP2Session {
         guard !self.streams[index].isWritten else { return }
         self.streams[index].isWritten = true
         self.encodeHeaders(index, flags: flags)
-        self.releaseFixed(self.streams[index].fixed)
-        self.streams[index].fixed = RefCountTable<[UInt8]>.none
+        self.releaseShared(self.streams[index].sharedFields)
+        self.streams[index].sharedFields = RefCountTable<[UInt8]>.none
         if !self.streams[index].isConcluded { self.unwrittenCount -= 1 }
     }
 
@@ -151,7 +151,7 @@ package final class HTTP2ClientSession: HTTP2Session {
     override func willRelease(_ index: Int) {
         self.uncopiedBodyBytes -= self.streams[index].outgoingCount - self.streams[index].outgoingOffset
         self.forgetKept(index)
-        self.releaseFixed(self.streams[index].fixed)
+        self.releaseShared(self.streams[index].sharedFields)
         self.streams[index].values?.release(to: self.memory)
     }
 
@@ -226,7 +226,7 @@ package final class HTTP2ClientSession: HTTP2Session {
     // MARK: Fields of a request
 
     /// The header blocks that requests share.
-    private struct FixedFields {
+    private struct SharedFields {
         var blocks: [HeaderBlock]
 
         var count: Int { self.blocks.reduce(0) { $0 + $1.lines.count } }
@@ -242,8 +242,8 @@ package final class HTTP2ClientSession: HTTP2Session {
     }
 
     /// How many fields requests can share.
-    private static let fixedFieldLimit = 60
-    /// How many entries of `fixed` are kept for later requests, so that requests with different shared fields can
+    private static let sharedFieldLimit = 60
+    /// How many entries of `sharedFields` are kept for later requests, so that requests with different shared fields can
     /// alternate without encoding them again.
     private static let recentLimit = 8
 
@@ -251,24 +251,26 @@ package final class HTTP2ClientSession: HTTP2Session {
     ///
     /// - Returns: The entry, with one additional use that the caller must release; `nil` if there are too many fields,
     ///   or if they are too long.
-    func fixedEntry(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
+    func sharedEntry(_ shared: HeaderBlock, _ credential: HeaderBlock?) -> Int32? {
         let (sharedID, credentialID) = (ObjectIdentifier(shared), credential.map(ObjectIdentifier.init))
         // A loop over the array would retain it.
         for index in self.recentFixed.indices {
             let recent = self.recentFixed[index]
             guard recent.shared == sharedID, recent.credential == credentialID else { continue }
-            self.fixed.retain(entry: recent.entry)
+            self.sharedFields.retain(entry: recent.entry)
             return recent.entry
         }
-        let fields = FixedFields(blocks: [shared, credential].compactMap { $0 })
-        guard fields.count <= Self.fixedFieldLimit, fields.byteLimit <= StreamTable.headerBlockLimit else { return nil }
-        let entry = self.fixed.insert(fields)
-        self.fixed.retain(entry: entry)
+        let fields = SharedFields(blocks: [shared, credential].compactMap { $0 })
+        guard fields.count <= Self.sharedFieldLimit, fields.byteLimit <= StreamTable.headerBlockLimit else {
+            return nil
+        }
+        let entry = self.sharedFields.insert(fields)
+        self.sharedFields.retain(entry: entry)
         let recent = RecentFields(entry: entry, shared: sharedID, credential: credentialID)
         if self.recentFixed.count < Self.recentLimit {
             self.recentFixed.append(recent)
         } else {
-            self.releaseFixed(self.recentFixed[self.nextRecent].entry)
+            self.releaseShared(self.recentFixed[self.nextRecent].entry)
             self.recentFixed[self.nextRecent] = recent
             self.nextRecent = (self.nextRecent + 1) % Self.recentLimit
         }
@@ -276,10 +278,10 @@ package final class HTTP2ClientSession: HTTP2Session {
     }
 
     /// Retains these fields for one more stream.
-    func retainFixed(_ entry: Int32) { self.fixed.retain(entry: entry) }
+    func retainShared(_ entry: Int32) { self.sharedFields.retain(entry: entry) }
 
-    func releaseFixed(_ entry: Int32) {
-        if self.fixed.release(entry: entry) { self.encoder.forget(entry: entry) }
+    func releaseShared(_ entry: Int32) {
+        if self.sharedFields.release(entry: entry) { self.encoder.forget(entry: entry) }
     }
 
     /// Builds the HEADERS frame that `nextFrame` returns in place of nghttp2's, which contains one placeholder field.
@@ -287,18 +289,18 @@ package final class HTTP2ClientSession: HTTP2Session {
     /// nghttp2 decides the order of frames and tracks the states of streams. It does not use a header block that it has
     /// produced, so ours can take its place.
     func encodeHeaders(_ index: Int, flags: UInt8) {
-        let fixed = self.streams[index].fixed
+        let sharedFields = self.streams[index].sharedFields
         guard let values = self.streams[index].values else { return }
         let lengths = values.lengths
-        // Read `fixed` only if it is needed: that retains blocks, whose reference counts other threads change, too.
-        let sharedLimit = self.encoder.sharedCount(of: fixed) ?? self.fixed[fixed]?.byteLimit ?? 0
+        // Read `sharedFields` only if it is needed: that retains blocks, whose reference counts other threads change, too.
+        let sharedLimit = self.encoder.sharedCount(of: sharedFields) ?? self.sharedFields[sharedFields]?.byteLimit ?? 0
         let limit = sharedLimit + self.encoder.namesLimit + lengths.wideSum
         self.headersFrame.make(streamID: self.streams[index].streamID, flags: flags, limit: limit) {
             self.encoder.encode(
                 values.start,
                 lengths,
-                entry: fixed,
-                { self.fixed[fixed]?.blocks ?? [] },
+                entry: sharedFields,
+                { self.sharedFields[sharedFields]?.blocks ?? [] },
                 to: $0
             )
         }

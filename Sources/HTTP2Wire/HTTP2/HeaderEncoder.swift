@@ -60,7 +60,7 @@ struct HeaderEncoder {
     /// The indices of `names`, 0 for a name that is not in the table, and the version that they belong to.
     private var nameIndices: [Int] = []
     private var nameVersion = -1
-    /// The encoded shared fields, by the number of their entry in the session's table of fixed fields.
+    /// The encoded shared fields, by the number of their entry in the session's table of shared fields.
     private var shared: [Encoded] = []
 
     /// The protocol's initial size of the table (RFC 9113, section 6.5.2). We use no more, even if the peer allows it.

@@ -3,8 +3,8 @@ import NIOCore
 /// A request to submit to nghttp2.
 struct NewStream {
     var lengths: SIMD8<UInt16>
-    /// An entry of the session's `fixed`: the header blocks that the request shares with others.
-    var fixed: Int32
+    /// An entry of the session's `sharedFields`: the header blocks that the request shares with others.
+    var sharedFields: Int32
     /// An entry of the session's `bodies`.
     var body: Int32
     var bodyCount: Int
@@ -22,7 +22,7 @@ struct NewStream {
 /// A request that is held until its body fits into the connection's send window, or until the path check has succeeded.
 /// It has not been passed to nghttp2, so no part of it has been written.
 struct HeldRequest {
-    /// While the request is held, it retains its entries `fixed` and `body` once each.
+    /// While the request is held, it retains its entries `sharedFields` and `body` once each.
     var stream: NewStream
     /// How many requests were held before this one.
     fileprivate(set) var number: Int

@@ -19,8 +19,8 @@ final class StreamTable {
         /// 0 means that the entry is free.
         var streamID: Int32 = 0
         /// The fields that the request shares with others, until HEADERS are written: an entry of the session's
-        /// `fixed`.
-        var fixed: Int32 = -1
+        /// `sharedFields`.
+        var sharedFields: Int32 = -1
         /// The other fields, until HEADERS are written.
         var values: RequestValues?
         var tag: StreamTag = 0
@@ -57,7 +57,7 @@ final class StreamTable {
         mutating func reset() {
             self.streamID = 0
             self.tag = 0
-            self.fixed = -1
+            self.sharedFields = -1
             self.values = nil
             self.outgoing = -1
             self.outgoingCount = 0

@@ -4,9 +4,9 @@ import Testing
 @testable import APNSPool
 @testable import APNSPoolTestSupport
 
-struct MassRejectionBreakerTests {
-    private func breaker(_ window: Int = 200, _ rejections: Int = 150) -> MassRejectionBreaker {
-        MassRejectionBreaker(limits: MassRejectionLimits(window: window, rejections: rejections))
+struct MassRejectionDetectorTests {
+    private func breaker(_ window: Int = 200, _ rejections: Int = 150) -> MassRejectionDetector {
+        MassRejectionDetector(limits: MassRejectionLimits(window: window, rejections: rejections))
     }
 
     @Test func the150thRejectionOf200TokensOpensTheBreaker() {
@@ -102,7 +102,7 @@ struct MassRejectionBreakerTests {
     func extremeLimitsAreClamped(_ window: Int, _ rejections: Int, _ realWindow: Int, _ realRejections: Int) {
         let limits = MassRejectionLimits(window: window, rejections: rejections)
         #expect(limits.window == realWindow && limits.rejections == realRejections)
-        var breaker = MassRejectionBreaker(limits: limits)
+        var breaker = MassRejectionDetector(limits: limits)
         breaker.widen(to: .max)
         for number in 0..<5 { _ = breaker.rejected(.sample(number)) }
         for number in 0..<5 { _ = breaker.recordWorkingToken(.sample(number)) }
@@ -110,7 +110,7 @@ struct MassRejectionBreakerTests {
     }
 
     @Test func theBreakerCanBeTurnedOff() {
-        var breaker = MassRejectionBreaker(limits: .off)
+        var breaker = MassRejectionDetector(limits: .off)
         for number in 0..<1000 { #expect(breaker.rejected(.sample(number)) == false) }
         #expect(!breaker.isAttentive)
     }
@@ -120,7 +120,7 @@ struct MassRejectionBreakerTests {
         (.unregistered, false), (.payloadTooLarge, false), (nil, false),
     ])
     func rejectionsThatSuggestMisconfigurationCount(_ reason: RejectionReason?, _ counts: Bool) {
-        #expect(MassRejectionBreaker.counts(Rejection(status: 400, reason: reason)) == counts)
+        #expect(MassRejectionDetector.counts(Rejection(status: 400, reason: reason)) == counts)
     }
 
     /// Compares the breaker with a list of the last tokens, from the first rejection on.

@@ -5,13 +5,13 @@ import Testing
 @testable import APNSPool
 @testable import APNSPoolTestSupport
 
-struct LatencyProbeTests {
+struct LatencyMeterTests {
     private func at(_ milliseconds: Int64) -> MonotonicInstant {
         MonotonicInstant(nanoseconds: milliseconds * 1_000_000)
     }
 
     @Test func onePushAtATimeIsTimed() {
-        var probe = LatencyProbe()
+        var probe = LatencyMeter()
         probe.submitted(7, now: at(0))
         probe.submitted(8, now: at(5))
         #expect(probe.tag == 7)
@@ -22,7 +22,7 @@ struct LatencyProbeTests {
     }
 
     @Test func theLatencyIsSmoothedAndReportedOnceASecond() {
-        var probe = LatencyProbe()
+        var probe = LatencyMeter()
         probe.submitted(1, now: at(0))
         #expect(probe.ended(hasResponse: true, now: at(80)) == .milliseconds(80))
         probe.submitted(2, now: at(100))
@@ -33,7 +33,7 @@ struct LatencyProbeTests {
     }
 
     @Test func missingResponsesAndBackwardClocksReportNothing() {
-        var probe = LatencyProbe()
+        var probe = LatencyMeter()
         probe.submitted(1, now: at(0))
         #expect(probe.ended(hasResponse: false, now: at(10_000)) == nil)
         probe.submitted(2, now: at(20_000))

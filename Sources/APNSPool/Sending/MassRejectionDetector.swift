@@ -6,7 +6,7 @@ import APNSModel
 /// It records accepted pushes only while there are rejections in the window, so it costs nothing in normal operation.
 /// It assumes that all tokens before the first rejection were valid. If a token in the window gets a further response,
 /// it keeps its place and takes the new result.
-struct MassRejectionBreaker: Sendable {
+struct MassRejectionDetector: Sendable {
     private struct Entry {
         var token: Int
         var isRejected: Bool
@@ -29,9 +29,9 @@ struct MassRejectionBreaker: Sendable {
         self.window = limits.window
     }
 
-    /// The number of rejections in the window that opens the breaker.
+    /// The number of rejections in the window that opens the detector.
     var limit: Int {
-        // `.max` turns the breaker off. Otherwise the limit is the configured share of the current window, rounded up.
+        // `.max` turns the detector off. Otherwise the limit is the configured share of the current window, rounded up.
         // The product cannot overflow, because both numbers are at most 100,000.
         guard self.limits.rejections <= self.limits.window else { return .max }
         return (self.limits.rejections * self.window + self.limits.window - 1) / self.limits.window
@@ -60,7 +60,7 @@ struct MassRejectionBreaker: Sendable {
         }
     }
 
-    /// Records a rejected device token. Returns true if this rejection opens the breaker.
+    /// Records a rejected device token. Returns true if this rejection opens the detector.
     mutating func rejected(_ token: DeviceToken) -> Bool {
         guard self.limit < .max else { return false }
         self.put(token.hashValue, isRejected: true)
@@ -70,7 +70,7 @@ struct MassRejectionBreaker: Sendable {
     }
 
     /// Records a push that was accepted, or a token that is no longer registered, which also proves that the
-    /// environment and topic are right. Returns true if this closes the breaker.
+    /// environment and topic are right. Returns true if this closes the detector.
     mutating func recordWorkingToken(_ token: DeviceToken) -> Bool {
         guard self.isAttentive else { return false }
         self.put(token.hashValue, isRejected: false)

@@ -3,7 +3,7 @@ import SupervisedPool
 
 /// Measures the smoothed response time of APNs on one connection. Only one push is timed at once, so each push costs only
 /// a comparison. Pure.
-struct LatencyProbe: Sendable {
+struct LatencyMeter: Sendable {
     /// The minimum time between two reports.
     static let reportInterval = Duration.seconds(1)
     /// A new measurement counts for an eighth, as in TCP's round-trip time (RFC 6298).
@@ -44,5 +44,5 @@ struct LatencyProbe: Sendable {
     }
 
     /// Starts over for a new connection.
-    mutating func reset() { self = LatencyProbe() }
+    mutating func reset() { self = LatencyMeter() }
 }
