@@ -2,10 +2,13 @@ import PushQueue
 import ServiceLifecycle
 import Synchronization
 
-/// Looks each second whether pushes are being delivered, and keeps the counters of the last minutes for the page.
+/// Looks each second whether pushes are being delivered, and every five seconds whether outcomes reach the webhooks. Keeps the counters of the last minutes for the page.
 final class DeliveryWatch: Service {
     /// Returns the apps and environments whose clients deliver nothing.
     typealias ReadFailures = @Sendable () async -> [DeliveryProblem.AppEnvironment: DeliveryFailure]
+
+    /// Returns the states of the webhooks.
+    typealias ReadWebhooks = @Sendable () async -> [WebhookStatus]
 
     /// The counters at a time.
     struct Sample: Sendable, Hashable {
@@ -18,6 +21,8 @@ final class DeliveryWatch: Service {
         /// When each problem was first seen.
         var since: [Key: QueueTime] = [:]
         var samples: [Sample] = []
+        /// Those that need an operator, by name.
+        var stuckWebhooks: [WebhookStatus] = []
     }
 
     private struct Key: Hashable {
@@ -34,6 +39,7 @@ final class DeliveryWatch: Service {
     private let storage: StorageWatch
     private let readTotals: @Sendable () -> RelayTotals
     private let readFailures: ReadFailures
+    private let readWebhooks: ReadWebhooks
     private let state = Mutex(State())
 
     init(
@@ -41,16 +47,18 @@ final class DeliveryWatch: Service {
         clock: any QueueClock,
         storage: StorageWatch,
         totals: @escaping @Sendable () -> RelayTotals,
-        failures: @escaping ReadFailures
+        failures: @escaping ReadFailures,
+        webhooks: @escaping ReadWebhooks
     ) {
         self.queue = queue
         self.clock = clock
         self.storage = storage
         self.readTotals = totals
         self.readFailures = failures
+        self.readWebhooks = webhooks
     }
 
-    /// What keeps pushes from being delivered or accepted now.
+    /// What keeps pushes from being delivered or accepted now, or outcomes from a webhook.
     var problems: [DeliveryProblem] { self.state.withLock { $0.problems } }
 
     /// The counters of the last five minutes, the oldest first.
@@ -67,6 +75,9 @@ final class DeliveryWatch: Service {
         let failures = await self.readFailures()
         let now = self.clock.now
         let totals = self.readTotals()
+        let isSampleDue = self.state.withLock { state in
+            state.samples.last.map { $0.time.duration(to: now) >= Self.interval || $0.time > now } ?? true
+        }
         var found: [(key: Key, message: String)] = []
         if let problem = self.storage.problem {
             found.append((Key(cause: .storage), problem))
@@ -77,16 +88,28 @@ final class DeliveryWatch: Service {
             } catch {
                 if error.code == .unavailable { found.append((Key(cause: .disk), error.message)) }
             }
+            if isSampleDue {
+                let stuck = await self.readWebhooks().filter { $0.isStuck(now: now) }
+                self.state.withLock { $0.stuckWebhooks = stuck }
+            }
+        }
+        for webhook in self.state.withLock({ $0.stuckWebhooks }) {
+            found.append((Key(cause: .webhook), Self.message(webhook)))
         }
         for (app, failure) in failures { found.append((Key(cause: failure.cause, app: app), failure.message)) }
         self.state.withLock { state in
             let since = found.map { ($0.key, state.since[$0.key] ?? now) }
             state.since = Dictionary(since) { $1 }
             state.problems = Self.grouped(found, state.since)
-            if let last = state.samples.last, last.time.duration(to: now) < Self.interval, last.time <= now { return }
+            guard isSampleDue else { return }
             state.samples.append(Sample(time: now, totals: totals))
             state.samples.removeFirst(max(state.samples.count - Self.samples, 0))
         }
+    }
+
+    private static func message(_ webhook: WebhookStatus) -> String {
+        let request = webhook.request.map { "request \($0.id)" } ?? "a request"
+        return "The receiver of the webhook \(webhook.name) has not acknowledged \(request) for an hour or more."
     }
 
     /// One problem for all apps with the same cause and message.

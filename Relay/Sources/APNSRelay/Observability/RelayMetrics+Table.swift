@@ -103,7 +103,8 @@ extension RelayMetrics {
         "apns_relay_problem",
         .gauge,
         unit: "0 or 1",
-        "1 while this cause keeps pushes from being delivered (credential, apns, configuration, rejections, storage) or accepted (disk).",
+        "1 while this cause keeps pushes from being delivered (credential, apns, configuration, rejections, storage) or accepted "
+            + "(disk), or outcomes from a webhook (webhook: no acknowledgement for an hour).",
         labels: ["cause"]
     )
 
@@ -225,13 +226,6 @@ extension RelayMetrics {
         "Failed attempts of the webhook's current request.",
         labels: ["webhook"]
     )
-    static let webhookParked = MetricDefinition(
-        "apns_relay_webhook_parked",
-        .gauge,
-        unit: "requests",
-        "Requests that were given up and wait for an operator. At most 1,000 are parked.",
-        labels: ["webhook"]
-    )
 
     // MARK: Fleet
 
@@ -241,12 +235,11 @@ extension RelayMetrics {
         unit: "relays",
         "The number of relays that share the queue, as this relay sees it."
     )
-    static let fleetDuty = MetricDefinition(
-        "apns_relay_fleet_duty",
+    static let postsWebhooks = MetricDefinition(
+        "apns_relay_posts_webhooks",
         .gauge,
         unit: "0 or 1",
-        "1 while this relay has the duty. Of all relays that share the queue, one has it at a time.",
-        labels: ["duty"]
+        "1 while this relay is the one that posts to the webhooks: the oldest of those that share the queue."
     )
     // MARK: HTTP
 
@@ -291,8 +284,7 @@ extension RelayMetrics {
         RelayMetrics.fileBytes, RelayMetrics.diskFree, RelayMetrics.diskSize,
         RelayMetrics.databaseOldest, RelayMetrics.databaseTableBytes, RelayMetrics.databaseTableRows,
         RelayMetrics.webhookRequests, RelayMetrics.webhookLost, RelayMetrics.webhookLag, RelayMetrics.webhookFailures,
-        RelayMetrics.webhookParked,
-        RelayMetrics.fleetMembers, RelayMetrics.fleetDuty,
+        RelayMetrics.fleetMembers, RelayMetrics.postsWebhooks,
         RelayMetrics.httpRequests, RelayMetrics.httpTime, RelayMetrics.httpReceived, RelayMetrics.httpSent,
     ]
 }

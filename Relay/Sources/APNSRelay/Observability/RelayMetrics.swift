@@ -38,7 +38,7 @@ package final class RelayMetrics: Sendable {
     private let problems: [DeliveryProblem.Cause: Meter]
     private let clockAhead: Meter
     private let fleetMembers: Meter
-    private let fleetDuties: [FleetDuty: Meter]
+    private let postsWebhooks: Meter
     private let commitTime: Timer
     private let commitGroup: Recorder
     private let storageErrors: [QueueError.Code: Counter]
@@ -57,12 +57,7 @@ package final class RelayMetrics: Sendable {
         )
         self.clockAhead = Meter(label: Self.clockAhead.name, factory: factory)
         self.fleetMembers = Meter(label: Self.fleetMembers.name, factory: factory)
-        self.fleetDuties = Dictionary(
-            uniqueKeysWithValues: FleetDuty.allCases.map { duty in
-                let dimensions = [("duty", duty.rawValue)]
-                return (duty, Meter(label: Self.fleetDuty.name, dimensions: dimensions, factory: factory))
-            }
-        )
+        self.postsWebhooks = Meter(label: Self.postsWebhooks.name, factory: factory)
         self.commitTime = Timer(label: Self.commitTime.name, factory: factory)
         self.commitGroup = Recorder(label: Self.commitGroup.name, aggregate: true, factory: factory)
         let codes: [QueueError.Code] = [.full, .unavailable, .undecided, .unusable, .closed]
@@ -239,16 +234,14 @@ package final class RelayMetrics: Sendable {
     func setWebhooks(_ webhooks: [WebhookStatus], now: QueueTime) {
         for webhook in webhooks {
             let handlers = self.handlers(ofWebhook: webhook.name)
-            handlers.lag.set(webhook.oldestOutcome.map { max(0, $0.duration(to: now).inSeconds) } ?? 0)
+            handlers.lag.set(webhook.request.map { max(0, $0.oldestOutcome.duration(to: now).inSeconds) } ?? 0)
             handlers.failures.set(webhook.failures)
-            handlers.parked.set(webhook.parked.count)
         }
         let names = Set(webhooks.map(\.name))
         let removed = self.state.withLock { $0.webhooks.filter { !names.contains($0.key) }.values }
         for handlers in removed {
             handlers.lag.set(0)
             handlers.failures.set(0)
-            handlers.parked.set(0)
         }
     }
 
@@ -257,9 +250,7 @@ package final class RelayMetrics: Sendable {
     /// - Parameter members: the relays, this one first.
     func setFleet(_ members: [FleetMember]) {
         self.fleetMembers.set(members.count)
-        for (duty, meter) in self.fleetDuties {
-            meter.set(members.first?.duties.contains(duty.rawValue) ?? false ? 1 : 0)
-        }
+        self.postsWebhooks.set(members.first?.postsWebhooks == true ? 1 : 0)
     }
 
     /// Sets how far the clock is ahead of what is plausible; nil if it is plausible.
@@ -394,7 +385,6 @@ private struct WebhookHandlers: Sendable {
     let lost: Counter
     let lag: Meter
     let failures: Meter
-    let parked: Meter
 
     init(_ name: String, _ factory: any MetricsFactory) {
         let dimensions = [("webhook", name)]
@@ -410,7 +400,6 @@ private struct WebhookHandlers: Sendable {
         self.lost = Counter(label: RelayMetrics.webhookLost.name, dimensions: dimensions, factory: factory)
         self.lag = Meter(label: RelayMetrics.webhookLag.name, dimensions: dimensions, factory: factory)
         self.failures = Meter(label: RelayMetrics.webhookFailures.name, dimensions: dimensions, factory: factory)
-        self.parked = Meter(label: RelayMetrics.webhookParked.name, dimensions: dimensions, factory: factory)
     }
 }
 

@@ -90,7 +90,6 @@ enum RelaySettingsTable {
             .list("apps", \.apps), .boolean("onlyInvalidTokens", \.settings.onlyInvalidTokens),
             .integer("batch", \.settings.batch, 1...1_000),
             .duration("timeout", \.settings.timeout, .seconds(1)...(.seconds(300))),
-            .duration("giveUpAfter", \.settings.giveUpAfter, .zero...(.seconds(30 * 86_400))),
         ]
     }
 
