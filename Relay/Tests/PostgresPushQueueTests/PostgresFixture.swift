@@ -15,7 +15,7 @@ final class PostgresFixture: QueueFixture {
     private static let template = Result {
         let server = try PostgresFixture.server.get()
         let name = try server.createDatabase()
-        _ = try Migrations.run(try ConnectionSettings(server.url(name)))
+        _ = try PostgresSchema.create(try ConnectionSettings(server.url(name)))
         return name
     }
 
