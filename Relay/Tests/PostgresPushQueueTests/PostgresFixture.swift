@@ -19,7 +19,7 @@ final class PostgresFixture: QueueFixture {
         return name
     }
 
-    let lacks: Set<QueueAbility> = []
+    let isShared = true
     let tick = Duration.seconds(1)
     let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
     let server: PostgresServer
