@@ -212,6 +212,17 @@ struct RelayMetricsTests {
         #expect(text.value("apns_relay_queue_capacity") == 5)
     }
 
+    @Test("The gauges of a webhook that the settings no longer have are no longer exported")
+    func removedWebhooks() throws {
+        let prometheus = PrometheusMetrics()
+        let metrics = RelayMetrics(factory: prometheus)
+        Self.exercise(metrics)
+        metrics.setWebhooks([], now: Self.now)
+        let text = try PrometheusText(prometheus.text())
+        #expect(text.value("apns_relay_webhook_failures", ["webhook": "crm"]) == nil)
+        #expect(text.value("apns_relay_webhook_lost_outcomes_total", ["webhook": "crm"]) == 3)
+    }
+
     @Test("Tables that are gone are no longer exported")
     func goneTables() throws {
         let prometheus = PrometheusMetrics()
