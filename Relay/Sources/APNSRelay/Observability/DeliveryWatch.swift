@@ -21,8 +21,7 @@ final class DeliveryWatch: Service {
         /// When each problem was first seen.
         var since: [Key: QueueTime] = [:]
         var samples: [Sample] = []
-        /// Those that need an operator, by name.
-        var stuckWebhooks: [WebhookStatus] = []
+        var webhooks: [WebhookStatus] = []
     }
 
     private struct Key: Hashable {
@@ -66,7 +65,15 @@ final class DeliveryWatch: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            repeat { await self.update() } while (try? await Task.sleep(for: .seconds(1))) != nil
+            await withDiscardingTaskGroup { group in
+                group.addTask {
+                    repeat { await self.update() } while (try? await Task.sleep(for: .seconds(1))) != nil
+                }
+                // On its own, because it may wait for the storage.
+                group.addTask {
+                    repeat { await self.updateWebhooks() } while (try? await Task.sleep(for: Self.interval)) != nil
+                }
+            }
         }
         try? await gracefulShutdown()
     }
@@ -75,9 +82,6 @@ final class DeliveryWatch: Service {
         let failures = await self.readFailures()
         let now = self.clock.now
         let totals = self.readTotals()
-        let isSampleDue = self.state.withLock { state in
-            state.samples.last.map { $0.time.duration(to: now) >= Self.interval || $0.time > now } ?? true
-        }
         var found: [(key: Key, message: String)] = []
         if let problem = self.storage.problem {
             found.append((Key(cause: .storage), problem))
@@ -88,12 +92,8 @@ final class DeliveryWatch: Service {
             } catch {
                 if error.code == .unavailable { found.append((Key(cause: .disk), error.message)) }
             }
-            if isSampleDue {
-                let stuck = await self.readWebhooks().filter { $0.isStuck(now: now) }
-                self.state.withLock { $0.stuckWebhooks = stuck }
-            }
         }
-        for webhook in self.state.withLock({ $0.stuckWebhooks }) {
+        for webhook in self.state.withLock({ $0.webhooks }) where webhook.isStuck(now: now) {
             found.append((Key(cause: .webhook), Self.message(webhook)))
         }
         for (app, failure) in failures { found.append((Key(cause: failure.cause, app: app), failure.message)) }
@@ -101,10 +101,16 @@ final class DeliveryWatch: Service {
             let since = found.map { ($0.key, state.since[$0.key] ?? now) }
             state.since = Dictionary(since) { $1 }
             state.problems = Self.grouped(found, state.since)
-            guard isSampleDue else { return }
+            if let last = state.samples.last, last.time.duration(to: now) < Self.interval, last.time <= now { return }
             state.samples.append(Sample(time: now, totals: totals))
             state.samples.removeFirst(max(state.samples.count - Self.samples, 0))
         }
+    }
+
+    /// Reads the states of the webhooks, for the next `update`.
+    func updateWebhooks() async {
+        let webhooks = await self.readWebhooks()
+        self.state.withLock { $0.webhooks = webhooks }
     }
 
     private static func message(_ webhook: WebhookStatus) -> String {

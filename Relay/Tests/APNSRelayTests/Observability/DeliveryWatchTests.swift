@@ -93,6 +93,7 @@ struct DeliveryWatchTests {
         let request = WebhookStatus.Request(id: "crm-7", outcomes: 3, since: start, oldestOutcome: start)
         let webhook = WebhookStatus(name: "crm", url: "", position: 6, failures: 20, request: request)
         self.failures.webhooks.withLock { $0 = [webhook] }
+        await self.watch.updateWebhooks()
         await self.watch.update()
         #expect(self.watch.problems.isEmpty)
         self.clock.advance(by: .seconds(3_600))
@@ -102,7 +103,7 @@ struct DeliveryWatchTests {
         let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "crm")
         #expect(!problem.affects(route))
         self.failures.webhooks.withLock { $0[0].request = nil }
-        self.clock.advance(by: DeliveryWatch.interval)
+        await self.watch.updateWebhooks()
         await self.watch.update()
         #expect(self.watch.problems.isEmpty)
     }
