@@ -16,9 +16,6 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .executable(name: "apns-relay", targets: ["APNSRelayCommand"]),
-        // For queue engines of your own: the protocol, and the suite that tests an engine.
-        .library(name: "PushQueue", targets: ["PushQueue"]),
-        .library(name: "PushQueueConformance", targets: ["PushQueueConformance"]),
         // For gateways of your own: requests for Web Push, their senders, and notifications that carry them.
         .library(name: "WebPush", targets: ["WebPush"]),
         // For servers of your own: evidence that a request comes from an unmodified copy of an app.
@@ -104,12 +101,6 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        // The tests that every engine must pass, as a library, so that an engine elsewhere can run them.
-        .target(
-            name: "PushQueueConformance",
-            dependencies: ["PushQueue", .product(name: "APNSModel", package: "swift-apns-pool")],
-            swiftSettings: settings
-        ),
         // The page and the OpenAPI document, as bytes. `page/kit` is a link to the kit of the simulator's page.
         .target(name: "CAPNSRelayFiles", exclude: ["openapi.json", "page"]),
         .target(
@@ -148,6 +139,13 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
+            swiftSettings: settings
+        ),
+        // For tests: the tests that both engines must pass, and what the tests of all targets share.
+        .target(
+            name: "PushQueueConformance",
+            dependencies: ["PushQueue", .product(name: "APNSModel", package: "swift-apns-pool")],
+            path: "Tests/PushQueueConformance",
             swiftSettings: settings
         ),
         .testTarget(

@@ -150,7 +150,7 @@ package struct Relay: Sendable {
             logger: self.logger,
             timing: self.fleetTiming,
             maxConnections: self.settings.fleet.maxConnections,
-            apply: self.apply(context, dispatcher)
+            apply: self.apply(context, dispatcher, webhooks)
         )
         context.batches.follow { fleet.members.count }
         context.appRates.follow { fleet.members.count }
@@ -164,7 +164,8 @@ package struct Relay: Sendable {
             clock: self.clock,
             storage: context.storage,
             totals: { metrics.totals },
-            failures: self.failures(live)
+            failures: self.failures(live),
+            webhooks: { await webhooks.statuses() }
         )
         let status = RelayState(
             dispatcher: dispatcher,
@@ -234,7 +235,7 @@ package struct Relay: Sendable {
             parts.append(ListeningService(service: probes, address: address, setting: "http.probePort"))
         }
         if let progress { parts.append(ProgressService(file: progress, queue: self.queue, logger: self.logger)) }
-        parts += [delivery, fleet, WebhookService(webhooks: webhooks, fleet: fleet)]
+        parts += [delivery, fleet, WebhookService(webhooks: webhooks)]
         if let keys = self.settings.webPush?.deviceTokenKeys {
             parts.append(
                 SubscriptionKeeper(
@@ -277,7 +278,11 @@ package struct Relay: Sendable {
     package static let version = "0.1.0"
 
     /// Applies the fleet's decisions for this relay.
-    private func apply(_ context: DispatchContext, _ dispatcher: Dispatcher) -> @Sendable (FleetEffects) -> Void {
+    private func apply(
+        _ context: DispatchContext,
+        _ dispatcher: Dispatcher,
+        _ webhooks: Webhooks
+    ) -> @Sendable (FleetEffects) -> Void {
         let group = self.group
         let pool = self.settings.group.client.pool
         let maxInFlight = self.settings.dispatch.maxInFlight
@@ -294,6 +299,7 @@ package struct Relay: Sendable {
             }
             context.window.setLimit(effects.maxInFlight ?? maxInFlight)
             if let apps = effects.pausedApps { context.pausedApps.set(apps) }
+            webhooks.set(isPosting: effects.postsWebhooks)
             dispatcher.signal()
         }
     }
@@ -385,15 +391,10 @@ private struct NewsService: Service {
     }
 }
 
-/// Runs the webhooks while this relay has the duty to post to them.
 private struct WebhookService: Service {
     let webhooks: Webhooks
-    let fleet: Fleet
 
     func run() async {
-        await cancelWhenGracefulShutdown {
-            let webhooks = self.webhooks
-            await self.fleet.perform(.webhooks) { await webhooks.run() }
-        }
+        await cancelWhenGracefulShutdown { await self.webhooks.run() }
     }
 }

@@ -83,17 +83,15 @@ public enum RelayProcess {
         }
     }
 
-    /// Creates or updates the queue's schema in the database of the settings. Blocks.
+    /// Creates the queue's schema in the database of the settings. Blocks.
     ///
     /// - Returns: a line for a person.
     /// - Throws: `QueueError`.
     public static func migrate(_ settings: RelaySettings) throws(QueueError) -> String {
         guard let postgres = settings.storage.postgres else {
-            throw QueueError(code: .unusable, message: "storage.postgres is not set, so there is no schema to update.")
+            throw QueueError(code: .unusable, message: "storage.postgres is not set, so there is no schema to create.")
         }
-        let (before, now) = try Migrations.run(postgres)
-        return before == now
-            ? "The schema is up to date (version \(now))." : "The schema was updated from version \(before) to \(now)."
+        return try PostgresSchema.create(postgres) ? "The schema was created." : "The schema is there already."
     }
 
     /// Says that a backup of the queue was restored. Relays that share a database may run.
@@ -116,7 +114,7 @@ public enum RelayProcess {
     }
 
     /// The SQL text that creates the queue's schema in an empty database.
-    public static var migrationScript: String { Migrations.script }
+    public static var migrationScript: String { PostgresSchema.script }
 
     private static func logger(_ settings: LogSettings) -> Logger {
         LoggingSystem.bootstrap { label in

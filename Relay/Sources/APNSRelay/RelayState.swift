@@ -32,9 +32,7 @@ struct RelayState: RelayStatus {
         }
     }
 
-    func webhooks() async -> [WebhookStatus] {
-        self.sendWebhooks.isRunning ? self.sendWebhooks.statuses() : await self.sendWebhooks.storedStatuses()
-    }
+    func webhooks() async -> [WebhookStatus] { await self.sendWebhooks.statuses() }
 
     func members() -> [FleetMember] { self.fleet.members }
 
@@ -48,12 +46,8 @@ struct RelayState: RelayStatus {
 
     func didStore(_ settings: [UInt8]) { self.fleet.didStore(settings) }
 
-    func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
-        try await self.sendWebhooks.retry(webhook, id)
-    }
-
-    func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
-        try await self.sendWebhooks.drop(webhook, id)
+    func skipWebhookRequest(_ webhook: String, _ id: String) async throws(QueueError) -> Int? {
+        try await self.sendWebhooks.skip(webhook, id)
     }
 
     func notReady() async -> String? {

@@ -8,10 +8,8 @@ protocol RelayStatus: Sendable {
     var totals: RelayTotals { get }
     /// The webhooks, each with its state.
     func webhooks() async -> [WebhookStatus]
-    /// Sends a parked request to a webhook once more. Returns whether there is such a request.
-    func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
-    /// Drops a parked request to a webhook. Returns whether there was one.
-    func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool
+    /// Skips the current request of a webhook. Returns the number of its outcomes; nil if this is not the current request.
+    func skipWebhookRequest(_ webhook: String, _ id: String) async throws(QueueError) -> Int?
     /// The relays that share the queue, this one first.
     func members() -> [FleetMember]
     /// How far the clock is ahead of what is plausible; nil if it is plausible. Nothing expires while it is ahead.
@@ -20,7 +18,7 @@ protocol RelayStatus: Sendable {
     func confirmClock() async throws(QueueError)
     /// Applies stored settings of the fleet to this relay at once.
     func didStore(_ settings: [UInt8])
-    /// What keeps pushes from being delivered or accepted. Returns at once.
+    /// What keeps pushes from being delivered or accepted, or outcomes from a webhook. Returns at once.
     func problems() -> [DeliveryProblem]
     /// The counters of the last five minutes, the oldest first.
     var history: [DeliveryWatch.Sample] { get }
@@ -74,23 +72,33 @@ struct RelayTotals: Sendable, Hashable {
 
 /// The state of a webhook.
 struct WebhookStatus: Sendable, Hashable {
-    /// A request that was given up.
-    struct Parked: Sendable, Hashable {
+    /// A request that the receiver has yet to acknowledge.
+    struct Request: Sendable, Hashable {
         var id: String
+        /// The number of outcomes when it was made.
         var outcomes: Int
+        /// When it was made.
         var since: QueueTime
-        var error: String
+        /// When its first outcome was settled.
+        var oldestOutcome: QueueTime
     }
+
+    /// A receiver that has not acknowledged a request for this long needs an operator.
+    static let patience = Duration.seconds(3_600)
 
     var name: String
     var url: String
-    /// The position of the last outcome that was acknowledged, parked or skipped.
+    /// The position of the last outcome that was acknowledged or skipped.
     var position: Int64
     /// The number of failed attempts of the current request.
     var failures: Int
     var lastError: String?
     var nextAttempt: QueueTime?
-    var parked: [Parked]
-    /// When the oldest outcome that is not yet acknowledged was settled; nil if there is none.
-    var oldestOutcome: QueueTime? = nil
+    /// The current request; nil if there is none.
+    var request: Request?
+
+    /// Whether the receiver has not acknowledged the current request for an hour.
+    func isStuck(now: QueueTime) -> Bool {
+        self.request.map { $0.since.duration(to: now) >= Self.patience } ?? false
+    }
 }

@@ -4,10 +4,10 @@ import ArgumentParser
 /// `apns-relay migrate`
 struct Migrate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Creates or updates the queue's schema in the PostgreSQL database of the settings.",
+        abstract: "Creates the queue's schema in the PostgreSQL database of the settings.",
         discussion: """
-            A relay does this when it starts, unless storage.migrate is false. Older relays can go on while it runs. The \
-            role needs the right to create a schema in the database, or must own the schema apns.
+            A relay does this when it starts, unless storage.migrate is false. The role needs the right to \
+            create a schema in the database, or must own the schema apns.
             """
     )
 

@@ -39,25 +39,13 @@ struct ClaimBatch: Sendable {
 extension PreparedPush {
     /// Reads six columns: topic, type, priority, expiration, collapse and payload; nil if they are not a push.
     init?(_ row: Row, at first: Int32) {
-        let collapse = row.optionalText(first + 4)
-        let collapseID = collapse.flatMap { try? CollapseID($0) }
-        guard collapse == nil || collapseID != nil else { return nil }
-        let expiration: Expiration =
-            switch row.optionalInt64(first + 3) {
-            case nil: .systemDefault
-            case 0: .immediate
-            case .some(let seconds): .at(secondsSince1970: seconds)
-            }
-        let push = try? PreparedPush(
-            topic: row.text(first),
-            pushType: PushType(rawValue: row.text(first + 1)),
-            payload: row.bytes(first + 5),
-            priority: row.optionalInt64(first + 2).map { Priority(rawValue: Int(clamping: $0)) },
-            expiration: expiration,
-            collapseID: collapseID,
-            skippingValidation: true
+        self.init(
+            storedTopic: row.text(first),
+            type: row.text(first + 1),
+            priority: row.optionalInt64(first + 2),
+            expiration: row.optionalInt64(first + 3),
+            collapse: row.optionalText(first + 4),
+            payload: row.bytes(first + 5)
         )
-        guard let push else { return nil }
-        self = push
     }
 }

@@ -78,7 +78,7 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(settlements.lazy.map(\.claim.position))
         parameters.add(settlements.lazy.map(\.claim.epoch))
         parameters.add(settlements.lazy.map(\.claim.id))
-        parameters.add(settlements.map { OutcomeColumns($0.outcome, of: $0.claim.id) })
+        parameters.add(settlements.map { StoredOutcome($0.outcome, of: $0.claim.id) })
         return try await self.call(
             "SELECT * FROM apns.settle($1, $2, $3, $4, $5, $6, $7, $8)",
             on: .outcomes,
@@ -91,7 +91,7 @@ extension PostgresPushQueue: PushQueue {
                 let index = rows[row].int(0) - 1
                 guard settlements.indices.contains(index) else { continue }
                 let settlement = settlements[index]
-                let outcome = OutcomeColumns.outcome(rows[row], at: 1, of: settlement.claim.id)
+                let outcome = PushOutcome(rows[row], at: 1, of: settlement.claim.id)
                 // The first call has stored it.
                 if isRepeated, outcome == settlement.outcome { continue }
                 results[index] = outcome.map { .alreadySettled($0) } ?? .stale
@@ -108,7 +108,7 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(releases.lazy.map(\.notBefore.millisecondsSince1970))
         parameters.add(releases.lazy.map(\.countsAttempt))
         parameters.add(
-            releases.map { release in release.outcome.map { OutcomeColumns($0, of: release.claim.id) } }
+            releases.map { release in release.outcome.map { StoredOutcome($0, of: release.claim.id) } }
         )
         try await self.call(
             "SELECT apns.release($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -123,7 +123,7 @@ extension PostgresPushQueue: PushQueue {
         var parameters = self.settling()
         parameters.add(settlements.lazy.map(\.claim.position))
         parameters.add(settlements.lazy.map(\.claim.epoch))
-        parameters.add(settlements.map { OutcomeColumns($0.outcome, of: $0.claim.id) })
+        parameters.add(settlements.map { StoredOutcome($0.outcome, of: $0.claim.id) })
         try await self.call(
             "SELECT apns.park($1, $2, $3, $4, $5, $6, $7)",
             on: .outcomes,
@@ -204,7 +204,7 @@ extension PostgresPushQueue: PushQueue {
                 counts.pushes.parked = row.int(4)
                 let outcomes = row.int64s(5)
                 for certainty in Certainty.allCases {
-                    let number = Int(OutcomeColumns.number(of: certainty))
+                    let number = certainty.storedNumber
                     guard number < outcomes.count, outcomes[number] > 0 else { continue }
                     counts.outcomes[certainty] = Int(clamping: outcomes[number])
                 }
@@ -247,7 +247,7 @@ extension PostgresPushQueue: PushQueue {
             case 0: return .cancelled
             case 1: return .written
             case 2:
-                guard let outcome = OutcomeColumns.outcome(rows[0], at: 1, of: id) else { return .notFound }
+                guard let outcome = PushOutcome(rows[0], at: 1, of: id) else { return .notFound }
                 // The first call has cancelled it.
                 return isRepeated && outcome.error?.code == .cancelled ? .cancelled : .settled(outcome)
             default: return .notFound

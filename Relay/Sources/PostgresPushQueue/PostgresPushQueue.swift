@@ -68,11 +68,11 @@ public final class PostgresPushQueue: Sendable {
     private let intakeWatch: IntakeWatch
     private let isClosed = Mutex(false)
 
-    /// Opens the queue, and creates or updates its schema if the options say so.
+    /// Opens the queue, and creates its schema in a database that has none if the options say so.
     ///
     /// - Parameters:
     ///   - options: how to connect, and limits.
-    ///   - logger: receives what was done to the schema.
+    ///   - logger: receives whether the schema was created.
     ///   - whenStored: called on another thread when another program has stored pushes.
     /// - Throws: `QueueError`: `unavailable` if the database cannot be reached; `unusable` if the server, its settings or
     ///   the schema cannot be used.
@@ -81,12 +81,10 @@ public final class PostgresPushQueue: Sendable {
         logger: Logger,
         whenStored: @escaping @Sendable () -> Void = {}
     ) async throws(QueueError) -> PostgresPushQueue {
-        let migrated = try await DispatchQueue.global().perform { () throws(QueueError) in
+        let isCreated = try await DispatchQueue.global().perform { () throws(QueueError) in
             try Self.prepare(options)
         }
-        if let migrated {
-            logger.notice("The schema of the queue was updated", metadata: ["migrations": "\(migrated)"])
-        }
+        if isCreated { logger.notice("The schema of the queue was created") }
         logger.info("Queue opened", metadata: ["database": "\(options.connection.description)"])
         return PostgresPushQueue(options, whenStored)
     }
@@ -99,14 +97,16 @@ public final class PostgresPushQueue: Sendable {
             try QueueError.converting {
                 let connection = try options.connection.connect()
                 try ServerCheck.check(connection, options.connection)
-                try Migrations.requireCurrent(connection)
+                try PostgresSchema.require(connection)
                 return try Histories(options, NameCache()).restored(connection)
             }
         }
     }
 
-    /// Checks the server, and brings the schema up to date. Waits for a database that is away.
-    private static func prepare(_ options: Options) throws(QueueError) -> ClosedRange<Int>? {
+    /// Checks the server and the schema. Waits for a database that is away.
+    ///
+    /// - Returns: whether the schema was created.
+    private static func prepare(_ options: Options) throws(QueueError) -> Bool {
         let deadline = ContinuousClock.now.advanced(by: options.timeout)
         var pause = Pause()
         while true {
@@ -114,9 +114,9 @@ public final class PostgresPushQueue: Sendable {
                 return try QueueError.converting {
                     let connection = try options.connection.connect()
                     try ServerCheck.check(connection, options.connection)
-                    let migrated = options.migrates ? try Migrations.run(connection) : nil
-                    try Migrations.requireCurrent(connection)
-                    return migrated
+                    if options.migrates { return try PostgresSchema.create(connection) }
+                    try PostgresSchema.require(connection)
+                    return false
                 }
             } catch {
                 guard error.code == .unavailable, ContinuousClock.now < deadline else { throw error }

@@ -41,7 +41,7 @@ extension PushStatus {
             notBefore: QueueTime(millisecondsSince1970: row.int64(first + 8)),
             deadline: QueueTime(millisecondsSince1970: row.int64(first + 9)),
             attempts: row.int(first + 10),
-            outcome: OutcomeColumns.outcome(row, at: outcome, of: id),
+            outcome: PushOutcome(row, at: outcome, of: id),
             settledAt: settledAt.map { QueueTime(millisecondsSince1970: row.int64($0)) },
             idempotencyKey: row.optionalText(key),
             metadata: row.optionalText(key + 1)

@@ -41,7 +41,8 @@ extension QueueError {
         switch state {
         case SQLState.full: return "\(message) Try again later."
         case "42P01", "42883", "42703", "3F000":
-            return "The schema of the queue is missing or older than this relay (\(message)). Run apns-relay migrate."
+            return
+                "The schema of the queue is missing, or not the one of this relay (\(message)). Run apns-relay migrate."
         case "42501": return "The role may not use the queue (\(message)). Let apns-relay migrate run as its owner."
         case "55P03":
             return "Another transaction has locked the tables of the queue (\(message)). pg_stat_activity shows it."

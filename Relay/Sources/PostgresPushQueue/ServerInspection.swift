@@ -24,7 +24,7 @@ public struct ServerInspection: Sendable {
     ///
     /// - Parameters:
     ///   - settings: how to connect.
-    ///   - migrates: whether the relay creates or updates the schema when it starts.
+    ///   - migrates: whether the relay creates a missing schema when it starts.
     ///   - seen: how far the relay has seen the queue come; nil if that is not known.
     /// - Throws: `QueueError` if the database cannot be reached.
     public init(
@@ -45,7 +45,7 @@ public struct ServerInspection: Sendable {
                 message: hasOwnSession ? "each connection has its own" : ServerCheck.poolerRemedy
             )
             let schema = try Self.schema(connection, migrates: migrates)
-            let isMissing = try Migrations.version(in: connection) == 0
+            let isMissing = try !PostgresSchema.exists(in: connection)
             return (
                 try [version, sessions, Self.autovacuum(connection), Self.connections(state)]
                     + Self.durability(connection, state)
@@ -159,8 +159,8 @@ public struct ServerInspection: Sendable {
 
     private static func schema(_ connection: Connection, migrates: Bool) throws -> Finding {
         do {
-            if migrates, let finding = try Self.migration(connection) { return finding }
-            try Migrations.requireCurrent(connection)
+            if migrates, try !PostgresSchema.exists(in: connection) { return try Self.creation(connection) }
+            try PostgresSchema.require(connection)
             let rights = try connection.run(
                 """
                 SELECT has_schema_privilege('apns', 'USAGE') AND bool_and(has_function_privilege(oid, 'EXECUTE')) \
@@ -178,17 +178,8 @@ public struct ServerInspection: Sendable {
         }
     }
 
-    /// What a relay that starts will do to the schema; nil if it is up to date.
-    private static func migration(_ connection: Connection) throws -> Finding? {
-        let version = try Migrations.version(in: connection)
-        guard version < Migrations.version else { return nil }
-        guard version == 0 else {
-            return Finding(
-                subject: "schema",
-                isOK: true,
-                message: "version \(version); the relay updates it to \(Migrations.version) when it starts"
-            )
-        }
+    /// Whether a relay that starts can create the schema.
+    private static func creation(_ connection: Connection) throws -> Finding {
         let row = try connection.run(
             """
             SELECT coalesce(has_schema_privilege(to_regnamespace('apns')::oid, 'CREATE'), \

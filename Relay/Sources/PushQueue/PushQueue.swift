@@ -38,7 +38,7 @@ public import APNSModel
 /// Several processes may share a queue if the engine allows it. Each process then sees the effects of its own calls at
 /// once. It may see the effects of other processes' calls a moment later.
 ///
-/// `PushQueueConformance` tests an implementation.
+/// `Tests/PushQueueConformance` tests both implementations.
 public protocol PushQueue: Sendable {
     /// Whether several processes can use the queue at the same time. If false, only one process at a time can.
     var isShared: Bool { get }

@@ -41,9 +41,6 @@ struct ReadTransaction {
             flight.state, tried, (SELECT key FROM idempotency WHERE idempotency.position = push.position), metadata,
             attempt.*
             FROM push LEFT JOIN flight USING (position) LEFT JOIN attempt USING (position) WHERE position = ?
-            AND NOT EXISTS (
-                SELECT 1 FROM counter WHERE name IN ('staging', 'publishing') AND value <= push.position
-            )
             """
         )
         sql.bind(1, position)

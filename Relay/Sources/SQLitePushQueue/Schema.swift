@@ -6,7 +6,8 @@
 /// - `flight`: the claimed and the written pushes.
 /// - `parked`: the parked pushes. Their `push.expires` is NULL. Every row of `push` has a row in one of `queue`, `flight` and `parked`.
 /// - `attempt`: the outcome of the attempts of pushes that returned to the queue or were parked.
-/// - `outcome`: settled pushes in the order of the feed.
+/// - `outcome`: settled pushes in the order of the feed. An outcome has the number of its certainty, the number of attempts
+///   and, unless the push was simply accepted, the coded form of the outcome (JSON), as in PostgreSQL.
 /// - `route`: an app, an environment, a lane, a caller and a batch. `push` and `outcome` have the caller by way of it.
 /// - `batch_outcome`: how many pushes of each batch have an outcome with each certainty.
 /// - `ident`: the position of the push with an id, in `push` or in `outcome`.
@@ -22,12 +23,6 @@ enum Schema {
     static let applicationID: Int32 = 0x4150_4E52
     /// `PRAGMA user_version`.
     static let version = 1
-
-    private static let outcomeColumns = """
-        certainty INTEGER NOT NULL, sends INTEGER NOT NULL, response_id BLOB, unique_id TEXT, code TEXT, message TEXT,
-        retry_after INTEGER, status INTEGER, reason TEXT, invalid_since INTEGER, body BLOB, rejection_id BLOB,
-        validation TEXT
-        """
 
     /// Creates the tables in an empty file. A route without a batch has an empty one, because NULLs are never equal.
     static let tables = """
@@ -55,12 +50,14 @@ enum Schema {
         );
         CREATE TABLE parked (position INTEGER PRIMARY KEY, route INTEGER NOT NULL, since INTEGER NOT NULL);
         CREATE INDEX parked_since ON parked (since);
-        CREATE TABLE attempt (position INTEGER PRIMARY KEY, \(outcomeColumns));
+        CREATE TABLE attempt (
+            position INTEGER PRIMARY KEY, certainty INTEGER NOT NULL, sends INTEGER NOT NULL, result TEXT
+        );
         CREATE TABLE outcome (
             cursor INTEGER PRIMARY KEY, position INTEGER NOT NULL, id BLOB NOT NULL, route INTEGER NOT NULL,
             queued_at INTEGER NOT NULL, due INTEGER NOT NULL, deadline INTEGER NOT NULL, token BLOB NOT NULL,
             attempts INTEGER NOT NULL, settled_at INTEGER NOT NULL, invalidates INTEGER NOT NULL, metadata TEXT,
-            \(outcomeColumns)
+            certainty INTEGER NOT NULL, sends INTEGER NOT NULL, result TEXT
         );
         CREATE UNIQUE INDEX outcome_position ON outcome (position);
         CREATE INDEX outcome_invalidates ON outcome (cursor) WHERE invalidates = 1;

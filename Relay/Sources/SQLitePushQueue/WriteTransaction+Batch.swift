@@ -43,7 +43,7 @@ extension WriteTransaction {
             """
         )
         sql.bind(1, route)
-        sql.bind(2, OutcomeColumns.code(of: kind.certainty))
+        sql.bind(2, kind.certainty.storedNumber)
         sql.bind(3, kind.invalidates ? 1 : 0)
         sql.bind(4, pushes)
         try sql.run()
@@ -61,7 +61,8 @@ extension WriteTransaction {
         let sql = try self.db.prepared("SELECT certainty, invalidates, pushes FROM batch_outcome WHERE route = ?")
         sql.bind(1, id)
         try sql.forEach { row in
-            counts.outcomes[OutcomeColumns.certainty(row.int64(0)), default: 0] += row.count(2)
+            let certainty = Certainty.allCases.first { $0.storedNumber == row.int(0) } ?? .unknown
+            counts.outcomes[certainty, default: 0] += row.count(2)
             if row.int64(1) != 0 { counts.deadTokens += row.count(2) }
             return true
         }

@@ -162,7 +162,7 @@ extension WriteTransaction {
             PushOutcome.overdue(
                 push.id,
                 deadline: QueueTime(millisecondsSince1970: row.int64(0)),
-                expiration: Self.expiration(row.optionalInt64(1)),
+                expiration: Expiration(stored: row.optionalInt64(1)),
                 attempts: push.attempts
             )
         }
@@ -202,27 +202,13 @@ extension WriteTransaction {
 
     /// Reads the columns topic, type, priority, expiration, collapse and payload; nil if the row is damaged.
     static func preparedPush(_ row: PreparedSQL, at first: Int32) -> PreparedPush? {
-        var collapseID: CollapseID?
-        if let text = row.optionalText(first + 4) {
-            guard let known = try? CollapseID(text) else { return nil }
-            collapseID = known
-        }
-        return try? PreparedPush(
-            topic: row.text(first),
-            pushType: PushType(rawValue: row.text(first + 1)),
-            payload: row.bytes(first + 5),
-            priority: row.optionalInt64(first + 2).map { Priority(rawValue: Int(truncatingIfNeeded: $0)) },
-            expiration: self.expiration(row.optionalInt64(first + 3)),
-            collapseID: collapseID,
-            skippingValidation: true
+        PreparedPush(
+            storedTopic: row.text(first),
+            type: row.text(first + 1),
+            priority: row.optionalInt64(first + 2),
+            expiration: row.optionalInt64(first + 3),
+            collapse: row.optionalText(first + 4),
+            payload: row.bytes(first + 5)
         )
-    }
-
-    static func expiration(_ header: Int64?) -> Expiration {
-        switch header {
-        case nil: .systemDefault
-        case 0: .immediate
-        case .some(let seconds): .at(secondsSince1970: seconds)
-        }
     }
 }

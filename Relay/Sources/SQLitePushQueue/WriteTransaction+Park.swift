@@ -36,7 +36,7 @@ extension WriteTransaction {
         let expires = try select.first { row in
             Self.expires(
                 deadline: QueueTime(millisecondsSince1970: row.int64(0)),
-                Self.expiration(row.optionalInt64(1))
+                Expiration(stored: row.optionalInt64(1))
             )
         }
         try self.remove(push)

@@ -123,6 +123,7 @@ final class WriteTransaction {
     /// - Returns: the kind of the stored outcome, which is merged with the outcome of earlier attempts.
     func store(_ outcome: PushOutcome, of push: Push) throws -> OutcomeKind {
         let outcome = push.hasAttempt ? outcome.merged(with: try self.attempt(of: push)) : outcome
+        let stored = StoredOutcome(outcome, of: push.id)
         try self.remove(push)
         let cursor = self.state.nextCursor
         self.state.nextCursor &+= 1
@@ -130,9 +131,9 @@ final class WriteTransaction {
         insert.bind(1, cursor)
         insert.bind(2, push.attempts + (push.place.isWritten ? 1 : 0))
         insert.bind(3, self.now.millisecondsSince1970)
-        insert.bind(4, outcome.invalidation == nil ? 0 : 1)
-        OutcomeColumns.bind(outcome, of: push.id, to: insert, at: 5)
-        insert.bind(18, push.position)
+        insert.bind(4, stored.invalidates ? 1 : 0)
+        OutcomeColumns.bind(stored, to: insert, at: 5)
+        insert.bind(8, push.position)
         try insert.run()
         let delete = try self.prepared(Self.deletePush)
         delete.bind(1, push.position)
@@ -147,7 +148,7 @@ final class WriteTransaction {
             delete.bind(1, push.position)
             try delete.run()
         }
-        return OutcomeKind(certainty: outcome.certainty, invalidates: outcome.invalidation != nil)
+        return OutcomeKind(certainty: stored.certainty, invalidates: stored.invalidates)
     }
 
     private static let insertOutcome = SQLText(
@@ -220,7 +221,7 @@ final class WriteTransaction {
             """
         )
         sql.bind(1, position)
-        OutcomeColumns.bind(outcome, of: id, to: sql, at: 2)
+        OutcomeColumns.bind(StoredOutcome(outcome, of: id), to: sql, at: 2)
         try sql.run()
     }
 

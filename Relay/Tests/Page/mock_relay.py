@@ -76,7 +76,7 @@ class MockRelay:
             self.totals = dict.fromkeys(TOTALS, 0)
             self.webhooks = []
             self.relays = []
-            self.relay(isSelf=True, duties=["leader", "webhooks"])
+            self.relay(isSelf=True, postsWebhooks=True)
             self.callers = None  # An overview of an older relay has no quotas.
             self.apps = None
             self.batches = []
@@ -153,7 +153,7 @@ class MockRelay:
     def relay(self, id="0f1e2d3c4b5a6978", **values):
         """One of the relays that share the queue."""
         relay = {"id": id, "host": "relay-1", "process": 4711, "version": self.version,
-                 "since": self.clock() - 86_400, "isSelf": False, "duties": [], **values}
+                 "since": self.clock() - 86_400, "isSelf": False, "postsWebhooks": False, **values}
         with self.lock:
             self.relays.append(relay)
         return relay
@@ -174,7 +174,7 @@ class MockRelay:
 
     def webhook(self, name="shop", **values):
         webhook = {"name": name, "url": f"https://{name}.example/outcomes", "position": 0, "failures": 0,
-                   "lastError": None, "nextAttempt": None, "parked": [], **values}
+                   "lastError": None, "nextAttempt": None, "request": None, **values}
         with self.lock:
             self.webhooks.append(webhook)
         return webhook
@@ -293,10 +293,8 @@ class MockRelay:
             case ("DELETE", "v1", "parked", id):
                 self.unpark(id, "settled")
                 return {"id": id, "state": "settled"}
-            case ("POST", "v1", "webhooks", name, "parked", id, "retry"):
-                return self.unpark_request(name, id)
-            case ("DELETE", "v1", "webhooks", name, "parked", id):
-                return self.unpark_request(name, id)
+            case ("POST", "v1", "webhooks", name, "requests", id, "skip"):
+                return self.skip_request(name, id)
         raise APIFailure(404, "notFound", "There is nothing here.")
 
     def known(self, id):
@@ -351,13 +349,13 @@ class MockRelay:
         self.parked.remove(id)
         self.pushes[id]["state"] = state
 
-    def unpark_request(self, name, id):
+    def skip_request(self, name, id):
         for webhook in self.webhooks:
-            for request in webhook["parked"]:
-                if (webhook["name"], request["id"]) == (name, id):
-                    webhook["parked"].remove(request)
-                    return {}
-        raise APIFailure(404, "notFound", "No such request is parked.")
+            request = webhook["request"]
+            if webhook["name"] == name and request is not None and request["id"] == id:
+                webhook.update(request=None, failures=0, lastError=None, nextAttempt=None)
+                return {"id": id, "outcomes": request["outcomes"]}
+        raise APIFailure(404, "notFound", "This is not the current request.")
 
     def page(self, parameters, matches):
         after, limit = int(parameters.get("after", "0").split("-")[0]), int(parameters.get("limit", 100))
@@ -440,8 +438,7 @@ def fill(relay, seed=1):
     relay.relay("8796a5b4c3d2e1f0", host="relay-2", since=now - 420)
     relay.webhook("shop", position=relay.feed[-1][0])
     relay.webhook("warehouse", position=relay.feed[-300][0], failures=4, lastError="503 Service Unavailable",
-                  nextAttempt=now + 31, parked=[{"id": "warehouse-1201", "outcomes": 500, "since": now - 90_000,
-                                                 "error": "No connection: connection refused"}])
+                  nextAttempt=now + 31, request={"id": "warehouse-1201", "outcomes": 500, "since": now - 900})
 
     def move(seconds):
         wave = 1 + 0.25 * values.random()

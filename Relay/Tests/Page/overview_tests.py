@@ -236,11 +236,11 @@ class OverviewTests(MockCase):
         self.assertIn("<b>relay-2</b>", browser.text(f"{second} th"))
         self.assertIn("process 4711", browser.text(f"{second} th"))
         cells = [browser.text(f"{row} [data-cell={name}]") for row in (first, second)
-                 for name in ("version", "since", "duties")]
-        self.assertEqual(cells, ["1.0.0", "2 h 1 min", "leader, webhooks", "1.1.0", "1 min 5 s", "–"])
-        other["duties"] = ["webhooks"]
+                 for name in ("version", "since", "posts")]
+        self.assertEqual(cells, ["1.0.0", "2 h 1 min", "yes", "1.1.0", "1 min 5 s", "–"])
+        other["postsWebhooks"] = True
         self.tick()
-        browser.wait_text(f"{second} [data-cell=duties]", "webhooks")
+        browser.wait_text(f"{second} [data-cell=posts]", "yes")
         self.relay.relays.remove(other)
         self.tick()
         browser.wait("the table to go", lambda: not browser.find("#relays-section").is_displayed())

@@ -177,42 +177,37 @@ class PanelTests(MockCase):
         now = time.time()
         self.relay.clock = lambda: now
         self.relay.webhook("shop", position=12_345)
-        parked = [{"id": f"warehouse/{number}", "outcomes": 500, "since": now - 90_000, "error": "500 Server Error"}
-                  for number in range(3)]
+        request = {"id": "ware house-7/0", "outcomes": 500, "since": now - 7_200}
         warehouse = self.relay.webhook("ware house", failures=4, lastError="connection refused", nextAttempt=now + 61,
-                                       parked=list(parked))
-        self.show()
+                                       request=request)
+        self.relay.problems.append({
+            "cause": "webhook", "effect": "Outcomes do not reach a webhook.", "message": "Nothing was acknowledged.",
+            "remedy": "Skip it.", "since": now - 60, "waiting": 0, "apps": []})
+        self.show("Outcomes wait")
         browser.tab("webhooks")
-        self.assertEqual(browser.text("#webhooks-count"), "3")
+        self.assertEqual(browser.text("#webhooks-count"), "1")
+        self.assertNotIn("wait", browser.text("[data-problem=webhook] [data-field=when]"))
         self.assertEqual(browser.texts("#panel-webhooks [data-field=state]"), ["Working", "Failing"])
         self.assertIn("12,345", browser.text("[data-webhook=shop]"))
         self.assertIn("https://shop.example/outcomes", browser.text("[data-webhook=shop]"))
         self.assertFalse(browser.is_shown("[data-webhook=shop] button"))
         error = browser.texts("#panel-webhooks [data-field=error]")[1]
         self.assertRegex(error, r"^4 failed attempts: connection refused\. Next attempt at [\d: -]+, in 1 min 1 s\.$")
-        rows = lambda: browser.values("[data-request]", "data-request")
-        self.assertEqual(rows(), [request["id"] for request in parked])
-        self.assertIn("500 Server Error", browser.text("[data-request]"))
-        self.assertIn("500 outcomes", browser.text("[data-request]"))
-        browser.click("[data-request='warehouse/0'] [data-action=Retry]")
-        browser.wait("two", lambda: rows() == ["warehouse/1", "warehouse/2"], 1.5)
-        self.assertEqual(self.relay.count("POST", "/v1/webhooks/ware%20house/parked/warehouse%2F0/retry"), 1)
+        progress = browser.texts("#panel-webhooks [data-field=progress]")[1]
+        self.assertIn("500 outcomes in request ware house-7/0, made 2 h", progress)
+        skip = "[data-webhook='ware house'] [data-action^=Skip]"
         self.allowed_errors = " 503 "
-        self.relay.fail("DELETE", "/v1/webhooks/.*", (503, {"error": {"code": "unavailable", "message": "Busy."}}))
-        browser.click("[data-request='warehouse/1'] [data-action^=Drop]")
+        self.relay.fail("POST", "/v1/webhooks/.*", (503, {"error": {"code": "unavailable", "message": "Busy."}}))
+        browser.click(skip)
+        self.assertIn("500 outcomes", browser.text("#confirm-text"))
         browser.click("#confirm-yes")
-        browser.wait_text("[data-request='warehouse/1'] .note", "Drop: Busy.")
+        browser.wait_text("[data-webhook='ware house'] .row-actions .note", "Skip the request: Busy.")
         self.relay.faults.clear()
-        browser.click("[data-request='warehouse/1'] [data-action^=Drop]")
+        self.relay.problems.clear()
+        browser.click(skip)
         browser.click("#confirm-yes")
-        browser.wait("one", lambda: rows() == ["warehouse/2"], 1.5)
-        warehouse["parked"].extend(parked[:2])
-        warehouse["failures"] = 0
-        browser.wait("three", lambda: len(rows()) == 3)
-        self.assertEqual(browser.texts("#panel-webhooks [data-field=state]"), ["Working", "3 parked"])
-        browser.click("[data-webhook='ware house'] > .row-actions [data-action^=Drop]")
-        self.assertIn("Drop 3 parked requests?", browser.text("#confirm-title"))
-        browser.click("#confirm-yes")
-        browser.wait("none", lambda: rows() == [])
+        browser.wait("the button to go", lambda: not browser.is_shown(skip), 1.5)
+        self.assertIsNone(warehouse["request"])
+        self.assertEqual(self.relay.count("POST", "/v1/webhooks/ware%20house/requests/ware%20house-7%2F0/skip"), 2)
+        self.assertEqual(browser.texts("#panel-webhooks [data-field=state]"), ["Working", "Working"])
         self.assertFalse(browser.is_shown("#webhooks-count"))
-        self.assertEqual(browser.text("[data-webhook='ware house'] > .row-actions .note"), "3 of 3 dropped.")

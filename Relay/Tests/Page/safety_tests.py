@@ -31,8 +31,8 @@ class SafetyTests(MockCase):
             self.relay.settle(outcome, app=text, environment=text, lane=text, token=text, caller=text)
             self.relay.push("parked", outcome, app=text, environment=text, lane=text, token=text)
             self.relay.batch(text, name=text, app=text, environment=text, caller=text, idempotencyKey=text, metadata={text: text})
-            self.relay.webhook(text, url=text, failures=1, lastError=text, nextAttempt=now, parked=[
-                {"id": text, "outcomes": 1, "since": now, "error": text}])
+            self.relay.webhook(text, url=text, failures=1, lastError=text, nextAttempt=now,
+                               request={"id": text, "outcomes": 1, "since": now})
         self.relay.callers = self.relay.apps = [
             {"name": text, "unsettled": 1, "capacity": 2, "pushesPerSecond": 1, "available": 1} for text in texts]
         self.relay.routes[0]["state"] = ATTACK
@@ -59,7 +59,7 @@ class SafetyTests(MockCase):
             browser.set_screen(width, 900)
             for name in TABS[:-1]:
                 browser.tab(name)
-                browser.wait("its content", lambda: len(browser.all(f"#panel-{name} .item")) >= len(texts))
+                browser.wait("its content", lambda: len(browser.all(f"#panel-{name} :is(.item, .webhook)")) >= len(texts))
                 self.assertIn(ATTACK, browser.text(f"#panel-{name}"))
                 self.assertIn(SCRIPT, browser.text(f"#panel-{name}"))
                 check(f"{name} at {width}")

@@ -384,7 +384,7 @@ import Testing
 
     @Test("A commit waits for no other transaction that notifies") func noNotification() async throws {
         let server = try PostgresServer()
-        _ = try Migrations.run(try ConnectionSettings(server.url("postgres")))
+        _ = try PostgresSchema.create(try ConnectionSettings(server.url("postgres")))
         let queue = try await PostgresPushQueue.open(
             PostgresPushQueue.Options(connection: try ConnectionSettings(server.url("postgres"))),
             logger: .quiet

@@ -15,11 +15,11 @@ final class PostgresFixture: QueueFixture {
     private static let template = Result {
         let server = try PostgresFixture.server.get()
         let name = try server.createDatabase()
-        _ = try Migrations.run(try ConnectionSettings(server.url(name)))
+        _ = try PostgresSchema.create(try ConnectionSettings(server.url(name)))
         return name
     }
 
-    let lacks: Set<QueueAbility> = []
+    let isShared = true
     let tick = Duration.seconds(1)
     let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
     let server: PostgresServer

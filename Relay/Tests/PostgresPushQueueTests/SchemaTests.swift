@@ -56,21 +56,19 @@ import Testing
         #expect(error.message.contains("apns-relay migrate"))
     }
 
-    @Test("A newer schema is used if it allows that, and refused otherwise") func newerSchema() async throws {
+    @Test("A newer schema is refused, with its version") func newerSchema() async throws {
         let queue = try await PostgresPushQueue.open(try self.options(), logger: .quiet)
         await queue.close()
-        _ = try self.sql("INSERT INTO apns.migration (version, oldest) VALUES (1000, 1)")
-        await (try await PostgresPushQueue.open(try self.options(), logger: .quiet)).close()
-        _ = try self.sql("UPDATE apns.migration SET oldest = 999 WHERE version = 1000")
+        _ = try self.sql("UPDATE apns.version SET version = 1000")
         let error = try await #require(throws: QueueError.self) {
             try await PostgresPushQueue.open(try self.options(), logger: .quiet)
         }
         #expect(error.code == .unusable)
-        #expect(error.message.contains("1000"))
+        #expect(error.message.contains("1000") && error.message.contains("newer apns-relay"))
     }
 
     @Test("The script for a person gives the schema that a relay creates") func script() async throws {
-        _ = try self.sql(Migrations.script)
+        _ = try self.sql(PostgresSchema.script)
         var options = try self.options()
         options.migrates = false
         let queue = try await PostgresPushQueue.open(options, logger: .quiet)

@@ -9,7 +9,7 @@ import Synchronization
 
 /// Opens queues in files of a directory of its own.
 final class SQLiteFixture: QueueFixture {
-    let lacks: Set<QueueAbility> = [.sharing]
+    let isShared = false
     let tick = Duration.seconds(1)
     let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
     let directory: URL

@@ -11,21 +11,16 @@ struct FleetEffects: Sendable, Hashable {
     var maxInFlight: Int?
     /// The apps whose pushes stay queued; nil if they are not known yet.
     var pausedApps: Set<String>?
+    /// Whether this relay posts to the webhooks.
+    var postsWebhooks = false
 }
 
-/// This relay's part in the fleet: it stores its heartbeat, observes those of the others, and performs its duties.
+/// This relay's part in the fleet: it stores its heartbeat, and observes those of the others.
 ///
-/// If the storage fails, the last view stays, and the next attempt follows soon. A relay that cannot store its heartbeat
-/// counts as gone for the others, so it gives up its duties in time.
+/// If the storage fails, the last view stays, and the next attempt follows soon.
 final class Fleet: Service {
-    private struct Performance: Sendable {
-        var isHeld = false
-        var changes: AsyncStream<Bool>.Continuation
-    }
-
     private struct State {
         var machine: FleetMachine
-        var performances: [FleetDuty: Performance] = [:]
         /// The members that the log knows.
         var logged: [FleetMember] = []
         /// Whether the last heartbeat failed.
@@ -43,8 +38,8 @@ final class Fleet: Service {
 
     /// The longest wait for the storage at the end.
     private static let leaveTimeout = Duration.seconds(2)
-    /// The interval between checks of the duties.
-    private static let checkInterval = Duration.seconds(1)
+    /// How often this relay looks whether its share of the connections may grow.
+    private static let updateInterval = Duration.seconds(1)
 
     private let queue: any PushQueue
     private let clock: any QueueClock
@@ -61,7 +56,7 @@ final class Fleet: Service {
     ///   - queue: the queue of the fleet.
     ///   - clock: its clock.
     ///   - metrics: counts errors of the storage.
-    ///   - logger: receives changes of the members and of the duties.
+    ///   - logger: receives changes of the members.
     ///   - timing: the same for all relays.
     ///   - maxConnections: the budget of connections, unless the settings of the fleet have one.
     ///   - apply: applies the fleet's decisions for this relay. It must not wait or call the fleet.
@@ -89,12 +84,12 @@ final class Fleet: Service {
     // MARK: Life
 
     /// Takes part in the fleet until a graceful shutdown reaches this service, or the task is cancelled. It then leaves the
-    /// fleet, so that other relays take over its duties at once.
+    /// fleet, so that the others need not wait until it counts as gone.
     func run() async {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 group.addTask { await self.sendHeartbeats() }
-                group.addTask { await self.checkDuties() }
+                group.addTask { await self.updateRegularly() }
             }
         }
         let wakeup = Wakeup()
@@ -120,18 +115,11 @@ final class Fleet: Service {
         }
     }
 
-    /// Gives up duties on time, also while a call of the storage hangs.
-    private func checkDuties() async {
-        while !Task.isCancelled {
-            let now = self.clock.lease
-            let end = self.state.withLock { $0.machine.nextEnd(after: now) }
-            let pause = end.map { min(now.duration(to: $0), Self.checkInterval) } ?? Self.checkInterval
-            try? await Task.sleep(for: max(pause, .milliseconds(1)))
-            self.update()
-        }
+    private func updateRegularly() async {
+        while (try? await Task.sleep(for: Self.updateInterval)) != nil { self.update() }
     }
 
-    /// Stores a heartbeat, reads those of the others, and takes and renews duties.
+    /// Stores a heartbeat, reads those of the others, and removes those of relays that are gone.
     ///
     /// - Returns: whether the storage worked.
     @discardableResult
@@ -139,19 +127,19 @@ final class Fleet: Service {
         defer { self.update() }
         do throws(QueueError) {
             if self.queue.isShared {
-                let start = self.clock.lease
                 let heartbeat = self.state.withLock { $0.machine.nextHeartbeat() }
                 try await self.queue.setValue(heartbeat, forKey: self.memberKey)
-                self.state.withLock { $0.machine.didStoreHeartbeat(at: start) }
             }
             let revision = self.state.withLock { $0.revision }
             let values = try await self.queue.values(withPrefix: FleetKey.all)
-            let exchanges = self.state.withLock { state in
+            let removals = self.state.withLock { state in
                 // Otherwise this relay has stored new settings in the meantime.
                 if state.revision == revision { self.adopt(values[FleetKey.settings], &state) }
                 return state.machine.didRead(values, at: self.clock.lease)
             }
-            try await self.perform(exchanges)
+            for (key, value) in removals {
+                _ = try await self.queue.exchangeValue(nil, forKey: key, expecting: value)
+            }
             if self.state.withLock({ $0.isFailing }) { self.logger.notice("The fleet's values can be stored again") }
             self.state.withLock { $0.isFailing = false }
             return true
@@ -171,66 +159,24 @@ final class Fleet: Service {
         }
     }
 
-    private func perform(_ exchanges: [FleetMachine.Exchange]) async throws(QueueError) {
-        for exchange in exchanges {
-            let start = self.clock.lease
-            let isDone = try await self.queue.exchangeValue(
-                exchange.value,
-                forKey: exchange.key,
-                expecting: exchange.expected
-            )
-            self.state.withLock { $0.machine.didExchange(exchange, isDone: isDone, at: start) }
-        }
-    }
-
-    /// Gives up the duties and removes the heartbeat. Errors are ignored: the others then wait until it counts as gone.
+    /// Removes the heartbeat. Errors are ignored: the others then wait until it counts as gone.
     func leave() async {
-        let exchanges = self.state.withLock { $0.machine.leave() }
+        self.state.withLock { $0.machine.leave() }
         self.update()
         guard self.queue.isShared else { return }
-        try? await self.perform(exchanges)
         try? await self.queue.setValue(nil, forKey: self.memberKey)
     }
 
     // MARK: View
 
     /// The members, this relay first.
-    var members: [FleetMember] {
-        let now = self.clock.lease
-        return self.state.withLock { $0.machine.members(at: now) }
-    }
-
-    /// The id of this relay.
-    var id: String { self.state.withLock { $0.machine.member.id } }
-
-    /// The duties that this relay can do, and whether it has them now.
-    var duties: [FleetDuty: Bool] {
-        let now = self.clock.lease
-        return self.state.withLock { state in
-            let machine = state.machine
-            return Dictionary(uniqueKeysWithValues: machine.wanted.map { ($0, machine.holds($0, at: now)) })
-        }
-    }
+    var members: [FleetMember] { self.state.withLock { $0.machine.members } }
 
     /// Passes changes on to everything that depends on the time or on the members.
     func update() {
         self.state.withLock { state in
             let now = self.clock.lease
-            for (duty, performance) in state.performances {
-                let isHeld = state.machine.holds(duty, at: now)
-                guard isHeld != performance.isHeld else { continue }
-                state.performances[duty]?.isHeld = isHeld
-                performance.changes.yield(isHeld)
-                if state.machine.isShared {
-                    self.logger.notice(
-                        isHeld
-                            ? "This relay has taken a duty of the fleet"
-                            : "This relay has given up a duty of the fleet",
-                        metadata: ["duty": "\(duty.rawValue)"]
-                    )
-                }
-            }
-            self.logMembers(&state, now)
+            self.logMembers(&state)
             state.share.update(
                 budget: state.settings?.maxConnections ?? self.maxConnections,
                 members: state.machine.memberCount,
@@ -239,9 +185,17 @@ final class Fleet: Service {
             let effects = FleetEffects(
                 poolSize: state.share.size,
                 maxInFlight: state.settings?.maxInFlight,
-                pausedApps: state.settings?.pausedApps
+                pausedApps: state.settings?.pausedApps,
+                postsWebhooks: state.machine.postsWebhooks
             )
             guard effects != state.effects else { return }
+            if state.machine.isShared, effects.postsWebhooks != state.effects?.postsWebhooks ?? false {
+                self.logger.notice(
+                    effects.postsWebhooks
+                        ? "This relay posts to the webhooks from now on"
+                        : "This relay no longer posts to the webhooks"
+                )
+            }
             state.effects = effects
             // Within the lock, so that the last one is applied last.
             self.apply(effects)
@@ -279,8 +233,8 @@ final class Fleet: Service {
         }
     }
 
-    private func logMembers(_ state: inout State, _ now: QueueTime) {
-        let others = Array(state.machine.members(at: now).dropFirst())
+    private func logMembers(_ state: inout State) {
+        let others = Array(state.machine.members.dropFirst())
         let ids = Set(others.map(\.id))
         let known = Set(state.logged.map(\.id))
         guard ids != known else { return }
@@ -297,41 +251,5 @@ final class Fleet: Service {
             )
         }
         state.logged = others
-    }
-
-    // MARK: Duties
-
-    /// Runs a body whenever this relay has a duty, and cancels it when the duty is lost.
-    ///
-    /// A body that returns earlier runs again when the relay takes the duty the next time.
-    ///
-    /// The relay takes part in the duty only during this call. Returns when the task is cancelled, after the body has
-    /// returned. Only one call for a duty may be under way; a second one returns at once.
-    ///
-    /// - Parameters:
-    ///   - duty: the duty. Another relay may have it already when the body notices its cancellation.
-    ///   - body: must return soon after it is cancelled.
-    func perform(_ duty: FleetDuty, _ body: @escaping @Sendable () async -> Void) async {
-        let (changes, continuation) = AsyncStream.makeStream(of: Bool.self)
-        let isFirst = self.state.withLock { state in
-            guard state.performances[duty] == nil else { return false }
-            state.performances[duty] = Performance(changes: continuation)
-            state.machine.want(duty)
-            return true
-        }
-        guard isFirst else { return }
-        self.update()
-        var running: Task<Void, Never>?
-        for await isHeld in changes {
-            running?.cancel()
-            await running?.value
-            running = isHeld ? Task { await body() } : nil
-        }
-        running?.cancel()
-        await running?.value
-        self.state.withLock { state in
-            state.performances[duty] = nil
-            state.machine.stopWanting(duty)
-        }
     }
 }

@@ -18,8 +18,8 @@ struct FleetMember: Sendable, Hashable {
     var version: String
     /// When the process started, by its own clock.
     var since: QueueTime
-    /// Its duties.
-    var duties: [String] = []
+    /// Whether it is the one that posts to the webhooks.
+    var postsWebhooks = false
 
     /// This process.
     ///
@@ -71,23 +71,5 @@ extension FleetMember {
             version: value?.version ?? "",
             since: QueueTime(millisecondsSince1970: value?.since ?? 0)
         )
-    }
-}
-
-/// The stored form of a duty.
-struct DutyValue: Codable, Sendable, Hashable {
-    /// The member that has it.
-    var member: String
-    /// Differs from heartbeat to heartbeat.
-    var beat: UInt64
-
-    var encoded: [UInt8] { StoredJSON.encode(self) }
-}
-
-extension DutyValue {
-    /// nil if the bytes are none.
-    init?(_ bytes: [UInt8]) {
-        guard let value = StoredJSON.decode(DutyValue.self, from: bytes) else { return nil }
-        self = value
     }
 }

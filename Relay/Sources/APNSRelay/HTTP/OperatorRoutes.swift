@@ -3,7 +3,7 @@ import Hummingbird
 import Logging
 import PushQueue
 
-/// The endpoints for operators: the overview, and retrying or dropping parked pushes and parked webhook requests.
+/// The endpoints for operators: the overview, and retrying or dropping parked pushes, and skipping a request to a webhook.
 struct OperatorRoutes: Sendable {
     let queue: any PushQueue
     let clock: any QueueClock
@@ -60,15 +60,8 @@ struct OperatorRoutes: Sendable {
                     try await queue.dropParked(id)
                 }
             },
-            APIRoute(.post, "/v1/webhooks/{name}/parked/{id}/retry", .oneOf([.operate])) { request in
-                try await self.decideWebhook(request) { name, id throws(QueueError) in
-                    try await self.status.retryParkedWebhook(name, id)
-                }
-            },
-            APIRoute(.delete, "/v1/webhooks/{name}/parked/{id}", .oneOf([.operate])) { request in
-                try await self.decideWebhook(request) { name, id throws(QueueError) in
-                    try await self.status.dropParkedWebhook(name, id)
-                }
+            APIRoute(.post, "/v1/webhooks/{name}/requests/{id}/skip", .oneOf([.operate])) { request in
+                try await self.skipWebhookRequest(request)
             },
         ]
     }
@@ -204,21 +197,29 @@ struct OperatorRoutes: Sendable {
         var state: String
     }
 
-    private func decideWebhook(
-        _ request: APIRequest,
-        _ decide: (String, String) async throws(QueueError) -> Bool
-    ) async throws(APIError) -> Response {
+    private func skipWebhookRequest(_ request: APIRequest) async throws(APIError) -> Response {
         _ = try request.query()
         let (name, id) = (request.pathPart("name"), request.pathPart("id"))
-        let isDone: Bool
+        let skipped: Int?
         do {
-            isDone = try await decide(name, id)
+            skipped = try await self.status.skipWebhookRequest(name, id)
         } catch {
             throw APIError(error)
         }
-        guard isDone else { throw APIError.notFound("This webhook has no parked request with this id.") }
-        struct RetryJSON: Encodable { var id: String }
-        return .json(RetryJSON(id: id))
+        guard let skipped else {
+            throw APIError.notFound("This is not the webhook's current request. Perhaps it was acknowledged meanwhile.")
+        }
+        request.logger.notice(
+            "An operator has skipped a request to a webhook",
+            metadata: [
+                "caller": "\(request.caller.name)", "webhook": "\(name)", "id": "\(id)", "outcomes": "\(skipped)",
+            ]
+        )
+        struct SkippedJSON: Encodable {
+            var id: String
+            var outcomes: Int
+        }
+        return .json(SkippedJSON(id: id, outcomes: skipped))
     }
 
     private static let unknownPush = APIError.notFound("There is no parked push with this id.")

@@ -54,11 +54,10 @@ struct OverviewJSON: Encodable {
     }
 
     struct Webhook: Encodable {
-        struct Parked: Encodable {
+        struct Request: Encodable {
             var id: String
             var outcomes: Int
             var since: Double
-            var error: String
         }
 
         var name: String
@@ -67,7 +66,7 @@ struct OverviewJSON: Encodable {
         var failures: Int
         @OrNull var lastError: String?
         @OrNull var nextAttempt: Double?
-        var parked: [Parked]
+        @OrNull var request: Request?
     }
 
     struct RelayJSON: Encodable {
@@ -77,7 +76,7 @@ struct OverviewJSON: Encodable {
         var version: String
         var since: Double
         var isSelf: Bool
-        var duties: [String]
+        var postsWebhooks: Bool
     }
 
     struct Problem: Encodable {
@@ -106,7 +105,7 @@ struct OverviewJSON: Encodable {
     var ready: Bool
     /// Why the relay is not ready.
     @OrNull var reason: String?
-    /// What keeps pushes from being delivered or accepted.
+    /// What keeps pushes from being delivered or accepted, or outcomes from a webhook.
     var problems: [Problem]
     /// When the figures of the queue were read.
     @OrNull var readAt: Double?
@@ -198,9 +197,7 @@ struct OverviewJSON: Encodable {
                 failures: webhook.failures,
                 lastError: webhook.lastError,
                 nextAttempt: webhook.nextAttempt?.seconds,
-                parked: webhook.parked.map {
-                    .init(id: $0.id, outcomes: $0.outcomes, since: $0.since.seconds, error: $0.error)
-                }
+                request: webhook.request.map { .init(id: $0.id, outcomes: $0.outcomes, since: $0.since.seconds) }
             )
         }
     }
@@ -214,7 +211,7 @@ struct OverviewJSON: Encodable {
                 version: member.version,
                 since: member.since.seconds,
                 isSelf: index == 0,
-                duties: member.duties
+                postsWebhooks: member.postsWebhooks
             )
         }
     }

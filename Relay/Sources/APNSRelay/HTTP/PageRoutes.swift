@@ -33,11 +33,13 @@ struct PageRoutes: Sendable {
         return .text("not ready; the relay's log and /v1/overview say why", status: .serviceUnavailable)
     }
 
-    /// Says whether pushes are delivered, without names, because everybody may send this request.
+    /// Says whether pushes and outcomes are delivered, without names, because everybody may send this request.
     private static func text(_ problems: [DeliveryProblem]) -> String {
-        let causes = Set(problems.filter { $0.cause != .disk }.map(\.cause.rawValue)).sorted()
-        return causes.isEmpty
-            ? "ready"
-            : "ready; pushes are not being delivered (\(causes.joined(separator: ", "))), /v1/overview says why"
+        let causes = Set(problems.map(\.cause)).subtracting([.disk])
+        let delivery = causes.subtracting([.webhook]).map(\.rawValue).sorted()
+        var parts = ["ready"]
+        if !delivery.isEmpty { parts.append("pushes are not being delivered (\(delivery.joined(separator: ", ")))") }
+        if causes.contains(.webhook) { parts.append("outcomes do not reach a webhook") }
+        return parts.joined(separator: "; ") + (causes.isEmpty ? "" : ", /v1/overview says why")
     }
 }

@@ -36,13 +36,20 @@ struct PushRoutes: Sendable {
         let key = try request.idempotencyKey(limit: PushBody.maximumKeyBytes(format))
         // This comes before the body is read, so that a caller above its limit costs little.
         try self.limits.take(0, request.caller)
-        var reserved = 0
-        // Reserved until the pushes are stored, because the parsed pushes need about as much memory as the body.
-        defer {
-            self.reader.budget.release(reserved)
-            request.context.bodyBytes.value = reserved
+        return try await self.reader.withBody(of: request) { body in
+            let submitted = try await self.parse(body, request, format, key, isPartial: isPartial)
+            // The parsed pushes need about as much memory as the body, whose size is reserved until they are stored.
+            return try await self.store(submitted, request, format, key, isPartial: isPartial)
         }
-        let submitted = try await self.pushes(request, format, key, isPartial: isPartial, reserved: &reserved)
+    }
+
+    private func store(
+        _ submitted: PushBody,
+        _ request: APIRequest,
+        _ format: PushBody.Format,
+        _ key: String?,
+        isPartial: Bool
+    ) async throws -> Response {
         guard submitted.count > 0 else {
             throw APIError(.badRequest, .badJSON, "The body contains no push.")
         }
@@ -74,15 +81,14 @@ struct PushRoutes: Sendable {
         return found
     }
 
-    /// Reads and parses the body. Its bytes are freed when this returns.
-    private func pushes(
+    /// Parses the body. Its bytes are freed when this returns.
+    private func parse(
+        _ body: consuming ByteBuffer,
         _ request: APIRequest,
         _ format: PushBody.Format,
         _ key: String?,
-        isPartial: Bool,
-        reserved: inout Int
+        isPartial: Bool
     ) async throws -> PushBody {
-        let body = try await self.reader.read(request.request, request.context.channel, reserved: &reserved)
         var pushes = PushBody(
             format,
             isPartial: isPartial,

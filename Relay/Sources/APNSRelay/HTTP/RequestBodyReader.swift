@@ -18,7 +18,7 @@ struct RequestBodyReader: Sendable {
     ///   - reserved: receives the number of reserved bytes. Release them later, even after an error.
     /// - Throws: `APIError`: `bodyTooLarge` (without reading the body if the request names its length); `timeout`;
     ///   `unavailable` if all bodies together are too large; `shuttingDown`.
-    func read(_ request: Request, _ channel: any Channel, reserved: inout Int) async throws -> ByteBuffer {
+    private func read(_ request: Request, _ channel: any Channel, reserved: inout Int) async throws -> ByteBuffer {
         if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > self.limit {
             throw self.tooLarge
         }
@@ -39,10 +39,13 @@ struct RequestBodyReader: Sendable {
         return body
     }
 
-    /// Reads a whole body, which stays reserved until `use` returns.
+    /// Reads a whole body. Its size stays reserved until `use` returns, also if `use` frees the bytes earlier.
     ///
     /// - Throws: the errors of the method above, and those of `use`.
-    func withBody<Value>(of request: APIRequest, _ use: (ByteBuffer) async throws -> Value) async throws -> Value {
+    func withBody<Value>(
+        of request: APIRequest,
+        _ use: (consuming ByteBuffer) async throws -> Value
+    ) async throws -> Value {
         var reserved = 0
         defer {
             self.budget.release(reserved)

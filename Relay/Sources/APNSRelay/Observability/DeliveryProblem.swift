@@ -1,7 +1,7 @@
 import APNSPool
 import PushQueue
 
-/// Why pushes are not being delivered or accepted, for operators.
+/// Why pushes are not being delivered or accepted, or why outcomes do not reach a webhook, for operators.
 struct DeliveryProblem: Sendable, Hashable {
     enum Cause: String, Sendable, CaseIterable {
         /// APNs refuses a key or a certificate, or no provider token can be signed.
@@ -16,6 +16,8 @@ struct DeliveryProblem: Sendable, Hashable {
         case storage
         /// The disk has only room for outcomes.
         case disk
+        /// A webhook's receiver has not acknowledged a request for an hour.
+        case webhook
     }
 
     var cause: Cause
@@ -37,6 +39,7 @@ struct DeliveryProblem: Sendable, Hashable {
         case .credential, .apns, .configuration, .storage: "Pushes are not being delivered."
         case .rejections: "APNs rejects most pushes."
         case .disk: "New pushes are refused."
+        case .webhook: "Outcomes do not reach a webhook."
         }
     }
 
@@ -59,11 +62,15 @@ struct DeliveryProblem: Sendable, Hashable {
                 + "pushes are not lost."
         case .disk:
             "Accepted pushes are sent. Free some space or enlarge the disk; the relay then accepts pushes by itself."
+        case .webhook:
+            "The relay goes on trying, and later outcomes wait. Repair the receiver, or skip the request on the page; its "
+                + "outcomes stay in the feed."
         }
     }
 
     func affects(_ route: Route) -> Bool {
-        self.apps.isEmpty || self.apps.contains(AppEnvironment(app: route.app, environment: route.environment))
+        guard self.cause != .webhook else { return false }
+        return self.apps.isEmpty || self.apps.contains(AppEnvironment(app: route.app, environment: route.environment))
     }
 }
 

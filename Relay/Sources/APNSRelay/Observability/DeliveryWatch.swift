@@ -2,10 +2,13 @@ import PushQueue
 import ServiceLifecycle
 import Synchronization
 
-/// Looks each second whether pushes are being delivered, and keeps the counters of the last minutes for the page.
+/// Looks each second whether pushes are being delivered, and every five seconds whether outcomes reach the webhooks. Keeps the counters of the last minutes for the page.
 final class DeliveryWatch: Service {
     /// Returns the apps and environments whose clients deliver nothing.
     typealias ReadFailures = @Sendable () async -> [DeliveryProblem.AppEnvironment: DeliveryFailure]
+
+    /// Returns the states of the webhooks.
+    typealias ReadWebhooks = @Sendable () async -> [WebhookStatus]
 
     /// The counters at a time.
     struct Sample: Sendable, Hashable {
@@ -18,6 +21,7 @@ final class DeliveryWatch: Service {
         /// When each problem was first seen.
         var since: [Key: QueueTime] = [:]
         var samples: [Sample] = []
+        var webhooks: [WebhookStatus] = []
     }
 
     private struct Key: Hashable {
@@ -34,6 +38,7 @@ final class DeliveryWatch: Service {
     private let storage: StorageWatch
     private let readTotals: @Sendable () -> RelayTotals
     private let readFailures: ReadFailures
+    private let readWebhooks: ReadWebhooks
     private let state = Mutex(State())
 
     init(
@@ -41,16 +46,18 @@ final class DeliveryWatch: Service {
         clock: any QueueClock,
         storage: StorageWatch,
         totals: @escaping @Sendable () -> RelayTotals,
-        failures: @escaping ReadFailures
+        failures: @escaping ReadFailures,
+        webhooks: @escaping ReadWebhooks
     ) {
         self.queue = queue
         self.clock = clock
         self.storage = storage
         self.readTotals = totals
         self.readFailures = failures
+        self.readWebhooks = webhooks
     }
 
-    /// What keeps pushes from being delivered or accepted now.
+    /// What keeps pushes from being delivered or accepted now, or outcomes from a webhook.
     var problems: [DeliveryProblem] { self.state.withLock { $0.problems } }
 
     /// The counters of the last five minutes, the oldest first.
@@ -58,7 +65,15 @@ final class DeliveryWatch: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            repeat { await self.update() } while (try? await Task.sleep(for: .seconds(1))) != nil
+            await withDiscardingTaskGroup { group in
+                group.addTask {
+                    repeat { await self.update() } while (try? await Task.sleep(for: .seconds(1))) != nil
+                }
+                // On its own, because it may wait for the storage.
+                group.addTask {
+                    repeat { await self.updateWebhooks() } while (try? await Task.sleep(for: Self.interval)) != nil
+                }
+            }
         }
         try? await gracefulShutdown()
     }
@@ -78,6 +93,9 @@ final class DeliveryWatch: Service {
                 if error.code == .unavailable { found.append((Key(cause: .disk), error.message)) }
             }
         }
+        for webhook in self.state.withLock({ $0.webhooks }) where webhook.isStuck(now: now) {
+            found.append((Key(cause: .webhook), Self.message(webhook)))
+        }
         for (app, failure) in failures { found.append((Key(cause: failure.cause, app: app), failure.message)) }
         self.state.withLock { state in
             let since = found.map { ($0.key, state.since[$0.key] ?? now) }
@@ -87,6 +105,17 @@ final class DeliveryWatch: Service {
             state.samples.append(Sample(time: now, totals: totals))
             state.samples.removeFirst(max(state.samples.count - Self.samples, 0))
         }
+    }
+
+    /// Reads the states of the webhooks, for the next `update`.
+    func updateWebhooks() async {
+        let webhooks = await self.readWebhooks()
+        self.state.withLock { $0.webhooks = webhooks }
+    }
+
+    private static func message(_ webhook: WebhookStatus) -> String {
+        let request = webhook.request.map { "request \($0.id)" } ?? "a request"
+        return "The receiver of the webhook \(webhook.name) has not acknowledged \(request) for an hour or more."
     }
 
     /// One problem for all apps with the same cause and message.

@@ -11,24 +11,47 @@ struct MetricDefinition: Sendable, Hashable {
     /// The meaning, for the help text in the export and for the documentation.
     var meaning: String
     /// The metric's own labels, besides those that Prometheus adds.
-    var labels: [String]
+    var labels: [String] = []
     /// Upper limits of a histogram's buckets, ascending.
-    var buckets: [Double]
+    var buckets = MetricDefinition.seconds
 
-    init(
-        _ name: String,
-        _ kind: Kind,
-        unit: String,
-        _ meaning: String,
-        labels: [String] = [],
-        buckets: [Double] = MetricDefinition.seconds
-    ) {
+    init(_ name: String, _ kind: Kind, unit: String, _ meaning: String) {
         self.name = name
         self.kind = kind
         self.unit = unit
         self.meaning = meaning
-        self.labels = labels
-        self.buckets = buckets
+    }
+
+    // MARK: Rows of a table
+
+    static func counter(_ name: String, _ unit: String, _ labels: [String] = []) -> Self {
+        var metric = Self(name, .counter, unit: unit, "")
+        metric.labels = labels
+        return metric
+    }
+
+    static func gauge(_ name: String, _ unit: String, _ labels: [String] = []) -> Self {
+        var metric = Self(name, .gauge, unit: unit, "")
+        metric.labels = labels
+        return metric
+    }
+
+    static func histogram(
+        _ name: String,
+        _ unit: String,
+        _ labels: [String] = [],
+        buckets: [Double] = MetricDefinition.seconds
+    ) -> Self {
+        var metric = Self(name, .histogram, unit: unit, "")
+        metric.labels = labels
+        metric.buckets = buckets
+        return metric
+    }
+
+    func means(_ meaning: String) -> Self {
+        var metric = self
+        metric.meaning = meaning
+        return metric
     }
 
     /// The buckets of times: 1 ms to 30 s.

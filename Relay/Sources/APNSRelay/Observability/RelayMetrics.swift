@@ -1,12 +1,11 @@
 import APNSModel
 import Metrics
-import PostgresPushQueue
 import PushQueue
 import Synchronization
 
 /// The relay's own metrics, and its totals since the start. `RelayMetrics.table` lists the metrics.
 ///
-/// Every function is cheap enough for each push: it looks up the route's handlers and increments them. Labels contain
+/// Every function is cheap enough for each push: it looks up the route's counters and increments them. Labels contain
 /// only names from the settings and fixed words, never ids or device tokens.
 package final class RelayMetrics: Sendable {
     /// The result of a request to a webhook.
@@ -22,23 +21,14 @@ package final class RelayMetrics: Sendable {
     }
 
     private struct State {
-        var routes: [Route.Destination: RouteHandlers] = [:]
-        var webhooks: [String: WebhookHandlers] = [:]
-        var capacity: Meter?
-        var callers: [String: Meter] = [:]
-        var certificateLeft: Meter?
-        var settingsCurrent: Meter?
-        var storage = StorageGauges()
+        var routes: [Route.Destination: RouteCounters] = [:]
+        var webhooks: [String: WebhookCounters] = [:]
+        var gauges: Gauges
         var totals = RelayTotals()
     }
 
     private let factory: any MetricsFactory
-    private let state = Mutex(State())
-    private let ready: Meter
-    private let problems: [DeliveryProblem.Cause: Meter]
-    private let clockAhead: Meter
-    private let fleetMembers: Meter
-    private let fleetDuties: [FleetDuty: Meter]
+    private let state: Mutex<State>
     private let commitTime: Timer
     private let commitGroup: Recorder
     private let storageErrors: [QueueError.Code: Counter]
@@ -49,35 +39,27 @@ package final class RelayMetrics: Sendable {
     /// - Parameter factory: the backend that receives the metrics.
     init(factory: any MetricsFactory) {
         self.factory = factory
-        self.ready = Meter(label: Self.ready.name, factory: factory)
-        self.problems = Dictionary(
-            uniqueKeysWithValues: DeliveryProblem.Cause.allCases.map { cause in
-                (cause, Meter(label: Self.problem.name, dimensions: [("cause", cause.rawValue)], factory: factory))
-            }
-        )
-        self.clockAhead = Meter(label: Self.clockAhead.name, factory: factory)
-        self.fleetMembers = Meter(label: Self.fleetMembers.name, factory: factory)
-        self.fleetDuties = Dictionary(
-            uniqueKeysWithValues: FleetDuty.allCases.map { duty in
-                let dimensions = [("duty", duty.rawValue)]
-                return (duty, Meter(label: Self.fleetDuty.name, dimensions: dimensions, factory: factory))
-            }
-        )
-        self.commitTime = Timer(label: Self.commitTime.name, factory: factory)
-        self.commitGroup = Recorder(label: Self.commitGroup.name, aggregate: true, factory: factory)
+        self.state = Mutex(State(gauges: Gauges(factory: factory)))
+        self.commitTime = Timer(label: "apns_relay_commit_time", factory: factory)
+        self.commitGroup = Recorder(label: "apns_relay_commit_group_size", aggregate: true, factory: factory)
         let codes: [QueueError.Code] = [.full, .unavailable, .undecided, .unusable, .closed]
         self.storageErrors = Dictionary(
             uniqueKeysWithValues: codes.map { code in
                 let dimensions = [("code", code.rawValue)]
-                return (code, Counter(label: Self.storageErrors.name, dimensions: dimensions, factory: factory))
+                return (
+                    code, Counter(label: "apns_relay_storage_errors_total", dimensions: dimensions, factory: factory)
+                )
             }
         )
         let recovered = { (result: String) in
-            Counter(label: Self.recovered.name, dimensions: [("result", result)], factory: factory)
+            Counter(label: "apns_relay_recovered_total", dimensions: [("result", result)], factory: factory)
         }
         self.recoveredQueued = recovered("queued")
         self.recoveredUnknown = recovered("unknown")
         self.recoveredResent = recovered("resent")
+        self.setReady(false)
+        self.setProblems([])
+        self.setClock(nil)
     }
 
     /// Counters since the start of the process.
@@ -87,23 +69,23 @@ package final class RelayMetrics: Sendable {
 
     /// Counts pushes that requests stored.
     func queued(_ count: Int = 1, _ route: Route) {
-        self.count(route) { handlers, totals in
+        self.count(route) { counters, totals in
             totals.queued &+= count
-            handlers.queued.increment(by: count)
+            counters.queued.increment(by: count)
         }
     }
 
     /// Counts pushes that requests submitted although they were already stored.
     func duplicates(_ count: Int = 1, _ route: Route) {
-        self.count(route) { handlers, totals in
+        self.count(route) { counters, totals in
             totals.duplicates &+= count
-            handlers.duplicates.increment(by: count)
+            counters.duplicates.increment(by: count)
         }
     }
 
     /// Counts outcomes with this certainty.
     func settled(_ certainty: Certainty, _ count: Int, _ route: Route) {
-        self.count(route) { handlers, totals in
+        self.count(route) { counters, totals in
             switch certainty {
             case .accepted: totals.accepted &+= count
             case .rejected: totals.rejected &+= count
@@ -111,31 +93,31 @@ package final class RelayMetrics: Sendable {
             case .notSent: totals.notSent &+= count
             case .unknown: totals.unknown &+= count
             }
-            handlers.outcomes[certainty]?.increment(by: count)
+            counters.outcomes[certainty]?.increment(by: count)
         }
     }
 
     /// Counts a push that returned to the queue after an attempt.
     func retried(_ route: Route) {
-        self.count(route) { handlers, totals in
+        self.count(route) { counters, totals in
             totals.retried &+= 1
-            handlers.retries.increment()
+            counters.retries.increment()
         }
     }
 
     /// Counts a parked push.
     func parked(_ route: Route) {
-        self.count(route) { handlers, totals in
+        self.count(route) { counters, totals in
             totals.parked &+= 1
-            handlers.parked.increment()
+            counters.parked.increment()
         }
     }
 
     /// Counts an outcome that was not stored, because its push already had one or its claim had ended.
     func late(_ route: Route) {
-        self.count(route) { handlers, totals in
+        self.count(route) { counters, totals in
             totals.late &+= 1
-            handlers.late.increment()
+            counters.late.increment()
         }
     }
 
@@ -169,12 +151,12 @@ package final class RelayMetrics: Sendable {
 
     /// Counts a request to a webhook that has ended.
     func webhookRequest(_ webhook: String, _ result: WebhookResult) {
-        self.handlers(ofWebhook: webhook).requests[result]?.increment()
+        self.counters(ofWebhook: webhook).requests[result]?.increment()
     }
 
     /// Counts outcomes that were deleted before the webhook acknowledged them.
     func webhookLost(_ webhook: String, _ outcomes: Int) {
-        self.handlers(ofWebhook: webhook).lost.increment(by: outcomes)
+        self.counters(ofWebhook: webhook).lost.increment(by: outcomes)
     }
 
     // MARK: Gauges
@@ -190,227 +172,178 @@ package final class RelayMetrics: Sendable {
         // A batch may wait because it is paused, or sent slowly.
         let single = queuedRoutes.filter { $0.route.batch == nil }
         let due = Dictionary(single.map { ($0.route.destination, $0.due) }, uniquingKeysWith: min)
-        for (route, handlers) in self.handlers(of: Set(sums.keys).union(due.keys)) {
-            let counts = sums[route]
-            handlers.queuedNow.set(counts?.queued ?? 0)
-            handlers.claimedNow.set(counts?.claimed ?? 0)
-            handlers.writtenNow.set(counts?.written ?? 0)
-            handlers.parkedNow.set(counts?.parked ?? 0)
-            handlers.oldestDue.set(due[route].map { max(0, ($0.duration(to: now)).inSeconds) } ?? 0)
-        }
-        if let capacity = counts.capacity {
-            self.state.withLock { state in
-                let meter = state.capacity ?? Meter(label: Self.capacity.name, factory: self.factory)
-                state.capacity = meter
-                return meter
-            }.set(capacity)
+        let routes = self.known(with: Set(sums.keys).union(due.keys))
+        self.state.withLock { state in
+            for route in routes {
+                let labels = Self.labels(of: route)
+                let sum = sums[route]
+                let states = [
+                    "queued": sum?.queued, "claimed": sum?.claimed, "written": sum?.written, "parked": sum?.parked,
+                ]
+                for (name, count) in states {
+                    let labels = labels.merging(["state": name]) { $1 }
+                    state.gauges.set("apns_relay_pushes", labels, to: Double(count ?? 0))
+                }
+                let age = due[route].map { max(0, $0.duration(to: now).inSeconds) } ?? 0
+                state.gauges.set("apns_relay_oldest_due_age_seconds", labels, to: age)
+            }
+            if let capacity = counts.capacity { state.gauges.set("apns_relay_queue_capacity", to: Double(capacity)) }
         }
     }
 
     /// Sets the parts of their capacity that callers use, and removes the gauges of callers without a capacity.
     func setCallers(_ parts: [String: Double]) {
-        let others = self.state.withLock { state in
-            let others = state.callers.filter { parts[$0.key] == nil }
-            for caller in others.keys { state.callers[caller] = nil }
-            return others.values
-        }
-        for meter in others { meter.destroy() }
-        for (caller, part) in parts {
-            self.state.withLock { state in
-                let dimensions = [("caller", caller)]
-                let meter =
-                    state.callers[caller]
-                    ?? Meter(label: Self.callerUse.name, dimensions: dimensions, factory: self.factory)
-                state.callers[caller] = meter
-                return meter
-            }.set(part)
-        }
+        let values = Dictionary(uniqueKeysWithValues: parts.map { (["caller": $0.key], $0.value) })
+        self.state.withLock { $0.gauges.replace("apns_relay_caller_capacity_used", with: values) }
     }
 
     /// Sets the gauges of paused routes to 1, and those of all other routes to 0.
     func setRoutes(_ routes: [RouteStatus]) {
         let paused = Set(routes.filter { $0.state == .paused }.map(\.route.destination))
-        for (route, handlers) in self.handlers(of: Set(routes.map(\.route.destination))) {
-            handlers.paused.set(paused.contains(route) ? 1 : 0)
+        for route in self.known(with: Set(routes.map(\.route.destination))) {
+            self.set("apns_relay_route_paused", Self.labels(of: route), to: paused.contains(route) ? 1 : 0)
         }
     }
 
-    /// Sets the gauges of the webhooks, and those of webhooks that the settings no longer have to 0.
+    /// Sets the gauges of the webhooks, and removes those of webhooks that the settings no longer have.
     func setWebhooks(_ webhooks: [WebhookStatus], now: QueueTime) {
-        for webhook in webhooks {
-            let handlers = self.handlers(ofWebhook: webhook.name)
-            handlers.lag.set(webhook.oldestOutcome.map { max(0, $0.duration(to: now).inSeconds) } ?? 0)
-            handlers.failures.set(webhook.failures)
-            handlers.parked.set(webhook.parked.count)
+        let lags = webhooks.map { webhook in
+            webhook.request.map { max(0, $0.oldestOutcome.duration(to: now).inSeconds) } ?? 0
         }
-        let names = Set(webhooks.map(\.name))
-        let removed = self.state.withLock { $0.webhooks.filter { !names.contains($0.key) }.values }
-        for handlers in removed {
-            handlers.lag.set(0)
-            handlers.failures.set(0)
-            handlers.parked.set(0)
+        let failures = webhooks.map { Double($0.failures) }
+        let labels = webhooks.map { ["webhook": $0.name] }
+        for (name, values) in [("apns_relay_webhook_lag_seconds", lags), ("apns_relay_webhook_failures", failures)] {
+            let values = Dictionary(zip(labels, values)) { first, _ in first }
+            self.state.withLock { $0.gauges.replace(name, with: values) }
         }
+        // Their counters begin at 0, so that Prometheus sees the first event as an increase.
+        for webhook in webhooks { _ = self.counters(ofWebhook: webhook.name) }
     }
 
     /// Sets the gauges of the fleet.
     ///
     /// - Parameter members: the relays, this one first.
     func setFleet(_ members: [FleetMember]) {
-        self.fleetMembers.set(members.count)
-        for (duty, meter) in self.fleetDuties {
-            meter.set(members.first?.duties.contains(duty.rawValue) ?? false ? 1 : 0)
-        }
+        self.set("apns_relay_fleet_members", to: Double(members.count))
+        self.set("apns_relay_posts_webhooks", to: members.first?.postsWebhooks == true ? 1 : 0)
     }
 
     /// Sets how far the clock is ahead of what is plausible; nil if it is plausible.
-    func setClock(_ jump: Duration?) { self.clockAhead.set(jump.map(\.inSeconds) ?? 0) }
+    func setClock(_ jump: Duration?) { self.set("apns_relay_clock_ahead_seconds", to: jump.map(\.inSeconds) ?? 0) }
 
     /// Sets the time until the certificate of the listener expires; negative afterwards.
-    func setCertificate(left: Duration) {
-        self.state.withLock { state in
-            let meter = state.certificateLeft ?? Meter(label: Self.certificateLeft.name, factory: self.factory)
-            state.certificateLeft = meter
-            return meter
-        }.set(left.inSeconds)
-    }
+    func setCertificate(left: Duration) { self.set("apns_relay_certificate_left_seconds", to: left.inSeconds) }
 
     /// Sets whether the settings that were read last apply.
-    func setSettings(areCurrent: Bool) {
-        self.state.withLock { state in
-            let meter = state.settingsCurrent ?? Meter(label: Self.settingsCurrent.name, factory: self.factory)
-            state.settingsCurrent = meter
-            return meter
-        }.set(areCurrent ? 1 : 0)
-    }
+    func setSettings(areCurrent: Bool) { self.set("apns_relay_settings_current", to: areCurrent ? 1 : 0) }
 
     /// Sets the gauges of the file or the database behind the queue.
-    func setStorage(_ storage: StorageState) {
-        self.state.withLock { $0.storage.set(storage, factory: self.factory) }
-    }
+    func setStorage(_ storage: StorageState) { self.state.withLock { storage.set(&$0.gauges) } }
 
-    /// Sets the gauges of what keeps pushes from being delivered or accepted.
+    /// Sets the gauges of what keeps pushes from being delivered or accepted, or outcomes from a webhook.
     func setProblems(_ problems: [DeliveryProblem]) {
         let causes = Set(problems.map(\.cause))
-        for (cause, meter) in self.problems { meter.set(causes.contains(cause) ? 1 : 0) }
+        for cause in DeliveryProblem.Cause.allCases {
+            self.set("apns_relay_problem", ["cause": cause.rawValue], to: causes.contains(cause) ? 1 : 0)
+        }
     }
 
     /// Sets the gauge that says whether the relay accepts pushes.
-    func setReady(_ isReady: Bool) { self.ready.set(isReady ? 1 : 0) }
+    func setReady(_ isReady: Bool) { self.set("apns_relay_ready", to: isReady ? 1 : 0) }
 
-    // MARK: Handlers
+    private func set(_ name: String, _ labels: Gauges.Labels = [:], to value: Double) {
+        self.state.withLock { $0.gauges.set(name, labels, to: value) }
+    }
 
-    private func count(_ route: Route, _ body: (RouteHandlers, inout RelayTotals) -> Void) {
+    private static func labels(of route: Route.Destination) -> Gauges.Labels {
+        ["app": route.app, "environment": route.environment, "lane": route.lane.text]
+    }
+
+    // MARK: Counters
+
+    private func count(_ route: Route, _ body: (RouteCounters, inout RelayTotals) -> Void) {
         self.state.withLock { state in
-            let handlers = Self.handlers(of: route.destination, in: &state, self.factory)
-            body(handlers, &state.totals)
+            let counters = Self.counters(of: route.destination, in: &state, self.factory)
+            body(counters, &state.totals)
         }
     }
 
-    /// The handlers of these destinations and of all of earlier calls.
-    private func handlers(of routes: Set<Route.Destination>) -> [Route.Destination: RouteHandlers] {
+    /// These destinations and all of earlier calls.
+    private func known(with routes: Set<Route.Destination>) -> [Route.Destination] {
         self.state.withLock { state in
-            for route in routes { _ = Self.handlers(of: route, in: &state, self.factory) }
-            return state.routes
+            for route in routes { _ = Self.counters(of: route, in: &state, self.factory) }
+            return Array(state.routes.keys)
         }
     }
 
-    private static func handlers(
+    private static func counters(
         of route: Route.Destination,
         in state: inout State,
         _ factory: any MetricsFactory
-    ) -> RouteHandlers {
-        if let handlers = state.routes[route] { return handlers }
-        let handlers = RouteHandlers(route, factory)
-        state.routes[route] = handlers
-        return handlers
+    ) -> RouteCounters {
+        if let counters = state.routes[route] { return counters }
+        let counters = RouteCounters(route, factory)
+        state.routes[route] = counters
+        return counters
     }
 
-    private func handlers(ofWebhook name: String) -> WebhookHandlers {
+    private func counters(ofWebhook name: String) -> WebhookCounters {
         self.state.withLock { state in
-            if let handlers = state.webhooks[name] { return handlers }
-            let handlers = WebhookHandlers(name, self.factory)
-            state.webhooks[name] = handlers
-            return handlers
+            if let counters = state.webhooks[name] { return counters }
+            let counters = WebhookCounters(name, self.factory)
+            state.webhooks[name] = counters
+            return counters
         }
     }
 }
 
-/// The handlers of the routes with one destination. The labels do not have the caller and the batch, so that there are not
+/// The counters of the routes with one destination. The labels do not have the caller and the batch, so that there are not
 /// more and more series. All series begin at 0 with the first use of the destination, so that Prometheus sees the
 /// first event as an increase.
-private struct RouteHandlers: Sendable {
+private struct RouteCounters: Sendable {
     let queued: Counter
     let duplicates: Counter
     let outcomes: [Certainty: Counter]
     let retries: Counter
     let parked: Counter
     let late: Counter
-    let queuedNow: Meter
-    let claimedNow: Meter
-    let writtenNow: Meter
-    let parkedNow: Meter
-    let oldestDue: Meter
-    let paused: Meter
 
     init(_ route: Route.Destination, _ factory: any MetricsFactory) {
         let app = [("app", route.app), ("environment", route.environment)]
-        let dimensions = app + [("lane", route.lane == .interactive ? "interactive" : "bulk")]
-        let counter = { (metric: MetricDefinition) in
-            Counter(label: metric.name, dimensions: dimensions, factory: factory)
+        let counter = { (name: String, label: (String, String)) in
+            Counter(label: name, dimensions: app + [label], factory: factory)
         }
-        let meter = { (metric: MetricDefinition, state: String?) in
-            Meter(
-                label: metric.name,
-                dimensions: dimensions + (state.map { [("state", $0)] } ?? []),
-                factory: factory
-            )
-        }
-        self.queued = counter(RelayMetrics.queued)
-        self.duplicates = counter(RelayMetrics.duplicates)
+        let lane = ("lane", route.lane.text)
+        self.queued = counter("apns_relay_queued_total", lane)
+        self.duplicates = counter("apns_relay_duplicates_total", lane)
         self.outcomes = Dictionary(
             uniqueKeysWithValues: Certainty.allCases.map { certainty in
-                let dimensions = app + [("outcome", certainty.rawValue)]
-                return (
-                    certainty,
-                    Counter(label: RelayMetrics.outcomes.name, dimensions: dimensions, factory: factory)
-                )
+                (certainty, counter("apns_relay_outcomes_total", ("outcome", certainty.rawValue)))
             }
         )
-        self.retries = counter(RelayMetrics.retries)
-        self.parked = counter(RelayMetrics.parked)
-        self.late = counter(RelayMetrics.late)
-        self.queuedNow = meter(RelayMetrics.pushes, "queued")
-        self.claimedNow = meter(RelayMetrics.pushes, "claimed")
-        self.writtenNow = meter(RelayMetrics.pushes, "written")
-        self.parkedNow = meter(RelayMetrics.pushes, "parked")
-        self.oldestDue = meter(RelayMetrics.oldestDue, nil)
-        self.paused = meter(RelayMetrics.routePaused, nil)
+        self.retries = counter("apns_relay_retries_total", lane)
+        self.parked = counter("apns_relay_parked_total", lane)
+        self.late = counter("apns_relay_late_outcomes_total", lane)
     }
 }
 
-/// The handlers of one webhook.
-private struct WebhookHandlers: Sendable {
+/// The counters of one webhook.
+private struct WebhookCounters: Sendable {
     let requests: [RelayMetrics.WebhookResult: Counter]
     let lost: Counter
-    let lag: Meter
-    let failures: Meter
-    let parked: Meter
 
     init(_ name: String, _ factory: any MetricsFactory) {
-        let dimensions = [("webhook", name)]
+        let webhook = [("webhook", name)]
         self.requests = Dictionary(
             uniqueKeysWithValues: RelayMetrics.WebhookResult.allCases.map { result in
-                let dimensions = dimensions + [("result", result.rawValue)]
+                let dimensions = webhook + [("result", result.rawValue)]
                 return (
                     result,
-                    Counter(label: RelayMetrics.webhookRequests.name, dimensions: dimensions, factory: factory)
+                    Counter(label: "apns_relay_webhook_requests_total", dimensions: dimensions, factory: factory)
                 )
             }
         )
-        self.lost = Counter(label: RelayMetrics.webhookLost.name, dimensions: dimensions, factory: factory)
-        self.lag = Meter(label: RelayMetrics.webhookLag.name, dimensions: dimensions, factory: factory)
-        self.failures = Meter(label: RelayMetrics.webhookFailures.name, dimensions: dimensions, factory: factory)
-        self.parked = Meter(label: RelayMetrics.webhookParked.name, dimensions: dimensions, factory: factory)
+        self.lost = Counter(label: "apns_relay_webhook_lost_outcomes_total", dimensions: webhook, factory: factory)
     }
 }
 

@@ -31,10 +31,6 @@ public struct LoadedSettings: Sendable {
         self.files = contents.merging(FileChanges.contents(of: files)) { first, _ in first }
     }
 
-    private static let listenerFiles = [
-        "http.certificateChainFile", "http.privateKeyFile", "http.clientAuthoritiesFile",
-    ]
-
     /// The keys of all settings, with their kinds.
     private static func keys(_ settings: RelaySettings) -> [(key: String, kind: SettingKind)] {
         // As lists, because that reads a value of any kind.
@@ -51,7 +47,7 @@ public struct LoadedSettings: Sendable {
         func keys<Target>(_ section: String, _ names: [String], _ rows: [SettingRow<Target>]) -> [String] {
             names.flatMap { name in rows.filter { $0.kind == .path }.map { "\(section).\(name).\($0.key)" } }
         }
-        return Self.listenerFiles
+        return RelaySettingsTable.rows.filter { $0.isLive && $0.kind == .path }.map(\.key)
             + keys("caller", settings.callers.map(\.name), RelaySettingsTable.Caller.rows)
             + keys("webhook", settings.webhooks.map(\.name), RelaySettingsTable.Webhook.rows)
     }
@@ -69,7 +65,7 @@ public struct LoadedSettings: Sendable {
     /// - Throws: `RelaySettingsError` with each setting that applies only from the start of a relay on.
     func requireChange(from other: LoadedSettings) throws(RelaySettingsError) {
         var reader = SettingsReader(self.sources)
-        for row in RelaySettingsTable.rows where !self.isSame(row, as: other) {
+        for row in RelaySettingsTable.rows where !row.isLive && !self.isSame(row, as: other) {
             _ = reader.value(row.key, row.kind)
             reader.complainAboutRestart(row.key)
         }
@@ -94,28 +90,11 @@ public struct LoadedSettings: Sendable {
     /// Whether a setting has the same effect. A value that is the default is the same as none.
     private func isSame(_ row: SettingRow<RelaySettingsTable.Draft>, as other: LoadedSettings) -> Bool {
         let (value, old) = (self.values[row.key], other.values[row.key])
-        guard value != old, !Self.changeable.contains(row.key) else { return true }
+        guard value != old else { return true }
         var (draft, oldDraft) = (RelaySettingsTable.Draft(), RelaySettingsTable.Draft())
         if let value { row.put(&draft, value) }
         if let old { row.put(&oldDraft, old) }
-        return draft.isSame(as: oldDraft)
-    }
-
-    private static let changeable = Set(
-        ["apps", "callers", "webhooks", "server.production", "server.development"] + Self.listenerFiles
-    )
-}
-
-extension RelaySettingsTable.Draft {
-    /// Whether the settings are the same that apply only from the start of a relay on.
-    fileprivate func isSame(as other: Self) -> Bool {
-        let (group, otherGroup) = (self.settings.group, other.settings.group)
-        return self.postgres == other.postgres && self.webPush == other.webPush
-            && self.settings.http == other.settings.http
-            && self.settings.dispatch == other.settings.dispatch && self.settings.storage == other.settings.storage
-            && self.settings.fleet == other.settings.fleet && self.settings.log == other.settings.log
-            && group.maxConnections == otherGroup.maxConnections && group.idleTimeout == otherGroup.idleTimeout
-            && group.isolation == otherGroup.isolation
+        return row.isSame(draft, oldDraft)
     }
 }
 

@@ -239,8 +239,6 @@ public struct WebhookSettings: Sendable, Hashable {
     public var batch: Int
     /// The time limit for one request. Default 10 s.
     public var timeout: Duration
-    /// How long a failed request is retried before it is parked. Default 1 day.
-    public var giveUpAfter: Duration
 
     public init(
         name: String,
@@ -249,8 +247,7 @@ public struct WebhookSettings: Sendable, Hashable {
         apps: Set<String>? = nil,
         onlyInvalidTokens: Bool = false,
         batch: Int = 500,
-        timeout: Duration = .seconds(10),
-        giveUpAfter: Duration = .seconds(86_400)
+        timeout: Duration = .seconds(10)
     ) {
         self.name = name
         self.url = url
@@ -259,6 +256,5 @@ public struct WebhookSettings: Sendable, Hashable {
         self.onlyInvalidTokens = onlyInvalidTokens
         self.batch = batch
         self.timeout = timeout
-        self.giveUpAfter = giveUpAfter
     }
 }

@@ -90,7 +90,6 @@ enum RelaySettingsTable {
             .list("apps", \.apps), .boolean("onlyInvalidTokens", \.settings.onlyInvalidTokens),
             .integer("batch", \.settings.batch, 1...1_000),
             .duration("timeout", \.settings.timeout, .seconds(1)...(.seconds(300))),
-            .duration("giveUpAfter", \.settings.giveUpAfter, .zero...(.seconds(30 * 86_400))),
         ]
     }
 
@@ -118,17 +117,17 @@ enum RelaySettingsTable {
     static let clientKeys = SettingsTable.sharedKeys.filter { $0 != "log.level" }.map { "client.\($0)" }
 
     private static let names: [SettingRow<Draft>] = [
-        .list("apps", \.appNames), .list("callers", \.callerNames), .list("webhooks", \.webhookNames),
-        .text("server.production", \.production), .text("server.development", \.development),
+        .list("apps", \.appNames).live, .list("callers", \.callerNames).live, .list("webhooks", \.webhookNames).live,
+        .text("server.production", \.production).live, .text("server.development", \.development).live,
     ]
 
     private static let http: [SettingRow<Draft>] = [
         .text("http.host", \.settings.http.host), .integer("http.port", \.settings.http.port, 0...65_535),
         .text("http.probeHost", \.settings.http.probeHost),
         .integer("http.probePort", \.settings.http.probePort, 0...65_535),
-        .file("http.certificateChainFile", \.settings.http.certificateChainFile),
-        .file("http.privateKeyFile", \.settings.http.privateKeyFile),
-        .file("http.clientAuthoritiesFile", \.settings.http.clientAuthoritiesFile),
+        .file("http.certificateChainFile", \.settings.http.certificateChainFile).live,
+        .file("http.privateKeyFile", \.settings.http.privateKeyFile).live,
+        .file("http.clientAuthoritiesFile", \.settings.http.clientAuthoritiesFile).live,
         .size("http.maxBodyBytes", \.settings.http.maxBodyBytes, 1_024...(1 << 30)),
         .size("http.maxBufferedBytes", \.settings.http.maxBufferedBytes, 65_536...(1 << 40)),
         .duration("http.requestTimeout", \.settings.http.requestTimeout, .seconds(1)...(.seconds(3_600))),

@@ -12,7 +12,7 @@ public enum Role: String, Sendable, Hashable, CaseIterable {
     case cancelAll
     /// To register, list and delete subscriptions for Web Push, and to replace their device tokens.
     case subscribe
-    /// To use the overview, parked pushes and webhook requests, the clock, the settings of the fleet, and reloading. It
+    /// To use the overview, parked pushes, requests to webhooks, the clock, the settings of the fleet, and reloading. It
     /// includes all other roles.
     case operate
 

@@ -6,80 +6,89 @@ struct SettingRow<Target>: Sendable {
     let key: String
     let kind: SettingKind
     let isSecret: Bool
+    /// Whether a relay applies a change while it runs. Otherwise a change needs a restart.
+    private(set) var isLive = false
     /// Applies a valid value.
     let put: @Sendable (inout Target, SettingKind.Value) -> Void
+    /// Whether two targets have the same value.
+    let isSame: @Sendable (Target, Target) -> Bool
 
-    private init(
+    /// - Parameter read: the value of the property; nil if it stays.
+    private init<Value: Equatable & Sendable>(
         _ key: String,
         _ kind: SettingKind,
+        _ path: any Path<Value>,
         isSecret: Bool = false,
-        put: @escaping @Sendable (inout Target, SettingKind.Value) -> Void
+        read: @escaping @Sendable (SettingKind.Value) -> Value?
     ) {
         self.key = key
         self.kind = kind
         self.isSecret = isSecret
-        self.put = put
+        self.put = { target, value in if let value = read(value) { target[keyPath: path] = value } }
+        self.isSame = { $0[keyPath: path] == $1[keyPath: path] }
     }
 
     typealias Path<Value> = WritableKeyPath<Target, Value> & Sendable
 
+    /// The same setting, with changes that a running relay applies.
+    var live: SettingRow {
+        var row = self
+        row.isLive = true
+        return row
+    }
+
     static func text(_ key: String, _ path: any Path<String?>, isSecret: Bool = false) -> SettingRow {
-        SettingRow(key, .string, isSecret: isSecret) { $0[keyPath: path] = $1.text }
+        SettingRow(key, .string, path, isSecret: isSecret) { $0.text }
     }
 
     static func text(_ key: String, _ path: any Path<String>) -> SettingRow {
-        SettingRow(key, .string) { $0[keyPath: path] = $1.text ?? $0[keyPath: path] }
+        SettingRow(key, .string, path) { $0.text }
     }
 
     static func file(_ key: String, _ path: any Path<String?>) -> SettingRow {
-        SettingRow(key, .path) { $0[keyPath: path] = $1.text }
+        SettingRow(key, .path, path) { $0.text }
     }
 
     static func file(_ key: String, _ path: any Path<String>) -> SettingRow {
-        SettingRow(key, .path) { $0[keyPath: path] = $1.text ?? $0[keyPath: path] }
+        SettingRow(key, .path, path) { $0.text }
     }
 
     static func list(_ key: String, _ path: any Path<[String]?>) -> SettingRow {
-        SettingRow(key, .list) { $0[keyPath: path] = $1.texts }
+        SettingRow(key, .list, path) { $0.texts }
     }
 
     static func list(_ key: String, _ path: any Path<[String]>) -> SettingRow {
-        SettingRow(key, .list) { $0[keyPath: path] = $1.texts ?? [] }
+        SettingRow(key, .list, path) { $0.texts }
     }
 
     static func integer(_ key: String, _ path: any Path<Int>, _ range: ClosedRange<Int>) -> SettingRow {
-        SettingRow(key, .integer(range)) { $0[keyPath: path] = $1.integer ?? $0[keyPath: path] }
+        SettingRow(key, .integer(range), path) { $0.integer }
     }
 
     static func integer(_ key: String, _ path: any Path<Int?>, _ range: ClosedRange<Int>) -> SettingRow {
-        SettingRow(key, .integer(range)) { $0[keyPath: path] = $1.integer }
+        SettingRow(key, .integer(range), path) { $0.integer }
     }
 
     static func size(_ key: String, _ path: any Path<Int>, _ range: ClosedRange<Int>) -> SettingRow {
-        SettingRow(key, .size(range)) { $0[keyPath: path] = $1.integer ?? $0[keyPath: path] }
-    }
-
-    static func size(_ key: String, _ path: any Path<Int64?>, _ range: ClosedRange<Int>) -> SettingRow {
-        SettingRow(key, .size(range)) { $0[keyPath: path] = $1.integer.map { Int64($0) } }
+        SettingRow(key, .size(range), path) { $0.integer }
     }
 
     static func boolean(_ key: String, _ path: any Path<Bool>) -> SettingRow {
-        SettingRow(key, .boolean) { $0[keyPath: path] = $1.boolean ?? $0[keyPath: path] }
+        SettingRow(key, .boolean, path) { $0.boolean }
     }
 
     static func duration(_ key: String, _ path: any Path<Duration>, _ range: ClosedRange<Duration>) -> SettingRow {
-        SettingRow(key, .duration(range)) { $0[keyPath: path] = $1.duration ?? $0[keyPath: path] }
+        SettingRow(key, .duration(range), path) { $0.duration }
     }
 
-    static func choice<Value: Sendable>(
+    static func choice<Value: Equatable & Sendable>(
         _ key: String,
         _ path: any Path<Value>,
         _ words: KeyValuePairs<String, Value>
     ) -> SettingRow {
         let values = words.map { (word: $0.key, value: $0.value) }
-        return SettingRow(key, .choice(values.map(\.word))) { target, value in
-            guard let match = values.first(where: { $0.word == value.text }) else { return }
-            target[keyPath: path] = match.value
+        return SettingRow(key, .choice(values.map(\.word)), path) { value in
+            values.first { $0.word == value.text }?.value
         }
     }
 }

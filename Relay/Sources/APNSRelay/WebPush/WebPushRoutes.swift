@@ -54,16 +54,21 @@ struct WebPushRoutes: Sendable {
     private func push(_ request: APIRequest) async throws -> Response {
         if Task.isShuttingDownGracefully { throw APIError.shuttingDown }
         let (subscription, secret) = try await self.subscription(request)
-        var reserved = 0
-        defer {
-            self.reader.budget.release(reserved)
-            request.context.bodyBytes.value = reserved
+        return try await self.reader.withBody(of: request) { body in
+            try await self.push(Array(body.readableBytesView), request, subscription, secret)
         }
-        let body = try await self.reader.read(request.request, request.context.channel, reserved: &reserved)
+    }
+
+    private func push(
+        _ body: [UInt8],
+        _ request: APIRequest,
+        _ subscription: Subscription,
+        _ secret: EndpointSecret
+    ) async throws -> Response {
         let now = self.clock.now
         let (message, sender): (WebPushRequest, VAPIDSender?)
         do throws(WebPushError) {
-            message = try WebPushRequest(request.request.headers, body: Array(body.readableBytesView))
+            message = try WebPushRequest(request.request.headers, body: body)
             sender = try self.sender(request.request.headers, subscription, now)
         } catch {
             throw APIError(error)

@@ -16,22 +16,13 @@ struct WebhookExtent: Sendable, Hashable, Codable {
     var onlyInvalidTokens: Bool
     /// When its first outcome was settled.
     var oldest: QueueTime
-    /// When the request was made. The time until it is given up counts from here.
+    /// When the request was made.
     var formed: QueueTime
-}
-
-/// A request that was given up.
-struct ParkedWebhook: Sendable, Hashable, Codable {
-    var extent: WebhookExtent
-    /// When it was parked.
-    var since: QueueTime
-    /// The error of its last attempt.
-    var error: String
 }
 
 /// The stored position of a webhook in the feed, under the key `webhook/NAME`.
 struct WebhookPosition: Sendable, Hashable, Codable {
-    /// The position of the last outcome that was acknowledged, parked or skipped.
+    /// The position of the last outcome that was acknowledged or skipped.
     var position: Int64?
     /// The current request.
     var extent: WebhookExtent?

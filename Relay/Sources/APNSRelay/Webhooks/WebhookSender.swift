@@ -6,17 +6,13 @@ import Synchronization
 ///
 /// One loop handles all events, so writes to the storage never overlap. Only requests and timers run concurrently.
 final class WebhookSender: Sendable {
-    private typealias Reply = CheckedContinuation<Result<Bool, QueueError>, Never>
-
     private enum Event: Sendable {
         case signal
         case timer
         /// A request ended. The body is kept for the next attempt.
         case sent(WebhookMachine.Result, WebhookExtent, WebhookRequest?)
-        case retry(String, Reply)
-        case drop(String, Reply)
-        /// The stored decisions of operators should be read, because other relays may have stored some.
-        case decisions
+        /// This relay has changed the stored position, because an operator has skipped a request.
+        case changed
     }
 
     /// The loop's own state.
@@ -52,8 +48,6 @@ final class WebhookSender: Sendable {
         logger: Logger,
         retry: WebhookMachine.Retry
     ) {
-        var retry = retry
-        retry.giveUpAfter = settings.giveUpAfter
         var logger = logger
         logger[metadataKey: "webhook"] = "\(settings.name)"
         self.settings = settings
@@ -81,24 +75,8 @@ final class WebhookSender: Sendable {
         if isNew { self.continuation.yield(.signal) }
     }
 
-    func retryParked(_ id: String) async throws(QueueError) -> Bool {
-        try await self.ask { .retry(id, $0) }
-    }
-
-    func dropParked(_ id: String) async throws(QueueError) -> Bool {
-        try await self.ask { .drop(id, $0) }
-    }
-
-    private func ask(_ event: (Reply) -> Event) async throws(QueueError) -> Bool {
-        let result = await withCheckedContinuation { (reply: Reply) in
-            if case .terminated = self.continuation.yield(event(reply)) {
-                reply.resume(returning: .failure(Self.stopped))
-            }
-        }
-        return try result.get()
-    }
-
-    private static let stopped = QueueError(code: .closed, message: "the relay is shutting down; try again later")
+    /// Signals that an operator has skipped a request.
+    func positionChanged() { self.continuation.yield(.changed) }
 
     // MARK: The loop
 
@@ -106,20 +84,13 @@ final class WebhookSender: Sendable {
     func run() async {
         await withDiscardingTaskGroup { group in
             var loop = Loop(machine: self.machine, store: WebhookStore(self.queue, name: self.name))
-            group.addTask { await self.lookForDecisions() }
             await self.perform(&loop, in: &group)
             for await event in self.events {
-                await self.handle(event, &loop)
+                self.handle(event, &loop)
                 self.publish(loop.machine)
                 await self.perform(&loop, in: &group)
             }
             loop.timer?.cancel()
-        }
-        // Operators may be waiting for decisions that arrived after the loop had ended.
-        self.continuation.finish()
-        for await event in self.events {
-            if case .retry(_, let reply) = event { reply.resume(returning: .failure(Self.stopped)) }
-            if case .drop(_, let reply) = event { reply.resume(returning: .failure(Self.stopped)) }
         }
     }
 
@@ -132,55 +103,14 @@ final class WebhookSender: Sendable {
         )
     }
 
-    private func handle(_ event: Event, _ loop: inout Loop) async {
+    private func handle(_ event: Event, _ loop: inout Loop) {
         switch event {
         case .timer: break
         case .signal:
             self.state.withLock { $0.isSignalled = false }
             loop.machine.signal()
         case .sent(let result, let extent, let request): self.didSend(result, extent, request, &loop)
-        case .retry(let id, let reply): reply.resume(returning: .success(loop.machine.retryParked(id)))
-        case .drop(let id, let reply):
-            do throws(QueueError) {
-                reply.resume(returning: .success(try await self.drop(id, &loop)))
-            } catch {
-                self.metrics.storageFailed(error)
-                reply.resume(returning: .failure(error))
-            }
-        case .decisions: await self.perform(decisions: &loop)
-        }
-    }
-
-    private func drop(_ id: String, _ loop: inout Loop) async throws(QueueError) -> Bool {
-        guard let rest = loop.machine.parkedWithout(id) else { return false }
-        try await self.write([.parked(rest)], &loop)
-        loop.machine.didDropParked(id)
-        self.publish(loop.machine)
-        return true
-    }
-
-    /// Reads the stored decisions at an interval, because other relays may store some, and reading may have failed
-    /// before.
-    private func lookForDecisions() async {
-        while !Task.isCancelled {
-            self.continuation.yield(.decisions)
-            try? await Task.sleep(for: self.retry.poll)
-        }
-    }
-
-    private func perform(decisions loop: inout Loop) async {
-        // Until then, the machine does not know its parked requests.
-        guard loop.machine.isRestored else { return }
-        do throws(QueueError) {
-            for (id, decision) in try await WebhookStore.decisions(self.queue, name: self.name) {
-                switch decision {
-                case .retry: _ = loop.machine.retryParked(id)
-                case .drop: _ = try await self.drop(id, &loop)
-                }
-                try await WebhookStore.remove(decision, id, self.queue, name: self.name)
-            }
-        } catch {
-            self.metrics.storageFailed(error)
+        case .changed: loop.machine.mayHaveChanged()
         }
     }
 
@@ -189,8 +119,8 @@ final class WebhookSender: Sendable {
         while !Task.isCancelled {
             switch loop.machine.next(now: self.clock.lease) {
             case .restore: await self.restore(&loop)
-            case .read(let position, let limit): await self.read(after: position, limit: limit, &loop)
-            case .store(let writes): await self.store(writes, &loop)
+            case .read(let position): await self.read(after: position, &loop)
+            case .store(let position): await self.store(position, &loop)
             case .send(let extent):
                 let request = loop.body.flatMap { $0.first == extent.first ? $0.request : nil }
                 loop.sending = extent
@@ -234,20 +164,20 @@ final class WebhookSender: Sendable {
                 loop.machine.cannotRestore(message)
                 return
             }
-            loop.machine.didRestore(stored.position, parked: stored.parked, now: self.clock.lease)
+            loop.machine.didRestore(stored, now: self.clock.lease)
         } catch {
             self.failed(error, &loop.machine)
         }
     }
 
-    private func read(after position: Int64?, limit: Int?, _ loop: inout Loop) async {
+    private func read(after position: Int64?, _ loop: inout Loop) async {
         loop.body = nil
         do {
             let page = try await self.queue.outcomes(
                 after: position.map { FeedCursor(position: $0) },
                 apps: self.settings.apps,
                 kind: self.settings.onlyInvalidTokens ? .invalidTokens : .outcomes,
-                limit: min(max(limit ?? self.settings.batch, 1), 1_000)
+                limit: min(max(self.settings.batch, 1), 1_000)
             )
             self.count(page.gap, &loop)
             var summary = WebhookMachine.Page(count: page.entries.count, end: page.cursor?.position)
@@ -276,32 +206,19 @@ final class WebhookSender: Sendable {
         )
     }
 
-    private func store(_ writes: [WebhookMachine.Write], _ loop: inout Loop) async {
+    /// Stores the position. If another relay or an operator has changed it, the machine starts again from the stored one.
+    private func store(_ position: WebhookPosition, _ loop: inout Loop) async {
         do {
-            try await self.write(writes, &loop)
-            let parked = loop.machine.parked.count
-            loop.machine.didStore()
-            if loop.machine.parked.count > parked, let request = loop.machine.parked.last {
-                self.logger.error(
-                    "A request to the webhook was refused or failed for too long, and is parked",
-                    metadata: [
-                        "id": "\(loop.machine.id(of: request.extent))", "outcomes": "\(request.extent.count)",
-                        "error": "\(request.error)",
-                    ]
+            if try await loop.store.write(position) {
+                loop.machine.didStore()
+            } else {
+                self.logger.notice(
+                    "The webhook's position was changed, by another relay or an operator; reading it again"
                 )
+                (loop.machine, loop.sending, loop.body) = (self.machine, nil, nil)
             }
         } catch {
             self.failed(error, &loop.machine)
-        }
-    }
-
-    /// Stores values in this order. If another relay has changed one of them, the machine starts again from the stored
-    /// values.
-    private func write(_ writes: [WebhookMachine.Write], _ loop: inout Loop) async throws(QueueError) {
-        for write in writes where try await !loop.store.write(write) {
-            self.logger.warning("Another relay has stored the webhook's position; reading it again")
-            (loop.machine, loop.sending, loop.body) = (self.machine, nil, nil)
-            throw QueueError(code: .unavailable, message: "another relay has stored the webhook's position")
         }
     }
 
@@ -385,9 +302,6 @@ final class WebhookSender: Sendable {
                 retryAfter: response.retryAfter
             )
         }
-        if (400..<500).contains(status), ![408, 425, 429].contains(status), response.retryAfter == nil {
-            return .refused(text, isInDoubt: ![400, 409, 413, 415, 422].contains(status))
-        }
         return .failed(text, retryAfter: response.retryAfter)
     }
 
@@ -401,8 +315,7 @@ final class WebhookSender: Sendable {
         guard extent == loop.sending else { return }
         loop.sending = nil
         let failures = loop.machine.failures
-        let isCurrent = extent.first == loop.machine.current?.first
-        if isCurrent { loop.body = request.map { (extent.first, $0) } }
+        loop.body = request.map { (extent.first, $0) }
         var random = SystemRandomNumberGenerator()
         loop.machine.didSend(result, now: self.clock.lease, using: &random)
         if loop.machine.failures > 0, failures == 0 {
@@ -411,7 +324,7 @@ final class WebhookSender: Sendable {
             self.logger.notice("A webhook acknowledges requests again", metadata: ["failures": "\(failures)"])
         }
         let left = result == .nothingLeft ? 0 : request?.count ?? extent.count
-        if result == .acknowledged || (result == .nothingLeft && isCurrent), left < extent.count {
+        if result == .acknowledged || result == .nothingLeft, left < extent.count {
             let lost = extent.count - left
             self.metrics.webhookLost(self.name, lost)
             self.logger.error(

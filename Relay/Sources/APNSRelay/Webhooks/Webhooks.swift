@@ -20,6 +20,8 @@ final class Webhooks: Sendable {
     private struct State {
         var settings: [WebhookSettings]
         var senders: [WebhookSender] = []
+        /// Whether this relay is the one of the fleet that posts.
+        var isPosting = true
         var isRunning = false
     }
 
@@ -28,9 +30,9 @@ final class Webhooks: Sendable {
     ///   - queue: the queue whose outcomes are posted. It also stores the positions.
     ///   - metrics: counts the requests.
     ///   - clock: the times.
-    ///   - logger: logs when a webhook begins to fail and when it works again, and each request that is parked.
+    ///   - logger: logs when a webhook begins to fail and when it works again.
     ///   - authorities: the authorities (PEM) of receivers' certificates; nil for the system's.
-    ///   - retry: the delays. `giveUpAfter` comes from the settings.
+    ///   - retry: the delays.
     init(
         _ settings: [WebhookSettings],
         queue: any PushQueue,
@@ -66,11 +68,22 @@ final class Webhooks: Sendable {
         if isNew { self.changed.signal() }
     }
 
-    /// Posts outcomes from the stored positions on, until the task is cancelled. You may call it again after it has
-    /// returned. A request that was in flight at the end is then sent again, with the same id.
+    /// Sets whether this relay posts. A request in flight ends early, and the relay that posts sends it again with the
+    /// same id.
+    func set(isPosting: Bool) {
+        let isNew = self.state.withLock { state in
+            defer { state.isPosting = isPosting }
+            return state.isPosting != isPosting
+        }
+        if isNew { self.changed.signal() }
+    }
+
+    /// Posts outcomes from the stored positions on, while this relay is the one that posts, until the task is cancelled.
+    /// You may call it again after it has returned. A request that was in flight at the end is then sent again, with the
+    /// same id.
     func run() async {
         while !Task.isCancelled {
-            if self.settings.isEmpty {
+            guard self.state.withLock({ $0.isPosting && !$0.settings.isEmpty }) else {
                 await self.changed.wait()
                 continue
             }
@@ -115,11 +128,15 @@ final class Webhooks: Sendable {
 
     private var senders: [WebhookSender] { self.state.withLock { $0.senders } }
 
-    /// The states of the webhooks, in the order of the settings.
-    func statuses() -> [WebhookStatus] { self.senders.map(\.status) }
+    /// The states of the webhooks, in the order of the settings. A relay that does not post to them reads their stored
+    /// positions. It does not know failed attempts.
+    func statuses() async -> [WebhookStatus] {
+        let running = self.state.withLock { $0.isRunning ? $0.senders : nil }
+        if let running { return running.map(\.status) }
+        return await self.storedStatuses()
+    }
 
-    /// The stored states of the webhooks, for a relay that does not post to them. A webhook whose state cannot be read
-    /// is shown as new.
+    /// The stored positions of the webhooks. A webhook whose position cannot be read is shown as new.
     func storedStatuses() async -> [WebhookStatus] {
         var statuses: [WebhookStatus] = []
         for webhook in self.settings {
@@ -127,7 +144,7 @@ final class Webhooks: Sendable {
             var store = WebhookStore(self.queue, name: webhook.name)
             do {
                 if let stored = try await store.read() {
-                    machine.didRestore(stored.position, parked: stored.parked, now: self.clock.lease)
+                    machine.didRestore(stored, now: self.clock.lease)
                 }
             } catch {
                 self.metrics.storageFailed(error)
@@ -142,46 +159,22 @@ final class Webhooks: Sendable {
         for sender in self.senders { sender.signal() }
     }
 
-    /// Sends a parked request once more, as soon as no other request to the webhook is in flight. If the attempt fails,
-    /// the request stays parked with the new error. If the relay that posts restarts before the attempt, the retry is
-    /// lost.
+    /// Skips the current request of a webhook: it is not sent again. Its outcomes stay in the feed. Any relay of a fleet
+    /// can do that.
     ///
     /// - Parameters:
-    ///   - webhook: the webhook's name.
+    ///   - name: the webhook's name.
     ///   - id: the id of the request in the webhook's status.
-    /// - Returns: whether there is such a request.
-    func retry(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
-        guard let sender = self.runningSender(webhook) else { return try await self.decide(.retry, webhook, id) }
-        return try await sender.retryParked(id)
-    }
-
-    /// Drops a parked request. Its outcomes stay in the feed.
-    ///
-    /// - Parameters:
-    ///   - webhook: the webhook's name.
-    ///   - id: the id of the request in the webhook's status.
-    /// - Returns: whether there was such a request. If so, the decision to drop it is durable.
-    func drop(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
-        guard let sender = self.runningSender(webhook) else { return try await self.decide(.drop, webhook, id) }
-        return try await sender.dropParked(id)
-    }
-
-    private func runningSender(_ name: String) -> WebhookSender? {
-        self.state.withLock { $0.isRunning ? $0.senders.first { $0.name == name } : nil }
-    }
-
-    /// Stores a decision, which the relay that posts to the webhook carries out.
-    private func decide(
-        _ decision: WebhookStore.Decision,
-        _ name: String,
-        _ id: String
-    ) async throws(QueueError) -> Bool {
-        guard self.settings.contains(where: { $0.name == name }) else { return false }
-        var store = WebhookStore(self.queue, name: name)
-        let parked = try await store.read()?.parked ?? []
+    /// - Returns: the number of its outcomes; nil if this is not the current request. The skip is durable.
+    func skip(_ name: String, _ id: String) async throws(QueueError) -> Int? {
+        guard self.settings.contains(where: { $0.name == name }) else { return nil }
         let machine = WebhookMachine(name: name)
-        guard parked.contains(where: { machine.id(of: $0.extent) == id }) else { return false }
-        try await WebhookStore.decide(decision, id, self.queue, name: name)
-        return true
+        var store = WebhookStore(self.queue, name: name)
+        while let extent = try await store.read()?.extent, machine.id(of: extent) == id {
+            guard try await store.write(WebhookPosition(position: extent.last)) else { continue }
+            for sender in self.senders where sender.name == name { sender.positionChanged() }
+            return extent.count
+        }
+        return nil
     }
 }

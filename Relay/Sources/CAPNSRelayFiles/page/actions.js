@@ -69,23 +69,3 @@ export class Actions {
         announce(text, tone === "bad");
     }
 }
-
-/**
- * Calls `work` for each item, one after the other, and returns a text about the result. If an item no longer
- * exists (404), that is not a failure. Any other failure ends the loop, because it would most likely repeat.
- */
-export async function each(items, verb, work) {
-    let done = 0;
-    let gone = 0;
-    for (const item of items) {
-        try {
-            await work(item);
-            done += 1;
-        } catch (error) {
-            if (error.status === 404) gone += 1;
-            else if (error.name === "AbortError") throw error;
-            else throw new Error(`${done} of ${items.length} ${verb}, then: ${error.message}`);
-        }
-    }
-    return `${done} of ${items.length} ${verb}.` + (gone > 0 ? ` ${gone} no longer parked.` : "");
-}

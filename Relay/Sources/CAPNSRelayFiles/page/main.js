@@ -102,7 +102,7 @@ function show(overview) {
     webhooks.update(overview);
     push.update();
     showCount("parked-count", overview.queue.parked);
-    showCount("webhooks-count", overview.webhooks.reduce((sum, webhook) => sum + webhook.parked.length, 0));
+    showCount("webhooks-count", overview.problems.filter(({ cause }) => cause === "webhook").length);
     showApps(overview.routes);
     setExact(find("version"), overview.version);
     if (problem !== "") announce("The relay responds again.");
@@ -116,7 +116,8 @@ function show(overview) {
 /** The state of the pill, its word, and the reason beside it. */
 function stateOf({ ready, reason, problems: found, readAt, now }) {
     if (!ready) return ["not-ready", "Not ready", reason ?? ""];
-    if (found.length > 0) return ["not-delivering", "Not delivering", ""];
+    if (found.some(({ cause }) => cause !== "webhook")) return ["not-delivering", "Not delivering", ""];
+    if (found.length > 0) return ["not-delivering", "Outcomes wait", ""];
     return ["ready", "Ready", readAt === null || now - readAt < SLOW / 1000 ? "" : `The figures are from ${timeOfDay(readAt)}.`];
 }
 

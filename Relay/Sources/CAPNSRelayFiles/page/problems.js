@@ -1,4 +1,4 @@
-// The banner: what keeps pushes from being delivered or accepted, since when, and what to do.
+// The banner: what keeps pushes from being delivered or accepted, or outcomes from a webhook, since when, and what to do.
 
 import { duration, moment, sentence } from "./format.js";
 import { el, setExact, setText } from "./kit/dom.js";
@@ -30,8 +30,9 @@ function makeRow({ cause }) {
             el("p", {}, el("strong", {}, effect), " ", when), el("p", {}, message), el("p", {}, remedy)),
         update(problem, now) {
             setText(effect, problem.effect);
-            setText(when, `Since ${moment(problem.since, now)} (${duration(Math.max(0, now - problem.since))}). ` +
-                `${count(problem.waiting, "push")} ${problem.waiting === 1 ? "waits" : "wait"}.`);
+            const waiting = `${count(problem.waiting, "push")} ${problem.waiting === 1 ? "waits" : "wait"}.`;
+            setText(when, `Since ${moment(problem.since, now)} (${duration(Math.max(0, now - problem.since))}).` +
+                (cause === "webhook" ? "" : ` ${waiting}`));
             const apps = problem.apps.map(({ app, environment }) => `${app} (${environment})`);
             const shown = apps.length > 5 ? [...apps.slice(0, 5), `${apps.length - 5} more`] : apps;
             setExact(message, (shown.length > 0 ? `${shown.join(", ")}: ` : "") + sentence(problem.message));

@@ -13,7 +13,7 @@ export class Relays {
     constructor(section, root, heading) {
         this.#section = section;
         this.#count = heading;
-        const names = ["Relay", "Version", "Running for", "Duties"];
+        const names = ["Relay", "Version", "Running for", "Posts to webhooks"];
         const head = el("thead", {}, el("tr", {}, names.map((text) => el("th", { scope: "col", text }))));
         const body = el("tbody");
         root.append(el("table", { class: "relays", "aria-labelledby": "relays-title" }, head, body));
@@ -32,17 +32,17 @@ function makeRow({ id }) {
     const process = el("span", { class: "route-kind muted" });
     const version = el("td", { "data-cell": "version" });
     const since = el("td", { "data-cell": "since" });
-    const duties = el("td", { "data-cell": "duties" });
+    const posts = el("td", { "data-cell": "posts" });
     return {
         element: el("tr", { "data-relay": id },
-            el("th", { scope: "row" }, host, process), version, since, duties),
+            el("th", { scope: "row" }, host, process), version, since, posts),
         update(relay, now) {
             setExact(host, relay.host);
             setExact(process, `${relay.isSelf ? "this page · " : ""}${relay.id} · process ${relay.process}`);
             setExact(version, relay.version);
             setText(since, duration(now - relay.since));
             since.title = `Since ${dateTime(relay.since)}`;
-            setExact(duties, relay.duties.length > 0 ? relay.duties.join(", ") : "–");
+            setText(posts, relay.postsWebhooks ? "yes" : "–");
         },
     };
 }

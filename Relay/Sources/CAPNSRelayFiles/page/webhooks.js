@@ -1,14 +1,11 @@
-// Shows the webhooks with their states, and the parked requests with the buttons that retry or drop them.
+// Shows the webhooks with their states, and the button that skips a request.
 
-import { Actions, each } from "./actions.js";
+import { Actions } from "./actions.js";
 import { call, path } from "./api.js";
 import { duration, moment, sentence } from "./format.js";
 import { el, exact, setExact, setText } from "./kit/dom.js";
-import { count, dateTime, number } from "./kit/format.js";
+import { count, number } from "./kit/format.js";
 import { Rows } from "./rows.js";
-
-const retry = (name, id) => call("POST", path("v1", "webhooks", name, "parked", id, "retry"));
-const drop = (name, id) => call("DELETE", path("v1", "webhooks", name, "parked", id));
 
 export class Webhooks {
     #rows;
@@ -32,46 +29,44 @@ function makeWebhook({ name }, onChange) {
     const url = el("p", { class: "mono muted url" });
     const progress = el("p", { class: "muted", "data-field": "progress" });
     const error = el("p", { class: "note bad", "data-field": "error" });
-    const list = el("ul", { class: "items" });
-    const rows = new Rows(list, (request) => makeRequest(name, request, onChange));
-    const all = new Actions();
-    let shown = [];
-    const subject = () => shown.map(({ id }) => id);
-    all.add("Retry all", {
-        label: `Retry all parked requests to ${name}`, subject,
-        work: (ids) => each(ids, "retried", (id) => retry(name, id)).finally(onChange),
-    });
-    all.add("Drop all…", {
-        label: `Drop all parked requests to ${name}`, subject, tone: "danger",
-        question: (ids) => ({
-            title: `Drop ${count(ids.length, "parked request")}?`,
-            text: `${name} does not receive their outcomes. They stay in the relay's feed.`,
-            yes: `Drop ${count(ids.length, "request")}`,
+    const actions = new Actions();
+    let request = null;
+    actions.add("Skip the request…", {
+        label: `Skip the request to ${name}`, subject: () => request, tone: "danger",
+        question: ({ outcomes }) => ({
+            title: "Skip this request?",
+            text: `${name} does not receive its ${count(outcomes, "outcome")}. They stay in the relay's feed.`,
+            yes: "Skip",
         }),
-        work: (ids) => each(ids, "dropped", (id) => drop(name, id)).finally(onChange),
+        work: ({ id }) => call("POST", path("v1", "webhooks", name, "requests", id, "skip")).finally(onChange),
     });
     const element = el("section", { class: "webhook", "data-webhook": name, tabindex: "-1" },
         el("div", { class: "section-head" }, el("h3", {}, exact(name)), state),
-        url, progress, error, all.element, list);
+        url, progress, error, actions.element);
     return {
         element,
         update(webhook, now) {
-            shown = webhook.parked;
+            request = webhook.request;
             setExact(url, webhook.url);
             const [word, tone] = stateOf(webhook);
             setText(state, word);
             state.className = `pill ${tone}`;
-            setText(progress, `At position ${number(webhook.position)} of the feed.`);
+            setExact(progress, `At position ${number(webhook.position)} of the feed.` + waiting(request, now));
             setExact(error, problem(webhook, now));
-            for (const control of all.element.querySelectorAll("button")) control.hidden = shown.length === 0;
-            rows.update(shown, ({ id }) => id, now);
+            for (const control of actions.element.querySelectorAll("button")) control.hidden = !needsOperator(webhook, now);
         },
     };
 }
 
-function stateOf({ failures, parked }) {
-    if (failures > 0) return ["Failing", "bad"];
-    return parked.length > 0 ? [`${number(parked.length)} parked`, "warn"] : ["Working", "good"];
+const needsOperator = ({ failures, request }, now) => request !== null && (failures > 0 || now - request.since > 60);
+
+function waiting(request, now) {
+    if (request === null) return "";
+    return ` ${count(request.outcomes, "outcome")} in request ${request.id}, made ${duration(now - request.since)} ago.`;
+}
+
+function stateOf({ failures }) {
+    return failures > 0 ? ["Failing", "bad"] : ["Working", "good"];
 }
 
 function problem({ failures, lastError, nextAttempt }, now) {
@@ -80,27 +75,4 @@ function problem({ failures, lastError, nextAttempt }, now) {
         ? `Next attempt at ${moment(nextAttempt, now)}, in ${duration(nextAttempt - now + 0.5)}.` : "";
     const attempts = count(failures, "failed attempt") + (lastError ? `: ${lastError}` : "");
     return [sentence(attempts), next].filter(Boolean).join(" ");
-}
-
-function makeRequest(name, { id, outcomes }, onChange) {
-    const actions = new Actions();
-    actions.add("Retry", { label: `Retry request ${id}`, work: () => retry(name, id).finally(onChange) });
-    actions.add("Drop…", {
-        label: `Drop request ${id}`, tone: "danger", work: () => drop(name, id).finally(onChange),
-        question: () => ({
-            title: "Drop this request?",
-            text: `${name} does not receive its ${count(outcomes, "outcome")}. They stay in the relay's feed.`,
-            yes: "Drop",
-        }),
-    });
-    const reason = el("span", { class: "item-title" });
-    const detail = el("span", { class: "item-detail muted" });
-    return {
-        element: el("li", { class: "item", "data-request": id }, el("span", { class: "item-main" },
-            reason, detail, el("span", { class: "item-detail muted mono" }, exact(id)), actions.element)),
-        update(request) {
-            setExact(reason, request.error);
-            setText(detail, `${count(request.outcomes, "outcome")}, parked since ${dateTime(request.since)}`);
-        },
-    };
 }

@@ -11,6 +11,10 @@
 --   relay begins a history; if that is a deadlock, the server ends one of the calls, and its relay repeats it.
 -- * Times are milliseconds since 1970. Leases count by the clock of the database: apns.lease_clock.
 
+-- A relay that does not know this version of the schema must not use it.
+CREATE TABLE apns.version (version int NOT NULL);
+INSERT INTO apns.version VALUES (1);
+
 CREATE TABLE apns.caller (
   id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text NOT NULL UNIQUE

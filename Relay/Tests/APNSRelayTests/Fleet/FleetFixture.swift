@@ -4,7 +4,6 @@ import PushQueue
 import PushQueueConformance
 import SQLitePushQueue
 import Synchronization
-import Testing
 
 @testable import APNSRelay
 
@@ -82,10 +81,11 @@ struct FleetFixture: Sendable {
     /// One more relay.
     func relay(
         _ id: String,
+        queue: SharedQueue? = nil,
         maxConnections: Int? = nil,
         _ apply: @escaping @Sendable (String, FleetEffects) -> Void = { _, _ in }
     ) -> Member {
-        Member(id, SharedQueue(self.base), self.clock, maxConnections) { apply(id, $0) }
+        Member(id, queue ?? SharedQueue(self.base), self.clock, maxConnections) { apply(id, $0) }
     }
 
     /// Lets time pass in steps of a second; each relay sends a heartbeat every five seconds.
@@ -122,6 +122,8 @@ struct FleetFixture: Sendable {
         }
 
         var members: [String] { self.fleet.members.map(\.id) }
+        /// The relay that posts to the webhooks, as this one sees it.
+        var poster: String? { self.fleet.members.first(where: \.postsWebhooks)?.id }
 
         /// A second has passed.
         func tick() async {
@@ -131,35 +133,5 @@ struct FleetFixture: Sendable {
             }
             if isDue { await self.fleet.beat() } else { self.fleet.update() }
         }
-    }
-}
-
-/// Runs a body for a duty, and counts how many run at a time.
-final class DutyRuns: Sendable {
-    private let state = Mutex<(running: [String], most: Int)>(([], 0))
-
-    /// Those that run now.
-    var running: [String] { self.state.withLock { $0.running } }
-    /// The most that have run at a time.
-    var most: Int { self.state.withLock { $0.most } }
-
-    func start(_ relay: FleetFixture.Member, _ name: String) -> Task<Void, Never> {
-        Task {
-            await relay.fleet.perform(.webhooks) {
-                self.state.withLock { state in
-                    state.running.append(name)
-                    state.most = max(state.most, state.running.count)
-                }
-                let (never, continuation) = AsyncStream<Void>.makeStream()
-                for await _ in never {}
-                continuation.finish()
-                self.state.withLock { $0.running.removeAll { $0 == name } }
-            }
-        }
-    }
-
-    func expect(_ names: [String], sourceLocation: SourceLocation = #_sourceLocation) async throws {
-        let isSo = try await eventually { self.running == names }
-        #expect(isSo, "\(self.running) run, not \(names)", sourceLocation: sourceLocation)
     }
 }

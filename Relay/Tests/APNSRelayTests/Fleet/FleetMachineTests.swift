@@ -11,17 +11,16 @@ struct FleetMachineTests {
         var machine: FleetMachine
         var offset: Duration
 
-        init(_ id: String, offset: Duration = .zero, isShared: Bool = true) {
+        init(_ id: String, offset: Duration = .zero, since: Int64 = 5, isShared: Bool = true) {
             let member = FleetMember(
                 id: id,
                 host: "host-\(id)",
                 process: 7,
                 version: "1",
-                since: QueueTime(secondsSince1970: 5)
+                since: QueueTime(secondsSince1970: since)
             )
             self.machine = FleetMachine(member: member, isShared: isShared)
             self.offset = offset
-            self.machine.want(.webhooks)
         }
 
         func now(_ time: Duration) -> QueueTime {
@@ -30,22 +29,14 @@ struct FleetMachineTests {
 
         /// A heartbeat whose calls of the storage take no time.
         mutating func beat(_ time: Duration, _ values: inout [String: [UInt8]]) {
-            let now = self.now(time)
             values["fleet/member/\(self.machine.member.id)"] = self.machine.nextHeartbeat()
-            self.machine.didStoreHeartbeat(at: now)
-            for exchange in self.machine.didRead(values, at: now) {
-                self.machine.didExchange(exchange, isDone: Self.perform(exchange, &values), at: now)
+            for (key, value) in self.machine.didRead(values, at: self.now(time)) where values[key] == value {
+                values[key] = nil
             }
         }
 
-        static func perform(_ exchange: FleetMachine.Exchange, _ values: inout [String: [UInt8]]) -> Bool {
-            guard values[exchange.key] == exchange.expected else { return false }
-            values[exchange.key] = exchange.value
-            return true
-        }
-
-        func members(_ time: Duration) -> [String] { self.machine.members(at: self.now(time)).map(\.id) }
-        func holds(_ duty: FleetDuty, _ time: Duration) -> Bool { self.machine.holds(duty, at: self.now(time)) }
+        var members: [String] { self.machine.members.map(\.id) }
+        var poster: String? { self.machine.members.first(where: \.postsWebhooks)?.id }
     }
 
     @Test("Relays see each other, with what each says about itself")
@@ -53,13 +44,13 @@ struct FleetMachineTests {
         var values: [String: [UInt8]] = [:]
         var (a, b) = (Relay("a"), Relay("b", offset: .seconds(86_400)))
         a.beat(.zero, &values)
-        #expect(a.members(.zero) == ["a"])
+        #expect(a.members == ["a"])
         b.beat(.seconds(1), &values)
         a.beat(.seconds(5), &values)
-        #expect(a.members(.seconds(5)) == ["a", "b"])
-        #expect(b.members(.seconds(5)) == ["b", "a"])
+        #expect(a.members == ["a", "b"])
+        #expect(b.members == ["b", "a"])
         #expect(a.machine.memberCount == 2)
-        let seen = a.machine.members(at: a.now(.seconds(5)))[1]
+        let seen = a.machine.members[1]
         #expect(seen.host == "host-b" && seen.process == 7 && seen.version == "1")
         #expect(seen.since == QueueTime(secondsSince1970: 5))
     }
@@ -69,7 +60,7 @@ struct FleetMachineTests {
         var values: [String: [UInt8]] = ["fleet/member/x": [1, 2, 3]]
         var a = Relay("a")
         a.beat(.zero, &values)
-        #expect(a.members(.zero) == ["a", "x"])
+        #expect(a.members == ["a", "x"])
     }
 
     @Test("A relay whose heartbeat does not change for 20 s is gone, and its value is removed after 60 s")
@@ -81,7 +72,7 @@ struct FleetMachineTests {
         for second in stride(from: 5, through: 60, by: 5) {
             a.beat(.seconds(second), &values)
             // Seen first at 5 s.
-            #expect(a.members(.seconds(second)) == (second < 25 ? ["a", "b"] : ["a"]), "\(second)")
+            #expect(a.members == (second < 25 ? ["a", "b"] : ["a"]), "\(second)")
             #expect(values["fleet/member/b"] != nil, "\(second)")
         }
         a.beat(.seconds(65), &values)
@@ -89,85 +80,56 @@ struct FleetMachineTests {
         // It was only slow.
         b.beat(.seconds(66), &values)
         a.beat(.seconds(70), &values)
-        #expect(a.members(.seconds(70)) == ["a", "b"])
+        #expect(a.members == ["a", "b"])
     }
 
-    @Test("Only the leader removes values, and none that has changed")
+    @Test("Any relay names the values of relays that are gone, as it has seen them")
     func removes() throws {
-        var values: [String: [UInt8]] = [:]
-        var (a, b, c) = (Relay("a"), Relay("b"), Relay("c"))
-        c.beat(.zero, &values)
-        values = values.filter { $0.key == "fleet/member/c" }
-        var exchanges: [String: [FleetMachine.Exchange]] = [:]
-        for second in stride(from: 0, through: 60, by: 5) {
+        var values: [String: [UInt8]] = ["fleet/member/c": [1]]
+        var (a, b) = (Relay("a"), Relay("b"))
+        for second in stride(from: 0, through: 55, by: 5) {
             a.beat(.seconds(second), &values)
             values["fleet/member/b"] = b.machine.nextHeartbeat()
-            b.machine.didStoreHeartbeat(at: b.now(.seconds(second)))
-            exchanges["b"] = b.machine.didRead(values, at: b.now(.seconds(second)))
+            let early = b.machine.didRead(values, at: b.now(.seconds(second)))
+            #expect(early.isEmpty)
         }
-        #expect(a.holds(.leader, .seconds(60)) && !b.holds(.leader, .seconds(60)))
-        #expect(exchanges["b"] == [])
+        let removals = b.machine.didRead(values, at: b.now(.seconds(60)))
+        #expect(removals.map(\.key) == ["fleet/member/c"] && removals.map(\.value) == [[1]])
+        a.beat(.seconds(60), &values)
         #expect(values["fleet/member/c"] == nil)
-
-        values["fleet/member/c"] = [1]
-        for second in stride(from: 65, through: 120, by: 5) { a.beat(.seconds(second), &values) }
-        let exchanged = a.machine.didRead(values, at: a.now(.seconds(125)))
-        let removal = try #require(exchanged.first { $0.key == "fleet/member/c" })
-        #expect(removal.value == nil)
-        values["fleet/member/c"] = [2]
-        #expect(!Relay.perform(removal, &values))
-        #expect(values["fleet/member/c"] == [2])
     }
 
-    @Test("A duty stays with its holder while it sends heartbeats, and passes on 20 s after the last one")
+    @Test("The oldest relay posts to the webhooks, and the next oldest after it is gone")
     func takeOver() {
         var values: [String: [UInt8]] = [:]
-        var (a, b) = (Relay("a"), Relay("b", offset: .seconds(-1_000)))
+        var (a, b) = (Relay("a", since: 5), Relay("b", offset: .seconds(-1_000), since: 9))
+        #expect(a.poster == nil && b.poster == nil)
         for second in stride(from: 0, through: 100, by: 5) {
             a.beat(.seconds(second), &values)
             b.beat(.seconds(second + 1), &values)
-            #expect(a.holds(.webhooks, .seconds(second + 4)) && !b.holds(.webhooks, .seconds(second + 4)))
+            #expect(a.poster == "a" && b.poster == "a")
+            #expect(a.machine.postsWebhooks && !b.machine.postsWebhooks)
         }
-        #expect(b.machine.members(at: b.now(.seconds(101))).map(\.duties) == [[], ["leader", "webhooks"]])
         // The last heartbeat of a was at 100 s, and b saw it at 101 s.
-        #expect(a.holds(.webhooks, .milliseconds(119_999)))
-        #expect(!a.holds(.webhooks, .seconds(120)))
-        b.beat(.seconds(106), &values)
-        b.beat(.seconds(111), &values)
-        b.beat(.seconds(116), &values)
+        for second in [106, 111, 116] { b.beat(.seconds(second), &values) }
         b.beat(.milliseconds(120_999), &values)
-        #expect(!b.holds(.webhooks, .milliseconds(120_999)))
+        #expect(b.poster == "a")
         b.beat(.seconds(121), &values)
-        #expect(b.holds(.webhooks, .seconds(121)) && b.holds(.leader, .seconds(121)))
-        // The earlier holder notices at its next heartbeat, and does not take it back.
+        #expect(b.machine.postsWebhooks)
+        // It was only slow.
         a.beat(.seconds(122), &values)
-        #expect(!a.holds(.webhooks, .seconds(122)))
-        #expect(b.holds(.webhooks, .seconds(122)))
+        b.beat(.seconds(126), &values)
+        #expect(a.machine.postsWebhooks && b.poster == "a")
     }
 
-    @Test("The time of a duty counts from the moment at which storing the heartbeat began, however long that took")
-    func slowStorage() {
+    @Test("Of relays that started in the same millisecond, the one with the smaller id posts")
+    func sameAge() {
         var values: [String: [UInt8]] = [:]
-        var a = Relay("a")
+        var (a, b) = (Relay("b"), Relay("a"))
         a.beat(.zero, &values)
-        values["fleet/member/a"] = a.machine.nextHeartbeat()
-        a.machine.didStoreHeartbeat(at: a.now(.seconds(5)))
-        for exchange in a.machine.didRead(values, at: a.now(.seconds(18))) {
-            a.machine.didExchange(exchange, isDone: Relay.perform(exchange, &values), at: a.now(.seconds(18)))
-        }
-        #expect(a.holds(.webhooks, .milliseconds(24_999)))
-        #expect(!a.holds(.webhooks, .seconds(25)))
-    }
-
-    @Test("A relay that cannot store its heartbeat gives up its duties, and takes them again if nobody else has")
-    func ownOutage() {
-        var values: [String: [UInt8]] = [:]
-        var a = Relay("a")
-        a.beat(.zero, &values)
-        #expect(a.machine.nextEnd(after: a.now(.zero)) == a.now(.seconds(20)))
-        #expect(!a.holds(.webhooks, .seconds(20)))
-        a.beat(.seconds(40), &values)
-        #expect(a.holds(.webhooks, .seconds(40)))
+        b.beat(.zero, &values)
+        a.beat(.seconds(5), &values)
+        #expect(a.poster == "a" && b.poster == "a")
     }
 
     @Test("After an outage of the storage, relays do not count each other as gone")
@@ -181,48 +143,44 @@ struct FleetMachineTests {
         }
         // No relay can use the storage from 20 s to 300 s.
         a.beat(.seconds(300), &values)
-        #expect(Set(a.members(.seconds(300))) == ["a", "b", "dead"])
+        #expect(Set(a.members) == ["a", "b", "dead"])
         b.beat(.seconds(301), &values)
         for second in [305, 310] {
             a.beat(.seconds(second), &values)
             b.beat(.seconds(second), &values)
         }
-        #expect(Set(a.members(.seconds(310))) == ["a", "b", "dead"])
+        #expect(Set(a.members) == ["a", "b", "dead"])
         a.beat(.seconds(315), &values)
-        #expect(Set(a.members(.seconds(315))) == ["a", "b"])
+        #expect(Set(a.members) == ["a", "b"])
     }
 
-    @Test("A relay that leaves, or stops wanting a duty, lets another one have it at once")
+    @Test("A relay that leaves posts no more, and the others need not wait until it counts as gone")
     func leaves() {
         var values: [String: [UInt8]] = [:]
-        var (a, b, c) = (Relay("a"), Relay("b"), Relay("c"))
+        var (a, b) = (Relay("a"), Relay("b"))
         a.beat(.zero, &values)
         b.beat(.zero, &values)
-        for exchange in a.machine.leave() { #expect(Relay.perform(exchange, &values)) }
-        #expect(!a.holds(.webhooks, .zero))
+        a.machine.leave()
+        #expect(!a.machine.postsWebhooks && a.poster == nil)
+        values["fleet/member/a"] = nil
         b.beat(.seconds(5), &values)
-        #expect(b.holds(.webhooks, .seconds(5)) && b.holds(.leader, .seconds(5)))
-        b.machine.stopWanting(.webhooks)
-        #expect(!b.holds(.webhooks, .seconds(5)))
-        b.beat(.seconds(10), &values)
-        c.beat(.seconds(10), &values)
-        #expect(c.holds(.webhooks, .seconds(10)) && !c.holds(.leader, .seconds(10)))
+        #expect(b.machine.postsWebhooks && b.members == ["b"])
     }
 
-    @Test("With an engine for one process, a relay has its duties at once and exchanges nothing")
+    @Test("With an engine for one process, a relay posts at once and observes nobody")
     func alone() {
         var a = Relay("a", isShared: false)
-        #expect(a.holds(.webhooks, .zero) && a.holds(.leader, .zero))
+        #expect(a.machine.postsWebhooks)
         #expect(a.machine.isStable(at: a.now(.zero)))
-        let values = ["fleet/duty/webhooks": Array(#"{"beat":1,"member":"old"}"#.utf8), "fleet/member/old": [1]]
-        #expect(a.machine.didRead(values, at: a.now(.zero)) == [])
-        #expect(a.members(.zero) == ["a"] && a.machine.memberCount == 1)
-        #expect(a.machine.leave() == [])
-        #expect(!a.holds(.webhooks, .zero))
+        let removals = a.machine.didRead(["fleet/member/old": [1]], at: a.now(.zero))
+        #expect(removals.isEmpty)
+        #expect(a.members == ["a"] && a.machine.memberCount == 1)
+        a.machine.leave()
+        #expect(!a.machine.postsWebhooks)
     }
 
     @Test(
-        "Whatever fails and whoever dies, at most one relay has a duty at a time, and a relay that lives gets it",
+        "Whatever fails and whoever dies, a living relay posts within 30 s, and all agree which one once nothing fails",
         arguments: 1...30
     )
     func random(seed: UInt64) {
@@ -233,12 +191,14 @@ struct FleetMachineTests {
         var isAway: [Bool] = []
         func join(_ time: Duration) {
             let offset = Duration.seconds(Int.random(in: -100_000...100_000, using: &random))
-            relays.append(Relay("r\(relays.count)-\(time)", offset: offset))
+            let since = Int64.random(in: 0...1_000, using: &random)
+            relays.append(Relay("r\(relays.count)-\(time)", offset: offset, since: since))
             nextBeat.append(time)
             isAway.append(false)
         }
         for _ in 0..<4 { join(.zero) }
-        var held = 0
+        var ticksWithoutPoster = 0
+        var kills = 0
         for tick in 0..<3_000 {
             let time = Duration.milliseconds(tick * 250)
             for index in relays.indices where nextBeat[index] <= time {
@@ -253,13 +213,16 @@ struct FleetMachineTests {
                 nextBeat.remove(at: index)
                 isAway.remove(at: index)
                 join(time + .seconds(3))
+                kills += 1
+                ticksWithoutPoster = 0
             }
-            let holders = relays.filter { $0.holds(.webhooks, time) }
-            #expect(holders.count <= 1)
-            held += holders.count
+            // A relay that was away counts the others as living for longer, because the time did not count for it.
+            let canPost = relays.indices.contains { !isAway[$0] && relays[$0].machine.postsWebhooks }
+            ticksWithoutPoster = canPost || isAway.contains(true) ? 0 : ticksWithoutPoster + 1
+            #expect(ticksWithoutPoster <= 30 * 4, "seed \(seed)")
         }
-        #expect(held > 500)
-        // Without further failures, the dead are removed and one relay has the duty.
+        #expect(kills > 5)
+        // Without further failures, the dead are removed, and all relays agree.
         for index in relays.indices { nextBeat[index] = .seconds(750) }
         for tick in 3_000..<3_800 {
             let time = Duration.milliseconds(tick * 250)
@@ -269,7 +232,8 @@ struct FleetMachineTests {
             }
         }
         #expect(values.keys.filter { $0.hasPrefix("fleet/member/") }.count == 4)
-        #expect(relays.count { $0.holds(.webhooks, .milliseconds(3_799 * 250)) } == 1)
         #expect(relays.allSatisfy { $0.machine.memberCount == 4 })
+        let oldest = relays.map(\.machine.member).min { ($0.since, $0.id) < ($1.since, $1.id) }
+        #expect(relays.allSatisfy { $0.poster == oldest?.id })
     }
 }

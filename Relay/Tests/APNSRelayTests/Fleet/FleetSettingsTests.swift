@@ -53,12 +53,13 @@ struct FleetSettingsTests {
             // Nothing is known yet, so that no paused app is sent to.
             #expect(effects.withLock { $0["a"] } == FleetEffects(pausedApps: nil))
             await fixture.pass(5, a, b)
-            #expect(effects.withLock { $0["a"] } == FleetEffects(pausedApps: []))
+            #expect(effects.withLock { $0["a"] } == FleetEffects(pausedApps: [], postsWebhooks: true))
             let settings = FleetSettings(maxInFlight: 7, pausedApps: ["fern"])
             let isStored = try await a.queue.exchangeValue(settings.json, forKey: "fleet/settings", expecting: nil)
             #expect(isStored)
             a.fleet.didStore(settings.json)
-            #expect(effects.withLock { $0["a"] } == FleetEffects(maxInFlight: 7, pausedApps: ["fern"]))
+            let expected = FleetEffects(maxInFlight: 7, pausedApps: ["fern"], postsWebhooks: true)
+            #expect(effects.withLock { $0["a"] } == expected)
             #expect(effects.withLock { $0["b"] } == FleetEffects(pausedApps: []))
             await fixture.pass(5, a, b)
             #expect(effects.withLock { $0["b"] } == FleetEffects(maxInFlight: 7, pausedApps: ["fern"]))
@@ -100,9 +101,9 @@ struct FleetSettingsTests {
                 maxConnections: 10
             ) { new in effects.withLock { $0 = new } }
             fleet.update()
-            #expect(effects.withLock { $0 } == FleetEffects(poolSize: 10))
+            #expect(effects.withLock { $0 } == FleetEffects(poolSize: 10, postsWebhooks: true))
             await fleet.beat()
-            #expect(effects.withLock { $0 } == FleetEffects(poolSize: 6, pausedApps: ["fern"]))
+            #expect(effects.withLock { $0 } == FleetEffects(poolSize: 6, pausedApps: ["fern"], postsWebhooks: true))
         }
     }
 }

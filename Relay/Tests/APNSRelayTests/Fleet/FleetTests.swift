@@ -28,63 +28,45 @@ struct FleetTests {
         }
     }
 
-    @Test("A duty has one holder at a time, through a leave and a kill", .timeLimit(.minutes(5)))
-    func oneHolder() async throws {
+    @Test("The oldest relay that lives posts to the webhooks, through a leave and a kill")
+    func oldestPosts() async throws {
         try await FleetFixture.run { fixture in
-            let (a, b, c) = (fixture.relay("a"), fixture.relay("b"), fixture.relay("c"))
-            let runs = DutyRuns()
-            let tasks = [runs.start(a, "a"), runs.start(b, "b"), runs.start(c, "c")]
-            for relay in [a, b, c] { _ = try await eventually { relay.fleet.duties[.webhooks] != nil } }
+            let a = fixture.relay("a")
+            #expect(a.poster == nil)
+            await fixture.pass(5, a)
+            #expect(a.poster == "a")
+            let (b, c) = (fixture.relay("b"), fixture.relay("c"))
             await fixture.pass(10, a, b, c)
-            try await runs.expect(["a"])
+            #expect([a, b, c].map(\.poster) == ["a", "a", "a"])
             await a.fleet.leave()
-            try await runs.expect([])
+            #expect(a.poster == nil)
             await fixture.pass(5, b, c)
-            try await runs.expect(["b"])
-            // The process is killed, so nobody gives the duty up for it.
+            #expect([b, c].map(\.poster) == ["b", "b"])
+            // The process is killed, so it does not leave.
             b.queue.kill()
-            tasks[1].cancel()
-            await tasks[1].value
             await fixture.pass(15, c)
-            try await runs.expect([])
+            #expect(c.poster == "b")
             await fixture.pass(10, c)
-            try await runs.expect(["c"])
-            #expect(runs.most == 1)
-            for task in tasks {
-                task.cancel()
-                await task.value
-            }
-            #expect(runs.running == [])
+            #expect(c.poster == "c")
         }
     }
 
-    @Test("A relay whose storage fails gives its duties up before another one has them", .timeLimit(.minutes(5)))
+    @Test("A relay whose storage fails keeps its view, and is the one that posts again when it works")
     func storageFails() async throws {
         try await FleetFixture.run { fixture in
-            let (a, b) = (fixture.relay("a"), fixture.relay("b"))
-            let runs = DutyRuns()
-            let tasks = [runs.start(a, "a"), runs.start(b, "b")]
-            for relay in [a, b] { _ = try await eventually { relay.fleet.duties[.webhooks] != nil } }
+            let a = fixture.relay("a")
+            await fixture.pass(5, a)
+            let b = fixture.relay("b")
             await fixture.pass(10, a, b)
-            try await runs.expect(["a"])
             a.queue.disk.fill(for: ["setValue"])
             await fixture.pass(19, a, b)
-            #expect(runs.running == ["a"])
-            #expect(a.members == ["a", "b"])
-            // The other one could take the duty in the same second.
-            await fixture.pass(1, a)
-            try await runs.expect([])
-            await fixture.pass(5, a, b)
-            try await runs.expect(["b"])
+            #expect(a.members == ["a", "b"] && b.poster == "a")
+            await fixture.pass(6, a, b)
+            #expect(b.poster == "b")
             a.queue.disk.clear()
             await fixture.pass(10, a, b)
-            try await runs.expect(["b"])
+            #expect([a, b].map(\.poster) == ["a", "a"])
             #expect(a.members == ["a", "b"] && b.members == ["b", "a"])
-            #expect(runs.most == 1)
-            for task in tasks {
-                task.cancel()
-                await task.value
-            }
         }
     }
 
@@ -128,7 +110,7 @@ struct FleetTests {
             running[0].cancel()
             await running[0].value
             let hasLeft = try await eventually {
-                fleets[1].members.map(\.id) == ["b"] && fleets[1].duties[.leader] == true
+                fleets[1].members.map(\.id) == ["b"] && fleets[1].members[0].postsWebhooks
             }
             #expect(hasLeft)
             running[1].cancel()
@@ -136,7 +118,7 @@ struct FleetTests {
         }
     }
 
-    @Test("With an engine for one process, nothing is stored, and duties begin at once", .timeLimit(.minutes(5)))
+    @Test("With an engine for one process, nothing is stored, and the relay posts to the webhooks at once")
     func alone() async throws {
         try await FleetFixture.run { fixture in
             let fleet = Fleet(
@@ -146,15 +128,11 @@ struct FleetTests {
                 metrics: RelayMetrics(factory: PrometheusMetrics()),
                 logger: FleetFixture.logger
             )
-            let (starts, start) = AsyncStream.makeStream(of: Void.self)
-            let task = Task { await fleet.perform(.webhooks) { start.yield() } }
-            for await _ in starts { break }
+            #expect(fleet.members.map(\.postsWebhooks) == [true])
             await fleet.beat()
             let values = try await fixture.base.values(withPrefix: "")
             #expect(values == [:])
-            #expect(fleet.members.map(\.duties) == [["leader", "webhooks"]])
-            task.cancel()
-            await task.value
+            #expect(fleet.members.map(\.postsWebhooks) == [true])
         }
     }
 }

@@ -52,11 +52,30 @@ struct FleetWebhooksTests {
         _ = try await fixture.base.settle(settlements)
     }
 
-    private static func start(_ relay: FleetFixture.Member, _ webhooks: Webhooks) async throws -> Task<Void, Never> {
-        let task = Task { await relay.fleet.perform(.webhooks) { await webhooks.run() } }
-        let isThere = try await eventually { relay.fleet.duties[.webhooks] != nil }
-        #expect(isThere)
-        return task
+    /// Two relays that post to a receiver. The first one is older.
+    private struct Pair {
+        let (a, b): (FleetFixture.Member, FleetFixture.Member)
+        let (first, second): (Webhooks, Webhooks)
+        let tasks: [Task<Void, Never>]
+
+        init(_ fixture: FleetFixture, _ receiver: WebhookReceiver) async {
+            let (queueA, queueB) = (SharedQueue(fixture.base), SharedQueue(fixture.base))
+            let first = FleetWebhooksTests.webhooks(receiver, queueA)
+            let second = FleetWebhooksTests.webhooks(receiver, queueB)
+            self.a = fixture.relay("a", queue: queueA) { first.set(isPosting: $1.postsWebhooks) }
+            await fixture.pass(1, self.a)
+            self.b = fixture.relay("b", queue: queueB) { second.set(isPosting: $1.postsWebhooks) }
+            (self.first, self.second) = (first, second)
+            await fixture.pass(10, self.a, self.b)
+            self.tasks = [first, second].map { webhooks in Task { await webhooks.run() } }
+        }
+
+        func end() async {
+            for task in self.tasks {
+                task.cancel()
+                await task.value
+            }
+        }
     }
 
     private static func wait(_ count: Int, _ receiver: WebhookReceiver) async throws {
@@ -64,39 +83,52 @@ struct FleetWebhooksTests {
         #expect(isThere, "\(Set(receiver.deliveries.flatMap(\.cursors)).count) of \(count) outcomes came")
     }
 
-    @Test("Two relays post each outcome once; after a kill, the other goes on where the first was")
+    @Test("The oldest relay posts each outcome once; after it was killed, the other goes on where it was")
     func postsOnce() async throws {
         try await FleetFixture.run { fixture in
             try await WebhookReceiver.run { receiver in
-                let (a, b) = (fixture.relay("a"), fixture.relay("b"))
-                let (first, second) = (Self.webhooks(receiver, a.queue), Self.webhooks(receiver, b.queue))
-                let tasks = [try await Self.start(a, first), try await Self.start(b, second)]
-                await fixture.pass(10, a, b)
+                let pair = await Pair(fixture, receiver)
                 try await Self.settle(95, fixture)
                 try await Self.wait(95, receiver)
                 #expect(receiver.deliveries.count == Set(receiver.deliveries.map(\.id)).count)
-                #expect(first.isRunning && !second.isRunning)
-                // The relay without the duty shows what is stored.
+                #expect(pair.first.isRunning && !pair.second.isRunning)
+                // The relay that does not post shows what is stored.
                 let position = receiver.deliveries.flatMap(\.cursors).max().map { Int64($0) }
-                let isShown = try await eventually { await second.storedStatuses().first?.position == position }
+                let isShown = try await eventually { await pair.second.statuses().first?.position == position }
                 #expect(isShown)
 
-                a.queue.kill()
+                pair.a.queue.kill()
                 try await Self.settle(95, fixture)
-                await fixture.pass(25, a, b)
+                await fixture.pass(15, pair.a, pair.b)
+                #expect(!pair.second.isRunning)
+                await fixture.pass(10, pair.a, pair.b)
                 try await Self.wait(190, receiver)
-                #expect(second.isRunning)
+                #expect(pair.second.isRunning)
                 // A kill repeats at most the last request, with the same id.
                 #expect(receiver.deliveries.count - Set(receiver.deliveries.map(\.id)).count <= 1)
-                for task in tasks {
-                    task.cancel()
-                    await task.value
-                }
+                await pair.end()
             }
         }
     }
 
-    @Test("A relay that lost its duty without noticing cannot change the positions of its successor")
+    @Test("A relay that leaves stops posting at once, and the next oldest goes on after its next heartbeat")
+    func leaves() async throws {
+        try await FleetFixture.run { fixture in
+            try await WebhookReceiver.run { receiver in
+                let pair = await Pair(fixture, receiver)
+                await pair.a.fleet.leave()
+                let hasStopped = try await eventually { !pair.first.isRunning }
+                #expect(hasStopped)
+                await fixture.pass(5, pair.b)
+                try await Self.settle(20, fixture)
+                try await Self.wait(20, receiver)
+                #expect(pair.second.isRunning && !pair.first.isRunning)
+                await pair.end()
+            }
+        }
+    }
+
+    @Test("A relay that does not notice that another one posts cannot change the positions of its successor")
     func fenced() async throws {
         try await FleetFixture.run { fixture in
             try await WebhookReceiver.run { receiver in
@@ -118,7 +150,7 @@ struct FleetWebhooksTests {
                 try await Self.settle(10, fixture)
                 let isMoved = try await Self.isStored(fixture, #"{"position":30}"#)
                 #expect(isMoved)
-                let isWritten = try await late.write(.position(WebhookPosition(position: 7)))
+                let isWritten = try await late.write(WebhookPosition(position: 7))
                 #expect(!isWritten)
                 let isSame = try await Self.isStored(fixture, #"{"position":30}"#)
                 #expect(isSame)
@@ -151,38 +183,26 @@ struct FleetWebhooksTests {
         }
     }
 
-    @Test("A relay that does not post takes decisions about parked requests", arguments: [true, false])
-    func decisions(retries: Bool) async throws {
+    @Test("A relay that does not post skips a request, and the one that posts goes on behind it")
+    func skips() async throws {
         try await FleetFixture.run { fixture in
             try await WebhookReceiver.run { receiver in
                 receiver.respond { _, delivery in .status(delivery.cursors.contains(3) ? 422 : 200) }
-                let (a, b) = (fixture.relay("a"), fixture.relay("b"))
-                let (first, second) = (Self.webhooks(receiver, a.queue), Self.webhooks(receiver, b.queue))
-                let tasks = [try await Self.start(a, first), try await Self.start(b, second)]
-                await fixture.pass(10, a, b)
-                try await Self.settle(10, fixture)
-                let isParked = try await eventually { first.statuses().first?.parked.count == 1 }
-                #expect(isParked && !second.isRunning)
-                let id = try #require(first.statuses().first?.parked.first?.id)
-                #expect(id.hasPrefix("crm-3-"))
-                receiver.respond { _, _ in .status(200) }
-                let unknown = try await second.retry("crm", "crm-4")
-                #expect(!unknown)
-                let isTaken = try await retries ? second.retry("crm", id) : second.drop("crm", id)
-                #expect(isTaken)
-                let isDone = try await eventually { first.statuses().first?.parked.isEmpty == true }
-                #expect(isDone)
-                #expect(receiver.deliveries.contains { $0.cursors == [3] && $0.id == id })
-                let taken = receiver.deliveries.filter { $0.cursors == [3] }.count
-                #expect(taken == (retries ? 2 : 1))
-                let areRemoved = try await eventually {
-                    try await fixture.base.values(withPrefix: "webhook-decision/").isEmpty
-                }
-                #expect(areRemoved)
-                for task in tasks {
-                    task.cancel()
-                    await task.value
-                }
+                let pair = await Pair(fixture, receiver)
+                try await Self.settle(30, fixture)
+                let isFailing = try await eventually { (await pair.first.statuses().first?.failures ?? 0) >= 2 }
+                #expect(isFailing && !pair.second.isRunning)
+                let request = try #require(await pair.second.statuses().first?.request)
+                #expect(request == (await pair.first.statuses().first?.request))
+                let unknown = try await pair.second.skip("crm", "crm-4")
+                #expect(unknown == nil)
+                let skipped = try await pair.second.skip("crm", request.id)
+                #expect(skipped == request.outcomes)
+                let isStored = try await Self.isStored(fixture, #"{"position":30}"#)
+                #expect(isStored)
+                let posted = Set(receiver.deliveries.filter { $0.id != request.id }.flatMap(\.cursors))
+                #expect(posted == Set(request.outcomes + 1...30))
+                await pair.end()
             }
         }
     }

@@ -63,8 +63,7 @@ struct AccessTests {
             let id = APNSID.random()
             let requests: [(HTTPMethod, String, Int)] = [
                 (.GET, "/v1/overview", 200), (.GET, "/v1/parked", 200), (.POST, "/v1/parked/\(id)/retry", 404),
-                (.DELETE, "/v1/parked/\(id)", 404), (.POST, "/v1/webhooks/a/parked/1/retry", 404),
-                (.DELETE, "/v1/webhooks/a/parked/1", 404),
+                (.DELETE, "/v1/parked/\(id)", 404), (.POST, "/v1/webhooks/a/requests/1/skip", 404),
             ]
             for (method, path, status) in requests {
                 let refused = try await server.send(method, path)

@@ -155,7 +155,14 @@ struct OperatorRouteTests {
                 ]
                 state.webhooks = [Self.webhook]
                 state.members = ["a", "b"].map { id in
-                    FleetMember(id: id, host: "h", process: 7, version: "1", since: RelayServer.start, duties: [id])
+                    FleetMember(
+                        id: id,
+                        host: "h",
+                        process: 7,
+                        version: "1",
+                        since: RelayServer.start,
+                        postsWebhooks: id == "b"
+                    )
                 }
             }
             let received = try await server.send(.GET, "/v1/overview", token: "ops-token")
@@ -192,9 +199,9 @@ struct OperatorRouteTests {
             let relays = try #require(received.json["relays"] as? [[String: any Sendable]])
             #expect(relays.map { $0["id"] as? String } == ["a", "b"])
             #expect(relays.map { $0["isSelf"] as? Bool } == [true, false])
-            #expect(relays.map { $0["duties"] as? [String] } == [["a"], ["b"]])
+            #expect(relays.map { $0["postsWebhooks"] as? Bool } == [false, true])
             #expect(relays.map { $0["since"] as? Double } == [1_795_440_000, 1_795_440_000])
-            #expect(received.text.contains(#""parked":[{"error":"gone","id":"w-1","outcomes":3,"since":1795440000}]"#))
+            #expect(received.text.contains(#""request":{"id":"w-1","outcomes":3,"since":1795440000}"#))
         }
     }
 
@@ -205,7 +212,7 @@ struct OperatorRouteTests {
         failures: 2,
         lastError: "503",
         nextAttempt: nil,
-        parked: [.init(id: "w-1", outcomes: 3, since: RelayServer.start, error: "gone")]
+        request: .init(id: "w-1", outcomes: 3, since: RelayServer.start, oldestOutcome: RelayServer.start)
     )
 
     @Test("Parked pushes are listed, queued again or dropped")
@@ -317,15 +324,17 @@ struct OperatorRouteTests {
         }
     }
 
-    @Test("Parked requests to webhooks are sent again or dropped", arguments: [HTTPMethod.POST, .DELETE])
-    func webhooks(_ method: HTTPMethod) async throws {
+    @Test("The current request to a webhook is skipped, and no other one")
+    func webhooks() async throws {
         try await RelayServer.run { server in
             server.status.state.withLock { $0.webhooks = [Self.webhook] }
-            let path = "/v1/webhooks/audit%20log/parked/w-1" + (method == .POST ? "/retry" : "")
-            let received = try await server.send(method, path, token: "ops-token")
+            let path = "/v1/webhooks/audit%20log/requests"
+            let other = try await server.send(.POST, "\(path)/w-2/skip", token: "ops-token")
+            #expect(other.status == 404)
+            let received = try await server.send(.POST, "\(path)/w-1/skip", token: "ops-token")
             #expect(received.status == 200)
-            #expect(received.text == #"{"id":"w-1"}"#)
-            let again = try await server.send(method, path, token: "ops-token")
+            #expect(received.text == #"{"id":"w-1","outcomes":3}"#)
+            let again = try await server.send(.POST, "\(path)/w-1/skip", token: "ops-token")
             #expect(again.status == 404)
         }
     }

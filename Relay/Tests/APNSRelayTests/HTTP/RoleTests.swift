@@ -32,7 +32,7 @@ struct RoleTests {
         (.GET, "/v1/parked/groups", [.operate]), (.POST, "/v1/parked/retry", [.operate]),
         (.DELETE, "/v1/parked", [.operate]),
         (.POST, "/v1/parked/\(Self.id)/retry", [.operate]), (.DELETE, "/v1/parked/\(Self.id)", [.operate]),
-        (.POST, "/v1/webhooks/crm/parked/1/retry", [.operate]), (.DELETE, "/v1/webhooks/crm/parked/1", [.operate]),
+        (.POST, "/v1/webhooks/crm/requests/1/skip", [.operate]),
         (.GET, "/v1/settings", [.operate]), (.PUT, "/v1/settings", [.operate]), (.POST, "/v1/reload", [.operate]),
     ]
 

@@ -45,21 +45,13 @@ final class StubStatus: RelayStatus {
         }
     }
 
-    func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
-        self.removeParked(webhook, id)
-    }
-
-    func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool {
-        self.removeParked(webhook, id)
-    }
-
-    private func removeParked(_ webhook: String, _ id: String) -> Bool {
+    func skipWebhookRequest(_ webhook: String, _ id: String) async throws(QueueError) -> Int? {
         self.state.withLock { state in
-            guard let index = state.webhooks.firstIndex(where: { $0.name == webhook }),
-                let position = state.webhooks[index].parked.firstIndex(where: { $0.id == id })
-            else { return false }
-            state.webhooks[index].parked.remove(at: position)
-            return true
+            guard let index = state.webhooks.firstIndex(where: { $0.name == webhook && $0.request?.id == id }) else {
+                return nil
+            }
+            defer { state.webhooks[index].request = nil }
+            return state.webhooks[index].request?.outcomes
         }
     }
 }

@@ -1,3 +1,4 @@
+import APNSModel
 import PushQueue
 import PushQueueConformance
 import Synchronization
@@ -17,6 +18,7 @@ struct DeliveryWatchTests {
 
     private final class Failures: Sendable {
         let value = Mutex<[DeliveryProblem.AppEnvironment: DeliveryFailure]>([:])
+        let webhooks = Mutex<[WebhookStatus]>([])
     }
 
     init() {
@@ -25,7 +27,8 @@ struct DeliveryWatchTests {
             clock: self.clock,
             storage: self.storage,
             totals: { RelayTotals() },
-            failures: { [failures] in failures.value.withLock { $0 } }
+            failures: { [failures] in failures.value.withLock { $0 } },
+            webhooks: { [failures] in failures.webhooks.withLock { $0 } }
         )
     }
 
@@ -80,6 +83,27 @@ struct DeliveryWatchTests {
         }
         release.yield()
         try await call.value
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
+    }
+
+    @Test("A webhook whose receiver has not acknowledged a request for an hour is a problem of no push")
+    func stuckWebhook() async throws {
+        let start = self.clock.now
+        let request = WebhookStatus.Request(id: "crm-7", outcomes: 3, since: start, oldestOutcome: start)
+        let webhook = WebhookStatus(name: "crm", url: "", position: 6, failures: 20, request: request)
+        self.failures.webhooks.withLock { $0 = [webhook] }
+        await self.watch.updateWebhooks()
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
+        self.clock.advance(by: .seconds(3_600))
+        await self.watch.update()
+        let problem = try #require(self.watch.problems.first)
+        #expect(problem.cause == .webhook && problem.message.contains("webhook crm has not acknowledged request crm-7"))
+        let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "crm")
+        #expect(!problem.affects(route))
+        self.failures.webhooks.withLock { $0[0].request = nil }
+        await self.watch.updateWebhooks()
         await self.watch.update()
         #expect(self.watch.problems.isEmpty)
     }

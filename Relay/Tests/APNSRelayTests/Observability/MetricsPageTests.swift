@@ -22,8 +22,7 @@ struct MetricsPageTests {
         func routes() async -> [RouteStatus] { [] }
         var totals: RelayTotals { RelayTotals() }
         func webhooks() async -> [WebhookStatus] { [] }
-        func retryParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool { false }
-        func dropParkedWebhook(_ webhook: String, _ id: String) async throws(QueueError) -> Bool { false }
+        func skipWebhookRequest(_ webhook: String, _ id: String) async throws(QueueError) -> Int? { nil }
         func notReady() async -> String? {
             self.calls.withLock { $0 += 1 }
             await self.whenAsked()

@@ -52,14 +52,25 @@ struct RelayMetricsTests {
             url: "",
             position: 1,
             failures: 2,
-            parked: [.init(id: "crm-1", outcomes: 1, since: Self.now, error: "")],
-            oldestOutcome: Self.now.advanced(by: .milliseconds(-1_500))
+            request: .init(
+                id: "crm-1",
+                outcomes: 1,
+                since: Self.now,
+                oldestOutcome: Self.now.advanced(by: .milliseconds(-1_500))
+            )
         )
         metrics.setWebhooks([webhook], now: Self.now)
         metrics.setReady(true)
         metrics.setSettings(areCurrent: true)
         metrics.setCertificate(left: .seconds(-86_400))
-        let member = FleetMember(id: "a", host: "h", process: 1, version: "1", since: Self.now, duties: ["webhooks"])
+        let member = FleetMember(
+            id: "a",
+            host: "h",
+            process: 1,
+            version: "1",
+            since: Self.now,
+            postsWebhooks: true
+        )
         metrics.setFleet([member, member, member])
         metrics.setStorage(.database(Self.database))
     }
@@ -146,12 +157,10 @@ struct RelayMetricsTests {
         #expect(text.value("apns_relay_route_paused", fern) == 0)
         #expect(text.value("apns_relay_webhook_lag_seconds", ["webhook": "crm"]) == 1.5)
         #expect(text.value("apns_relay_webhook_failures", ["webhook": "crm"]) == 2)
-        #expect(text.value("apns_relay_webhook_parked", ["webhook": "crm"]) == 1)
         #expect(text.value("apns_relay_ready") == 1)
         #expect(text.value("apns_relay_certificate_left_seconds") == -86_400)
         #expect(text.value("apns_relay_fleet_members") == 3)
-        #expect(text.value("apns_relay_fleet_duty", ["duty": "webhooks"]) == 1)
-        #expect(text.value("apns_relay_fleet_duty", ["duty": "leader"]) == 0)
+        #expect(text.value("apns_relay_posts_webhooks") == 1)
         #expect(text.value("apns_relay_database_oldest_transaction_seconds", ["holder": "session"]) == 1.5)
         #expect(text.value("apns_relay_database_oldest_transaction_seconds", ["holder": "slot"]) == 0)
         #expect(text.value("apns_relay_database_table_bytes", ["table": "push"]) == 8_192)
@@ -201,6 +210,17 @@ struct RelayMetricsTests {
             #expect(text.samples.allSatisfy { $0.name != name || $0.value == 0 })
         }
         #expect(text.value("apns_relay_queue_capacity") == 5)
+    }
+
+    @Test("The gauges of a webhook that the settings no longer have are no longer exported")
+    func removedWebhooks() throws {
+        let prometheus = PrometheusMetrics()
+        let metrics = RelayMetrics(factory: prometheus)
+        Self.exercise(metrics)
+        metrics.setWebhooks([], now: Self.now)
+        let text = try PrometheusText(prometheus.text())
+        #expect(text.value("apns_relay_webhook_failures", ["webhook": "crm"]) == nil)
+        #expect(text.value("apns_relay_webhook_lost_outcomes_total", ["webhook": "crm"]) == 3)
     }
 
     @Test("Tables that are gone are no longer exported")

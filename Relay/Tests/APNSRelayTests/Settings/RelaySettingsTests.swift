@@ -51,7 +51,7 @@ struct RelaySettingsTests {
             "caller.crew.roles": "readAll, operate",
             "webhooks": "crm", "webhook.crm.url": "https://crm.example.com/push", "webhook.crm.batch": "10",
             "webhook.crm.secret": "0123456789abcdef01234567", "webhook.crm.onlyInvalidTokens": "true",
-            "webhook.crm.timeout": "3s", "webhook.crm.giveUpAfter": "2h", "webhook.crm.apps": "fern",
+            "webhook.crm.timeout": "3s", "webhook.crm.apps": "fern",
             "http.host": "0.0.0.0", "http.port": "0", "http.maxBodyBytes": "2048", "http.idleTimeout": "5s",
             "dispatch.maxInFlight": "100", "dispatch.attemptDeadline": "10s", "dispatch.settleMargin": "5s",
             "dispatch.defaultDeadline": "1h",
@@ -69,7 +69,7 @@ struct RelaySettingsTests {
         #expect(settings.apps.first?.pushesPerSecond == 200 && settings.apps.first?.capacity == 3)
         #expect(settings.callers.first?.tokenDigests == [SecretText.digest("0123456789abcdef")])
         let webhook = try #require(settings.webhooks.first)
-        #expect(webhook.batch == 10 && webhook.timeout == .seconds(3) && webhook.giveUpAfter == .seconds(7_200))
+        #expect(webhook.batch == 10 && webhook.timeout == .seconds(3))
         #expect(webhook.onlyInvalidTokens && webhook.apps == ["fern"])
         #expect(settings.http.host == "0.0.0.0" && settings.http.port == 0 && settings.http.maxBodyBytes == 2_048)
         #expect(settings.http.idleTimeout == .seconds(5))

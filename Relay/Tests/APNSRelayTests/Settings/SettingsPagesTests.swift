@@ -11,7 +11,7 @@ struct SettingsPagesTests {
     }
 
     private static let pages = [
-        "Relay/README.md", "Relay/Fleet.md", "Relay/Engines.md", "Relay/Deploy/README.md", "Relay/Monitoring/README.md",
+        "Relay/README.md", "Relay/Fleet.md", "Relay/Deploy/README.md", "Relay/Monitoring/README.md",
         "Relay/WebPush.md",
     ]
 

@@ -6,7 +6,10 @@ import Testing
 
 /// Runs the machine against a simple model of feed, storage and receiver, with crashes between any two steps.
 struct WebhookModelTests {
-    @Test("Whatever fails, every outcome is acknowledged or parked, in order, with stable requests", arguments: 1...40)
+    @Test(
+        "Whatever fails, every outcome is acknowledged, or skipped by an operator, in order, with stable requests",
+        arguments: 1...40
+    )
     func randomFaults(seed: UInt64) {
         var world = WebhookWorld(seed: seed)
         for _ in 0..<2_000 { world.step() }
@@ -15,55 +18,35 @@ struct WebhookModelTests {
         // The run did what it is for.
         #expect(world.acknowledged.count > 20)
         #expect(world.crashes > 5)
-    }
-
-    @Test("The runs park requests, retry and drop them")
-    func reachesParking() {
-        var parked = 0
-        var retried = 0
-        var dropped = 0
-        for seed in UInt64(1)...40 {
-            var world = WebhookWorld(seed: seed)
-            for _ in 0..<2_000 { world.step() }
-            parked += world.parkedEver.count
-            retried += world.retried
-            dropped += world.dropped.count
-        }
-        #expect(parked > 50 && retried > 20 && dropped > 20)
+        #expect(world.skipped.count > 2)
     }
 }
 
 private struct WebhookWorld {
     private var random: SeededRandom
     private var now = QueueTime(secondsSince1970: 1_795_440_000)
-    private var machine: WebhookMachine
-    private var retry = WebhookMachine.Retry()
+    private var machine = WebhookMachine(name: "w")
     /// Positions of outcomes, ascending, with gaps.
     private var feed: [Int64] = []
-    private var storedPosition: WebhookPosition?
-    private var storedParked: [ParkedWebhook] = []
+    private var stored = WebhookPosition()
+    /// The position that the machine has read or written last. A write succeeds only if it is still stored.
+    private var known = WebhookPosition()
     private var inFlight: WebhookExtent?
+    private var failedAt: QueueTime?
     private var isCalm = false
 
     /// The extent of each request that was ever sent.
     private var extents: [String: WebhookExtent] = [:]
-    /// Requests that the receiver has refused: smaller ones may follow, with the same first outcome.
-    private var refused: Set<String> = []
     private var acknowledgedSinceCrash: Set<String> = []
     /// Requests that the receiver had acknowledged before the last crash, and got again afterwards.
     private var repeatedSinceCrash: Set<String> = []
     private(set) var acknowledged: [String] = []
-    private(set) var parkedEver: Set<String> = []
-    private(set) var dropped: Set<String> = []
-    private(set) var retried = 0
+    private(set) var skipped: Set<String> = []
     private(set) var crashes = 0
     private(set) var faults: [String] = []
 
     init(seed: UInt64) {
         self.random = SeededRandom(seed: seed)
-        self.retry.giveUpAfter = .seconds(60)
-        self.retry.maxParked = 3
-        self.machine = WebhookMachine(name: "w", retry: self.retry)
     }
 
     private mutating func chance(_ percent: Int) -> Bool {
@@ -77,42 +60,43 @@ private struct WebhookWorld {
             self.feed.append(next)
             self.machine.signal()
         }
-        if self.chance(3),
-            let id = self.machine.parked.randomElement(using: &self.random).map({ self.machine.id(of: $0.extent) })
-        {
-            if self.chance(50) {
-                if self.machine.retryParked(id) { self.retried += 1 }
-            } else if let rest = self.machine.parkedWithout(id) {
-                self.storedParked = rest
-                if self.chance(10) { self.crash() } else { self.machine.didDropParked(id) }
-                self.dropped.insert(id)
-            }
-        }
+        if let extent = self.stored.extent, self.chance(1) { self.skip(extent) }
         if self.inFlight != nil, self.isCalm || self.chance(50) { self.respond() }
         self.perform()
+    }
+
+    /// An operator skips the stored request, at this relay or at another one.
+    private mutating func skip(_ extent: WebhookExtent) {
+        let id = self.machine.id(of: extent)
+        self.skipped.insert(id)
+        // It may not have been sent yet.
+        self.extents[id] = extent
+        self.failedAt = nil
+        self.stored = WebhookPosition(position: extent.last)
+        if self.chance(50) { self.machine.mayHaveChanged() }
     }
 
     private mutating func perform() {
         switch self.machine.next(now: self.now) {
         case .restore:
             if self.storageFails() { return }
-            self.machine.didRestore(self.storedPosition, parked: self.storedParked, now: self.now)
-        case .read(let after, let limit):
+            self.known = self.stored
+            self.machine.didRestore(self.stored, now: self.now)
+        case .read(let after):
             if self.storageFails() { return }
             let size = Int.random(in: 1...5, using: &self.random)
-            let rest = self.feed.filter { $0 > after ?? 0 }.prefix(min(size, limit ?? size))
+            let rest = self.feed.filter { $0 > after ?? 0 }.prefix(size)
             var page = WebhookMachine.Page(count: rest.count, end: rest.last ?? after)
             if let first = rest.first, let last = rest.last { page.outcomes = first...last }
             self.machine.didRead(page, now: self.now)
-        case .store(let writes):
-            for write in writes {
-                if self.storageFails() { return }
-                if self.chance(5) { return self.crash() }
-                switch write {
-                case .position(let position): self.storedPosition = position
-                case .parked(let parked): self.store(parked)
-                }
+        case .store(let position):
+            if self.storageFails() { return }
+            if self.chance(5) { return self.crash() }
+            guard self.stored == self.known else {
+                self.machine = WebhookMachine(name: "w")
+                return
             }
+            (self.stored, self.known) = (position, position)
             if self.chance(5) { return self.crash() }
             self.machine.didStore()
         case .send(let extent): self.send(extent)
@@ -128,36 +112,28 @@ private struct WebhookWorld {
         return true
     }
 
-    private mutating func store(_ parked: [ParkedWebhook]) {
-        for request in parked where self.parkedEver.insert(self.machine.id(of: request.extent)).inserted {
-            let age = request.extent.formed.duration(to: self.now)
-            let isRefused = request.extent.count == 1 && request.error == "422"
-            if age < self.retry.giveUpAfter, !isRefused { self.faults.append("parked after \(age)") }
-        }
-        if parked.count > self.retry.maxParked { self.faults.append("\(parked.count) are parked") }
-        self.storedParked = parked
-    }
-
     private mutating func send(_ extent: WebhookExtent) {
         let id = self.machine.id(of: extent)
         if self.inFlight != nil { self.faults.append("two requests at once") }
         if let earlier = self.extents[id],
-            (earlier.after, earlier.last, earlier.count) != (extent.after, extent.last, extent.count),
-            !self.refused.contains(id)
+            (earlier.after, earlier.last, earlier.count) != (extent.after, extent.last, extent.count)
         {
             self.faults.append("\(id) changed")
         }
         self.extents[id] = extent
-        let isStored =
-            self.storedPosition?.extent?.first == extent.first
-            || self.storedParked.contains { $0.extent.first == extent.first }
-        if !isStored { self.faults.append("\(id) is sent before it is stored") }
+        if self.stored.extent?.first != extent.first, !self.skipped.contains(id) {
+            self.faults.append("\(id) is sent before it is stored")
+        }
         if self.acknowledgedSinceCrash.contains(id) { self.faults.append("\(id) is sent after its acknowledgement") }
         if self.acknowledged.contains(id), self.repeatedSinceCrash.insert(id).inserted,
-            self.repeatedSinceCrash.count > 1,
-            !self.parkedEver.contains(id)
+            self.repeatedSinceCrash.count > 1
         {
             self.faults.append("more than one request is repeated after a crash")
+        }
+        if let failedAt = self.failedAt {
+            let wait = failedAt.duration(to: self.now)
+            if wait < .milliseconds(800) { self.faults.append("\(id) is repeated after \(wait)") }
+            self.failedAt = nil
         }
         self.inFlight = extent
     }
@@ -166,14 +142,12 @@ private struct WebhookWorld {
         guard let extent = self.inFlight else { return }
         self.inFlight = nil
         let id = self.machine.id(of: extent)
-        if self.chance(40) {
-            self.machine.didSend(.failed("500", retryAfter: nil), now: self.now)
-            return
-        }
-        if !self.acknowledged.contains(id), self.chance(10) {
-            self.refused.insert(id)
-            let isInDoubt = self.chance(30)
-            self.machine.didSend(.refused("422", isInDoubt: isInDoubt), now: self.now)
+        if self.chance(60) {
+            self.machine.didSend(.failed("422", retryAfter: nil), now: self.now, using: &self.random)
+            if !self.skipped.contains(id) { self.failedAt = self.now }
+            if let next = self.machine.nextAttempt, self.now.duration(to: next) > .seconds(300) {
+                self.faults.append("it waits longer than five minutes")
+            }
             return
         }
         if !self.acknowledged.contains(id) { self.acknowledged.append(id) }
@@ -190,31 +164,28 @@ private struct WebhookWorld {
             if !self.acknowledged.contains(id) { self.acknowledged.append(id) }
         }
         self.inFlight = nil
+        self.failedAt = nil
         self.acknowledgedSinceCrash = []
         self.repeatedSinceCrash = []
-        self.machine = WebhookMachine(name: "w", retry: self.retry)
+        self.machine = WebhookMachine(name: "w")
         self.now = self.now.advanced(by: .seconds(1))
     }
 
     /// Without faults, everything arrives.
     mutating func finish() {
         self.isCalm = true
-        for _ in 0..<1_000 {
-            for request in self.machine.parked { _ = self.machine.retryParked(self.machine.id(of: request.extent)) }
-            self.step()
-        }
-        if !self.machine.parked.isEmpty { self.faults.append("requests are still parked") }
-        let sent = self.extents.values.filter {
+        for _ in 0..<1_000 { self.step() }
+        let ended = self.extents.values.filter {
             let id = self.machine.id(of: $0)
-            return self.acknowledged.contains(id) || self.dropped.contains(id)
+            return self.acknowledged.contains(id) || self.skipped.contains(id)
         }.sorted { $0.first < $1.first }
-        for (earlier, later) in zip(sent, sent.dropFirst()) where earlier.last >= later.first {
+        for (earlier, later) in zip(ended, ended.dropFirst()) where earlier.last >= later.first {
             self.faults.append("requests overlap")
         }
-        for position in self.feed where !sent.contains(where: { $0.first <= position && position <= $0.last }) {
-            self.faults.append("outcome \(position) was never acknowledged")
+        for position in self.feed where !ended.contains(where: { $0.first <= position && position <= $0.last }) {
+            self.faults.append("outcome \(position) was neither acknowledged nor skipped")
         }
-        let inOrder = self.acknowledged.filter { !self.parkedEver.contains($0) }.compactMap { self.extents[$0]?.first }
+        let inOrder = self.acknowledged.compactMap { self.extents[$0]?.first }
         if inOrder != inOrder.sorted() { self.faults.append("out of order: \(inOrder)") }
     }
 }

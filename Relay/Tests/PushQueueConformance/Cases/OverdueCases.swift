@@ -62,21 +62,6 @@ enum OverdueCases {
             try expectEqual(try await test.queue.settleOverdue(limit: 10), 1, "overdue pushes")
             try await test.expectState(push, .settled)
         },
-        ConformanceCase("Claimed and written pushes are not overdue") { test in
-            let pushes = [try test.push(deadline: test.inTicks(10)), try test.push(deadline: test.inTicks(10))]
-            try await test.store(pushes)
-            let claims = try await test.claim().map(\.claim)
-            try expectEqual(claims.count, 2, "claims")
-            let marked = try unwrap(claims.first, "claim")
-            try await test.mark(marked)
-            await test.advance(20)
-            try expectEqual(try await test.queue.settleOverdue(limit: 10), 0, "overdue pushes")
-            try expectEqual(try await test.settle(marked, .ok(marked.id)), .settled, "result")
-            // The other one is overdue as soon as it is queued again.
-            let other = try unwrap(claims.last, "claim")
-            try await test.queue.release([Release(claim: other, notBefore: test.now)])
-            try expectEqual(try await test.queue.settleOverdue(limit: 10), 1, "overdue pushes")
-        },
         ConformanceCase("A call settles at most as many overdue pushes as its limit") { test in
             for _ in 0..<5 { try await test.store(try test.push(deadline: test.inTicks(1))) }
             await test.advance(2)
@@ -84,19 +69,8 @@ enum OverdueCases {
             try expectEqual(try await test.queue.settleOverdue(limit: 3), 2, "overdue pushes")
             try expectEqual(try await test.queue.settleOverdue(limit: 3), 0, "overdue pushes")
         },
-        ConformanceCase("An overdue push that may have been processed ends as unknown") { test in
-            let push = try test.push(deadline: test.inTicks(10), resendsUnknown: true)
-            try await test.store(push)
-            let claim = try await test.write(push)
-            let unknown = PushOutcome.lostConnection(push.id)
-            try await test.queue.release([Release(claim: claim, notBefore: test.now, outcome: unknown)])
-            await test.advance(20)
-            try expectEqual(try await test.queue.settleOverdue(limit: 10), 1, "overdue pushes")
-            try expectEqual(try await test.status(push).outcome?.certainty, .unknown, "certainty")
-        },
         ConformanceCase(
-            "After an implausible jump nothing expires or is pruned, and pushes that are not overdue are claimed",
-            needs: [.implausibleJump]
+            "After an implausible jump nothing expires or is pruned, and pushes that are not overdue are claimed"
         ) { test in
             let old = try test.push(key: "order-1")
             try await test.complete(old)
@@ -133,8 +107,7 @@ enum OverdueCases {
             try expect(try await test.queue.prune(retention, limit: 100) > 0, "nothing was deleted")
         },
         ConformanceCase(
-            "Pushes that an implausible jump made overdue are claimed after the clock is corrected",
-            needs: [.implausibleJump]
+            "Pushes that an implausible jump made overdue are claimed after the clock is corrected"
         ) { test in
             let push = try test.push(deadline: test.inTicks(50))
             try await test.store(push)

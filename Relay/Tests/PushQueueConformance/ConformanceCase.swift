@@ -1,15 +1,7 @@
 public import PushQueue
 
-/// The tests that every engine must pass.
-///
-/// Run each case with a fixture of its own, for example with Swift Testing:
-///
-/// ```swift
-/// @Test(arguments: QueueConformance.cases)
-/// func conformance(_ conformance: ConformanceCase) async throws {
-///     try await conformance.run(MyFixture())
-/// }
-/// ```
+/// The tests that both engines must pass: each engine's test target runs each case with a fixture of its own. The random
+/// histories compare an engine with a model. A case of its own is for what they do not reach.
 public enum QueueConformance {
     /// All cases.
     public static var cases: [ConformanceCase] {
@@ -23,28 +15,28 @@ public enum QueueConformance {
 public struct ConformanceCase: Sendable, CustomStringConvertible {
     /// The behaviour, as a sentence.
     public let name: String
-    /// The abilities that the fixture needs for this case, besides its functions.
-    let needs: Set<QueueAbility>
+    /// Whether several processes must be able to share the queue.
+    private let needsSharing: Bool
     private let body: @Sendable (Harness) async throws -> Void
 
     init(
         _ name: String,
-        needs: Set<QueueAbility> = [],
+        needsSharing: Bool = false,
         _ body: @escaping @Sendable (Harness) async throws -> Void
     ) {
         self.name = name
-        self.needs = needs
+        self.needsSharing = needsSharing
         self.body = body
     }
 
     public var description: String { self.name }
 
-    /// Runs the case. Does nothing if the fixture lacks an ability that the case needs.
+    /// Runs the case. Does nothing if it needs a queue that processes can share, and the fixture has none.
     ///
     /// - Parameter fixture: a new fixture with an empty queue. Only this case uses it.
     /// - Throws: `ConformanceFailure` if the engine does not have this behaviour, or the engine's error.
     public func run(_ fixture: any QueueFixture) async throws {
-        guard self.needs.isDisjoint(with: fixture.lacks) else { return }
+        guard !self.needsSharing || fixture.isShared else { return }
         let harness = try await Harness(fixture)
         do {
             try await self.body(harness)
@@ -66,27 +58,12 @@ public struct ConformanceFailure: Error, CustomStringConvertible {
     public var description: String { "\(self.text) (\(self.file):\(self.line))" }
 }
 
-/// Abilities that a fixture or its engine may lack.
-public enum QueueAbility: Sendable, Hashable, CaseIterable {
-    /// Time passes only in `QueueFixture.advance(by:)`.
-    case manualClock
-    /// The time of day can jump: `QueueFixture.jump(by:)`.
-    case clockJump
-    /// The time of day can jump implausibly: `QueueFixture.jumpImplausibly(by:)`.
-    case implausibleJump
-    /// The queue has a capacity: `QueueFixture.open(capacity:)`.
-    case capacity
-    /// Several processes can share the queue: `QueueFixture.join()`.
-    case sharing
-}
-
 /// Opens the queue of one case and controls its surroundings.
 public protocol QueueFixture: Sendable {
-    /// The abilities that this fixture lacks. Cases that need one of them are skipped.
-    var lacks: Set<QueueAbility> { get }
+    /// Whether several processes can share the queue. If not, cases that need that are skipped.
+    var isShared: Bool { get }
 
-    /// A duration that is longer than a few calls take. With a manual clock it can have any length; with a real one,
-    /// use about 100 ms.
+    /// A unit of time that is longer than a few calls take. Time passes only in ``advance(by:)``.
     var tick: Duration { get }
 
     /// The time of day of the queue.
@@ -120,13 +97,7 @@ public protocol QueueFixture: Sendable {
 }
 
 extension QueueFixture {
-    /// The default for engines without an expiry clock. It is not called if ``lacks`` contains `implausibleJump`.
-    public func jumpImplausibly(by duration: Duration) async {}
-
-    /// The default for engines without an expiry clock. It is not called if ``lacks`` contains `implausibleJump`.
-    public func confirmJump() async {}
-
-    /// The default for engines whose queues only one process can use. It is not called if ``lacks`` contains `sharing`.
+    /// The default for queues that only one process can use. It is not called then.
     public func join() async throws -> any PushQueue {
         throw QueueError(code: .inUse, message: "Only one process can use the queue.")
     }

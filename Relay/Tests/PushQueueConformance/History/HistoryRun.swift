@@ -53,14 +53,14 @@ struct HistoryRun {
 
     private init(_ test: Harness, seed: UInt64, withTime: Bool) {
         self.test = test
-        self.model = QueueModel(capacity: test.fixture.lacks.contains(.capacity) ? .max : 40)
+        self.model = QueueModel(capacity: 40)
         self.seed = seed
         self.random = SeededRandom(seed: seed)
         self.withTime = withTime
     }
 
     private mutating func run() async throws {
-        try await self.test.reopen(capacity: self.model.capacity == .max ? nil : self.model.capacity)
+        try await self.test.reopen(capacity: self.model.capacity)
         let first = try await self.test.feed(limit: 100).last?.cursor
         for number in 0..<Self.commands {
             self.model.beginStep()
@@ -218,7 +218,7 @@ struct HistoryRun {
             self.record("expire leases")
             let expected = self.model.expireLeases(now: self.leaseNow)
             try expectEqual(try await self.test.queue.expireLeases(), expected, "expired leases")
-        case 1 where !self.test.fixture.lacks.contains(.clockJump):
+        case 1:
             let ticks = Int.random(in: -3...3, using: &self.random)
             self.record("jump \(ticks)")
             await self.test.fixture.jump(by: self.test.fixture.tick * ticks)

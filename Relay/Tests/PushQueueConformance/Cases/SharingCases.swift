@@ -113,7 +113,7 @@ enum SharingCases {
         _ name: String,
         _ body: @escaping @Sendable (Harness, any PushQueue) async throws -> Void
     ) -> ConformanceCase {
-        ConformanceCase(name, needs: [.sharing]) { test in
+        ConformanceCase(name, needsSharing: true) { test in
             let other = try await test.fixture.join()
             do {
                 try await body(test, other)

@@ -17,18 +17,6 @@ enum CrashCases {
                 try expectEqual(claimed.push, push.push, "headers and payload")
                 try expectEqual(claimed.resendsUnknown, true, "resendsUnknown")
             },
-            ConformanceCase("A claim without a mark ends with a crash, and can no longer be marked") { test in
-                let push = try test.push()
-                try await test.store(push)
-                let old = try await test.claim(push)
-                try await test.crashAndExpire()
-                try await test.expectState(push, .queued)
-                try expect(!(try await test.canMark(old)), "a claim of a dead process was marked")
-                let new = try await test.claim(push)
-                try expect(!(try await test.canMark(old)), "a claim of a dead process was marked")
-                try expect(new.epoch > old.epoch, "the epoch \(new.epoch) is not larger than \(old.epoch)")
-                try await test.mark(new)
-            },
             ConformanceCase("A push with a mark ends as unknown and is never sent again") { test in
                 let push = try test.push()
                 try await test.store(push)
@@ -61,26 +49,6 @@ enum CrashCases {
                 let late = try await test.settle(claim, .ok(push.id))
                 try expectEqual(late, .alreadySettled(.rejected(push.id)), "result of a late outcome")
             },
-            ConformanceCase("A released push is queued after a crash, without its mark") { test in
-                let push = try test.push()
-                try await test.store(push)
-                let claim = try await test.write(push)
-                let outcome = PushOutcome.notProcessed(push.id)
-                try await test.queue.release([Release(claim: claim, notBefore: test.now, outcome: outcome)])
-                try await test.crashAndExpire()
-                try await test.expectState(push, .queued, outcome)
-                try expectEqual(try await test.status(push).attempts, 1, "attempts")
-                _ = try await test.claim(push)
-            },
-            ConformanceCase("A parked push survives a crash") { test in
-                let push = try test.push()
-                let outcome = try await ParkCases.park(push, test)
-                try await test.crashAndExpire()
-                try await test.expectState(push, .parked, outcome)
-                try expect(try await test.queue.retryParked(push.id), "the push was not parked")
-                try await test.crashAndExpire()
-                try await test.expectState(push, .queued)
-            },
             ConformanceCase("A push that waited for a written one is claimed after a crash") { test in
                 let old = try test.push(supersedes: "match")
                 try await test.store(old)
@@ -90,23 +58,6 @@ enum CrashCases {
                 try await test.crashAndExpire()
                 try await test.expectState(old, .settled, .lost(old.id, attempts: 1))
                 _ = try await test.claim(new)
-            },
-            ConformanceCase("Cancelled, superseded and overdue pushes stay settled after a crash") { test in
-                let cancelled = try test.push()
-                let superseded = try test.push(supersedes: "match")
-                let overdue = try test.push(deadline: test.inTicks(1))
-                try await test.store(cancelled, superseded)
-                try expectEqual(try await test.queue.cancel(cancelled.id), .cancelled, "result")
-                let newer = try test.push(supersedes: "match")
-                try await test.store(newer)
-                _ = try await test.claim(newer)
-                try await test.store(overdue)
-                await test.advance(2)
-                try expectEqual(try await test.queue.settleOverdue(limit: 10), 1, "overdue pushes")
-                try await test.crashAndExpire()
-                for push in [cancelled, superseded, overdue] { try await test.expectState(push, .settled) }
-                try expectEqual(try await test.feed().count, 3, "outcomes in the feed")
-                try expectEqual(try await test.claim().count, 1, "claims")
             },
             ConformanceCase("Values, cursors and deletions survive a crash") { test in
                 try await test.queue.setValue([1], forKey: "webhook")

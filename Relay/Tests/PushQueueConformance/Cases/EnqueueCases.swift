@@ -23,62 +23,11 @@ enum EnqueueCases {
             let results = try await test.queue.enqueue([], isPartial: false)
             try expectEqual(results, [], "results")
         },
-        ConformanceCase("A push with the same idempotency key and digest is a duplicate") { test in
-            let first = try test.push(key: "order-1")
-            try await test.store(first)
-            let again = try test.push(key: "order-1")
-            let results = try await test.queue.enqueue([again], isPartial: false)
-            try expectEqual(results, [.duplicate(of: first.id)], "results")
-            try expectEqual(try await test.queue.status(of: again.id)?.state, nil, "state of the duplicate")
-            try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
-        },
-        ConformanceCase("An idempotency key stays known after its push has an outcome") { test in
-            let first = try test.push(key: "order-1")
-            try await test.complete(first)
-            let results = try await test.queue.enqueue([try test.push(key: "order-1")], isPartial: false)
-            try expectEqual(results, [.duplicate(of: first.id)], "results")
-        },
-        ConformanceCase("A push with the same idempotency key and another digest is a conflict") { test in
-            let first = try test.push(key: "order-1", digest: [1])
-            try await test.store(first)
-            let results = try await test.queue.enqueue([try test.push(key: "order-1", digest: [2])], isPartial: true)
-            try expectEqual(results, [.conflict(with: first.id)], "results")
-        },
-        ConformanceCase("Keys of different callers are independent") { test in
-            try await test.store(try test.push(key: "order-1", caller: "shop"))
-            try await test.store(try test.push(key: "order-1", caller: "news"))
-        },
         ConformanceCase("Keys and callers with unusual characters are distinguished") { test in
             for key in ["a", "a\u{1}", "a\u{1}b", "é", "e\u{301}", "😀", " ", String(repeating: "k", count: 128)] {
                 try await test.store(try test.push(key: key, caller: "c\u{1}\(key.utf8.count)"))
             }
             try expectEqual(try await test.queue.counts().queued, 8, "queued pushes")
-        },
-        ConformanceCase("A known id is a duplicate with the same digest, and otherwise a conflict") { test in
-            let first = try test.push(key: "order-1", digest: [1])
-            let plain = try test.push()
-            try await test.store(first, plain)
-            var same = try test.push(key: "other-key", digest: [1])
-            same.id = first.id
-            var other = try test.push(key: "third-key", digest: [2])
-            other.id = first.id
-            var keyless = try test.push()
-            keyless.id = plain.id
-            let results = try await test.queue.enqueue([same, other, keyless], isPartial: true)
-            let expected: [EnqueueResult] = [
-                .duplicate(of: first.id), .conflict(with: first.id), .conflict(with: plain.id),
-            ]
-            try expectEqual(results, expected, "results")
-            try expectEqual(try await test.queue.counts().queued, 2, "queued pushes")
-        },
-        ConformanceCase("An id stays known after its push has an outcome") { test in
-            let first = try test.push()
-            try await test.complete(first)
-            var again = try test.push()
-            again.id = first.id
-            let results = try await test.queue.enqueue([again], isPartial: true)
-            try expectEqual(results, [.conflict(with: first.id)], "results")
-            try await test.expectState(first, .settled, .ok(first.id))
         },
         ConformanceCase("A push that is twice in a call is stored once") { test in
             let first = try test.push(key: "order-1")
@@ -87,23 +36,7 @@ enum EnqueueCases {
             try expectEqual(results, [.queued, .duplicate(of: first.id)], "results")
             try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
         },
-        ConformanceCase("A conflict prevents the whole call, unless the call is partial") { test in
-            let first = try test.push(key: "order-1")
-            try await test.store(first)
-            let good = try test.push(key: "order-2")
-            let bad = try test.push(key: "order-1", digest: [2])
-            var results = try await test.queue.enqueue([good, bad, first], isPartial: false)
-            let expected: [EnqueueResult] = [.queued, .conflict(with: first.id), .duplicate(of: first.id)]
-            try expectEqual(results, expected, "results")
-            try expect(try await test.queue.status(of: good.id) == nil, "a push of a failed call is known")
-            try expectEqual(try await test.queue.counts().queued, 1, "queued pushes")
-            // Neither its key nor its id was registered by the failed call.
-            results = try await test.queue.enqueue([good, bad], isPartial: true)
-            try expectEqual(results, [.queued, .conflict(with: first.id)], "results of the partial call")
-            try await test.expectState(good, .queued)
-        },
-        ConformanceCase("A call that does not fit fails with full, and succeeds when there is room", needs: [.capacity])
-        {
+        ConformanceCase("A call that does not fit fails with full, and succeeds when there is room") {
             test in
             try await test.reopen(capacity: 3)
             try expectEqual(try await test.queue.counts().capacity, 3, "capacity")
@@ -125,7 +58,7 @@ enum EnqueueCases {
             try expectEqual(try await test.settle(claim, .ok(first.id)), .settled, "result of settle")
             try await test.store(more[1])
         },
-        ConformanceCase("Simultaneous calls with one push have a result each", needs: [.capacity]) { test in
+        ConformanceCase("Simultaneous calls with one push have a result each") { test in
             try await test.reopen(capacity: 60)
             // Each key has two pushes. Ten pairs are in conflict.
             let pushes = try (0..<80).map { number in
@@ -146,7 +79,7 @@ enum EnqueueCases {
             try expectEqual(more.count { $0 == .queued }, 20, "pushes that found room")
             try expectEqual(more.count { $0 == nil }, 20, "pushes that found none")
         },
-        ConformanceCase("A push that a newer one replaces needs room until that one is claimed", needs: [.capacity]) {
+        ConformanceCase("A push that a newer one replaces needs room until that one is claimed") {
             test in
             try await test.reopen(capacity: 2)
             try await test.store(try test.push(supersedes: "match"))
@@ -156,7 +89,7 @@ enum EnqueueCases {
             _ = try await test.claim(newer)
             try await test.store(try test.push())
         },
-        ConformanceCase("A call with thousands of pushes is stored in order, or not at all", needs: [.capacity]) {
+        ConformanceCase("A call with thousands of pushes is stored in order, or not at all") {
             test in
             try await test.reopen(capacity: 2_600)
             let known = try test.push(key: "known")
