@@ -1,5 +1,4 @@
 package import APNSModel
-internal import APNSBasics
 
 // Writes faults as JSON in the form that `ScriptReader` reads.
 
@@ -94,8 +93,6 @@ extension FaultEffect {
         case .pause(let duration, let everywhere):
             return ["milliseconds": duration.json, "everywhere": .bool(everywhere)]
         case .settings(let settings): return Self.parts(of: settings)
-        case .frame(let frame): return Self.parts(of: frame)
-        case .malformed(let frame): return ["frame": .string(frame.rawValue)]
         case .pingFlood(let count), .settingsFlood(let count): return ["count": .integer(Int64(count))]
         case .slowReader(let bytes, let interval):
             return ["bytes": .integer(Int64(bytes)), "everyMilliseconds": interval.json]
@@ -153,19 +150,6 @@ extension FaultEffect {
             }
         }
         if !others.isEmpty { parts["others"] = .object(others) }
-        return parts
-    }
-
-    private static func parts(of frame: RawFrame) -> [String: JSONValue] {
-        var parts: [String: JSONValue] = [
-            "type": .integer(Int64(frame.type)), "flags": .integer(Int64(frame.flags)),
-            "payload": .string(Hexadecimal.text(of: frame.payload)),
-        ]
-        switch frame.stream {
-        case .request: parts["stream"] = .string("request")
-        case .number(let number): parts["stream"] = .integer(Int64(number))
-        }
-        if let length = frame.claimedLength { parts["claimedLength"] = .integer(Int64(length)) }
         return parts
     }
 }

@@ -1,13 +1,12 @@
 internal import APNSModel
-internal import APNSBasics
 
 /// Parses faults from JSON.
 struct ScriptReader {
     /// The kinds of effects.
     static let kinds = """
-        respond, early-response, delay, pause, stall, refuse, reset, goaway, drop, silence, alert, settings, frame, \
-        malformed, ping-flood, settings-flood, slow-reader, clock, listener-down, close-on-accept, never-speak, \
-        handshake-stall, tls, rapid-reset-limit
+        respond, early-response, delay, pause, stall, refuse, reset, goaway, drop, silence, alert, settings, \
+        ping-flood, settings-flood, slow-reader, clock, listener-down, close-on-accept, never-speak, handshake-stall, \
+        tls, rapid-reset-limit
         """
 
     private let json: JSONReader
@@ -133,14 +132,6 @@ private struct EffectReader {
     private func besideEffect(_ kind: String) throws(FaultScriptError) -> FaultEffect {
         switch kind {
         case "settings": return FaultEffect(.settings(try self.settings()))
-        case "frame": return .frame(try self.frame())
-        case "malformed":
-            try self.allow("frame")
-            guard let frame = try self.json.choice("frame", of: MalformedFrame.self) else {
-                let frames = MalformedFrame.allCases.map(\.rawValue).joined(separator: ", ")
-                throw self.json.error("frame", "expected a frame; the frames are \(frames)")
-            }
-            return .malformed(frame)
         case "ping-flood":
             try self.allow("count")
             return .pingFlood(try self.json.int("count", in: 1...1_000_000) ?? 1000)
@@ -328,28 +319,6 @@ private struct EffectReader {
             }
         }
         return settings
-    }
-
-    private func frame() throws(FaultScriptError) -> RawFrame {
-        try self.allow("type", "flags", "stream", "payload", "claimedLength")
-        guard let type = try self.json.int("type", in: 0...255) else {
-            throw self.json.error("type", "expected a frame's type")
-        }
-        var frame = RawFrame(type: UInt8(type))
-        frame.flags = UInt8(try self.json.int("flags", in: 0...255) ?? 0)
-        if self.json.object["stream"] == .string("request") {
-            frame.stream = .request
-        } else if let number = try self.json.integer("stream", in: 0...Int64(Int32.max)) {
-            frame.stream = .number(UInt32(number))
-        }
-        if let text = try self.json.string("payload") {
-            guard let bytes = Hexadecimal.bytes(of: text), bytes.count <= 1 << 24 else {
-                throw self.json.error("payload", "expected bytes in hexadecimal digits")
-            }
-            frame.payload = bytes
-        }
-        frame.claimedLength = try self.json.int("claimedLength", in: 0...1 << 24 - 1).map { UInt32($0) }
-        return frame
     }
 }
 

@@ -19,6 +19,26 @@ enum Bytes {
         bytes.count >= suffix.count && bytes.suffix(suffix.count).elementsEqual(suffix)
     }
 
+    /// The types of frames that the simulator writes itself, because nghttp2 would not send them.
+    enum FrameType: UInt8 {
+        case reset = 3
+        case ping = 6
+        case goAway = 7
+    }
+
+    /// A frame without flags (RFC 9113, section 4.1).
+    ///
+    /// - Parameter payload: at most 255 bytes.
+    static func frame(_ type: FrameType, streamID: Int32 = 0, payload: [UInt8]) -> [UInt8] {
+        [0, 0, UInt8(clamping: payload.count), type.rawValue, 0] + self.bigEndian(UInt32(bitPattern: streamID))
+            + payload
+    }
+
+    /// The four bytes of a number in network byte order.
+    static func bigEndian(_ number: UInt32) -> [UInt8] {
+        [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+
     static func text(_ bytes: Buffer) -> String {
         String(decoding: bytes, as: UTF8.self)
     }

@@ -48,8 +48,6 @@ struct SimulatorState {
     var pausedUntil: ContinuousClock.Instant?
     /// For generated ids.
     var random: SplitMix64
-    /// For bytes that faults generate.
-    var faultRandom: SplitMix64
     private var date: (seconds: Int64, text: [UInt8])?
 
     var sessions: [Int: NIOLoopBound<SimulatorSession>] = [:]
@@ -81,7 +79,6 @@ struct SimulatorState {
         self.engine = FaultEngine(seed: configuration.seed)
         self.ledger = Ledger(keep: configuration.keep)
         self.random = SplitMix64(seed: configuration.seed &+ 0x5EED)
-        self.faultRandom = SplitMix64(seed: configuration.seed &+ 0xFA17)
         self.clockOffset = Self.clockOffset(configuration)
     }
 
@@ -209,7 +206,7 @@ struct SimulatorState {
         if self.engine.hasRequestFaults {
             draw = self.engine.draw(self.situation(.request, connection, now)) { view.deviceTokenText }
             self.ledger.count(faults: draw.names)
-            for kind in draw.beside { self.apply(kind, streamID, &connection, now, into: &actions) }
+            for kind in draw.beside { self.apply(kind, &connection, now, into: &actions) }
         }
         if case .goAway(let goAway) = draw.decisive {
             self.goAway(goAway, streamID, &connection, into: &actions)
