@@ -9,13 +9,13 @@ extension ControlAPI {
     /// The maximum number of pushes in one flush.
     private static let batch = 1000
 
-    func events(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    func events(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.GET], request)
         try request.allowQuery(["after"])
         var after = try request.integer("after", in: 0...Int.max)
         if after == nil, let last = request.headers["last-event-id"].first {
             guard let order = Int(last), order >= 0 else {
-                throw .invalid("last-event-id: \(last): expected the number of a push.")
+                throw ControlError.invalid("last-event-id: \(last): expected the number of a push.")
             }
             after = order
         }

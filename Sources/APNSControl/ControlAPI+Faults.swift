@@ -4,19 +4,21 @@ import NIOHTTP1
 
 /// Faults.
 extension ControlAPI {
-    func faults(_ request: ControlRequest, _ id: String?) throws(ControlError) -> ControlResponse {
+    func faults(_ request: ControlRequest, _ id: String?) throws -> ControlResponse {
         try request.allowQuery([])
         if let id {
             try self.allow([.DELETE], request)
             guard let number = Int(id), self.simulator.removeFault(id: number) else {
-                throw .notFound("There is no fault \(id). It may have applied for the last time. See /v1/faults.")
+                throw ControlError.notFound(
+                    "There is no fault \(id). It may have applied for the last time. See /v1/faults."
+                )
             }
             return .noContent
         }
         try self.allow([.GET, .POST, .DELETE], request)
         switch request.method {
         case .POST:
-            let script = try Self.script(request.body)
+            let script = try FaultScript(orFault: request.body)
             guard self.simulator.activeFaults.count + script.faults.count <= Self.faultLimit else {
                 throw ControlError(
                     .conflict,
@@ -36,10 +38,6 @@ extension ControlAPI {
 
     /// The maximum number of active faults.
     private static let faultLimit = 1000
-
-    private static func script(_ body: [UInt8]) throws(ControlError) -> FaultScript {
-        try ControlError.mapping { () throws(FaultScriptError) in try FaultScript(orFault: body) }
-    }
 
     private static func json(_ faults: [ActiveFault]) -> JSONValue { .object(["faults": self.list(faults)]) }
 

@@ -10,7 +10,7 @@ extension ControlAPI {
     private static let orders = 0...Int.max
     private static let limits = 1...1000
 
-    func pushes(_ request: ControlRequest, _ name: String?) async throws(ControlError) -> ControlResponse {
+    func pushes(_ request: ControlRequest, _ name: String?) async throws -> ControlResponse {
         try self.allow([.GET], request)
         switch name {
         case nil: return try self.list(request)
@@ -19,7 +19,7 @@ extension ControlAPI {
         }
     }
 
-    private func filter(_ request: ControlRequest, besides names: [String]) throws(ControlError) -> PushFilter {
+    private func filter(_ request: ControlRequest, besides names: [String]) throws -> PushFilter {
         try request.allowQuery(Self.filterNames + names)
         let query = request.query
         var filter = PushFilter(
@@ -33,19 +33,19 @@ extension ControlAPI {
         if let text = query["outcome"] {
             guard let outcome = PushRecord.Outcome(rawValue: text) else {
                 let values = PushRecord.Outcome.allCases.map(\.rawValue).joined(separator: ", ")
-                throw .invalid("outcome=\(text): the values are \(values).")
+                throw ControlError.invalid("outcome=\(text): the values are \(values).")
             }
             filter.outcome = outcome
         }
         if let text = query["apnsID"] {
-            guard let id = APNSID(text) else { throw .invalid("apnsID=\(text): expected a UUID.") }
+            guard let id = APNSID(text) else { throw ControlError.invalid("apnsID=\(text): expected a UUID.") }
             filter.apnsID = id
         }
         return filter
     }
 
     /// The list of `GET /v1/pushes`. The page loads its older pushes from here, and new ones from ``events(_:)``.
-    private func list(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    private func list(_ request: ControlRequest) throws -> ControlResponse {
         let filter = try self.filter(request, besides: ["after", "before", "limit", "newest"])
         let limit = try request.integer("limit", in: Self.limits) ?? 100
         let isNewest = try request.flag("newest")
@@ -66,19 +66,19 @@ extension ControlAPI {
         return .json(.object(members))
     }
 
-    private func push(_ request: ControlRequest, _ name: String) throws(ControlError) -> ControlResponse {
+    private func push(_ request: ControlRequest, _ name: String) throws -> ControlResponse {
         try request.allowQuery([])
         guard let order = Int(name), order > 0, order < .max else {
-            throw .notFound("'\(name)' is not the number of a push. Numbers are in 'order' of /v1/pushes.")
+            throw ControlError.notFound("'\(name)' is not the number of a push. Numbers are in 'order' of /v1/pushes.")
         }
         let page = PushPage(after: order - 1, before: order + 1)
         guard let push = self.simulator.received(PushFilter(), page).first else {
-            throw .notFound("There is no push \(order): it has not arrived, or it was dropped or reset.")
+            throw ControlError.notFound("There is no push \(order): it has not arrived, or it was dropped or reset.")
         }
         return .json(PushJSON(self.simulator, push).detail)
     }
 
-    private func wait(_ request: ControlRequest) async throws(ControlError) -> ControlResponse {
+    private func wait(_ request: ControlRequest) async throws -> ControlResponse {
         let filter = try self.filter(request, besides: ["count", "timeoutSeconds", "after"])
         let count = try request.integer("count", in: Self.limits) ?? 1
         let timeout = try request.integer("timeoutSeconds", in: 0...300) ?? 10
@@ -113,7 +113,7 @@ extension ControlAPI {
         return accepted.contains("text/plain") && !accepted.contains(ndjson) ? "text/plain; charset=utf-8" : ndjson
     }
 
-    func ledger(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    func ledger(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.GET], request)
         try request.allowQuery([])
         return .stream(type: Self.ledgerType(request)) { write in

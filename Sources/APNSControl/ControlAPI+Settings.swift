@@ -4,7 +4,7 @@ import NIOHTTP1
 
 /// The settings that can change while the simulator runs.
 extension ControlAPI {
-    func settings(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    func settings(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.GET, .PATCH], request)
         try request.allowQuery([])
         if request.method == .PATCH { try self.changeSettings(request) }
@@ -12,14 +12,10 @@ extension ControlAPI {
         return .json(.object(settings.merging(["offlineStorageRules": self.rules]) { $1 }))
     }
 
-    private func changeSettings(_ request: ControlRequest) throws(ControlError) {
+    private func changeSettings(_ request: ControlRequest) throws {
         let object = try request.object(["offlineStorage", "limitsProviderTokenUpdates"])
-        let (storage, limits) = try ControlError.mapping { () throws(FaultScriptError) in
-            (
-                try object.choice("offlineStorage", of: OfflineStorage.self),
-                try object.bool("limitsProviderTokenUpdates")
-            )
-        }
+        let storage: OfflineStorage? = try object.read("offlineStorage", .choice)
+        let limits = try object.read("limitsProviderTokenUpdates", .bool)
         if limits != nil, !self.simulator.asksForToken {
             throw ControlError(
                 .conflict,

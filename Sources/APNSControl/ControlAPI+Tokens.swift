@@ -37,7 +37,7 @@ extension ControlAPI {
     /// The maximum number of tokens that have a state.
     private static let limit = 100_000
 
-    func tokens(_ request: ControlRequest, _ path: [String]) throws(ControlError) -> ControlResponse {
+    func tokens(_ request: ControlRequest, _ path: [String]) throws -> ControlResponse {
         try request.allowQuery([])
         guard let token = path.first else {
             try self.allow([.GET], request)
@@ -68,24 +68,22 @@ extension ControlAPI {
         return .json(Self.entry(token.lowercased(), state))
     }
 
-    private static func state(in request: ControlRequest) throws(ControlError) -> DeviceTokenState {
+    private static func state(in request: ControlRequest) throws -> DeviceTokenState {
         let object = try request.object(["state", "sinceMilliseconds"])
-        return try ControlError.mapping { () throws(FaultScriptError) in
-            let since = try object.integer("sinceMilliseconds", in: 0...Int64.max) ?? Self.now
-            guard let state = try object.choice("state", of: State.self) else {
-                let values = State.allCases.map(\.rawValue).joined(separator: ", ")
-                throw object.error("state", "expected one of \(values)")
-            }
-            return state.value(since: since)
+        let since = try object.read("sinceMilliseconds", .integer(in: 0...Int64.max)) ?? Self.now
+        guard let state: State = try object.read("state", .choice) else {
+            let values = State.allCases.map(\.rawValue).joined(separator: ", ")
+            throw object.error("state", "expected one of \(values)")
         }
+        return state.value(since: since)
     }
 
     /// Throws unless the text is hexadecimal: APNs rejects all others before it looks at a token's state.
-    static func check(_ token: String) throws(ControlError) {
+    static func check(_ token: String) throws {
         do {
             _ = try DeviceToken(token)
         } catch {
-            throw .invalid("'\(token.prefix(80))' is not a device token: \(error)")
+            throw ControlError.invalid("'\(token.prefix(80))' is not a device token: \(error)")
         }
     }
 

@@ -57,19 +57,19 @@ package struct ControlAPI: Sendable {
 
     /// Never throws: an error becomes a response.
     func respond(to head: HTTPRequestHead, body: [UInt8]) async -> ControlResponse {
-        do throws(ControlError) {
+        do {
             var request = try ControlRequest(head)
             request.body = body
             try self.check(request)
             return try await self.route(request)
         } catch {
-            return error.response
+            return ControlError(error).response
         }
     }
 
     // MARK: Security
 
-    private func check(_ request: ControlRequest) throws(ControlError) {
+    private func check(_ request: ControlRequest) throws {
         let host = request.headers["host"]
         guard host.count == 1, self.hosts.contains(Self.name(of: host[0])) else {
             throw ControlError(
@@ -120,7 +120,7 @@ package struct ControlAPI: Sendable {
 
     // MARK: Routes
 
-    private func route(_ request: ControlRequest) async throws(ControlError) -> ControlResponse {
+    private func route(_ request: ControlRequest) async throws -> ControlResponse {
         if let file = Self.file(request) ?? (request.path == ["openapi.json"] ? ControlPage.openAPI : nil) {
             try self.allow([.GET], request)
             return file
@@ -150,7 +150,7 @@ package struct ControlAPI: Sendable {
     }
 
     /// Throws if the method is not in the list. Where GET is allowed, HEAD is too.
-    func allow(_ methods: [HTTPMethod], _ request: ControlRequest) throws(ControlError) {
+    func allow(_ methods: [HTTPMethod], _ request: ControlRequest) throws {
         if methods.contains(request.method) || (request.method == .HEAD && methods.contains(.GET)) { return }
         let allowed = methods.map(\.rawValue).joined(separator: ", ")
         var error = ControlError(
@@ -164,7 +164,7 @@ package struct ControlAPI: Sendable {
 
     // MARK: State
 
-    private func state(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    private func state(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.GET], request)
         try request.allowQuery([])
         return .json(self.state)
@@ -200,7 +200,7 @@ package struct ControlAPI: Sendable {
         ])
     }
 
-    private func reset(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    private func reset(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.POST], request)
         try request.allowQuery([])
         self.simulator.reset()

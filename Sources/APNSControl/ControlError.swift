@@ -21,13 +21,20 @@ struct ControlError: Error, Sendable {
     static func invalid(_ message: String) -> ControlError { ControlError(.badRequest, "invalid", message) }
     static func notFound(_ message: String) -> ControlError { ControlError(.notFound, "not-found", message) }
 
-    /// Runs a closure that reads JSON, and converts its error into one that names the location in the body.
-    static func mapping<Value>(_ body: () throws(FaultScriptError) -> Value) throws(ControlError) -> Value {
-        do {
-            return try body()
-        } catch {
-            let place = error.keyPath.isEmpty ? "The body" : error.keyPath
-            throw .invalid(place + (error.value.map { " = \($0)" } ?? "") + ": " + error.problem + ".")
+    /// The refusal for an error that the API or the simulator threw.
+    init(_ error: any Error) {
+        switch error {
+        case let error as ControlError: self = error
+        case let error as JSONFieldError: self = .invalid(error.text("The body") + ".")
+        case let error as VirtualDeviceError:
+            let status: HTTPResponseStatus =
+                switch error.code {
+                case .deviceUnknown, .tokenUnknown, .channelUnknown: .notFound
+                case .tokenTaken, .limitReached: .conflict
+                default: .badRequest
+                }
+            self.init(status, error.code.rawValue, error.message)
+        default: self.init(.internalServerError, "internal", "\(error)")
         }
     }
 

@@ -426,7 +426,7 @@ struct ControlAPITests {
                 Issue.record("no list of kinds")
                 return
             }
-            #expect(kinds == ScriptReader.kinds.components(separatedBy: ", ").map { .string($0) })
+            #expect(kinds == FaultEffect.kinds.map { .string($0.name) })
             let script = document["components", "schemas", "Script", "anyOf", "2", "properties", "seed"]
             #expect(script?.members?["type"] == .array([.string("integer"), .string("null")]))
             let fault = #"{"seed":null,"faults":[{"effect":{"kind":"refuse"}}]}"#

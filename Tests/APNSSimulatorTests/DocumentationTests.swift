@@ -30,7 +30,7 @@ struct DocumentationTests {
     @Test func everyEffectHasAnExample() throws {
         let scripts = try Self.examples.map { try FaultScript(json: $0.utf8) }
         let shown = Set(scripts.flatMap { $0.faults.map(\.effect.name) })
-        let all = Set(ScriptReader.kinds.split(separator: ", ").map(String.init))
+        let all = Set(FaultEffect.kinds.map(\.name))
         #expect(shown == all)
     }
 
