@@ -1,6 +1,3 @@
-internal import APNSModel
-internal import APNSBasics
-
 /// Helpers for the bytes of header fields.
 enum Bytes {
     typealias Buffer = UnsafeBufferPointer<UInt8>
@@ -52,36 +49,5 @@ enum Bytes {
             number = number * 10 + Int64(byte - UInt8(ascii: "0"))
         }
         return number
-    }
-
-    /// Whether the bytes are a UUID in its canonical form of 8-4-4-4-12 digits, in either case.
-    static func isUUID(_ bytes: Buffer) -> Bool {
-        guard bytes.count == 36 else { return false }
-        for (position, byte) in bytes.enumerated() {
-            switch position {
-            case 8, 13, 18, 23: if byte != UInt8(ascii: "-") { return false }
-            default: if Hexadecimal.value(byte) == nil { return false }
-            }
-        }
-        return true
-    }
-
-    /// The canonical text of a version 4 UUID (RFC 9562, section 5.4) from 128 random bits.
-    static func uuid(_ high: UInt64, _ low: UInt64, upperCase: Bool) -> [UInt8] {
-        let high = high & 0xFFFF_FFFF_FFFF_0FFF | 0x4000
-        let low = low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
-        let letters = upperCase ? UInt8(ascii: "A") : UInt8(ascii: "a")
-        return [UInt8](unsafeUninitializedCapacity: 36) { buffer, count in
-            for digit in 0..<32 {
-                let half = digit < 16 ? high : low
-                let value = UInt8(truncatingIfNeeded: half >> UInt64((15 - digit % 16) * 4)) & 0xF
-                if digit == 8 || digit == 12 || digit == 16 || digit == 20 {
-                    buffer[count] = UInt8(ascii: "-")
-                    count += 1
-                }
-                buffer[count] = value < 10 ? UInt8(ascii: "0") + value : letters + value - 10
-                count += 1
-            }
-        }
     }
 }

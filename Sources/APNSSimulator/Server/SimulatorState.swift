@@ -290,8 +290,9 @@ struct SimulatorState {
 
     /// The value of `apns-id` in the response: the request's, or a new one.
     private mutating func responseID(_ view: RequestView) -> [UInt8] {
-        if let id = view.id ?? view.requestID, Bytes.isUUID(id) { return Array(id) }
-        return Bytes.uuid(self.random.next(), self.random.next(), upperCase: true)
+        if let id = view.id ?? view.requestID, APNSID(utf8: id) != nil { return Array(id) }
+        // APNs makes ids in upper case.
+        return Array(APNSID.random(using: &self.random).description.uppercased().utf8)
     }
 
     private mutating func response(
@@ -313,7 +314,7 @@ struct SimulatorState {
         if let madeID { Self.append("apns-channel-id", Array(madeID.utf8), to: &fields) }
         if self.configuration.sendsDate { Self.append("date", self.dateText(now.seconds), to: &fields) }
         if verdict.status == 200, plan == nil, self.configuration.environment == .development {
-            let uniqueID = Bytes.uuid(self.random.next(), self.random.next(), upperCase: false)
+            let uniqueID = Array(APNSID.random(using: &self.random).description.utf8)
             Self.append("apns-unique-id", uniqueID, to: &fields)
         }
         let response = SessionAction.Response(
