@@ -20,7 +20,13 @@ extension ControlAPI {
     private func allDevices(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.GET, .POST], request)
         if request.method != .POST {
-            return .json(.object(["devices": .array(self.simulator.devices.map(DeviceJSON.device))]))
+            let devices: [JSONObject] = self.simulator.devices.map { device in
+                [
+                    "id": device.id, "name": device.name, "isOnline": device.isOnline, "tokens": device.tokens,
+                    "subscriptions": device.subscriptions,
+                ]
+            }
+            return .json(["devices": devices])
         }
         let object = try request.object(["name", "tokens"])
         let name = try object.read("name", .text) ?? "Device"
@@ -127,6 +133,6 @@ extension ControlAPI {
         guard let snapshot = self.simulator.snapshot(ofDevice: id) else {
             throw ControlError.notFound("There is no device '\(id)'. See /v1/devices.")
         }
-        return .json(DeviceJSON.snapshot(snapshot), status: status)
+        return .json(snapshot, status: status)
     }
 }

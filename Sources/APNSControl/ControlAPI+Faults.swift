@@ -27,29 +27,25 @@ extension ControlAPI {
                 )
             }
             let added = self.simulator.inject(script)
-            return .json(Self.json(added), status: .created)
+            return .json(Self.list(added), status: .created)
         case .DELETE:
             self.simulator.removeFaults()
             return .noContent
         default:
-            return .json(Self.json(self.simulator.activeFaults))
+            return .json(Self.list(self.simulator.activeFaults))
         }
     }
 
     /// The maximum number of active faults.
     private static let faultLimit = 1000
 
-    private static func json(_ faults: [ActiveFault]) -> JSONValue { .object(["faults": self.list(faults)]) }
-
-    private static func list(_ faults: [ActiveFault]) -> JSONValue {
-        .array(
-            faults.map { active in
-                .object([
-                    "id": .integer(Int64(active.id)), "when": active.fault.when.json,
-                    "effect": active.fault.effect.json, "matched": .integer(Int64(active.matched)),
-                    "applied": .integer(Int64(active.applied)),
-                ])
-            }
-        )
+    private static func list(_ faults: [ActiveFault]) -> JSONObject {
+        let entries: [JSONObject] = faults.map { active in
+            [
+                "id": active.id, "when": active.fault.when.json, "effect": active.fault.effect.json,
+                "matched": active.matched, "applied": active.applied,
+            ]
+        }
+        return ["faults": entries]
     }
 }

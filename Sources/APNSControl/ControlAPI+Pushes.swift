@@ -49,21 +49,20 @@ extension ControlAPI {
         let filter = try self.filter(request, besides: ["after", "before", "limit", "newest"])
         let limit = try request.integer("limit", in: Self.limits) ?? 100
         let isNewest = try request.flag("newest")
-        let page = PushPage(
+        let range = PushPage(
             after: try request.integer("after", in: Self.orders) ?? 0,
             before: try request.integer("before", in: Self.orders) ?? .max,
             // One more tells whether there is another page.
             limit: limit + 1,
             newestFirst: isNewest
         )
-        let pushes = self.simulator.received(filter, page)
+        let pushes = self.simulator.received(filter, range)
         let counts = self.simulator.counts
-        var members: [String: JSONValue] = [
-            "pushes": .array(pushes.prefix(limit).map { PushJSON(self.simulator, $0).summary }),
-            "total": .integer(Int64(counts.kept)), "dropped": .integer(Int64(counts.dropped)),
-        ]
-        if pushes.count > limit { members["next"] = .integer(Int64(pushes[limit - 1].order)) }
-        return .json(.object(members))
+        var page: JSONObject = ["pushes": pushes.prefix(limit).map { PushJSON(self.simulator, $0, .summary) }]
+        page["total"] = counts.kept
+        page["dropped"] = counts.dropped
+        if pushes.count > limit { page["next"] = pushes[limit - 1].order }
+        return .json(page)
     }
 
     private func push(_ request: ControlRequest, _ name: String) throws -> ControlResponse {
@@ -75,7 +74,7 @@ extension ControlAPI {
         guard let push = self.simulator.received(PushFilter(), page).first else {
             throw ControlError.notFound("There is no push \(order): it has not arrived, or it was dropped or reset.")
         }
-        return .json(PushJSON(self.simulator, push).detail)
+        return .json(PushJSON(self.simulator, push, .detail))
     }
 
     private func wait(_ request: ControlRequest) async throws -> ControlResponse {
@@ -97,10 +96,10 @@ extension ControlAPI {
                 "\(pushes.count) of \(count) matching pushes arrived within \(timeout) s. Check the filter, and see "
                     + "/v1/pushes for what did arrive."
             )
-            timedOut.members = [JSONValue.Member(key: "received", value: .integer(Int64(pushes.count)))]
+            timedOut.received = pushes.count
             throw timedOut
         }
-        return .json(.object(["pushes": .array(pushes.map { PushJSON(self.simulator, $0).summary })]))
+        return .json(["pushes": pushes.map { PushJSON(self.simulator, $0, .summary) }])
     }
 
     /// The type of the ledger. A client that is generated from the OpenAPI document may not know NDJSON. If its
@@ -122,7 +121,7 @@ extension ControlAPI {
                 let pushes = self.simulator.received(PushFilter(), PushPage(after: last, limit: 256))
                 guard let end = pushes.last else { return }
                 last = end.order
-                try await write(pushes.flatMap { PushJSON(self.simulator, $0).line })
+                try await write(pushes.flatMap { PushJSON.line(self.simulator, $0) })
             }
         }
     }

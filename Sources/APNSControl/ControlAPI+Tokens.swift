@@ -42,13 +42,13 @@ extension ControlAPI {
         guard let token = path.first else {
             try self.allow([.GET], request)
             let states = self.simulator.tokenStates.sorted { $0.key < $1.key }
-            return .json(.object(["tokens": .array(states.map { Self.entry($0.key, $0.value) })]))
+            return .json(["tokens": states.map { Self.entry($0.key, $0.value) }])
         }
         try Self.check(token)
         if path.count == 2 {
             guard path[1] == "device" else { throw self.unknownPath(request) }
             try self.allow([.GET], request)
-            return .json(DeviceJSON.snapshot(self.simulator.snapshot(ofToken: token)))
+            return .json(self.simulator.snapshot(ofToken: token))
         }
         try self.allow([.PUT, .DELETE], request)
         if request.method == .DELETE {
@@ -87,12 +87,12 @@ extension ControlAPI {
         }
     }
 
-    private static func entry(_ token: String, _ state: DeviceTokenState) -> JSONValue {
-        var members: [String: JSONValue] = ["token": .string(token), "state": .string(State(state).rawValue)]
+    private static func entry(_ token: String, _ state: DeviceTokenState) -> JSONObject {
+        var entry: JSONObject = ["token": token, "state": State(state).rawValue]
         switch state {
-        case .unregistered(let since), .expired(let since): members["sinceMilliseconds"] = .integer(since)
+        case .unregistered(let since), .expired(let since): entry["sinceMilliseconds"] = since
         default: break
         }
-        return .object(members)
+        return entry
     }
 }

@@ -8,8 +8,8 @@ struct ControlError: Error, Sendable {
     var code: String
     /// What is wrong, and what to do.
     var message: String
-    /// Further members of the error's JSON.
-    var members: [JSONValue.Member] = []
+    /// How many pushes arrived before a wait timed out.
+    var received: Int?
     var headers: [(name: String, value: String)] = []
 
     init(_ status: HTTPResponseStatus, _ code: String, _ message: String) {
@@ -39,11 +39,9 @@ struct ControlError: Error, Sendable {
     }
 
     var response: ControlResponse {
-        let error = JSONValue.object(["code": .string(self.code), "message": .string(self.message)])
-        var response = ControlResponse.json(
-            .object([JSONValue.Member(key: "error", value: error)] + self.members),
-            status: self.status
-        )
+        let error: JSONObject = ["code": self.code, "message": self.message]
+        let body: JSONObject = ["error": error, "received": self.received]
+        var response = ControlResponse.json(body, status: self.status)
         for header in self.headers { response.headers.add(name: header.name, value: header.value) }
         return response
     }

@@ -1,7 +1,7 @@
 package import APNSModel
 
 /// What a developer should know about a push that the simulator accepted or rejected.
-public struct PushHint: Sendable, Hashable {
+public struct PushHint: Sendable, Hashable, Encodable {
     /// What is unusual, and what to do.
     public var message: String
     /// The page that states the rule.
