@@ -52,7 +52,7 @@ struct WireFaultTests {
 
     @Test func responsesMayNeverEnd() async throws {
         let pair = try await self.meet(
-            .respond(ScriptedResponse(.badTopic).with { ($0.cutAfter, $0.cutCode) = (.max, nil) })
+            .respond(ScriptedResponse(.badTopic).with { $0.neverEnds = true })
         )
         #expect(try await pair.client.frame { $0.type == 0 } != nil)
         pair.client.push(3, jwt: self.jwt)

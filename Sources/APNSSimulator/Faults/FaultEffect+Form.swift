@@ -182,7 +182,10 @@ extension ScriptedResponse {
         form.value("endless", &isEndless, .bool, omitting: false)
         self.bodyBytes = isEndless ? .max : bodyBytes
         self.describeFields(in: &form)
-        self.describeEnd(in: &form)
+        form.optional("cutAfter", &self.cutAfter, .integer(in: 0...Int.max))
+        form.value("cutCode", &self.cutCode, .code, omitting: 2)
+        form.value("neverEnds", &self.neverEnds, .bool, omitting: false)
+        form.optional("resetCode", &self.resetCode, .code)
         form.optional("processed", &self.isProcessed, .bool)
     }
 
@@ -199,22 +202,6 @@ extension ScriptedResponse {
         form.value("headerBytes", &self.headerBytes, .integer(in: 0...Self.headerLimit), omitting: 0)
         form.value("informational", &self.informational, Self.informationalStatuses, omitting: [])
         form.value("trailers", &self.trailers, Self.fieldTexts, omitting: [:])
-    }
-
-    private mutating func describeEnd(in form: inout ScriptForm) {
-        form.optional("cutAfter", &self.cutAfter, .integer(in: 0...Int.max))
-        // The code has a meaning only for a body that is cut off.
-        var code = self.cutAfter == nil ? nil : self.cutCode
-        var neverEnds = self.cutCode == nil
-        form.optional("cutCode", &code, .code)
-        form.value("neverEnds", &neverEnds, .bool, omitting: false)
-        if neverEnds {
-            self.cutCode = nil
-            self.cutAfter = self.cutAfter ?? .max
-        } else if let code {
-            self.cutCode = code
-        }
-        form.optional("resetCode", &self.resetCode, .code)
     }
 
     private static var informationalStatuses: JSONField<[Int]> {

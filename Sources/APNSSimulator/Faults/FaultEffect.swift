@@ -262,13 +262,8 @@ public struct FaultEffect: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - isProcessed: whether the request that triggered it is processed, with its response lost.
-    ///   - closeNotify: whether TLS ends with close_notify.
-    public static func dropConnection(isProcessed: Bool = false, closeNotify: Bool = false) -> FaultEffect {
-        self.dropConnection(isProcessed: isProcessed, closeNotify ? .closeNotify : .fin)
-    }
-
-    /// Closes the connection without GOAWAY, in one of three ways.
-    public static func dropConnection(isProcessed: Bool = false, _ ending: ConnectionEnding) -> FaultEffect {
+    ///   - ending: how TLS and TCP end.
+    public static func dropConnection(isProcessed: Bool = false, _ ending: ConnectionEnding = .fin) -> FaultEffect {
         FaultEffect(.drop(isProcessed: isProcessed, ending))
     }
 
