@@ -1,14 +1,30 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-let settings: [SwiftSetting] = [
+var settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-    .treatAllWarnings(as: .error),
 ]
+// Set by the steps of `ci`. A newer compiler may have new warnings, which should not stop others.
+if Context.environment["WARNINGS_AS_ERRORS"] != nil { settings.append(.treatAllWarnings(as: .error)) }
+
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let configuration = Target.Dependency.product(
+    name: "Configuration",
+    package: "swift-configuration",
+    condition: .when(traits: ["Configuration"])
+)
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Sealing"]))
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let tracing = Target.Dependency.product(name: "Tracing", package: "swift-distributed-tracing")
 
 let package = Package(
     name: "swift-apns-pool",
@@ -24,7 +40,7 @@ let package = Package(
         // Experimental until 1.0: its names may still change.
         .library(name: "SupervisedPool", targets: ["SupervisedPool"]),
         // For the relay alone, which uses the server's side of TLS. Nothing in it is public otherwise.
-        .library(name: "HTTP2Wire", targets: ["HTTP2Wire"]),
+        .library(name: "_HTTP2Wire", targets: ["HTTP2Wire"]),
         .executable(name: "apns", targets: ["APNSCommand"]),
     ],
     traits: [
@@ -70,28 +86,17 @@ let package = Package(
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]
         ),
         // Internal: what at least two targets need. For apps too, since APNSSealing is.
-        .target(name: "APNSBasics", swiftSettings: settings),
+        .target(name: "APNSBasics"),
         .target(
             name: "SupervisedPool",
             dependencies: [
                 "APNSBasics",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
-            ],
-            swiftSettings: settings
+            ]
         ),
-        .target(
-            name: "HTTP2Wire",
-            dependencies: [
-                "APNSBasics",
-                "CAPNSNghttp2",
-                "CAPNSOpenSSL",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-            ],
-            swiftSettings: settings
-        ),
-        .target(name: "APNSModel", dependencies: ["APNSBasics"], swiftSettings: settings),
+        .target(name: "HTTP2Wire", dependencies: ["APNSBasics", "CAPNSNghttp2", "CAPNSOpenSSL", nioCore, nioPosix]),
+        .target(name: "APNSModel", dependencies: ["APNSBasics"]),
         .target(
             name: "APNSSealing",
             dependencies: [
@@ -102,8 +107,7 @@ let package = Package(
                     package: "swift-crypto",
                     condition: .when(platforms: [.linux, .android, .windows], traits: ["Sealing"])
                 ),
-            ],
-            swiftSettings: settings
+            ]
         ),
         .target(
             name: "APNSPool",
@@ -112,43 +116,21 @@ let package = Package(
                 "APNSBasics",
                 "HTTP2Wire",
                 "SupervisedPool",
-                .product(
-                    name: "Configuration",
-                    package: "swift-configuration",
-                    condition: .when(traits: ["Configuration"])
-                ),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "Tracing", package: "swift-distributed-tracing"),
-            ],
-            swiftSettings: settings
+                configuration,
+                logging,
+                metrics,
+                nioCore,
+                nioPosix,
+                serviceLifecycle,
+                tracing,
+            ]
         ),
-        .target(name: "APNSDevices", dependencies: ["APNSModel"], swiftSettings: settings),
+        .target(name: "APNSDevices", dependencies: ["APNSModel"]),
         .target(
             name: "APNSSimulator",
-            dependencies: [
-                "APNSDevices",
-                "APNSModel",
-                "APNSBasics",
-                "HTTP2Wire",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-            ],
-            swiftSettings: settings
+            dependencies: ["APNSDevices", "APNSModel", "APNSBasics", "HTTP2Wire", nioCore, nioPosix]
         ),
-        .target(
-            name: "APNSTesting",
-            dependencies: [
-                "APNSModel",
-                "APNSPool",
-                "APNSSimulator",
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: settings
-        ),
+        .target(name: "APNSTesting", dependencies: ["APNSModel", "APNSPool", "APNSSimulator", logging]),
         // The simulator's page and OpenAPI document, as bytes. The relay embeds page/kit, too.
         .target(name: "CAPNSControlFiles", exclude: ["openapi.json", "page"]),
         .target(
@@ -158,11 +140,10 @@ let package = Package(
                 "APNSModel",
                 "APNSSimulator",
                 "CAPNSControlFiles",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-            ],
-            swiftSettings: settings
+                nioCore,
+                nioHTTP1,
+                nioPosix,
+            ]
         ),
         .executableTarget(
             name: "APNSCommand",
@@ -174,52 +155,31 @@ let package = Package(
                 "APNSSimulator",
                 "HTTP2Wire",
                 "SupervisedPool",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-            ],
-            swiftSettings: settings
+                argumentParser,
+                logging,
+                nioCore,
+            ]
         ),
         .target(
             name: "TestSupport",
-            dependencies: [
-                "APNSBasics",
-                "HTTP2Wire",
-                "SupervisedPool",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-            ],
-            path: "Tests/TestSupport",
-            swiftSettings: settings
+            dependencies: ["APNSBasics", "HTTP2Wire", "SupervisedPool", nioCore, nioPosix],
+            path: "Tests/TestSupport"
         ),
-        .testTarget(
-            name: "APNSBasicsTests",
-            dependencies: ["APNSBasics", "TestSupport"],
-            swiftSettings: settings
-        ),
-        .testTarget(
-            name: "SupervisedPoolTests",
-            dependencies: ["SupervisedPool", "TestSupport"],
-            swiftSettings: settings
-        ),
+        .testTarget(name: "APNSBasicsTests", dependencies: ["APNSBasics", "TestSupport"]),
+        .testTarget(name: "SupervisedPoolTests", dependencies: ["SupervisedPool", "TestSupport"]),
         .testTarget(
             name: "HTTP2WireTests",
             dependencies: [
                 "CAPNSNghttp2",
                 "HTTP2Wire",
                 "TestSupport",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                nioCore,
+                nioPosix,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
-                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Sealing"])),
-            ],
-            swiftSettings: settings
+                crypto,
+            ]
         ),
-        .testTarget(
-            name: "APNSModelTests",
-            dependencies: ["APNSModel", "TestSupport"],
-            swiftSettings: settings
-        ),
+        .testTarget(name: "APNSModelTests", dependencies: ["APNSModel", "TestSupport"]),
         .testTarget(
             name: "APNSSealingTests",
             dependencies: [
@@ -230,19 +190,13 @@ let package = Package(
                 "APNSSimulator",
                 "APNSTesting",
                 "TestSupport",
-                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Sealing"])),
-            ],
-            swiftSettings: settings
+                crypto,
+            ]
         ),
-        .testTarget(
-            name: "APNSDevicesTests",
-            dependencies: ["APNSDevices", "APNSModel", "TestSupport"],
-            swiftSettings: settings
-        ),
+        .testTarget(name: "APNSDevicesTests", dependencies: ["APNSDevices", "APNSModel", "TestSupport"]),
         .testTarget(
             name: "APNSSimulatorTests",
-            dependencies: ["APNSSimulator", "APNSBasics", "HTTP2Wire", "TestSupport"],
-            swiftSettings: settings
+            dependencies: ["APNSSimulator", "APNSBasics", "HTTP2Wire", "TestSupport"]
         ),
         // What the tests of the client share: a test target, so that a build without tests leaves it out.
         .testTarget(
@@ -253,11 +207,10 @@ let package = Package(
                 "HTTP2Wire",
                 "SupervisedPool",
                 "TestSupport",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: settings
+                nioCore,
+                nioPosix,
+                logging,
+            ]
         ),
         // The client's parts, most of them without a server. Beside APNSPoolTests, so that two cores compile them.
         .testTarget(
@@ -270,17 +223,12 @@ let package = Package(
                 "HTTP2Wire",
                 "SupervisedPool",
                 "TestSupport",
-                .product(
-                    name: "Configuration",
-                    package: "swift-configuration",
-                    condition: .when(traits: ["Configuration"])
-                ),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Sealing"])),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: settings
+                configuration,
+                nioCore,
+                nioPosix,
+                crypto,
+                logging,
+            ]
         ),
         // The client with servers and faults.
         .testTarget(
@@ -293,15 +241,14 @@ let package = Package(
                 "HTTP2Wire",
                 "SupervisedPool",
                 "TestSupport",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "Tracing", package: "swift-distributed-tracing"),
+                nioCore,
+                nioPosix,
+                logging,
+                metrics,
+                serviceLifecycle,
+                tracing,
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
-            ],
-            swiftSettings: settings
+            ]
         ),
         // The code of the pages and of doc comments, and tests that run it.
         .testTarget(
@@ -313,27 +260,14 @@ let package = Package(
                 "APNSTesting",
                 "SupervisedPool",
                 "TestSupport",
-                .product(
-                    name: "Configuration",
-                    package: "swift-configuration",
-                    condition: .when(traits: ["Configuration"])
-                ),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            ],
-            swiftSettings: settings
+                configuration,
+                logging,
+                serviceLifecycle,
+            ]
         ),
         .testTarget(
             name: "APNSControlTests",
-            dependencies: [
-                "APNSControl",
-                "APNSModel",
-                "APNSPool",
-                "APNSSimulator",
-                "TestSupport",
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-            ],
-            swiftSettings: settings
+            dependencies: ["APNSControl", "APNSModel", "APNSPool", "APNSSimulator", "TestSupport", nioHTTP1]
         ),
         .testTarget(
             name: "APNSCommandTests",
@@ -344,27 +278,21 @@ let package = Package(
                 "APNSSimulator",
                 "HTTP2Wire",
                 "TestSupport",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            swiftSettings: settings
+                argumentParser,
+            ]
         ),
     ]
 )
 
-// What only measuring needs (`make bench-instructions`), so that nobody else builds it: the internals that it calls are
-// there for it in a build with `-enable-testing`.
-if Context.environment["APNS_MICROBENCHMARKS"] != nil {
+// What only measuring needs (`make bench-instructions`). It is not always there: it imports internals, so that a release
+// build without `-enable-testing` would fail, and `swift run` would have two programs to choose from.
+if Context.environment["MICRO_BENCHMARKS"] != nil {
     package.targets.append(
         .executableTarget(
             name: "MicroBenchmarks",
-            dependencies: [
-                "APNSModel",
-                "APNSPool",
-                "APNSBasics",
-                "HTTP2Wire",
-                "SupervisedPool",
-            ],
-            swiftSettings: settings
+            dependencies: ["APNSModel", "APNSPool", "APNSBasics", "HTTP2Wire", "SupervisedPool"]
         )
     )
 }
+
+for target in package.targets where target.type != .system { target.swiftSettings = settings }

@@ -25,7 +25,7 @@ run_limit=600
 
 swift build -c release --product throughput --scratch-path "$scratch"
 throughput=$scratch/release/throughput
-APNS_MICROBENCHMARKS=1 swift build -c release -Xswiftc -enable-testing --product MicroBenchmarks \
+MICRO_BENCHMARKS=1 swift build -c release -Xswiftc -enable-testing --product MicroBenchmarks \
     --package-path .. --scratch-path "$micro_scratch"
 micro=$micro_scratch/release/MicroBenchmarks
 

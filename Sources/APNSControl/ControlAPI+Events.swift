@@ -9,13 +9,13 @@ extension ControlAPI {
     /// The maximum number of pushes in one flush.
     private static let batch = 1000
 
-    func events(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    func events(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.GET], request)
         try request.allowQuery(["after"])
         var after = try request.integer("after", in: 0...Int.max)
         if after == nil, let last = request.headers["last-event-id"].first {
             guard let order = Int(last), order >= 0 else {
-                throw .invalid("last-event-id: \(last): expected the number of a push.")
+                throw ControlError.invalid("last-event-id: \(last): expected the number of a push.")
             }
             after = order
         }
@@ -40,16 +40,16 @@ extension ControlAPI {
             let (counts, pushes) = self.simulator.batch(after: last, limit: Self.batch)
             if counts.resets != resets {
                 resets = counts.resets
-                Self.append("reset", .object([JSONValue.Member]()), to: &text)
+                Self.append("reset", JSONObject(), to: &text)
             }
             last = max(last, counts.clearedOrder)
             for push in pushes {
                 if push.order > last + 1 {
                     // Pushes and broadcasts are dropped separately, so the gap may be anywhere.
-                    let missing = ["from": last + 1, "to": push.order - 1].mapValues { JSONValue.integer(Int64($0)) }
-                    Self.append("dropped", .object(missing), to: &text)
+                    let gap: JSONObject = ["from": last + 1, "to": push.order - 1]
+                    Self.append("dropped", gap, to: &text)
                 }
-                Self.append("push", PushJSON(self.simulator, push).summary, id: push.order, to: &text)
+                Self.append("push", PushJSON(self.simulator, push, .summary), id: push.order, to: &text)
                 last = push.order
             }
             if now >= nextState {
@@ -62,12 +62,11 @@ extension ControlAPI {
         }
     }
 
-    private static func append(_ event: String, _ data: JSONValue, id: Int? = nil, to text: inout [UInt8]) {
+    private static func append(_ event: String, _ data: some Encodable, id: Int? = nil, to text: inout [UInt8]) {
         text.append(contentsOf: "event: \(event)\n".utf8)
         if let id { text.append(contentsOf: "id: \(id)\n".utf8) }
         text.append(contentsOf: "data: ".utf8)
-        // JSON text has no line break.
-        text.append(contentsOf: data.bytes)
-        text.append(contentsOf: "\n\n".utf8)
+        text.append(contentsOf: ControlResponse.line(data))
+        text.append(UInt8(ascii: "\n"))
     }
 }

@@ -4,19 +4,21 @@ import NIOHTTP1
 
 /// Faults.
 extension ControlAPI {
-    func faults(_ request: ControlRequest, _ id: String?) throws(ControlError) -> ControlResponse {
+    func faults(_ request: ControlRequest, _ id: String?) throws -> ControlResponse {
         try request.allowQuery([])
         if let id {
             try self.allow([.DELETE], request)
             guard let number = Int(id), self.simulator.removeFault(id: number) else {
-                throw .notFound("There is no fault \(id). It may have applied for the last time. See /v1/faults.")
+                throw ControlError.notFound(
+                    "There is no fault \(id). It may have applied for the last time. See /v1/faults."
+                )
             }
             return .noContent
         }
         try self.allow([.GET, .POST, .DELETE], request)
         switch request.method {
         case .POST:
-            let script = try Self.script(request.body)
+            let script = try FaultScript(orFault: request.body)
             guard self.simulator.activeFaults.count + script.faults.count <= Self.faultLimit else {
                 throw ControlError(
                     .conflict,
@@ -25,33 +27,25 @@ extension ControlAPI {
                 )
             }
             let added = self.simulator.inject(script)
-            return .json(Self.json(added), status: .created)
+            return .json(Self.list(added), status: .created)
         case .DELETE:
             self.simulator.removeFaults()
             return .noContent
         default:
-            return .json(Self.json(self.simulator.activeFaults))
+            return .json(Self.list(self.simulator.activeFaults))
         }
     }
 
     /// The maximum number of active faults.
     private static let faultLimit = 1000
 
-    private static func script(_ body: [UInt8]) throws(ControlError) -> FaultScript {
-        try ControlError.mapping { () throws(FaultScriptError) in try FaultScript(orFault: body) }
-    }
-
-    private static func json(_ faults: [ActiveFault]) -> JSONValue { .object(["faults": self.list(faults)]) }
-
-    private static func list(_ faults: [ActiveFault]) -> JSONValue {
-        .array(
-            faults.map { active in
-                .object([
-                    "id": .integer(Int64(active.id)), "when": active.fault.when.json,
-                    "effect": active.fault.effect.json, "matched": .integer(Int64(active.matched)),
-                    "applied": .integer(Int64(active.applied)),
-                ])
-            }
-        )
+    private static func list(_ faults: [ActiveFault]) -> JSONObject {
+        let entries: [JSONObject] = faults.map { active in
+            [
+                "id": active.id, "when": active.fault.when.json, "effect": active.fault.effect.json,
+                "matched": active.matched, "applied": active.applied,
+            ]
+        }
+        return ["faults": entries]
     }
 }

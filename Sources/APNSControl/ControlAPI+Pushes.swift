@@ -10,7 +10,7 @@ extension ControlAPI {
     private static let orders = 0...Int.max
     private static let limits = 1...1000
 
-    func pushes(_ request: ControlRequest, _ name: String?) async throws(ControlError) -> ControlResponse {
+    func pushes(_ request: ControlRequest, _ name: String?) async throws -> ControlResponse {
         try self.allow([.GET], request)
         switch name {
         case nil: return try self.list(request)
@@ -19,7 +19,7 @@ extension ControlAPI {
         }
     }
 
-    private func filter(_ request: ControlRequest, besides names: [String]) throws(ControlError) -> PushFilter {
+    private func filter(_ request: ControlRequest, besides names: [String]) throws -> PushFilter {
         try request.allowQuery(Self.filterNames + names)
         let query = request.query
         var filter = PushFilter(
@@ -33,52 +33,51 @@ extension ControlAPI {
         if let text = query["outcome"] {
             guard let outcome = PushRecord.Outcome(rawValue: text) else {
                 let values = PushRecord.Outcome.allCases.map(\.rawValue).joined(separator: ", ")
-                throw .invalid("outcome=\(text): the values are \(values).")
+                throw ControlError.invalid("outcome=\(text): the values are \(values).")
             }
             filter.outcome = outcome
         }
         if let text = query["apnsID"] {
-            guard let id = APNSID(text) else { throw .invalid("apnsID=\(text): expected a UUID.") }
+            guard let id = APNSID(text) else { throw ControlError.invalid("apnsID=\(text): expected a UUID.") }
             filter.apnsID = id
         }
         return filter
     }
 
     /// The list of `GET /v1/pushes`. The page loads its older pushes from here, and new ones from ``events(_:)``.
-    private func list(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    private func list(_ request: ControlRequest) throws -> ControlResponse {
         let filter = try self.filter(request, besides: ["after", "before", "limit", "newest"])
         let limit = try request.integer("limit", in: Self.limits) ?? 100
         let isNewest = try request.flag("newest")
-        let page = PushPage(
+        let range = PushPage(
             after: try request.integer("after", in: Self.orders) ?? 0,
             before: try request.integer("before", in: Self.orders) ?? .max,
             // One more tells whether there is another page.
             limit: limit + 1,
             newestFirst: isNewest
         )
-        let pushes = self.simulator.received(filter, page)
+        let pushes = self.simulator.received(filter, range)
         let counts = self.simulator.counts
-        var members: [String: JSONValue] = [
-            "pushes": .array(pushes.prefix(limit).map { PushJSON(self.simulator, $0).summary }),
-            "total": .integer(Int64(counts.kept)), "dropped": .integer(Int64(counts.dropped)),
-        ]
-        if pushes.count > limit { members["next"] = .integer(Int64(pushes[limit - 1].order)) }
-        return .json(.object(members))
+        var page: JSONObject = ["pushes": pushes.prefix(limit).map { PushJSON(self.simulator, $0, .summary) }]
+        page["total"] = counts.kept
+        page["dropped"] = counts.dropped
+        if pushes.count > limit { page["next"] = pushes[limit - 1].order }
+        return .json(page)
     }
 
-    private func push(_ request: ControlRequest, _ name: String) throws(ControlError) -> ControlResponse {
+    private func push(_ request: ControlRequest, _ name: String) throws -> ControlResponse {
         try request.allowQuery([])
         guard let order = Int(name), order > 0, order < .max else {
-            throw .notFound("'\(name)' is not the number of a push. Numbers are in 'order' of /v1/pushes.")
+            throw ControlError.notFound("'\(name)' is not the number of a push. Numbers are in 'order' of /v1/pushes.")
         }
         let page = PushPage(after: order - 1, before: order + 1)
         guard let push = self.simulator.received(PushFilter(), page).first else {
-            throw .notFound("There is no push \(order): it has not arrived, or it was dropped or reset.")
+            throw ControlError.notFound("There is no push \(order): it has not arrived, or it was dropped or reset.")
         }
-        return .json(PushJSON(self.simulator, push).detail)
+        return .json(PushJSON(self.simulator, push, .detail))
     }
 
-    private func wait(_ request: ControlRequest) async throws(ControlError) -> ControlResponse {
+    private func wait(_ request: ControlRequest) async throws -> ControlResponse {
         let filter = try self.filter(request, besides: ["count", "timeoutSeconds", "after"])
         let count = try request.integer("count", in: Self.limits) ?? 1
         let timeout = try request.integer("timeoutSeconds", in: 0...300) ?? 10
@@ -97,10 +96,10 @@ extension ControlAPI {
                 "\(pushes.count) of \(count) matching pushes arrived within \(timeout) s. Check the filter, and see "
                     + "/v1/pushes for what did arrive."
             )
-            timedOut.members = [JSONValue.Member(key: "received", value: .integer(Int64(pushes.count)))]
+            timedOut.received = pushes.count
             throw timedOut
         }
-        return .json(.object(["pushes": .array(pushes.map { PushJSON(self.simulator, $0).summary })]))
+        return .json(["pushes": pushes.map { PushJSON(self.simulator, $0, .summary) }])
     }
 
     /// The type of the ledger. A client that is generated from the OpenAPI document may not know NDJSON. If its
@@ -113,7 +112,7 @@ extension ControlAPI {
         return accepted.contains("text/plain") && !accepted.contains(ndjson) ? "text/plain; charset=utf-8" : ndjson
     }
 
-    func ledger(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    func ledger(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.GET], request)
         try request.allowQuery([])
         return .stream(type: Self.ledgerType(request)) { write in
@@ -122,7 +121,7 @@ extension ControlAPI {
                 let pushes = self.simulator.received(PushFilter(), PushPage(after: last, limit: 256))
                 guard let end = pushes.last else { return }
                 last = end.order
-                try await write(pushes.flatMap { PushJSON(self.simulator, $0).line })
+                try await write(pushes.flatMap { PushJSON.line(self.simulator, $0) })
             }
         }
     }

@@ -4,22 +4,21 @@ import NIOHTTP1
 
 /// The settings that can change while the simulator runs.
 extension ControlAPI {
-    func settings(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    func settings(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.GET, .PATCH], request)
         try request.allowQuery([])
         if request.method == .PATCH { try self.changeSettings(request) }
-        let settings = self.settings.members ?? [:]
-        return .json(.object(settings.merging(["offlineStorageRules": self.rules]) { $1 }))
+        var settings = self.settings
+        settings["offlineStorageRules"] = OfflineStorage.allCases.map { rule -> JSONObject in
+            ["name": rule, "message": rule.message, "source": rule.source]
+        }
+        return .json(settings)
     }
 
-    private func changeSettings(_ request: ControlRequest) throws(ControlError) {
+    private func changeSettings(_ request: ControlRequest) throws {
         let object = try request.object(["offlineStorage", "limitsProviderTokenUpdates"])
-        let (storage, limits) = try ControlError.mapping { () throws(FaultScriptError) in
-            (
-                try object.choice("offlineStorage", of: OfflineStorage.self),
-                try object.bool("limitsProviderTokenUpdates")
-            )
-        }
+        let storage: OfflineStorage? = try object.read("offlineStorage", .choice)
+        let limits = try object.read("limitsProviderTokenUpdates", .bool)
         if limits != nil, !self.simulator.asksForToken {
             throw ControlError(
                 .conflict,
@@ -33,22 +32,8 @@ extension ControlAPI {
     }
 
     /// The settings and their values. `limitsProviderTokenUpdates` is null if no provider token is required.
-    var settings: JSONValue {
-        .object([
-            "offlineStorage": .string(self.simulator.offlineStorage.rawValue),
-            "limitsProviderTokenUpdates": self.simulator.asksForToken
-                ? .bool(self.simulator.limitsProviderTokenUpdates) : .null,
-        ])
-    }
-
-    /// What the values of `offlineStorage` mean.
-    private var rules: JSONValue {
-        .array(
-            OfflineStorage.allCases.map {
-                .object([
-                    "name": .string($0.rawValue), "message": .string($0.message), "source": .string($0.source),
-                ])
-            }
-        )
+    var settings: JSONObject {
+        let limits = self.simulator.asksForToken ? JSONValue.bool(self.simulator.limitsProviderTokenUpdates) : .null
+        return ["offlineStorage": self.simulator.offlineStorage, "limitsProviderTokenUpdates": limits]
     }
 }

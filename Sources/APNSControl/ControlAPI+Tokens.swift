@@ -37,18 +37,18 @@ extension ControlAPI {
     /// The maximum number of tokens that have a state.
     private static let limit = 100_000
 
-    func tokens(_ request: ControlRequest, _ path: [String]) throws(ControlError) -> ControlResponse {
+    func tokens(_ request: ControlRequest, _ path: [String]) throws -> ControlResponse {
         try request.allowQuery([])
         guard let token = path.first else {
             try self.allow([.GET], request)
             let states = self.simulator.tokenStates.sorted { $0.key < $1.key }
-            return .json(.object(["tokens": .array(states.map { Self.entry($0.key, $0.value) })]))
+            return .json(["tokens": states.map { Self.entry($0.key, $0.value) }])
         }
         try Self.check(token)
         if path.count == 2 {
             guard path[1] == "device" else { throw self.unknownPath(request) }
             try self.allow([.GET], request)
-            return .json(DeviceJSON.snapshot(self.simulator.snapshot(ofToken: token)))
+            return .json(self.simulator.snapshot(ofToken: token))
         }
         try self.allow([.PUT, .DELETE], request)
         if request.method == .DELETE {
@@ -68,33 +68,31 @@ extension ControlAPI {
         return .json(Self.entry(token.lowercased(), state))
     }
 
-    private static func state(in request: ControlRequest) throws(ControlError) -> DeviceTokenState {
+    private static func state(in request: ControlRequest) throws -> DeviceTokenState {
         let object = try request.object(["state", "sinceMilliseconds"])
-        return try ControlError.mapping { () throws(FaultScriptError) in
-            let since = try object.integer("sinceMilliseconds", in: 0...Int64.max) ?? Self.now
-            guard let state = try object.choice("state", of: State.self) else {
-                let values = State.allCases.map(\.rawValue).joined(separator: ", ")
-                throw object.error("state", "expected one of \(values)")
-            }
-            return state.value(since: since)
+        let since = try object.read("sinceMilliseconds", .integer(in: 0...Int64.max)) ?? Self.now
+        guard let state: State = try object.read("state", .choice) else {
+            let values = State.allCases.map(\.rawValue).joined(separator: ", ")
+            throw object.error("state", "expected one of \(values)")
         }
+        return state.value(since: since)
     }
 
     /// Throws unless the text is hexadecimal: APNs rejects all others before it looks at a token's state.
-    static func check(_ token: String) throws(ControlError) {
+    static func check(_ token: String) throws {
         do {
             _ = try DeviceToken(token)
         } catch {
-            throw .invalid("'\(token.prefix(80))' is not a device token: \(error)")
+            throw ControlError.invalid("'\(token.prefix(80))' is not a device token: \(error)")
         }
     }
 
-    private static func entry(_ token: String, _ state: DeviceTokenState) -> JSONValue {
-        var members: [String: JSONValue] = ["token": .string(token), "state": .string(State(state).rawValue)]
+    private static func entry(_ token: String, _ state: DeviceTokenState) -> JSONObject {
+        var entry: JSONObject = ["token": token, "state": State(state).rawValue]
         switch state {
-        case .unregistered(let since), .expired(let since): members["sinceMilliseconds"] = .integer(since)
+        case .unregistered(let since), .expired(let since): entry["sinceMilliseconds"] = since
         default: break
         }
-        return .object(members)
+        return entry
     }
 }

@@ -57,19 +57,19 @@ package struct ControlAPI: Sendable {
 
     /// Never throws: an error becomes a response.
     func respond(to head: HTTPRequestHead, body: [UInt8]) async -> ControlResponse {
-        do throws(ControlError) {
+        do {
             var request = try ControlRequest(head)
             request.body = body
             try self.check(request)
             return try await self.route(request)
         } catch {
-            return error.response
+            return ControlError(error).response
         }
     }
 
     // MARK: Security
 
-    private func check(_ request: ControlRequest) throws(ControlError) {
+    private func check(_ request: ControlRequest) throws {
         let host = request.headers["host"]
         guard host.count == 1, self.hosts.contains(Self.name(of: host[0])) else {
             throw ControlError(
@@ -120,7 +120,7 @@ package struct ControlAPI: Sendable {
 
     // MARK: Routes
 
-    private func route(_ request: ControlRequest) async throws(ControlError) -> ControlResponse {
+    private func route(_ request: ControlRequest) async throws -> ControlResponse {
         if let file = Self.file(request) ?? (request.path == ["openapi.json"] ? ControlPage.openAPI : nil) {
             try self.allow([.GET], request)
             return file
@@ -150,7 +150,7 @@ package struct ControlAPI: Sendable {
     }
 
     /// Throws if the method is not in the list. Where GET is allowed, HEAD is too.
-    func allow(_ methods: [HTTPMethod], _ request: ControlRequest) throws(ControlError) {
+    func allow(_ methods: [HTTPMethod], _ request: ControlRequest) throws {
         if methods.contains(request.method) || (request.method == .HEAD && methods.contains(.GET)) { return }
         let allowed = methods.map(\.rawValue).joined(separator: ", ")
         var error = ControlError(
@@ -164,43 +164,43 @@ package struct ControlAPI: Sendable {
 
     // MARK: State
 
-    private func state(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    private func state(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.GET], request)
         try request.allowQuery([])
         return .json(self.state)
     }
 
-    var state: JSONValue {
+    /// The state of the simulator as a whole.
+    var state: JSONObject {
         let counts = self.simulator.counts
-        func integer(_ number: Int) -> JSONValue { .integer(Int64(number)) }
         func count(_ outcome: PushRecord.Outcome) -> Int { counts.outcomes[outcome, default: 0] }
-        let responses = counts.responses.map { (key: "\($0.key)", value: integer($0.value)) }
-        return .object([
-            "endpoint": .string(self.endpoint),
-            "version": .string(self.version),
-            "startedMilliseconds": .integer(self.started),
-            "nowMilliseconds": .integer(Self.now),
-            "counts": .object([
-                "received": integer(counts.outcomes.values.reduce(0, +)), "accepted": integer(count(.accepted)),
-                "rejected": integer(count(.rejected)), "noResponse": integer(count(.noResponse)),
-                "duplicates": integer(counts.duplicates),
-            ]),
-            "commands": .array(
-                self.commands.map { .object(["title": .string($0.title), "command": .string($0.command)]) }
-            ),
-            "responses": .object(Dictionary(uniqueKeysWithValues: responses)),
-            "connections": .object([
-                "open": integer(counts.connectionsOpen), "opened": integer(counts.connectionsOpened),
-            ]),
-            "kept": integer(counts.kept), "keep": counts.keep.map(integer) ?? .null,
-            "dropped": integer(counts.dropped), "resets": integer(counts.resets),
-            "lastOrder": integer(counts.lastOrder),
-            "settings": self.settings,
-            "faults": integer(self.simulator.activeFaults.count), "devices": integer(counts.devices),
-        ])
+        let pushes: JSONObject = [
+            "received": counts.outcomes.values.reduce(0, +), "accepted": count(.accepted),
+            "rejected": count(.rejected), "noResponse": count(.noResponse), "duplicates": counts.duplicates,
+        ]
+        let connections: JSONObject = ["open": counts.connectionsOpen, "opened": counts.connectionsOpened]
+        let commands: [JSONObject] = self.commands.map { ["title": $0.title, "command": $0.command] }
+        var responses = JSONObject()
+        for (status, count) in counts.responses.sorted(by: { $0.key < $1.key }) { responses["\(status)"] = count }
+        var state: JSONObject = ["endpoint": self.endpoint, "version": self.version]
+        state["startedMilliseconds"] = self.started
+        state["nowMilliseconds"] = Self.now
+        state["counts"] = pushes
+        state["commands"] = commands
+        state["responses"] = responses
+        state["connections"] = connections
+        state["kept"] = counts.kept
+        state["keep"] = counts.keep.map { JSONValue.integer(Int64($0)) } ?? .null
+        state["dropped"] = counts.dropped
+        state["resets"] = counts.resets
+        state["lastOrder"] = counts.lastOrder
+        state["settings"] = self.settings
+        state["faults"] = self.simulator.activeFaults.count
+        state["devices"] = counts.devices
+        return state
     }
 
-    private func reset(_ request: ControlRequest) throws(ControlError) -> ControlResponse {
+    private func reset(_ request: ControlRequest) throws -> ControlResponse {
         try self.allow([.POST], request)
         try request.allowQuery([])
         self.simulator.reset()

@@ -8,8 +8,8 @@ struct ControlError: Error, Sendable {
     var code: String
     /// What is wrong, and what to do.
     var message: String
-    /// Further members of the error's JSON.
-    var members: [JSONValue.Member] = []
+    /// How many pushes arrived before a wait timed out.
+    var received: Int?
     var headers: [(name: String, value: String)] = []
 
     init(_ status: HTTPResponseStatus, _ code: String, _ message: String) {
@@ -21,22 +21,27 @@ struct ControlError: Error, Sendable {
     static func invalid(_ message: String) -> ControlError { ControlError(.badRequest, "invalid", message) }
     static func notFound(_ message: String) -> ControlError { ControlError(.notFound, "not-found", message) }
 
-    /// Runs a closure that reads JSON, and converts its error into one that names the location in the body.
-    static func mapping<Value>(_ body: () throws(FaultScriptError) -> Value) throws(ControlError) -> Value {
-        do {
-            return try body()
-        } catch {
-            let place = error.keyPath.isEmpty ? "The body" : error.keyPath
-            throw .invalid(place + (error.value.map { " = \($0)" } ?? "") + ": " + error.problem + ".")
+    /// The refusal for an error that the API or the simulator threw.
+    init(_ error: any Error) {
+        switch error {
+        case let error as ControlError: self = error
+        case let error as JSONFieldError: self = .invalid(error.text("The body") + ".")
+        case let error as VirtualDeviceError:
+            let status: HTTPResponseStatus =
+                switch error.code {
+                case .deviceUnknown, .tokenUnknown, .channelUnknown: .notFound
+                case .tokenTaken, .limitReached: .conflict
+                default: .badRequest
+                }
+            self.init(status, error.code.rawValue, error.message)
+        default: self.init(.internalServerError, "internal", "\(error)")
         }
     }
 
     var response: ControlResponse {
-        let error = JSONValue.object(["code": .string(self.code), "message": .string(self.message)])
-        var response = ControlResponse.json(
-            .object([JSONValue.Member(key: "error", value: error)] + self.members),
-            status: self.status
-        )
+        let error: JSONObject = ["code": self.code, "message": self.message]
+        let body: JSONObject = ["error": error, "received": self.received]
+        var response = ControlResponse.json(body, status: self.status)
         for header in self.headers { response.headers.add(name: header.name, value: header.value) }
         return response
     }

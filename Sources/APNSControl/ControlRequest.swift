@@ -13,7 +13,7 @@ struct ControlRequest: Sendable {
     var headers: HTTPHeaders
     var body: [UInt8] = []
 
-    init(_ head: HTTPRequestHead) throws(ControlError) {
+    init(_ head: HTTPRequestHead) throws {
         self.method = head.method
         self.headers = head.headers
         let target = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
@@ -31,7 +31,7 @@ struct ControlRequest: Sendable {
         }
     }
 
-    private static func decoded(_ text: Substring) throws(ControlError) -> String {
+    private static func decoded(_ text: Substring) throws -> String {
         var bytes: [UInt8] = []
         var rest = text.utf8[...]
         while let byte = rest.popFirst() {
@@ -42,48 +42,50 @@ struct ControlRequest: Sendable {
             guard let high = rest.first.flatMap(Hexadecimal.value),
                 let low = rest.dropFirst().first.flatMap(Hexadecimal.value)
             else {
-                throw .invalid("'\(text)' is not percent-encoded: % needs two hexadecimal digits after it.")
+                throw ControlError.invalid("'\(text)' is not percent-encoded: % needs two hexadecimal digits after it.")
             }
             bytes.append(high << 4 | low)
             rest = rest.dropFirst(2)
         }
         guard let decoded = String(validating: bytes, as: UTF8.self) else {
-            throw .invalid("'\(text)' is not UTF-8 after percent-decoding.")
+            throw ControlError.invalid("'\(text)' is not UTF-8 after percent-decoding.")
         }
         return decoded
     }
 
     /// The body as an object whose keys are among these.
-    func object(_ keys: [String]) throws(ControlError) -> JSONReader {
+    func object(_ keys: [String]) throws -> JSONReader {
         guard let value = JSONValue(json: self.body) else {
-            throw .invalid("The body is not JSON. Send an object with the keys \(keys.joined(separator: ", ")).")
+            throw ControlError.invalid(
+                "The body is not JSON. Send an object with the keys \(keys.joined(separator: ", "))."
+            )
         }
-        return try ControlError.mapping { () throws(FaultScriptError) in
-            let reader = try JSONReader(value, path: "")
-            try reader.allow(keys)
-            return reader
-        }
+        let object = try JSONReader(value, path: "")
+        try object.allow(keys)
+        return object
     }
 
     /// A whole number in the query.
-    func integer(_ name: String, in range: ClosedRange<Int>) throws(ControlError) -> Int? {
+    func integer(_ name: String, in range: ClosedRange<Int>) throws -> Int? {
         guard let text = self.query[name] else { return nil }
         guard let number = Int(text), range.contains(number) else {
-            throw .invalid("\(name)=\(text): expected a whole number from \(range.lowerBound) to \(range.upperBound).")
+            throw ControlError.invalid(
+                "\(name)=\(text): expected a whole number from \(range.lowerBound) to \(range.upperBound)."
+            )
         }
         return number
     }
 
-    func flag(_ name: String) throws(ControlError) -> Bool {
+    func flag(_ name: String) throws -> Bool {
         switch self.query[name] {
         case nil, "false": false
         case "true": true
-        case .some(let text): throw .invalid("\(name)=\(text): expected true or false.")
+        case .some(let text): throw ControlError.invalid("\(name)=\(text): expected true or false.")
         }
     }
 
     /// Throws if the query has a name that is not in the list.
-    func allowQuery(_ names: [String]) throws(ControlError) {
+    func allowQuery(_ names: [String]) throws {
         for name in self.query.keys.sorted() where !names.contains(name) {
             let known =
                 names.isEmpty ? "There are none here." : "The parameters here are \(names.joined(separator: ", "))."

@@ -18,9 +18,15 @@ struct ControlResponse: Sendable {
 
     static let noContent = ControlResponse(status: .noContent)
 
-    static func json(_ value: JSONValue, status: HTTPResponseStatus = .ok) -> ControlResponse {
-        // The line end is for people who use curl.
-        .bytes(value.bytes + [UInt8(ascii: "\n")], type: "application/json", status: status)
+    static func json(_ value: some Encodable, status: HTTPResponseStatus = .ok) -> ControlResponse {
+        .bytes(self.line(value), type: "application/json", status: status)
+    }
+
+    /// A value as JSON on one line.
+    static func line(_ value: some Encodable) -> [UInt8] {
+        // Only numbers that are not finite could fail, and no value of this API has any.
+        let bytes = (try? JSONBytesEncoder.encode(value)) ?? Array("null".utf8)
+        return bytes + [UInt8(ascii: "\n")]
     }
 
     static func bytes(_ bytes: [UInt8], type: String, status: HTTPResponseStatus = .ok) -> ControlResponse {

@@ -3,45 +3,89 @@ import APNSModel
 package import APNSSimulator
 
 /// A recorded push as JSON, for the control API and the file of `apns simulator --ledger`.
-package struct PushJSON {
+package struct PushJSON: Encodable {
+    enum Form {
+        /// The form in lists.
+        case summary
+        /// The form in lists and the payload.
+        case withPayload
+        /// All of it, with headers, response and hints.
+        case detail
+    }
+
     private let simulator: Simulator
     private let push: PushRecord
+    private let form: Form
 
-    package init(_ simulator: Simulator, _ push: PushRecord) {
+    init(_ simulator: Simulator, _ push: PushRecord, _ form: Form) {
         self.simulator = simulator
         self.push = push
+        self.form = form
     }
 
-    /// The form in lists.
-    var summary: JSONValue { .object(self.members) }
-
-    /// One line of a ledger: the form in lists and the payload.
-    package var line: [UInt8] {
-        JSONValue.object(self.members.merging(self.payload) { $1 }).bytes + [UInt8(ascii: "\n")]
+    /// One line of a ledger.
+    package static func line(_ simulator: Simulator, _ push: PushRecord) -> [UInt8] {
+        ControlResponse.line(PushJSON(simulator, push, .withPayload))
     }
 
-    /// The form of a single push, with headers, payload, response and hints.
-    var detail: JSONValue {
-        var members = self.members.merging(self.payload) { $1 }
-        members["headers"] = Self.joined(self.push.headers)
-        members["keyID"] = self.push.keyID.map { .string($0) }
-        members["teamID"] = self.push.teamID.map { .string($0) }
-        members["payloadJSON"] = JSONValue(json: self.push.payload)
-        members["payloadLimit"] = .integer(Int64(self.push.payloadLimit))
-        if self.push.fate == .responded, let status = self.push.status {
-            var response: [String: JSONValue] = ["status": .integer(Int64(status))]
-            response["reason"] = self.push.reason.map { .string($0.rawValue) }
-            response["headers"] = Self.joined(self.push.responseHeaders)
-            response["body"] = .string(String(decoding: self.push.responseBody, as: UTF8.self))
-            members["response"] = .object(response)
+    package func encode(to encoder: any Encoder) throws {
+        var members = self.summary
+        if self.form != .summary { self.addPayload(to: &members) }
+        if self.form == .detail { self.addDetails(to: &members) }
+        try members.encode(to: encoder)
+    }
+
+    private var summary: JSONObject {
+        let push = self.push
+        var members = JSONObject()
+        members["order"] = push.order
+        members["connection"] = push.connection
+        members["streamID"] = push.streamID
+        members["timeMilliseconds"] = self.simulator.milliseconds(of: push.time)
+        members["delayMilliseconds"] = Int((push.delay / .milliseconds(1)).rounded())
+        members["payloadBytes"] = push.payloadBytes
+        members["fate"] = push.fate
+        members["outcome"] = push.outcome.rawValue
+        members["isProcessed"] = push.isProcessed
+        members["deviceToken"] = push.channelID == nil ? push.deviceToken : nil
+        members["channelID"] = push.channelID
+        members["apnsID"] = push.apnsID
+        members["topic"] = push.topic
+        members["pushType"] = push.pushType
+        members["priority"] = push.priority
+        members["expiration"] = push.expiration
+        members["collapseID"] = push.collapseID
+        members["status"] = push.status
+        members["reason"] = push.reason
+        members["faults"] = push.faults.isEmpty ? nil : push.faults
+        members["summary"] = push.summary
+        return members
+    }
+
+    private func addPayload(to members: inout JSONObject) {
+        if self.push.payload.isEmpty { return }
+        if let text = String(validating: self.push.payload, as: UTF8.self) {
+            members["payload"] = text
+        } else {
+            members["payloadBase64"] = Base64.encode(self.push.payload)
         }
-        members["hints"] = .array(
-            self.simulator.hints(for: self.push).map {
-                .object(["message": .string($0.message), "source": .string($0.source)])
-            }
-        )
-        members["device"] = self.simulator.device(ofToken: self.push.deviceToken).map { .string($0) }
-        return .object(members)
+    }
+
+    private func addDetails(to members: inout JSONObject) {
+        let push = self.push
+        members["headers"] = Self.joined(push.headers)
+        members["keyID"] = push.keyID
+        members["teamID"] = push.teamID
+        members["payloadJSON"] = JSONValue(json: push.payload)
+        members["payloadLimit"] = push.payloadLimit
+        if push.fate == .responded, let status = push.status {
+            var response: JSONObject = ["status": status, "reason": push.reason]
+            response["headers"] = Self.joined(push.responseHeaders)
+            response["body"] = String(decoding: push.responseBody, as: UTF8.self)
+            members["response"] = response
+        }
+        members["hints"] = self.simulator.hints(for: push)
+        members["device"] = self.simulator.device(ofToken: push.deviceToken)
     }
 
     /// Repeated fields become one member (RFC 9110, section 5.2).
@@ -55,39 +99,5 @@ package struct PushJSON {
             }
         }
         return .object(joined.map { JSONValue.Member(key: $0.name, value: .string($0.value)) })
-    }
-
-    private var members: [String: JSONValue] {
-        let push = self.push
-        var members: [String: JSONValue] = [
-            "order": .integer(Int64(push.order)),
-            "connection": .integer(Int64(push.connection)),
-            "streamID": .integer(Int64(push.streamID)),
-            "timeMilliseconds": .integer(self.simulator.milliseconds(of: push.time)),
-            "delayMilliseconds": .integer(Int64((push.delay / .milliseconds(1)).rounded())),
-            "payloadBytes": .integer(Int64(push.payloadBytes)),
-            "fate": .string(push.fate.rawValue),
-            "outcome": .string(push.outcome.rawValue),
-            "isProcessed": .bool(push.isProcessed),
-        ]
-        members["deviceToken"] = push.channelID == nil ? .string(push.deviceToken) : nil
-        members["channelID"] = push.channelID.map { .string($0) }
-        members["apnsID"] = push.apnsID.map { .string($0.description.lowercased()) }
-        members["topic"] = push.topic.map { .string($0) }
-        members["pushType"] = push.pushType.map { .string($0.rawValue) }
-        members["priority"] = push.priority.map { .integer(Int64($0.rawValue)) }
-        members["expiration"] = push.expiration.map { .integer($0) }
-        members["collapseID"] = push.collapseID.map { .string($0) }
-        members["status"] = push.status.map { .integer(Int64($0)) }
-        members["reason"] = push.reason.map { .string($0.rawValue) }
-        members["faults"] = push.faults.isEmpty ? nil : .array(push.faults.map { .string($0) })
-        members["summary"] = push.summary.map { .string($0) }
-        return members
-    }
-
-    private var payload: [String: JSONValue] {
-        if self.push.payload.isEmpty { return [:] }
-        if let text = String(validating: self.push.payload, as: UTF8.self) { return ["payload": .string(text)] }
-        return ["payloadBase64": .string(Base64.encode(self.push.payload))]
     }
 }

@@ -7,12 +7,12 @@ struct ActivityPush {
     var order: Int
     var event: LiveActivityEvent
     var timestamp: Int64
-    var contentState: [UInt8]?
+    var contentState: VirtualDevice.PayloadObject?
     var staleDate: Int64?
     var dismissalDate: Int64?
     var alert: VirtualDevice.ActivityAlert?
     var attributesType: String?
-    var attributes: [UInt8]?
+    var attributes: VirtualDevice.PayloadObject?
     /// The channel that a started activity subscribes to.
     var inputPushChannel: String?
 
@@ -39,11 +39,11 @@ struct ActivityPush {
         self.order = order
         self.event = event
         self.timestamp = timestamp
-        self.contentState = payload.aps["content-state"]?.objectBytes
+        self.contentState = VirtualDevice.PayloadObject(payload.aps["content-state"])
         self.staleDate = payload.whole("stale-date")
         self.dismissalDate = payload.whole("dismissal-date")
         self.attributesType = payload.text("attributes-type")
-        self.attributes = payload.aps["attributes"]?.objectBytes
+        self.attributes = VirtualDevice.PayloadObject(payload.aps["attributes"])
         self.inputPushChannel = payload.text("input-push-channel")
         switch payload.aps["alert"] {
         case .string(let text): self.alert = VirtualDevice.ActivityAlert(body: text)
@@ -63,10 +63,6 @@ struct ActivityPush {
     }
 }
 
-extension JSONValue {
-    var objectBytes: [UInt8]? { if case .object = self { self.bytes } else { nil } }
-}
-
 /// One Live Activity on a device: its content, and the states that follow from the time. Pure. Times are in seconds
 /// since 1970.
 struct DeviceActivity: Sendable {
@@ -84,8 +80,8 @@ struct DeviceActivity: Sendable {
     var token: String?
     var channelID: String?
     private var attributesType: String?
-    private var attributes: [UInt8]?
-    private var contentState: [UInt8]?
+    private var attributes: VirtualDevice.PayloadObject?
+    private var contentState: VirtualDevice.PayloadObject?
     private var timestamp: Int64?
     private var staleDate: Int64?
     private var dismissalDate: Int64?

@@ -94,10 +94,10 @@ extension HintCollector {
 
     private mutating func checkActivityTimes(_ payload: DevicePayload, _ event: LiveActivityEvent) {
         for key in ["timestamp", "stale-date", "dismissal-date"] {
-            guard let time = payload.whole(key), time >= Self.firstMilliseconds else { continue }
+            guard let time = payload.whole(key), time > Expiration.latestSeconds else { continue }
             self.add("aps.\(key) looks like milliseconds, but it is in seconds since 1970.", ApplePage.activityPushes)
         }
-        if let time = payload.whole("timestamp"), time < Self.firstMilliseconds {
+        if let time = payload.whole("timestamp"), time <= Expiration.latestSeconds {
             // Some minutes are allowed for a queue and for clocks that differ.
             if time < self.seconds.clampedSum(-300) {
                 self.add(

@@ -2,7 +2,7 @@
 /// rules.
 ///
 /// A broadcast channel has its own rule, the channel's message storage policy.
-public enum OfflineStorage: String, Sendable, Hashable, CaseIterable {
+public enum OfflineStorage: String, Sendable, Hashable, CaseIterable, Encodable {
     /// One push for each topic: the latest. Source: Apple, "Sending notification requests to APNs", which says one for
     /// each bundle ID.
     case latest

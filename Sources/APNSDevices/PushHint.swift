@@ -1,7 +1,7 @@
 package import APNSModel
 
 /// What a developer should know about a push that the simulator accepted or rejected.
-public struct PushHint: Sendable, Hashable {
+public struct PushHint: Sendable, Hashable, Encodable {
     /// What is unusual, and what to do.
     public var message: String
     /// The page that states the rule.
@@ -60,8 +60,6 @@ struct HintCollector {
     let now: Int64
     var hints: [PushHint] = []
 
-    /// Seconds since 1970 are below this number until the year 5138, and milliseconds are above it since 1973.
-    static let firstMilliseconds: Int64 = 100_000_000_000
     /// An expiration below this number, which is a date in 1973, is taken for a duration.
     static let longestDuration: Int64 = 100_000_000
 
@@ -120,7 +118,7 @@ struct HintCollector {
                     + "current time.",
                 ApplePage.sending
             )
-        } else if expiration >= Self.firstMilliseconds {
+        } else if expiration > Expiration.latestSeconds {
             self.add(
                 "apns-expiration \(expiration) looks like milliseconds, but it is in seconds since 1970.",
                 ApplePage.sending

@@ -99,7 +99,7 @@ extension VirtualDevice {
             collapseID: push.collapseID,
             deliveredMilliseconds: now,
             replaced: replaced,
-            webPush: payload.flag("mutable-content") ? payload.root["webpush"]?.objectBytes : nil
+            webPush: payload.flag("mutable-content") ? VirtualDevice.PayloadObject(payload.root["webpush"]) : nil
         )
         self.notifications.append(ShownNotification(topic: push.topic, notification: notification))
     }

@@ -1,8 +1,8 @@
 public import APNSModel
 
 extension VirtualDevice {
-    /// Everything that a device holds at one moment.
-    public struct Snapshot: Sendable, Hashable {
+    /// Everything that a device holds at one moment. Coded with its properties as keys, without those that are nil.
+    public struct Snapshot: Sendable, Hashable, Encodable {
         /// The id of the device.
         public var id: String
         /// The name of the device.
@@ -31,8 +31,24 @@ extension VirtualDevice {
         public var counts: Counts
     }
 
+    /// An object of a payload, such as the content of a Live Activity. Coded as that object.
+    public struct PayloadObject: Sendable, Hashable, Encodable {
+        /// The object as JSON.
+        public let json: [UInt8]
+
+        /// Nil for a value that is not an object.
+        init?(_ value: JSONValue?) {
+            guard let value, case .object = value else { return nil }
+            self.json = value.bytes
+        }
+
+        public func encode(to encoder: any Encoder) throws {
+            try JSONValue(json: self.json).encode(to: encoder)
+        }
+    }
+
     /// What the device holds for one app.
-    public struct App: Sendable, Hashable {
+    public struct App: Sendable, Hashable, Encodable {
         /// The bundle ID.
         public var topic: String
         /// The number on the app's icon; nil if there is none.
@@ -46,7 +62,7 @@ extension VirtualDevice {
     }
 
     /// One notification in Notification Center.
-    public struct Notification: Sendable, Hashable {
+    public struct Notification: Sendable, Hashable, Encodable {
         /// The push that is shown.
         public var order: Int
         /// The title; nil if there is none.
@@ -71,13 +87,13 @@ extension VirtualDevice {
         public var deliveredMilliseconds: Int64
         /// How many earlier notifications it replaced.
         public var replaced: Int
-        /// The member `webpush` of the payload as JSON, an encrypted Web Push message for the app's notification service extension;
+        /// The member `webpush` of the payload, an encrypted Web Push message for the app's notification service extension;
         /// nil if there is none, or if `mutable-content` is missing.
-        public var webPush: [UInt8]?
+        public var webPush: PayloadObject?
     }
 
     /// The state of a Live Activity.
-    public enum ActivityState: String, Sendable, Hashable, CaseIterable {
+    public enum ActivityState: String, Sendable, Hashable, CaseIterable, Encodable {
         /// Shown with current content.
         case active
         /// Its stale date has passed.
@@ -89,7 +105,7 @@ extension VirtualDevice {
     }
 
     /// One Live Activity. Its times are in seconds since 1970, as in the payload.
-    public struct Activity: Sendable, Hashable {
+    public struct Activity: Sendable, Hashable, Encodable {
         /// The token for updates; nil if none is linked.
         public var token: String?
         /// The channel for updates; nil if it has none.
@@ -100,10 +116,10 @@ extension VirtualDevice {
         public var state: ActivityState
         /// The type of its attributes; nil if its app started it.
         public var attributesType: String?
-        /// The attributes as JSON; nil if its app started it.
-        public var attributes: [UInt8]?
-        /// The content as JSON; nil before the first push.
-        public var contentState: [UInt8]?
+        /// The attributes; nil if its app started it.
+        public var attributes: PayloadObject?
+        /// The content; nil before the first push.
+        public var contentState: PayloadObject?
         /// The timestamp of its content.
         public var timestamp: Int64?
         /// When its content becomes stale.
@@ -119,7 +135,7 @@ extension VirtualDevice {
     }
 
     /// The alert in a push to a Live Activity.
-    public struct ActivityAlert: Sendable, Hashable {
+    public struct ActivityAlert: Sendable, Hashable, Encodable {
         /// The title; nil if there is none.
         public var title: String?
         /// The body; nil if there is none.
@@ -127,15 +143,15 @@ extension VirtualDevice {
     }
 
     /// One push to a Live Activity.
-    public struct ActivityEvent: Sendable, Hashable {
+    public struct ActivityEvent: Sendable, Hashable, Encodable {
         /// The push.
         public var order: Int
         /// The event: `start`, `update` or `end`.
         public var event: String
         /// The timestamp in the payload.
         public var timestamp: Int64?
-        /// The content as JSON; nil if the push had none.
-        public var contentState: [UInt8]?
+        /// The content; nil if the push had none.
+        public var contentState: PayloadObject?
         /// Whether the activity did not change.
         public var isIgnored: Bool
         /// Why it was ignored; nil if it was not.
@@ -143,7 +159,7 @@ extension VirtualDevice {
     }
 
     /// A push that APNs stores for the device.
-    public struct Waiting: Sendable, Hashable {
+    public struct Waiting: Sendable, Hashable, Encodable {
         /// The push.
         public var order: Int
         /// Its topic, with the suffix.
@@ -155,7 +171,7 @@ extension VirtualDevice {
     }
 
     /// A push that APNs accepted and that had no effect.
-    public struct Undelivered: Sendable, Hashable {
+    public struct Undelivered: Sendable, Hashable, Encodable {
         /// The push.
         public var order: Int
         /// The rule, such as `replaced-while-offline`.
@@ -167,7 +183,7 @@ extension VirtualDevice {
     }
 
     /// How the effect of a push may differ on a real device, or what the app must do.
-    public struct Note: Sendable, Hashable {
+    public struct Note: Sendable, Hashable, Encodable {
         /// The newest push that it concerns.
         public var order: Int
         /// The text.
@@ -176,7 +192,7 @@ extension VirtualDevice {
 
     /// Totals since the device was created. Each push counts once: `received` is the sum of the others and the waiting
     /// pushes.
-    public struct Counts: Sendable, Hashable {
+    public struct Counts: Sendable, Hashable, Encodable {
         /// Pushes to the device.
         public var received = 0
         /// Pushes that became a notification on the screen.

@@ -7,7 +7,7 @@ internal import APNSModel
 /// bounded: it drops its oldest elements.
 public struct VirtualDevice: Sendable {
     /// What a token is for.
-    public enum TokenKind: String, Sendable, Hashable, CaseIterable {
+    public enum TokenKind: String, Sendable, Hashable, CaseIterable, Encodable {
         /// A token for all push types except `liveactivity`.
         case app
         /// A token for updates of one Live Activity.
@@ -17,7 +17,7 @@ public struct VirtualDevice: Sendable {
     }
 
     /// An address of the device.
-    public struct Token: Sendable, Hashable {
+    public struct Token: Sendable, Hashable, Encodable {
         /// Hexadecimal digits in lower case.
         public var token: String
         /// What the token is for.
@@ -34,7 +34,7 @@ public struct VirtualDevice: Sendable {
     }
 
     /// A broadcast channel that the device listens to.
-    public struct Subscription: Sendable, Hashable {
+    public struct Subscription: Sendable, Hashable, Encodable {
         /// The channel, as in `apns-channel-id`.
         public var channelID: String
         /// The bundle ID.
@@ -49,7 +49,7 @@ public struct VirtualDevice: Sendable {
 
     /// The keys with which an app on the device opens the Web Push messages of one subscription (RFC 8291). The device only
     /// keeps them: whoever shows the device decrypts.
-    public struct WebPushKeys: Sendable, Hashable {
+    public struct WebPushKeys: Sendable, Hashable, Encodable {
         /// The subscription, as messages name it.
         public var subscription: String
         /// The private key on the curve P-256: 32 bytes as base64url.

@@ -25,27 +25,9 @@ public struct APNSID: Sendable, Hashable, Codable, CustomStringConvertible {
 
     /// Parses the canonical form of 8-4-4-4-12 hexadecimal digits in either case. Returns nil for any other text.
     public init?(_ string: String) {
-        var high: UInt64 = 0
-        var low: UInt64 = 0
-        var position = 0
-        for byte in string.utf8 {
-            switch position {
-            case 8, 13, 18, 23:
-                guard byte == 0x2D else { return nil }
-            case 0..<36:
-                guard let digit = Hexadecimal.value(byte) else { return nil }
-                if position < 18 {
-                    high = high << 4 | UInt64(digit)
-                } else {
-                    low = low << 4 | UInt64(digit)
-                }
-            default:
-                return nil
-            }
-            position += 1
-        }
-        guard position == 36 else { return nil }
-        self.init(high: high, low: low)
+        var string = string
+        guard let id = string.withUTF8({ APNSID(utf8: $0) }) else { return nil }
+        self = id
     }
 
     /// Parses the canonical form from the bytes of a header's value.

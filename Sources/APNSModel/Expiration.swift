@@ -17,7 +17,7 @@ public enum Expiration: Sendable, Hashable, Codable {
     case at(secondsSince1970: Int64)
 
     /// The largest value accepted, in the year 5138. A larger one is probably in milliseconds by mistake.
-    static let latestSeconds: Int64 = 99_999_999_999
+    package static let latestSeconds: Int64 = 99_999_999_999
 
     /// Expires at the date, without its fraction of a second. A date out of range becomes a value that validation
     /// rejects.

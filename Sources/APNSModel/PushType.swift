@@ -1,9 +1,9 @@
 /// The type of a push: the header `apns-push-type`. It must match the payload.
 ///
 /// Open: Apple has added a type in most years. An unknown type is sent as given, without a topic suffix. Coded as its
-/// string.
+/// string, also as a key.
 /// Source: Apple, "Sending notification requests to APNs".
-public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
+public struct PushType: RawRepresentable, Sendable, Hashable, Codable, CodingKeyRepresentable, CustomStringConvertible {
     public let rawValue: String
 
     public init(rawValue: String) {

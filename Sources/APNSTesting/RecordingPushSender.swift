@@ -71,16 +71,3 @@ public final class RecordingPushSender: PushSender {
         return outcome
     }
 }
-
-// A limit of one push in flight, so that a bulk call's pushes are recorded in the order of its rows.
-extension RecordingPushSender: BulkEngineSender {
-    package func makeBulkEngine(
-        _ source: BulkSource,
-        _ options: BulkOptions,
-        _ control: BulkControl
-    ) -> any BulkEngine {
-        var options = options
-        options.maxInFlight = 1
-        return PlainBulkRun(sender: self, source, options, control)
-    }
-}

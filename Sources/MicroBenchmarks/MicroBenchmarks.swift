@@ -12,7 +12,7 @@ import Dispatch
 /// and the counts with which starting up does not blur the figure.
 ///
 /// It measures nothing itself: `make bench-instructions` runs it under valgrind with two counts and divides the
-/// difference. The target is in the package only while `APNS_MICROBENCHMARKS` is set, and needs `-enable-testing`, since
+/// difference. The target is in the package only while `MICRO_BENCHMARKS` is set, and needs `-enable-testing`, since
 /// what it calls is internal.
 @main
 enum MicroBenchmarks {

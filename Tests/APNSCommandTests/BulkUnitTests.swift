@@ -42,10 +42,11 @@ struct BulkUnitTests {
     @Test func malformedRowsAreRefused() {
         let row = Self.row("00ff", .accepted, 12).json
         for text in [
-            "", "{}", "nonsense", String(row.dropLast()), String(row.dropFirst()), row + " ",
+            "", "{}", "nonsense", String(row.dropLast()), String(row.dropFirst()), row + "}",
             row.replacing("accepted", with: "eaten"), row.replacing(":12,", with: ":,"),
             row.replacing(":12,", with: ":-12,"), row.replacing(":12,", with: ":99999999999999999999,"),
-            row.replacing(":null}", with: ":nil}"), row.replacing("apnsUniqueID", with: "apnsID"), "\"}", "}",
+            row.replacing(":null}", with: ":nil}"), row.replacing("advice", with: "apnsID"),
+            row.replacing(":12,", with: ":12.5,"), row.replacing(":12,", with: ":\"12\","), "\"}", "}",
         ] {
             #expect(RowScan(Array(text.utf8)) == nil, "\(text)")
         }

@@ -48,7 +48,7 @@ struct UnitTests {
         let error = PushError(code: .queueFull, certainty: .notSent, message: "m", retryAfter: .milliseconds(1250))
         let row = ResultRow(token: "a\"\\\t\u{1}\u{E9}", outcome: .failed(error), line: 7)
         #expect(
-            row.json == #"{"token":"a\"\\\u0009\u0001\#u{E9}","outcome":"not-sent","status":null,"reason":null,"#
+            row.json == #"{"token":"a\"\\\t\u0001\#u{E9}","outcome":"not-sent","status":null,"reason":null,"#
                 + #""apnsID":null,"attempts":0,"tokenInvalidSince":null,"advice":"wait","retryAfterSeconds":1.25,"line":7,"#
                 + #""apnsUniqueID":null}"#
         )

@@ -417,6 +417,16 @@ struct ControlAPITests {
         }
     }
 
+    @Test("The page filters by every push type that Apple documents")
+    func pushTypesOfThePage() async throws {
+        try await ControlClient.with { control in
+            let script = try await control.call(.GET, "/filters.js").text
+            let list = script.components(separatedBy: "const TYPES = [").last?.prefix { $0 != "]" } ?? ""
+            let types = list.matches(of: /"([a-z]+)"/).map { String($0.output.1) }
+            #expect(types.count == PushType.known.count && Set(types) == Set(PushType.known.map(\.rawValue)))
+        }
+    }
+
     @Test("The OpenAPI document lists the kinds of effects, and allows a null wherever the API does")
     func describedValues() async throws {
         try await ControlClient.with { control in
@@ -426,7 +436,7 @@ struct ControlAPITests {
                 Issue.record("no list of kinds")
                 return
             }
-            #expect(kinds == ScriptReader.kinds.components(separatedBy: ", ").map { .string($0) })
+            #expect(kinds == FaultEffect.kinds.map { .string($0.name) })
             let script = document["components", "schemas", "Script", "anyOf", "2", "properties", "seed"]
             #expect(script?.members?["type"] == .array([.string("integer"), .string("null")]))
             let fault = #"{"seed":null,"faults":[{"effect":{"kind":"refuse"}}]}"#

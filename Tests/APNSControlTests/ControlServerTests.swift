@@ -157,7 +157,7 @@ struct ControlServerTests {
             for number in 1...5 { try await control.push(number) }
             try await self.serve(control) { url in
                 let text = try await self.events(url, after: 0, lines: 11)
-                let lines = text.split(separator: "\n").filter { !$0.hasPrefix("data: {\"apns") }
+                let lines = text.split(separator: "\n").filter { !$0.hasPrefix("data: {\"order") }
                 #expect(
                     lines.prefix(6) == [
                         "event: push", "id: 1", "event: dropped", #"data: {"from":2,"to":4}"#, "event: push", "id: 5",

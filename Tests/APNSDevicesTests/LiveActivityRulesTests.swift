@@ -18,7 +18,9 @@ struct LiveActivityRulesTests {
         return fixture
     }
 
-    private static func text(_ bytes: [UInt8]?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+    private static func text(_ object: VirtualDevice.PayloadObject?) -> String? {
+        object.map { String(decoding: $0.json, as: UTF8.self) }
+    }
 
     // MARK: Start
 

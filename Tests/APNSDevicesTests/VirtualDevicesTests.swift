@@ -119,7 +119,7 @@ struct VirtualDevicesTests {
         )
         update.pushType = .liveactivity
         devices.receive(update)
-        let states = devices.all.flatMap { $0.snapshot(now: 0).activities }.map(\.contentState)
+        let states = devices.all.flatMap { $0.snapshot(now: 0).activities }.map(\.contentState?.json)
         #expect(states == [Array(#"{"n":1}"#.utf8), Array(#"{"n":1}"#.utf8)])
         try devices.unsubscribe(second, channelID: "c")
         #expect(devices.hasSubscribers("c"))
@@ -207,7 +207,7 @@ struct VirtualDevicesTests {
         for (order, payload) in payloads.enumerated() {
             devices.receive(Self.push(.token("aa"), order: order, payload))
         }
-        let notifications = devices[id]?.snapshot(now: 0).apps.first?.notifications.reversed().map(\.webPush)
+        let notifications = devices[id]?.snapshot(now: 0).apps.first?.notifications.reversed().map(\.webPush?.json)
         #expect(notifications?.first == Array(#"{"id":"s1","body":"x"}"#.utf8))
         #expect(notifications?.dropFirst() == [nil, nil])
     }

@@ -52,7 +52,7 @@ struct WireFaultTests {
 
     @Test func responsesMayNeverEnd() async throws {
         let pair = try await self.meet(
-            .respond(ScriptedResponse(.badTopic).with { ($0.cutAfter, $0.cutCode) = (.max, nil) })
+            .respond(ScriptedResponse(.badTopic).with { $0.neverEnds = true })
         )
         #expect(try await pair.client.frame { $0.type == 0 } != nil)
         pair.client.push(3, jwt: self.jwt)
@@ -313,45 +313,6 @@ struct WireFaultTests {
         #expect(try await pair.client.wait { state in state.frames.count { $0.isSettings } >= 301 })
         #expect(try await pair.client.frame { $0.type == 1 && $0.streamID == 1 } != nil)
         await self.leave(pair)
-    }
-
-    @Test(arguments: MalformedFrame.allCases) func malformedFramesAreSent(frame: MalformedFrame) async throws {
-        let pair = try await self.meet(.malformed(frame))
-        var random = SplitMix64(seed: 1 &+ 0xFA17)
-        let bytes = frame.bytes(requestStreamID: 1, using: &random)
-        try await pair.simulator.waitUntil(timeout: Patience.limit) { $0.requestsProcessed == 1 }
-        #expect(try await pair.client.wait { $0.received >= bytes.count })
-        if frame == .unknownType {
-            #expect(try await pair.client.frame { $0.type == 0xFA }?.payload == [1, 2, 3, 4, 5, 6, 7])
-            #expect(try await pair.client.frame { $0.type == 1 && $0.streamID == 1 } != nil)
-        }
-        #expect(pair.simulator.faultCounts == ["malformed": 1])
-        await self.leave(pair)
-    }
-
-    @Test func framesOfAnyKindAreSent() async throws {
-        let frame = RawFrame(type: 0xBE, flags: 3, stream: .request, payload: [9, 8])
-        let pair = try await self.meet(.frame(frame))
-        let seen = try await pair.client.frame { $0.type == 0xBE }
-        #expect(seen == RawClient.Frame(type: 0xBE, flags: 3, streamID: 1, payload: [9, 8]))
-        await self.leave(pair)
-    }
-
-    /// The library's client ignores each frame or reports a protocol error.
-    @Test(arguments: MalformedFrame.allCases) func clientsDetectMalformedFrames(frame: MalformedFrame) async throws {
-        let (simulator, client) = try await self.wirePair(FaultScript([Fault(.malformed(frame))]))
-        let results = await client.send(1, jwt: self.jwt)
-        let isHarmless = frame == .unknownType
-        let endsStream = frame == .noStatus || frame == .dataBeforeHeaders
-        if isHarmless {
-            #expect(results.map(\.status) == [200])
-        } else {
-            #expect(results.allSatisfy { $0.ending == .unknown })
-            if !endsStream { #expect(await client.closed() != nil) }
-        }
-        #expect(simulator.record.requestsProcessed == 1)
-        await client.close()
-        await simulator.stop()
     }
 
     @Test func slowReadersFillTheClientsWindow() async throws {

@@ -12,6 +12,8 @@ fi
 # Where the root package is built. `.build` is the user's own folder: without traits, as a user builds. Any other folder
 # has all traits, so that one build serves the tests, the documentation, the pages and the examples.
 export BUILD=${BUILD:-.build-ci}
+# Makes warnings errors. Not in the folder of users, whose build must not fail for a warning of a newer compiler.
+if [ "$BUILD" != .build ]; then export WARNINGS_AS_ERRORS=1; fi
 # Where the relay and its tests are built.
 export RELAY_BUILD=${RELAY_BUILD:-Relay/.build}
 

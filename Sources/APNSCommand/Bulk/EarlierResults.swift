@@ -1,4 +1,4 @@
-import APNSPool
+@_spi(Relay) import APNSPool
 
 /// The outcomes from the rows of earlier runs, by line. If a line has several rows, the last one counts. Pure.
 ///
@@ -41,7 +41,7 @@ struct EarlierResults: Sendable {
     }
 
     /// Adds a row, without its line end.
-    mutating func add(_ bytes: some BidirectionalCollection<UInt8>) throws(Mistake) {
+    mutating func add(_ bytes: some Collection<UInt8>) throws(Mistake) {
         self.rows += 1
         guard let row = RowScan(bytes),
             let place = Self.certainties.firstIndex(of: row.outcome)
@@ -94,107 +94,64 @@ struct EarlierResults: Sendable {
     }
 }
 
-/// The parts of a row in a results file that a later run needs. It accepts the form that `ResultRow` writes, and the
-/// older form that ends with the line's number. Pure.
-struct RowScan {
+/// The parts of a row in a results file that a later run needs. Pure.
+struct RowScan: Equatable {
     var outcome: Certainty
     /// The recommended action; `none` for an accepted push.
     var advice: Advice
     var line: Int
-    /// The fingerprint of the token in its JSON form.
+    /// The fingerprint of the token.
     var token: UInt32
 
     /// A row with this line number or a larger one is damaged.
     private static let limit = 1 << 31
-    private static let start = Array(#"{"token":""#.utf8)
-    private static let middle = Array(#","outcome":""#.utf8)
-    private static let end = Array(#","line":"#.utf8)
-    private static let advice = Array(#","advice":""#.utf8)
-    private static let uniqueID = Array(#","apnsUniqueID":"#.utf8)
 
-    init?(_ bytes: some BidirectionalCollection<UInt8>) {
-        guard let bytes = Self.withoutUniqueID(Array(bytes)), bytes.starts(with: Self.start),
-            bytes.last == UInt8(ascii: "}")
-        else { return nil }
-        var position = Self.start.count
-        var hash = Fingerprint()
-        while position < bytes.count, bytes[position] != UInt8(ascii: "\"") {
-            if bytes[position] == UInt8(ascii: "\\"), position + 1 < bytes.count {
-                hash.add(bytes[position])
-                position += 1
+    /// Nil unless the bytes are one JSON object with the keys of `ResultRow` at their places. Older rows lack the keys after
+    /// `line`.
+    init?(_ bytes: some Collection<UInt8>) {
+        let row = Array(bytes).withUnsafeBufferPointer { buffer -> RowScan? in
+            var scanner = JSONScanner(buffer)
+            var members: [JSONScanner.Member] = []
+            guard (try? scanner.object(into: &members)) != nil, members.count >= 10 else { return nil }
+            func text(_ place: Int, _ key: String, _ kind: JSONScanner.Kind) -> String? {
+                let member = members[place]
+                guard member.value.kind == kind, scanner.text(member.key) == key else { return nil }
+                return scanner.text(member.value)
             }
-            hash.add(bytes[position])
-            position += 1
-        }
-        position += 1
-        guard position < bytes.count, bytes[position...].starts(with: Self.middle) else { return nil }
-        position += Self.middle.count
-        guard let quote = bytes[position...].firstIndex(of: UInt8(ascii: "\"")) else { return nil }
-        let name = String(decoding: bytes[position..<quote], as: UTF8.self)
-        guard let outcome = Certainty(rawValue: name) else { return nil }
-        var start = bytes.count - 1
-        while start > quote, (0x30...0x39).contains(bytes[start - 1]) { start -= 1 }
-        guard start < bytes.count - 1, start - Self.end.count > quote,
-            bytes[(start - Self.end.count)...].starts(with: Self.end),
-            let line = Int(String(decoding: bytes[start..<(bytes.count - 1)], as: UTF8.self)),
-            line > 0, line < Self.limit
-        else { return nil }
-        self.outcome = outcome
-        self.advice = .none
-        if outcome != .accepted {
-            // The tool writes all keys in between, and none of their values contains this key.
-            guard let key = bytes[quote...].firstRange(of: Self.advice),
-                let end = bytes[key.upperBound...].firstIndex(of: UInt8(ascii: "\""))
+            guard let token = text(0, "token", .string),
+                let outcome = text(1, "outcome", .string).flatMap(Certainty.init(rawValue:)),
+                let advice = text(7, "advice", .string).map(Advice.init(rawValue:)),
+                let line = text(9, "line", .number).flatMap({ Int($0) }), line > 0, line < Self.limit
             else { return nil }
-            self.advice = Advice(rawValue: String(decoding: bytes[key.upperBound..<end], as: UTF8.self))
+            return RowScan(outcome: outcome, advice: advice, line: line, token: Self.fingerprint(of: token))
         }
-        self.line = line
-        self.token = hash.value
+        guard let row else { return nil }
+        self = row
     }
 
-    /// The row without the key that older rows lack; nil if that key has no valid value.
-    private static func withoutUniqueID(_ bytes: [UInt8]) -> [UInt8]? {
-        guard bytes.last == UInt8(ascii: "}") else { return nil }
-        // An id contains no escaped quotation marks.
-        var start = bytes.count - 1
-        if bytes[start - 1 < 0 ? 0 : start - 1] == UInt8(ascii: "\"") {
-            guard let quote = bytes[..<(start - 1)].lastIndex(of: UInt8(ascii: "\"")) else { return nil }
-            start = quote
-        } else if bytes.dropLast().suffix(4).elementsEqual("null".utf8) {
-            start -= 4
-        } else {
-            return bytes
-        }
-        guard bytes[..<start].suffix(self.uniqueID.count).elementsEqual(self.uniqueID) else { return nil }
-        return bytes[..<(start - self.uniqueID.count)] + [UInt8(ascii: "}")]
+    private init(outcome: Certainty, advice: Advice, line: Int, token: UInt32) {
+        self.outcome = outcome
+        self.advice = advice
+        self.line = line
+        self.token = token
     }
 
     /// Whether a file that begins with these bytes holds rows: a token, and then an outcome. Objects with a token and other
     /// members are another program's list of devices. A row that a kill has cut off counts.
     static func isBeginning(_ bytes: [UInt8]) -> Bool {
-        guard bytes.starts(with: self.start.prefix(bytes.count)) else { return false }
-        var position = self.start.count
+        let start = Array(#"{"token":""#.utf8)
+        let middle = Array(#","outcome":""#.utf8)
+        guard bytes.starts(with: start.prefix(bytes.count)) else { return false }
+        var position = start.count
         while position < bytes.count, bytes[position] != UInt8(ascii: "\"") {
             position += bytes[position] == UInt8(ascii: "\\") ? 2 : 1
         }
         let rest = bytes.dropFirst(position + 1)
-        return rest.starts(with: self.middle.prefix(rest.count))
-    }
-
-    static func fingerprint(of token: String) -> UInt32 {
-        var bytes: [UInt8] = []
-        ResultRow.append(token, to: &bytes)
-        var hash = Fingerprint()
-        for byte in bytes.dropFirst().dropLast() { hash.add(byte) }
-        return hash.value
+        return rest.starts(with: middle.prefix(rest.count))
     }
 
     /// FNV-1a.
-    private struct Fingerprint {
-        var value: UInt32 = 2_166_136_261
-
-        mutating func add(_ byte: UInt8) {
-            self.value = (self.value ^ UInt32(byte)) &* 16_777_619
-        }
+    static func fingerprint(of token: String) -> UInt32 {
+        token.utf8.reduce(2_166_136_261) { ($0 ^ UInt32($1)) &* 16_777_619 }
     }
 }

@@ -9,38 +9,38 @@ struct ResultRow: Sendable {
     /// The line number, counted from 1.
     var line: Int
 
-    func append(to bytes: inout [UInt8]) {
+    func append(to writer: inout JSONByteWriter) {
         let rejection = self.outcome.certainty == .rejected ? self.outcome.error?.rejection : nil
         let status = self.outcome.certainty == .accepted ? 200 : rejection?.status
-        bytes.append(contentsOf: #"{"token":"#.utf8)
-        Self.append(self.token, to: &bytes)
-        bytes.append(contentsOf: #","outcome":"#.utf8)
-        Self.append(self.outcome.certainty.rawValue, to: &bytes)
-        bytes.append(contentsOf: #","status":"#.utf8)
-        Self.append(number: status, to: &bytes)
-        bytes.append(contentsOf: #","reason":"#.utf8)
-        Self.append(rejection?.reason?.rawValue ?? self.outcome.error?.validation?.code.rawValue, to: &bytes)
-        bytes.append(contentsOf: #","apnsID":"#.utf8)
-        Self.append(self.outcome.apnsID, to: &bytes)
-        bytes.append(contentsOf: #","attempts":"#.utf8)
-        Self.append(number: self.outcome.attempts, to: &bytes)
-        bytes.append(contentsOf: #","tokenInvalidSince":"#.utf8)
-        Self.append(number: self.outcome.invalidation?.millisecondsSince1970, to: &bytes)
-        bytes.append(contentsOf: #","advice":"#.utf8)
-        Self.append(self.outcome.advice.rawValue, to: &bytes)
-        bytes.append(contentsOf: #","retryAfterSeconds":"#.utf8)
-        bytes.append(contentsOf: (self.outcome.retryAfter.map(Self.seconds) ?? "null").utf8)
-        bytes.append(contentsOf: #","line":"#.utf8)
-        Self.append(number: self.line, to: &bytes)
-        bytes.append(contentsOf: #","apnsUniqueID":"#.utf8)
-        Self.append(self.outcome.receipt?.apnsUniqueID, to: &bytes)
-        bytes.append(UInt8(ascii: "}"))
+        writer.literal(#"{"token":"#)
+        writer.string(self.token)
+        writer.literal(#","outcome":"#)
+        writer.string(self.outcome.certainty.rawValue)
+        writer.literal(#","status":"#)
+        writer.integer(orNull: status)
+        writer.literal(#","reason":"#)
+        writer.string(orNull: rejection?.reason?.rawValue ?? self.outcome.error?.validation?.code.rawValue)
+        writer.literal(#","apnsID":"#)
+        writer.string(orNull: self.outcome.apnsID?.description)
+        writer.literal(#","attempts":"#)
+        writer.integer(Int64(self.outcome.attempts))
+        writer.literal(#","tokenInvalidSince":"#)
+        writer.integer(orNull: self.outcome.invalidation?.millisecondsSince1970)
+        writer.literal(#","advice":"#)
+        writer.string(self.outcome.advice.rawValue)
+        writer.literal(#","retryAfterSeconds":"#)
+        writer.append((self.outcome.retryAfter.map(Self.seconds) ?? "null").utf8)
+        writer.literal(#","line":"#)
+        writer.integer(Int64(self.line))
+        writer.literal(#","apnsUniqueID":"#)
+        writer.string(orNull: self.outcome.receipt?.apnsUniqueID)
+        writer.literal("}")
     }
 
     var json: String {
-        var bytes: [UInt8] = []
-        self.append(to: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
+        var writer = JSONByteWriter()
+        self.append(to: &writer)
+        return String(decoding: writer.bytes(), as: UTF8.self)
     }
 
     /// The row for people: the token as given, then the outcome.
@@ -74,56 +74,14 @@ struct ResultRow: Sendable {
         while digits.last == "0" { digits.removeLast() }
         return "\(seconds).\(digits)"
     }
+}
 
-    private static func append(number: (some BinaryInteger)?, to bytes: inout [UInt8]) {
-        bytes.append(contentsOf: (number.map { String($0) } ?? "null").utf8)
+extension JSONByteWriter {
+    fileprivate mutating func string(orNull text: String?) {
+        if let text { self.string(text) } else { self.null() }
     }
 
-    private static func append(_ id: APNSID?, to bytes: inout [UInt8]) {
-        guard let id else {
-            bytes.append(contentsOf: "null".utf8)
-            return
-        }
-        bytes.append(UInt8(ascii: "\""))
-        let start = bytes.count
-        bytes.append(contentsOf: repeatElement(0, count: APNSID.textLength))
-        bytes.withUnsafeMutableBufferPointer { buffer in
-            if let base = buffer.baseAddress { id.write(into: base + start) }
-        }
-        bytes.append(UInt8(ascii: "\""))
-    }
-
-    /// A JSON string (RFC 8259, section 7).
-    static func append(_ text: String?, to bytes: inout [UInt8]) {
-        guard let text else {
-            bytes.append(contentsOf: "null".utf8)
-            return
-        }
-        bytes.append(UInt8(ascii: "\""))
-        // Almost every text is written as it is.
-        if text.utf8.allSatisfy({ !Self.isEscaped($0) }) {
-            bytes.append(contentsOf: text.utf8)
-        } else {
-            for byte in text.utf8 { Self.append(byte, to: &bytes) }
-        }
-        bytes.append(UInt8(ascii: "\""))
-    }
-
-    private static func isEscaped(_ byte: UInt8) -> Bool {
-        byte < 0x20 || byte == 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
-    }
-
-    /// One byte of the text of a JSON string.
-    private static func append(_ byte: UInt8, to bytes: inout [UInt8]) {
-        guard self.isEscaped(byte) else { return bytes.append(byte) }
-        bytes.append(UInt8(ascii: "\\"))
-        if byte >= 0x20, byte != 0x7F { return bytes.append(byte) }
-        bytes.append(contentsOf: "u00".utf8)
-        bytes.append(Self.digit(byte >> 4))
-        bytes.append(Self.digit(byte & 0xF))
-    }
-
-    private static func digit(_ nibble: UInt8) -> UInt8 {
-        nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + (nibble - 10)
+    fileprivate mutating func integer(orNull number: (some BinaryInteger)?) {
+        if let number { self.integer(Int64(number)) } else { self.null() }
     }
 }

@@ -7,8 +7,8 @@ import Synchronization
 /// The window limits the pushes that were started but whose rows are not written yet. This is also the most pushes that
 /// a resumed run may send twice after a kill.
 final class ResultWriter: Sendable {
-    private struct State {
-        var buffer: [UInt8] = []
+    private struct State: ~Copyable {
+        var buffer = JSONByteWriter()
         var failure: SystemError?
         /// Lines that were admitted.
         var begun = 0
@@ -99,7 +99,7 @@ final class ResultWriter: Sendable {
         let waiter = self.state.withLock { state in
             if let row {
                 row.append(to: &state.buffer)
-                state.buffer.append(UInt8(ascii: "\n"))
+                state.buffer.literal("\n")
             }
             state.recorded += 1
             if state.buffer.count >= Self.pieceSize { self.flush(&state) }
@@ -120,9 +120,9 @@ final class ResultWriter: Sendable {
 
     private func flush(_ state: inout State) {
         guard state.failure == nil else { return }
-        if !state.buffer.isEmpty {
-            state.failure = SystemFile.write(state.buffer, to: self.descriptor)
-            state.buffer.removeAll(keepingCapacity: true)
+        if state.buffer.count > 0 {
+            state.failure = SystemFile.write(state.buffer.bytes(), to: self.descriptor)
+            state.buffer.truncate(to: 0)
         }
         if state.failure == nil { state.written = state.recorded }
     }

@@ -40,7 +40,7 @@ final class LedgerFile: Sendable {
             let pushes = simulator.received(after: last, limit: 256)
             guard let end = pushes.last else { break }
             last = end.order
-            try self.check(SystemFile.write(pushes.flatMap { PushJSON(simulator, $0).line }, to: self.descriptor))
+            try self.check(SystemFile.write(pushes.flatMap { PushJSON.line(simulator, $0) }, to: self.descriptor))
         }
         try self.check(Files.rename(self.copy, self.path))
     }

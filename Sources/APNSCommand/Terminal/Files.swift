@@ -1,14 +1,6 @@
 @_spi(Relay) import APNSPool
 import ArgumentParser
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// A file that became unreadable or unwritable during the work.
 struct InputOutputError: Error, CustomStringConvertible {
     var description: String

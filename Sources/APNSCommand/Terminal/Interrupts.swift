@@ -1,13 +1,5 @@
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Handles SIGINT and SIGTERM as a request to stop. The second signal quits immediately.
 enum Interrupts {
     /// The message for the first signal. A signal handler must not allocate, so the texts are constants.

@@ -1,13 +1,5 @@
 import APNSPool
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The standard streams, written to without a C library buffer: output is complete when a call returns.
 struct Standard: Sendable {
     static var output: Standard { Standard(descriptor: ToolProcess.current.output) }

@@ -1,13 +1,5 @@
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// A line at the bottom of the terminal that is updated while the tool works. Other output appears above it. If
 /// standard error is not a terminal, the line is never shown.
 final class StatusLine: Sendable {

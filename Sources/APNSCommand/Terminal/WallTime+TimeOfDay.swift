@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 extension WallTime {
     /// Writes a time in seconds since 1970 as the time of day in the local time zone, for example `14:05`.
     static func timeOfDay(_ seconds: Int64) -> String {

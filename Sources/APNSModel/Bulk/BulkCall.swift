@@ -41,7 +41,7 @@ final class BulkCall<Element> {
         if let sender = sender as? any BulkEngineSender {
             self.engine = sender.makeBulkEngine(source, options, control)
         } else {
-            self.engine = PlainBulkRun(sender: sender, source, options, control)
+            self.engine = SequentialBulkRun(sender: sender, source, options, control)
         }
     }
 

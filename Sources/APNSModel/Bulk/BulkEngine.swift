@@ -49,7 +49,7 @@ package struct BulkSource {
     }
 }
 
-/// A sender with its own engine. Bulk calls of other senders run on a ``PlainBulkRun``.
+/// A sender with its own engine. Bulk calls of other senders run on a ``SequentialBulkRun``.
 package protocol BulkEngineSender: PushSender {
     func makeBulkEngine(_ source: BulkSource, _ options: BulkOptions, _ control: BulkControl) -> any BulkEngine
 }

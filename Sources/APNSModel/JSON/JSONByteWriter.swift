@@ -8,13 +8,15 @@ import APNSBasics
 /// The buffer is plain memory instead of an array. A push needs some thirty appends; for each of them an array checks
 /// whether it is uniquely referenced, and it calls `memcpy` even for five bytes. The result is an array without spare
 /// capacity.
-struct JSONByteWriter: ~Copyable {
+package struct JSONByteWriter: ~Copyable {
     /// Empty until the first write.
     private var memory = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
-    private(set) var count = 0
+    package private(set) var count = 0
 
     /// The size of the buffer in bytes.
     var capacity: Int { self.memory.count }
+
+    package init() {}
 
     deinit {
         self.memory.deallocate()
@@ -47,7 +49,7 @@ struct JSONByteWriter: ~Copyable {
     }
 
     /// The bytes written from `start` on, as an array of exactly that size.
-    func bytes(from start: Int = 0) -> [UInt8] {
+    package func bytes(from start: Int = 0) -> [UInt8] {
         Array(UnsafeBufferPointer(rebasing: self.memory[start..<self.count]))
     }
 
@@ -57,7 +59,7 @@ struct JSONByteWriter: ~Copyable {
     }
 
     /// Removes all bytes from a position on.
-    mutating func truncate(to length: Int) {
+    package mutating func truncate(to length: Int) {
         self.count = min(self.count, length)
     }
 
@@ -82,14 +84,14 @@ struct JSONByteWriter: ~Copyable {
 
     /// Appends text that is already JSON. Inlined, because copying a known length takes only a few instructions.
     @inline(__always)
-    mutating func literal(_ text: StaticString) {
+    package mutating func literal(_ text: StaticString) {
         let length = text.utf8CodeUnitCount
         self.room(length).initialize(from: text.utf8Start, count: length)
         self.count &+= length
     }
 
     /// Appends bytes that are already JSON.
-    mutating func append(_ bytes: some Collection<UInt8>) {
+    package mutating func append(_ bytes: some Collection<UInt8>) {
         let length = bytes.count
         _ = UnsafeMutableBufferPointer(start: self.room(length), count: length).initialize(fromContentsOf: bytes)
         self.count += length
@@ -106,7 +108,7 @@ struct JSONByteWriter: ~Copyable {
         }
     }
 
-    mutating func string(_ value: String) {
+    package mutating func string(_ value: String) {
         let done: Void? = value.utf8.withContiguousStorageIfAvailable { self.quoted($0) }
         if done == nil {
             // Only strings bridged from Objective-C have no contiguous storage.
@@ -123,11 +125,11 @@ struct JSONByteWriter: ~Copyable {
         }
     }
 
-    mutating func null() {
+    package mutating func null() {
         self.literal("null")
     }
 
-    mutating func integer(_ value: Int64) {
+    package mutating func integer(_ value: Int64) {
         if value < 0 {
             self.byte(0x2D)
         }

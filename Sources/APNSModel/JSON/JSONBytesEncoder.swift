@@ -15,7 +15,7 @@ import Synchronization
 /// `encode(to:)` works that way. The exceptions are detected: a container written to after its sibling was started,
 /// `superEncoder()`, a key set twice, a swallowed error, a read of `codingPath`. The output of such a value is then
 /// discarded, and Foundation's `JSONEncoder` encodes the value again with sorted keys.
-final class JSONBytesEncoder {
+package final class JSONBytesEncoder {
     /// The deepest nesting that is encoded. Deeper values fail before the stack overflows.
     static let maximumDepth = 128
     /// The most keys of an object that are scanned for duplicates. Foundation encodes larger objects, with a
@@ -119,6 +119,13 @@ final class JSONBytesEncoder {
     private var isClean: Bool {
         self.frames.isEmpty && self.openValues.isEmpty && self.keys.isEmpty && self.nesting == 0 && !self.detour
             && !self.isVoid
+    }
+
+    /// Encodes one value.
+    package static func encode(_ value: some Encodable) throws(ValidationError) -> [UInt8] {
+        let encoder = JSONBytesEncoder()
+        try encoder.lone(value, field: "value")
+        return encoder.writer.bytes()
     }
 
     /// Appends one value to the writer's text, outside any object of this encoder.

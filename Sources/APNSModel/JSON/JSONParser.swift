@@ -2,24 +2,13 @@
 package enum JSONParser {
     /// Deep enough for a real payload of a few kilobytes.
     private static let limits = JSONScanner.Limits(depth: 64)
-    /// For a text of others that is only looked at.
-    private static let tolerant = JSONScanner.Limits(depth: 64, allowsDuplicateKeys: true)
-
-    /// Returns a document that is one object; nil for other documents, and if a tree of values cannot hold all of it.
-    static func exactObject(_ bytes: [UInt8]) -> JSONValue? {
-        bytes.withUnsafeBufferPointer { buffer in
-            var scanner = JSONScanner(buffer, limits: self.limits)
-            guard let value = try? scanner.tree(), case .object = value, !scanner.isLossy else { return nil }
-            return value
-        }
-    }
 
     /// The members of the root object as far as they can be parsed: a truncated text still has its first keys.
     package static func leadingMembers(_ bytes: [UInt8]) -> [JSONValue.Member] {
         bytes.withUnsafeBufferPointer { buffer in
-            var scanner = JSONScanner(buffer, limits: self.tolerant)
+            var scanner = JSONScanner(buffer, limits: .tolerant)
             return self.leadingMembers(&scanner).compactMap { member in
-                var value = JSONScanner(buffer, in: member.value.range, limits: self.tolerant)
+                var value = JSONScanner(buffer, in: member.value.range, limits: .tolerant)
                 return (try? value.tree()).map { JSONValue.Member(key: scanner.text(member.key), value: $0) }
             }
         }
@@ -100,26 +89,20 @@ extension JSONValue {
     /// Decodes a JSON text.
     ///
     /// - Parameters:
-    ///   - json: One value, with blanks around it.
-    ///   - limit: The most bytes.
-    /// - Throws: A failure with its position; also for an object with a key twice.
-    package init(parsing json: [UInt8], limit: Int = .max) throws(JSONScanner.Failure) {
+    ///   - json: one value, with blanks around it.
+    ///   - limits: what the text may contain.
+    /// - Throws: a failure with its position.
+    package init(parsing json: [UInt8], limits: JSONScanner.Limits = JSONScanner.Limits()) throws(JSONScanner.Failure) {
         self = try json.withUnsafeBufferPointer { buffer throws(JSONScanner.Failure) in
-            var scanner = JSONScanner(buffer, limits: JSONScanner.Limits(bytes: limit))
+            var scanner = JSONScanner(buffer, limits: limits)
             return try scanner.tree()
         }
     }
 
-    /// Decodes a JSON text of others, which is only looked at: an object may have a key twice.
-    ///
-    /// - Parameter json: One value, with blanks around it.
-    /// - Returns: Nil for bytes that are not JSON.
+    /// Decodes a JSON text of others, which is only looked at: an object may have a key twice. Nil for bytes that are not
+    /// JSON.
     package init?(json: [UInt8]) {
-        let value = json.withUnsafeBufferPointer { buffer in
-            var scanner = JSONScanner(buffer, limits: JSONScanner.Limits(allowsDuplicateKeys: true))
-            return try? scanner.tree()
-        }
-        guard let value else { return nil }
+        guard let value = try? JSONValue(parsing: json, limits: .tolerant) else { return nil }
         self = value
     }
 }

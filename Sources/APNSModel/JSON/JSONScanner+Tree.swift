@@ -56,8 +56,8 @@ extension JSONScanner {
         }
     }
 
-    /// Decodes a number; nil if it is too large for a `Double`.
-    private mutating func number(_ text: String) -> JSONValue? {
+    /// Decodes a number; nil if it is too large for a `Double`, or has too many digits for one.
+    private func number(_ text: String) -> JSONValue? {
         let digits = text.utf8.count - (text.utf8.first == UInt8(ascii: "-") ? 1 : 0)
         if !text.utf8.contains(where: { $0 == UInt8(ascii: ".") || $0 | 0x20 == UInt8(ascii: "e") }) {
             if text == "-0" { return .double(-0.0) }
@@ -68,7 +68,6 @@ extension JSONScanner {
         }
         guard let number = Double(text), number.isFinite else { return nil }
         // A `Double` preserves any 15 significant digits, and one character is the decimal point.
-        if digits > 16 { self.isLossy = true }
-        return .double(number)
+        return self.limits.isExact && digits > 16 ? nil : .double(number)
     }
 }

@@ -20,17 +20,28 @@
         /// The most bytes of a text.
         var bytes: Int
         /// Whether `tree()` keeps the members of an object that have the same key. Otherwise they are an error.
-        var allowsDuplicateKeys: Bool
+        var allowsDuplicateKeys = false
+        /// Whether `tree()` refuses a number with more digits than its value has.
+        var isExact = false
 
         @_spi(Relay) public init(depth: Int = 128, bytes: Int = .max) {
-            self.init(depth: depth, bytes: bytes, allowsDuplicateKeys: false)
-        }
-
-        init(depth: Int = 128, bytes: Int = .max, allowsDuplicateKeys: Bool) {
             self.depth = depth
             self.bytes = bytes
-            self.allowsDuplicateKeys = allowsDuplicateKeys
         }
+
+        /// For the text of others that is only looked at.
+        static let tolerant: Limits = {
+            var limits = Limits()
+            limits.allowsDuplicateKeys = true
+            return limits
+        }()
+
+        /// For a text that is written again from its tree.
+        static let exact: Limits = {
+            var limits = Limits(depth: 64)
+            limits.isExact = true
+            return limits
+        }()
     }
 
     /// An error in a text, with its position.
@@ -108,8 +119,6 @@
     var position: Int
     let end: Int
     let limits: Limits
-    /// Whether a tree lacks digits of a number in the text.
-    var isLossy = false
 
     /// - Parameters:
     ///   - bytes: The buffer, which must outlive the scanner.

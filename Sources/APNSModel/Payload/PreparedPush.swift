@@ -322,7 +322,7 @@ struct CodedPayload: Codable {
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        if let object = JSONParser.exactObject(self.bytes) {
+        if let object = try? JSONValue(parsing: self.bytes, limits: .exact), case .object = object {
             try container.encode(object, forKey: .payload)
         } else {
             try container.encode(Data(self.bytes).base64EncodedString(), forKey: .payloadBase64)

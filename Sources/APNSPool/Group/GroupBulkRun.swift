@@ -69,7 +69,7 @@ final class GroupBulkRun: BulkEngine {
                 // Nothing was pulled. The run ends at once.
                 source.close()
             }
-            return PlainBulkRun(sender: self.sender, source, self.options, self.control)
+            return SequentialBulkRun(sender: self.sender, source, self.options, self.control)
         }
     }
 

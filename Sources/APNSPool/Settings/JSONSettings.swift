@@ -30,7 +30,7 @@ enum JSONSettings {
     static func source(_ json: [UInt8], name: String) throws(APNSSettingsError) -> APNSSettingsSource {
         let value: JSONValue
         do throws(JSONScanner.Failure) {
-            value = try JSONValue(parsing: JSONFileText.utf8(json), limit: self.limit)
+            value = try JSONValue(parsing: JSONFileText.utf8(json), limits: JSONScanner.Limits(bytes: self.limit))
         } catch {
             let line = json.prefix(error.offset).count { $0 == UInt8(ascii: "\n") } + 1
             // Never quotes the file, which may contain a secret.

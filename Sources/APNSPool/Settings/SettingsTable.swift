@@ -35,10 +35,8 @@ import Logging
         .part("verbose", .boolean).meaning("Whether the client's events are logged."),
     ]
 
-    /// Whether a variable belongs to the relay or to this package's own build, which share the prefix `APNS_`.
-    static func isForeign(_ variable: String) -> Bool {
-        variable.hasPrefix("APNS_RELAY_") || variable == "APNS_MICROBENCHMARKS"
-    }
+    /// Whether a variable belongs to the relay, which shares the prefix `APNS_`.
+    static func isForeign(_ variable: String) -> Bool { variable.hasPrefix("APNS_RELAY_") }
 
     static let authentication: [APNSSetting] = [
         .part("keyFile", .path, sets: "authentication.keyFile")

@@ -128,8 +128,6 @@ public struct FaultEffect: Sendable, Hashable {
         case delay(DelayDistribution)
         case pause(Duration, everywhere: Bool)
         case settings([HTTP2Setting])
-        case frame(RawFrame)
-        case malformed(MalformedFrame)
         case pingFlood(Int)
         case settingsFlood(Int)
         case slowReader(bytes: Int, every: Duration)
@@ -264,13 +262,8 @@ public struct FaultEffect: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - isProcessed: whether the request that triggered it is processed, with its response lost.
-    ///   - closeNotify: whether TLS ends with close_notify.
-    public static func dropConnection(isProcessed: Bool = false, closeNotify: Bool = false) -> FaultEffect {
-        self.dropConnection(isProcessed: isProcessed, closeNotify ? .closeNotify : .fin)
-    }
-
-    /// Closes the connection without GOAWAY, in one of three ways.
-    public static func dropConnection(isProcessed: Bool = false, _ ending: ConnectionEnding) -> FaultEffect {
+    ///   - ending: how TLS and TCP end.
+    public static func dropConnection(isProcessed: Bool = false, _ ending: ConnectionEnding = .fin) -> FaultEffect {
         FaultEffect(.drop(isProcessed: isProcessed, ending))
     }
 
@@ -305,12 +298,6 @@ public struct FaultEffect: Sendable, Hashable {
 
     /// Sends one SETTINGS frame.
     public static func settings(_ settings: HTTP2Setting...) -> FaultEffect { FaultEffect(.settings(settings)) }
-
-    /// Sends a frame of any type and content before the response.
-    public static func frame(_ frame: RawFrame) -> FaultEffect { FaultEffect(.frame(frame)) }
-
-    /// Sends a frame that violates the protocol before the response.
-    public static func malformed(_ frame: MalformedFrame) -> FaultEffect { FaultEffect(.malformed(frame)) }
 
     /// Sends this many PINGs at once, each of which the client must acknowledge. At most 1,000,000.
     public static func pingFlood(_ count: Int) -> FaultEffect { FaultEffect(.pingFlood(min(max(count, 0), 1_000_000))) }
@@ -387,7 +374,7 @@ public struct FaultEffect: Sendable, Hashable {
         case .respond, .stall, .delay: [.request]
         case .reset: [.request, .headers]
         case .earlyResponse: [.headers]
-        case .goAway, .drop, .silence, .alert, .settings, .frame, .malformed, .pingFlood, .settingsFlood, .slowReader:
+        case .goAway, .drop, .silence, .alert, .settings, .pingFlood, .settingsFlood, .slowReader:
             [.request, .open, .time]
         case .pause, .clock, .listenerDown: [.request, .open, .time, .connect]
         case .closeOnAccept, .neverSpeak, .handshakeStall, .tls, .rapidResetLimit: [.connect]
@@ -417,8 +404,6 @@ public struct FaultEffect: Sendable, Hashable {
         case .delay: "delay"
         case .pause: "pause"
         case .settings: "settings"
-        case .frame: "frame"
-        case .malformed: "malformed"
         case .pingFlood: "ping-flood"
         case .settingsFlood: "settings-flood"
         case .slowReader: "slow-reader"

@@ -25,27 +25,29 @@ public struct FaultScript: Sendable, Hashable {
     /// - Parameter json: JSON in UTF-8.
     /// - Throws: `FaultScriptError` for text that is not JSON, and for unknown keys and invalid values.
     public init(json: some Sequence<UInt8>) throws(FaultScriptError) {
-        let value: JSONValue
-        do throws(JSONScanner.Failure) {
-            value = try JSONValue(parsing: JSONFileText.utf8(Array(json)))
+        do throws(JSONFieldError) {
+            try self.init(Self.value(Array(json)))
         } catch {
-            throw FaultScriptError(
-                keyPath: "",
-                value: nil,
-                problem: "this is not JSON: byte \(error.offset + 1): \(error)"
-            )
+            throw FaultScriptError(error)
         }
-        self = try ScriptReader.script(value)
     }
 
     /// Parses a script, an array of faults, or a single fault.
-    package init(orFault json: [UInt8]) throws(FaultScriptError) {
-        if let value = JSONValue(json: json), let members = value.members,
-            members["effect"] != nil || members["when"] != nil
-        {
-            self.init([try ScriptReader(value, path: "").fault()])
+    package init(orFault json: [UInt8]) throws(JSONFieldError) {
+        let value = try Self.value(json)
+        if let members = value.members, members["effect"] != nil || members["when"] != nil {
+            self.init([try Fault(JSONReader(value, path: ""))])
         } else {
-            try self.init(json: json)
+            try self.init(value)
+        }
+    }
+
+    private static func value(_ json: [UInt8]) throws(JSONFieldError) -> JSONValue {
+        do throws(JSONScanner.Failure) {
+            return try JSONValue(parsing: JSONFileText.utf8(json))
+        } catch {
+            let problem = "this is not JSON: byte \(error.offset + 1): \(error)"
+            throw JSONFieldError(keyPath: "", value: nil, problem: problem)
         }
     }
 }
@@ -111,21 +113,24 @@ public struct FaultScriptError: Error, Sendable, Hashable, CustomStringConvertib
     /// What is wrong, and which values are allowed.
     public let problem: String
 
-    init(keyPath: String, value: JSONValue?, problem: String) {
-        self.keyPath = keyPath
-        self.value = value.map { String(String(decoding: $0.bytes, as: UTF8.self).prefix(80)) }
-        self.problem = problem
-    }
+    public let description: String
 
-    public var description: String {
-        let place = self.keyPath.isEmpty ? "the script" : self.keyPath
-        return place + (self.value.map { " = \($0)" } ?? "") + ": " + self.problem
+    init(_ error: JSONFieldError) {
+        self.keyPath = error.keyPath
+        self.value = error.value
+        self.problem = error.problem
+        self.description = error.text("the script")
     }
 }
 
 extension FaultScript: Codable {
     public init(from decoder: any Decoder) throws {
-        self = try ScriptReader.script(JSONValue(from: decoder))
+        let value = try JSONValue(from: decoder)
+        do throws(JSONFieldError) {
+            try self.init(value)
+        } catch {
+            throw FaultScriptError(error)
+        }
     }
 
     public func encode(to encoder: any Encoder) throws {
@@ -135,7 +140,12 @@ extension FaultScript: Codable {
 
 extension Fault: Codable {
     public init(from decoder: any Decoder) throws {
-        self = try ScriptReader(JSONValue(from: decoder), path: "").fault()
+        let value = try JSONValue(from: decoder)
+        do throws(JSONFieldError) {
+            try self.init(JSONReader(value, path: ""))
+        } catch {
+            throw FaultScriptError(error)
+        }
     }
 
     public func encode(to encoder: any Encoder) throws {

@@ -36,8 +36,10 @@ public struct ScriptedResponse: Sendable, Hashable {
     public var trailers: [String: String] = [:]
     /// Truncates the body after this many bytes; 0: directly after the headers.
     public var cutAfter: Int?
-    /// The code with which the stream of a truncated body is reset; nil leaves the stream open. Default INTERNAL_ERROR.
-    public var cutCode: UInt32? = 2
+    /// The code with which the stream of a truncated body is reset. Default INTERNAL_ERROR.
+    public var cutCode: UInt32 = 2
+    /// Whether the stream stays open after the body, truncated or not.
+    public var neverEnds = false
     /// The code of an RST_STREAM after the complete response, which servers send if they do not need the rest of a
     /// request (RFC 9113, section 8.1).
     public var resetCode: UInt32?
@@ -91,10 +93,10 @@ extension ScriptedResponse {
             if response.body.isEmpty { response.body = Array(repeating: UInt8(ascii: " "), count: 1024) }
             response.ending = .repeated(upTo: max(count, 0))
         }
-        if let count = self.cutAfter {
-            response.body = Array(response.body.prefix(max(count, 0)))
+        if self.neverEnds || self.cutAfter != nil {
+            response.body = Array(response.body.prefix(max(self.cutAfter ?? .max, 0)))
             response.ending = .open
-            response.cutCode = self.cutCode
+            response.cutCode = self.neverEnds ? nil : self.cutCode
         } else if !self.trailers.isEmpty, self.bodyBytes == nil {
             var fields = FieldList()
             for (name, value) in self.trailers.sorted(by: { $0.key < $1.key }) {

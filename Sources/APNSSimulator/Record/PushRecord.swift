@@ -111,7 +111,7 @@ public struct PushRecord: Sendable, Hashable {
 
     /// The largest payload that APNs accepts for its type, in bytes.
     public var payloadLimit: Int {
-        if self.channelID != nil { return ChannelStore.payloadLimit }
+        if self.channelID != nil { return PushType.broadcastPayloadLimit }
         return (self.pushType ?? .alert).payloadLimit
     }
 

@@ -18,19 +18,15 @@ struct Verdict: Sendable, Hashable {
     /// The response's body: empty for 200.
     var body: [UInt8] {
         guard let reason else { return [] }
-        // APNs' reasons consist of letters, but a reason from a script may contain any characters.
-        let text = reason.rawValue.unicodeScalars.flatMap { scalar -> [Unicode.Scalar] in
-            switch scalar {
-            case "\"", "\\": ["\\", scalar]
-            case "\u{0}"..."\u{1F}": ["?"]
-            default: [scalar]
-            }
+        var writer = JSONByteWriter()
+        writer.literal(#"{"reason":"#)
+        writer.string(reason.rawValue)
+        if let timestamp {
+            writer.literal(#","timestamp":"#)
+            writer.integer(timestamp)
         }
-        var body = "{\"reason\":\""
-        body.unicodeScalars.append(contentsOf: text)
-        body += "\""
-        if let timestamp { body += ",\"timestamp\":\(timestamp)" }
-        return Array((body + "}").utf8)
+        writer.literal("}")
+        return writer.bytes()
     }
 }
 
@@ -50,8 +46,6 @@ struct APNSRules: Sendable {
             type: type
         )
     }
-    private static let commonPayloadLimit = 4096
-    private static let collapseIDLimit = 64
 
     /// - Parameters:
     ///   - bodyCount: the payload's size in bytes.
@@ -70,7 +64,7 @@ struct APNSRules: Sendable {
         if let credentialFault { return .rejected(credentialFault) }
         if request.hasDuplicates { return .rejected(.duplicateHeaders) }
 
-        var payloadLimit = Self.commonPayloadLimit
+        var payloadLimit = PushType.alert.payloadLimit
         var suffix: [UInt8]?
         var isBackground = false
         if let name = request.pushType {
@@ -83,7 +77,7 @@ struct APNSRules: Sendable {
             suffix = type.type == .mdm ? nil : type.suffix
         }
         if let fault = self.topicFault(request.topic, suffix: suffix) { return .rejected(fault) }
-        if let id = request.id, !Bytes.isUUID(id) { return .rejected(.badMessageID) }
+        if let id = request.id, APNSID(utf8: id) == nil { return .rejected(.badMessageID) }
         if let expiration = request.expiration, Bytes.decimal(expiration) == nil {
             return .rejected(.badExpirationDate)
         }
@@ -93,7 +87,7 @@ struct APNSRules: Sendable {
                 return .rejected(.badPriority)
             }
         }
-        if let collapseID = request.collapseID, collapseID.isEmpty || collapseID.count > Self.collapseIDLimit {
+        if let collapseID = request.collapseID, collapseID.isEmpty || collapseID.count > CollapseID.maximumBytes {
             return .rejected(.badCollapseID)
         }
         if bodyCount == 0 { return .rejected(.payloadEmpty) }

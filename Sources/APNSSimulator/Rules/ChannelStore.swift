@@ -38,8 +38,6 @@ struct ChannelStore: Sendable {
         var body: [UInt8] = []
     }
 
-    static let payloadLimit = 5120
-
     var apps: [String: App] = [:]
     /// The most channels per app.
     var maximum = 10_000
@@ -94,9 +92,7 @@ struct ChannelStore: Sendable {
                 plan.verdict = .rejected(.badPath)
             }
         default:
-            // Ids are base64 text, or names that a test chose.
-            let ids = app.order.map { "\"" + $0.filter { $0 != "\"" && $0 != "\\" } + "\"" }
-            plan.body = Array(#"{"channels":[\#(ids.joined(separator: ","))]}"#.utf8)
+            plan.body = JSONValue.object(["channels": .array(app.order.map { .string($0) })]).bytes
         }
         return plan
     }
@@ -113,7 +109,7 @@ struct ChannelStore: Sendable {
         if request.bundleID.hasSuffix(PushType.liveactivity.topicSuffix) { return .topicDisallowed }
         if let topics, !topics.contains(request.bundleID) { return .topicDisallowed }
         if self.apps[request.bundleID]?.isEnabled == false { return .broadcastFeatureNotEnabled }
-        if let id = view.requestID, !Bytes.isUUID(id) { return .badMessageID }
+        if let id = view.requestID, APNSID(utf8: id) == nil { return .badMessageID }
         return nil
     }
 
@@ -140,7 +136,7 @@ struct ChannelStore: Sendable {
             return .badExpirationDate
         }
         if body.isEmpty { return .payloadEmpty }
-        if body.count > Self.payloadLimit { return .payloadTooLarge }
+        if body.count > PushType.broadcastPayloadLimit { return .payloadTooLarge }
         guard let payload = JSONValue(json: body)?.members else { return .badRequestPayload }
         if payload["aps"]?.members?["event"] == .string("start") { return .badRequestPayload }
         if let spacing, let last = channel.lastBroadcast, last.duration(to: now) < spacing { return .tooManyRequests }

@@ -1,6 +1,3 @@
-internal import APNSModel
-internal import APNSBasics
-
 /// Helpers for the bytes of header fields.
 enum Bytes {
     typealias Buffer = UnsafeBufferPointer<UInt8>
@@ -19,6 +16,26 @@ enum Bytes {
         bytes.count >= suffix.count && bytes.suffix(suffix.count).elementsEqual(suffix)
     }
 
+    /// The types of frames that the simulator writes itself, because nghttp2 would not send them.
+    enum FrameType: UInt8 {
+        case reset = 3
+        case ping = 6
+        case goAway = 7
+    }
+
+    /// A frame without flags (RFC 9113, section 4.1).
+    ///
+    /// - Parameter payload: at most 255 bytes.
+    static func frame(_ type: FrameType, streamID: Int32 = 0, payload: [UInt8]) -> [UInt8] {
+        [0, 0, UInt8(clamping: payload.count), type.rawValue, 0] + self.bigEndian(UInt32(bitPattern: streamID))
+            + payload
+    }
+
+    /// The four bytes of a number in network byte order.
+    static func bigEndian(_ number: UInt32) -> [UInt8] {
+        [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+
     static func text(_ bytes: Buffer) -> String {
         String(decoding: bytes, as: UTF8.self)
     }
@@ -32,36 +49,5 @@ enum Bytes {
             number = number * 10 + Int64(byte - UInt8(ascii: "0"))
         }
         return number
-    }
-
-    /// Whether the bytes are a UUID in its canonical form of 8-4-4-4-12 digits, in either case.
-    static func isUUID(_ bytes: Buffer) -> Bool {
-        guard bytes.count == 36 else { return false }
-        for (position, byte) in bytes.enumerated() {
-            switch position {
-            case 8, 13, 18, 23: if byte != UInt8(ascii: "-") { return false }
-            default: if Hexadecimal.value(byte) == nil { return false }
-            }
-        }
-        return true
-    }
-
-    /// The canonical text of a version 4 UUID (RFC 9562, section 5.4) from 128 random bits.
-    static func uuid(_ high: UInt64, _ low: UInt64, upperCase: Bool) -> [UInt8] {
-        let high = high & 0xFFFF_FFFF_FFFF_0FFF | 0x4000
-        let low = low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
-        let letters = upperCase ? UInt8(ascii: "A") : UInt8(ascii: "a")
-        return [UInt8](unsafeUninitializedCapacity: 36) { buffer, count in
-            for digit in 0..<32 {
-                let half = digit < 16 ? high : low
-                let value = UInt8(truncatingIfNeeded: half >> UInt64((15 - digit % 16) * 4)) & 0xF
-                if digit == 8 || digit == 12 || digit == 16 || digit == 20 {
-                    buffer[count] = UInt8(ascii: "-")
-                    count += 1
-                }
-                buffer[count] = value < 10 ? UInt8(ascii: "0") + value : letters + value - 10
-                count += 1
-            }
-        }
     }
 }

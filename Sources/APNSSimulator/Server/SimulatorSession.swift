@@ -142,9 +142,7 @@ final class SimulatorSession: ServerConnectionDelegate {
 
     private func goAwayGracefully(_ goAway: FaultEffect.GoAway, _ notice: Duration) {
         // nghttp2 would end the session after the last stream that is open now, so the frame is written directly.
-        self.connection.write(
-            RawFrame(type: 7, payload: [0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0]).bytes(requestStreamID: 0)
-        )
+        self.connection.write(Bytes.frame(.goAway, payload: [0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0]))
         self.core.update { $0.ledger.goAwaysSent += 1 }
         self.connection.loop.assumeIsolated().scheduleTask(in: TimeAmount(bounded: notice)) {
             guard !self.isSilent else { return }
@@ -197,10 +195,7 @@ final class SimulatorSession: ServerConnectionDelegate {
         if self.connection.hasStream(streamID) {
             self.connection.reset(streamID: streamID, code: HTTP2ErrorCode(rawValue: code))
         } else {
-            let payload = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: code >> $0) }
-            self.connection.write(
-                RawFrame(type: 3, stream: .request, payload: payload).bytes(requestStreamID: streamID)
-            )
+            self.connection.write(Bytes.frame(.reset, streamID: streamID, payload: Bytes.bigEndian(code)))
         }
     }
 }

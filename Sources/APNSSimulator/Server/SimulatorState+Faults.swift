@@ -18,7 +18,7 @@ extension SimulatorState {
         let draw = self.engine.draw(self.situation(.open, connection, now)) { "" }
         self.ledger.count(faults: draw.names)
         var actions: [SessionAction] = []
-        for kind in draw.beside { self.apply(kind, 0, &connection, now, into: &actions) }
+        for kind in draw.beside { self.apply(kind, &connection, now, into: &actions) }
         if let kind = draw.decisive { self.end(kind, &connection, into: &actions) }
         return actions
     }
@@ -32,7 +32,7 @@ extension SimulatorState {
         var actions: [SessionAction] = []
         self.ledger.count(faults: [effect.name])
         if effect.isBeside {
-            self.apply(effect.kind, 0, &connection, now, into: &actions)
+            self.apply(effect.kind, &connection, now, into: &actions)
         } else {
             self.end(effect.kind, &connection, into: &actions)
         }
@@ -52,10 +52,8 @@ extension SimulatorState {
         return true
     }
 
-    /// - Parameter streamID: the stream of the request that triggered it; 0 if no request did.
     mutating func apply(
         _ kind: FaultEffect.Kind,
-        _ streamID: Int32,
         _ connection: inout ConnectionState,
         _ now: Now,
         into actions: inout [SessionAction]
@@ -67,15 +65,10 @@ extension SimulatorState {
         case .pause(let duration, everywhere: false): connection.pausedUntil = now.instant + duration
         case .pause, .clock: _ = self.applyToAll(kind, now: now)
         case .listenerDown(let duration): actions.append(.listenerDown(duration))
-        case .frame(let frame): actions.append(.write(frame.bytes(requestStreamID: streamID)))
-        case .malformed(let frame):
-            actions.append(.write(frame.bytes(requestStreamID: streamID, using: &self.faultRandom)))
         case .pingFlood(let count):
             var bytes: [UInt8] = []
             bytes.reserveCapacity(count * 17)
-            for _ in 0..<count {
-                bytes += RawFrame(type: 6, payload: [1, 2, 3, 4, 5, 6, 7, 8]).bytes(requestStreamID: 0)
-            }
+            for _ in 0..<count { bytes += Bytes.frame(.ping, payload: [1, 2, 3, 4, 5, 6, 7, 8]) }
             actions.append(.write(bytes))
         case .settingsFlood(let count): actions.append(.settingsFlood(count))
         case .slowReader(let bytes, let interval): actions.append(.slowReader(bytes: bytes, every: interval))

@@ -48,8 +48,6 @@ struct SimulatorState {
     var pausedUntil: ContinuousClock.Instant?
     /// For generated ids.
     var random: SplitMix64
-    /// For bytes that faults generate.
-    var faultRandom: SplitMix64
     private var date: (seconds: Int64, text: [UInt8])?
 
     var sessions: [Int: NIOLoopBound<SimulatorSession>] = [:]
@@ -81,7 +79,6 @@ struct SimulatorState {
         self.engine = FaultEngine(seed: configuration.seed)
         self.ledger = Ledger(keep: configuration.keep)
         self.random = SplitMix64(seed: configuration.seed &+ 0x5EED)
-        self.faultRandom = SplitMix64(seed: configuration.seed &+ 0xFA17)
         self.clockOffset = Self.clockOffset(configuration)
     }
 
@@ -209,7 +206,7 @@ struct SimulatorState {
         if self.engine.hasRequestFaults {
             draw = self.engine.draw(self.situation(.request, connection, now)) { view.deviceTokenText }
             self.ledger.count(faults: draw.names)
-            for kind in draw.beside { self.apply(kind, streamID, &connection, now, into: &actions) }
+            for kind in draw.beside { self.apply(kind, &connection, now, into: &actions) }
         }
         if case .goAway(let goAway) = draw.decisive {
             self.goAway(goAway, streamID, &connection, into: &actions)
@@ -293,8 +290,9 @@ struct SimulatorState {
 
     /// The value of `apns-id` in the response: the request's, or a new one.
     private mutating func responseID(_ view: RequestView) -> [UInt8] {
-        if let id = view.id ?? view.requestID, Bytes.isUUID(id) { return Array(id) }
-        return Bytes.uuid(self.random.next(), self.random.next(), upperCase: true)
+        if let id = view.id ?? view.requestID, APNSID(utf8: id) != nil { return Array(id) }
+        // APNs makes ids in upper case.
+        return Array(APNSID.random(using: &self.random).description.uppercased().utf8)
     }
 
     private mutating func response(
@@ -316,7 +314,7 @@ struct SimulatorState {
         if let madeID { Self.append("apns-channel-id", Array(madeID.utf8), to: &fields) }
         if self.configuration.sendsDate { Self.append("date", self.dateText(now.seconds), to: &fields) }
         if verdict.status == 200, plan == nil, self.configuration.environment == .development {
-            let uniqueID = Bytes.uuid(self.random.next(), self.random.next(), upperCase: false)
+            let uniqueID = Array(APNSID.random(using: &self.random).description.utf8)
             Self.append("apns-unique-id", uniqueID, to: &fields)
         }
         let response = SessionAction.Response(

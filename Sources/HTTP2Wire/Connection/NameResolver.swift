@@ -2,14 +2,6 @@ package import NIOCore
 import NIOPosix
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Looks up names for all connections of the process, on a few threads of its own. `getaddrinfo` may block for many
 /// seconds, which would occupy threads of NIO's or Swift's pool in the host program.
 ///

@@ -1,14 +1,6 @@
 import NIOCore
 import NIOPosix
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The owner of a `WireHandler`: a client's or a server's connection. All calls are made on the event loop.
 protocol WireOwner: AnyObject {
     /// TLS is established. Returns a new HTTP/2 session.

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The header fields of one message, in one flat array. Each field has a name length and a value length (16 bits each,
 /// little endian), followed by the two byte strings.
 package struct FieldList: Sendable, Hashable {

@@ -1,14 +1,6 @@
 import CAPNSNghttp2
 package import NIOCore
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Events that a session receives from its peer, apart from the results of streams.
 package enum HTTP2Event: Sendable, Hashable {
     /// The peer's SETTINGS. It may occur several times; the first time precedes all other events.

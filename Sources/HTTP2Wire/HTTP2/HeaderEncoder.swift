@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Encodes the header blocks of a client's requests (HPACK, RFC 7541).
 ///
 /// nghttp2's encoder would encode every field of every request, including a provider token of some 200 bytes. This one

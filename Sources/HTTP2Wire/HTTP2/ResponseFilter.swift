@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Selects the fields that are kept of a client's ordinary responses (status 200), so that a response without new
 /// information uses no memory. Responses with another status are kept in full.
 package struct ResponseFilter: Sendable {

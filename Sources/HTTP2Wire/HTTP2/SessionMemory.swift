@@ -1,13 +1,5 @@
 import CAPNSNghttp2
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The memory allocator of one `nghttp2_session` and of the values of its requests. It keeps freed blocks by size and
 /// reuses them, without the locking and merging of a general allocator. A request needs a handful of blocks, always in
 /// the same few sizes.

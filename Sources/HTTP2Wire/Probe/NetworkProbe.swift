@@ -1,13 +1,5 @@
 package import NIOCore
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// One connection, established step by step to find what is wrong on the path to a server. Each step blocks its thread,
 /// at most for the given timeout. Only `lookUp` has no timeout.
 package final class NetworkProbe {

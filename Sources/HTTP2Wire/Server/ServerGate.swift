@@ -1,13 +1,5 @@
 import NIOCore
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Sits between a server's socket and its TLS, and passes, keeps or loses bytes. It simulates the network for a server
 /// that misbehaves on purpose. Confined to the channel's event loop.
 final class ServerGate: ChannelDuplexHandler {

@@ -1,13 +1,5 @@
 import CAPNSOpenSSL
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// Where the machine's trust roots are.
 package enum SystemTrustRoots: Sendable, Hashable {
     /// A file with all roots. It is read completely, which takes 1.5 MB and 40 ms.

@@ -1,14 +1,6 @@
 import CAPNSOpenSSL
 import Synchronization
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
 /// The trust roots of a configuration, in an OpenSSL store. Contexts with the same roots share one store while any of
 /// them is alive, so that a process does not read and keep a file of roots for each context.
 ///

@@ -60,7 +60,7 @@ struct ChaosTests {
             maybe(.goAway(.beforeThisRequest, reason: nil), 0.001),
             maybe(.goAway(.afterThisRequest, reason: "Shutdown"), 0.001),
             maybe(.dropConnection(isProcessed: true), 0.0005),
-            maybe(.dropConnection(isProcessed: false, closeNotify: true), 0.0005),
+            maybe(.dropConnection(.closeNotify), 0.0005),
             maybe(.silence, 0.0001),
         ])
     }

@@ -114,4 +114,24 @@ struct HostileServerTests {
             await server.wait { $0.openConnections == 1 }
         }
     }
+
+    @Test(
+        "A frame of an unknown type changes nothing; a malformed frame costs at most the push that it answers",
+        arguments: MalformedFrame.allCases
+    )
+    func malformedFrames(_ frame: MalformedFrame) async throws {
+        let script: ScriptedServer.Script = { push in
+            let response = ServerStep.respond(200)
+            return push.number == 2 ? [.bytes(frame.bytes(requestStreamID: push.streamID)), response] : [response]
+        }
+        try await withServer(script: script) { client, server in
+            #expect(await client.deliver(samplePush(), to: deviceToken).certainty == .accepted)
+            let outcome = await client.deliver(samplePush(), to: deviceToken)
+            #expect(outcome.certainty == (frame == .unknownType ? .accepted : .unknown), "\(outcome)")
+            #expect(outcome.attempts == 1)
+            let next = await client.deliver(samplePush(), to: DeviceToken.sample(1))
+            #expect(next.certainty == .accepted, "\(next)")
+            #expect(frame != .unknownType || server.record.connections == 1)
+        }
+    }
 }

@@ -210,12 +210,12 @@ struct SettingsSourceTests {
         #expect(error?.description.contains("APNS_HSOT (environment): there is no such setting") == true)
     }
 
-    @Test("Variables of the tool, the build and Kubernetes, empty and ignored variables are accepted")
+    @Test("Variables of the tool and Kubernetes, empty and ignored variables are accepted")
     func knownVariablesAreAccepted() {
         let known = [
             "APNS_TOPIC": "com.example.app", "APNS_IN_FLIGHT": "5", "APNS_VERBOSE": "1",
             "APNS_CONFIG": "/etc/apns.json",
-            "APNS_MICROBENCHMARKS": "1", "APNS_SERVICE_HOST": "10.0.0.7", "APNS_SERVICE_PORT": "443",
+            "APNS_SERVICE_HOST": "10.0.0.7", "APNS_SERVICE_PORT": "443",
             "APNS_SERVICE_PORT_HTTPS": "443", "APNS_PORT_443_TCP": "tcp://10.0.0.7:443",
             "APNS_PORT_443_TCP_PROTO": "tcp", "APNS_PORT_443_TCP_PORT": "443", "APNS_PORT_443_TCP_ADDR": "10.0.0.7",
             "APNS_SIMULATOR_PORT": "tcp://10.0.0.8:2197", "APNS_SIMULATOR_SERVICE_HOST": "10.0.0.8",

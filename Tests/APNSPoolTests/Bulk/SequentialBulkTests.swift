@@ -6,7 +6,7 @@ import Testing
 @testable import APNSPoolTestSupport
 
 /// Bulk calls on senders other than `APNSClient`: each push goes through the sender's `deliver`.
-struct PlainBulkTests {
+struct SequentialBulkTests {
     /// Responds to no push until it is opened.
     private final class SlowSender: PushSender {
         private struct State {
@@ -43,21 +43,6 @@ struct PlainBulkTests {
             }
             for continuation in waiting { continuation.resume() }
         }
-    }
-
-    @Test("While each push gets the same failure, the call pauses between them, longer each time")
-    func weather() async {
-        let calls = Atomic<Int>(0)
-        let sender = RecordingPushSender { _, _ in
-            guard calls.wrappingAdd(1, ordering: .relaxed).oldValue >= 4 else {
-                return .failed(.rejected(Rejection(status: 503, reason: .serviceUnavailable), attempts: 1))
-            }
-            return .accepted(Receipt(apnsID: .random()))
-        }
-        let began = ContinuousClock.now
-        let summary = await sender.sendAll(samplePush(), to: (0..<20).map { DeviceToken.sample($0) })
-        #expect(summary.accepted == 16 && summary.rejected == 4)
-        #expect(began.duration(to: .now) >= .milliseconds(50 + 100 + 200 + 400))
     }
 
     @Test("A recording sender receives the pushes of a bulk call in the order of its rows")
@@ -103,7 +88,7 @@ struct PlainBulkTests {
             return .failed(.rejected(Rejection(status: 400, reason: reason), attempts: 1))
         }
         let control = BulkControl()
-        let options = BulkOptions(maxInFlight: 1, control: control)
+        let options = BulkOptions(control: control)
         let summary = await (sender as any PushSender).sendAll(samplePush(), to: tokens, options: options)
         #expect(summary.rejected == 201 && summary.rejections.values.reduce(0, +) == 201)
         #expect(summary.rejections.count == BulkSummary.reasonLimit + 1)
@@ -113,21 +98,15 @@ struct PlainBulkTests {
         #expect(control.progress.outcomes == summary)
     }
 
-    @Test("As many pushes are in flight as the options allow, and no more")
+    @Test("One push is in flight at a time")
     func concurrency() async {
         let sender = SlowSender()
-        let run = Task {
-            await sender.sendAll(
-                samplePush(),
-                to: (0..<500).map { DeviceToken.sample($0) },
-                options: BulkOptions(maxInFlight: 20)
-            )
-        }
-        await until { sender.waiting == 20 }
-        #expect(sender.count == 20)
+        let run = Task { await sender.sendAll(samplePush(), to: (0..<50).map { DeviceToken.sample($0) }) }
+        await until { sender.waiting == 1 }
+        #expect(sender.count == 1)
         sender.open()
-        #expect(await run.value.accepted == 500)
-        #expect(sender.most == 20)
+        #expect(await run.value.accepted == 50)
+        #expect(sender.most == 1)
     }
 
     @Test("A pause holds the rows back; a stop ends the call")
@@ -182,21 +161,15 @@ struct PlainBulkTests {
         #expect(await run.value == (reason == 0 ? 0 : 1))
     }
 
-    @Test("A cancelled loop stops pulling, and pushes in flight have their outcomes")
+    @Test("A cancelled loop stops pulling, and the push in flight has its outcome")
     func cancelled() async {
         let sender = SlowSender()
-        let run = Task {
-            await sender.sendAll(
-                samplePush(),
-                to: (0..<500).map { DeviceToken.sample($0) },
-                options: BulkOptions(maxInFlight: 5)
-            )
-        }
-        await until { sender.waiting == 5 }
+        let run = Task { await sender.sendAll(samplePush(), to: (0..<50).map { DeviceToken.sample($0) }) }
+        await until { sender.waiting == 1 }
         run.cancel()
         sender.open()
         let summary = await run.value
-        #expect(summary.accepted == 5 && summary.total == 5)
+        #expect(summary.accepted == 1 && summary.total == 1)
     }
 
     @Test("An input that throws ends the loop after the outcomes before it")
@@ -240,7 +213,7 @@ struct PlainBulkTests {
                 await Decorator(client: client).sendAll(
                     samplePush(),
                     to: (0...).lazy.map { DeviceToken.sample($0) },
-                    options: BulkOptions(maxInFlight: 10, control: control)
+                    options: BulkOptions(control: control)
                 )
             }
             await server.wait { $0.accepted.count >= 100 }

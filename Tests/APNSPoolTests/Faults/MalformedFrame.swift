@@ -1,65 +1,7 @@
-internal import APNSBasics
-
-/// An HTTP/2 frame as bytes (RFC 9113, section 4.1). The simulator's own HTTP/2 session is not aware of it.
-public struct RawFrame: Sendable, Hashable {
-    /// The stream of a frame.
-    public enum Stream: Sendable, Hashable {
-        /// The stream of the request that triggered it; 0 if no request did.
-        case request
-        /// This stream id; 0 is the connection.
-        case number(UInt32)
-    }
-
-    /// The frame's type.
-    public var type: UInt8
-    /// Its flags.
-    public var flags: UInt8
-    /// Its stream.
-    public var stream: Stream
-    /// The bytes after the frame's nine-byte header.
-    public var payload: [UInt8]
-    /// The length in the frame's header; nil for the actual length.
-    public var claimedLength: UInt32?
-
-    /// - Parameters:
-    ///   - type: the frame's type.
-    ///   - flags: its flags.
-    ///   - stream: its stream.
-    ///   - payload: the bytes after the header.
-    ///   - claimedLength: the length in the header; nil for the actual length. Only the lowest 24 bits are sent.
-    public init(
-        type: UInt8,
-        flags: UInt8 = 0,
-        stream: Stream = .number(0),
-        payload: [UInt8] = [],
-        claimedLength: UInt32? = nil
-    ) {
-        self.type = type
-        self.flags = flags
-        self.stream = stream
-        self.payload = payload
-        self.claimedLength = claimedLength
-    }
-
-    func bytes(requestStreamID: Int32) -> [UInt8] {
-        let number: UInt32 =
-            switch self.stream {
-            case .request: UInt32(max(requestStreamID, 0))
-            case .number(let number): number
-            }
-        let length = self.claimedLength ?? UInt32(clamping: self.payload.count)
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(9 + self.payload.count)
-        for shift in [16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: length >> shift)) }
-        bytes.append(self.type)
-        bytes.append(self.flags)
-        for shift in [24, 16, 8, 0] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: number >> shift)) }
-        return bytes + self.payload
-    }
-}
+import TestSupport
 
 /// Frames that a server must not send, and some that a client must ignore.
-public enum MalformedFrame: String, Sendable, Hashable, CaseIterable {
+enum MalformedFrame: String, Sendable, CaseIterable {
     /// An unknown frame type, which the client must ignore (RFC 9113, section 5.5).
     case unknownType = "unknown-type"
     /// Longer than SETTINGS_MAX_FRAME_SIZE: FRAME_SIZE_ERROR.
@@ -90,13 +32,13 @@ public enum MalformedFrame: String, Sendable, Hashable, CaseIterable {
     case continuationAlone = "continuation-alone"
     /// A PING with a length other than 8: FRAME_SIZE_ERROR.
     case badPingLength = "bad-ping-length"
-    /// 64 random bytes.
+    /// 64 bytes without a meaning.
     case garbage
     /// A response in HTTP/1.1.
     case http11 = "http/1.1"
 
-    /// - Parameter streamID: the stream of the request; 0 if there is none.
-    func bytes(requestStreamID streamID: Int32, using random: inout SplitMix64) -> [UInt8] {
+    /// - Parameter streamID: the stream of the request.
+    func bytes(requestStreamID streamID: Int32) -> [UInt8] {
         let onRequest = RawFrame.Stream.request
         let frame: RawFrame
         switch self {
@@ -121,7 +63,7 @@ public enum MalformedFrame: String, Sendable, Hashable, CaseIterable {
             frame = RawFrame(type: 5, flags: 4, stream: onRequest, payload: [0, 0, 0, 2, 0x82, 0x87, 0x84])
         case .continuationAlone: frame = RawFrame(type: 9, flags: 4, stream: .number(1), payload: [0x88])
         case .badPingLength: frame = RawFrame(type: 6, payload: [1, 2, 3])
-        case .garbage: return (0..<64).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+        case .garbage: return (0..<64).map { UInt8(truncatingIfNeeded: $0 * 151 + 89) }
         case .http11: return Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)
         }
         return frame.bytes(requestStreamID: streamID)
