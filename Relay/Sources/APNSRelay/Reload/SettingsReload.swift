@@ -119,7 +119,7 @@ actor SettingsReload {
         changes.webhooks = .init(old.settings.webhooks, new.settings.webhooks) { $0.name }
         changes.apps = checked.apps
         do throws(SettingsReloadError) {
-            try self.replaceApps(changes.apps, of: old.settings, with: new.settings)
+            try await self.replaceApps(changes.apps, of: old.settings, with: new.settings)
         } catch {
             if isPublished { try? await self.publish(old.settings.sqlIntake) }
             throw error
@@ -145,26 +145,28 @@ actor SettingsReload {
         }
     }
 
-    /// Changes the apps of the group. If one cannot be used, the old ones stay.
+    /// How long a reload waits for APNs' verdict on a new key.
+    private static let probeTime = Duration.seconds(30)
+
+    /// Changes the apps of the group. If one cannot be used, or APNs does not accept its new key, the old ones stay.
     private func replaceApps(
         _ names: SettingsChanges.Names,
         of old: RelaySettings,
         with new: RelaySettings
-    ) throws(SettingsReloadError) {
+    ) async throws(SettingsReloadError) {
         let changed = Set(names.added + names.changed)
         var done: Set<String> = []
-        do throws(APNSConfigurationError) {
-            for app in new.groupApps(tokens: self.parts.tokens) where changed.contains(app.name) {
-                try self.parts.group.replace(app)
+        for app in new.groupApps(tokens: self.parts.tokens) where changed.contains(app.name) {
+            do throws(APNSAuthenticationError) {
+                try await self.parts.group.replace(app, within: Self.probeTime)
                 done.insert(app.name)
+            } catch {
+                for name in done.intersection(names.added) { self.parts.group.remove(name) }
+                for app in old.groupApps(tokens: self.parts.tokens) where done.contains(app.name) {
+                    try? await self.parts.group.replace(app, within: Self.probeTime)
+                }
+                throw SettingsReloadError(["apps.\(app.name): \(error.message)"])
             }
-        } catch {
-            // They were tried a moment ago, so a file has changed since.
-            for name in done { self.parts.group.remove(name) }
-            for app in old.groupApps(tokens: self.parts.tokens) where done.contains(app.name) {
-                try? self.parts.group.replace(app)
-            }
-            throw SettingsReloadError(["apps: \(error)"])
         }
         for name in names.removed { self.parts.group.remove(name) }
     }
