@@ -40,7 +40,7 @@ let package = Package(
         // Experimental until 1.0: its names may still change.
         .library(name: "SupervisedPool", targets: ["SupervisedPool"]),
         // For the relay alone, which uses the server's side of TLS. Nothing in it is public otherwise.
-        .library(name: "_HTTP2Wire", targets: ["HTTP2Wire"]),
+        .library(name: "_APNSTransport", targets: ["APNSTransport"]),
         .executable(name: "apns", targets: ["APNSCommand"]),
     ],
     traits: [
@@ -95,7 +95,10 @@ let package = Package(
                 .product(name: "HeapModule", package: "swift-collections"),
             ]
         ),
-        .target(name: "HTTP2Wire", dependencies: ["APNSBasics", "CAPNSNghttp2", "CAPNSOpenSSL", nioCore, nioPosix]),
+        .target(
+            name: "APNSTransport",
+            dependencies: ["APNSBasics", "CAPNSNghttp2", "CAPNSOpenSSL", nioCore, nioPosix]
+        ),
         .target(name: "APNSModel", dependencies: ["APNSBasics"]),
         .target(
             name: "APNSSealing",
@@ -114,7 +117,7 @@ let package = Package(
             dependencies: [
                 "APNSModel",
                 "APNSBasics",
-                "HTTP2Wire",
+                "APNSTransport",
                 "SupervisedPool",
                 configuration,
                 logging,
@@ -128,7 +131,7 @@ let package = Package(
         .target(name: "APNSDevices", dependencies: ["APNSModel"]),
         .target(
             name: "APNSSimulator",
-            dependencies: ["APNSDevices", "APNSModel", "APNSBasics", "HTTP2Wire", nioCore, nioPosix]
+            dependencies: ["APNSDevices", "APNSModel", "APNSBasics", "APNSTransport", nioCore, nioPosix]
         ),
         .target(name: "APNSTesting", dependencies: ["APNSModel", "APNSPool", "APNSSimulator", logging]),
         // The simulator's page and OpenAPI document, as bytes. The relay embeds page/kit, too.
@@ -153,7 +156,7 @@ let package = Package(
                 "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
-                "HTTP2Wire",
+                "APNSTransport",
                 "SupervisedPool",
                 argumentParser,
                 logging,
@@ -162,16 +165,16 @@ let package = Package(
         ),
         .target(
             name: "TestSupport",
-            dependencies: ["APNSBasics", "HTTP2Wire", "SupervisedPool", nioCore, nioPosix],
+            dependencies: ["APNSBasics", "APNSTransport", "SupervisedPool", nioCore, nioPosix],
             path: "Tests/TestSupport"
         ),
         .testTarget(name: "APNSBasicsTests", dependencies: ["APNSBasics", "TestSupport"]),
         .testTarget(name: "SupervisedPoolTests", dependencies: ["SupervisedPool", "TestSupport"]),
         .testTarget(
-            name: "HTTP2WireTests",
+            name: "APNSTransportTests",
             dependencies: [
                 "CAPNSNghttp2",
-                "HTTP2Wire",
+                "APNSTransport",
                 "TestSupport",
                 nioCore,
                 nioPosix,
@@ -196,7 +199,7 @@ let package = Package(
         .testTarget(name: "APNSDevicesTests", dependencies: ["APNSDevices", "APNSModel", "TestSupport"]),
         .testTarget(
             name: "APNSSimulatorTests",
-            dependencies: ["APNSSimulator", "APNSBasics", "HTTP2Wire", "TestSupport"]
+            dependencies: ["APNSSimulator", "APNSBasics", "APNSTransport", "TestSupport"]
         ),
         // What the tests of the client share: a test target, so that a build without tests leaves it out.
         .testTarget(
@@ -204,7 +207,7 @@ let package = Package(
             dependencies: [
                 "APNSPool",
                 "APNSSimulator",
-                "HTTP2Wire",
+                "APNSTransport",
                 "SupervisedPool",
                 "TestSupport",
                 nioCore,
@@ -220,7 +223,7 @@ let package = Package(
                 "APNSPoolTestSupport",
                 "APNSSimulator",
                 "APNSTesting",
-                "HTTP2Wire",
+                "APNSTransport",
                 "SupervisedPool",
                 "TestSupport",
                 configuration,
@@ -238,7 +241,7 @@ let package = Package(
                 "APNSPoolTestSupport",
                 "APNSSimulator",
                 "APNSTesting",
-                "HTTP2Wire",
+                "APNSTransport",
                 "SupervisedPool",
                 "TestSupport",
                 nioCore,
@@ -276,7 +279,7 @@ let package = Package(
                 "APNSModel",
                 "APNSPool",
                 "APNSSimulator",
-                "HTTP2Wire",
+                "APNSTransport",
                 "TestSupport",
                 argumentParser,
             ]
@@ -290,7 +293,7 @@ if Context.environment["MICRO_BENCHMARKS"] != nil {
     package.targets.append(
         .executableTarget(
             name: "MicroBenchmarks",
-            dependencies: ["APNSModel", "APNSPool", "APNSBasics", "HTTP2Wire", "SupervisedPool"]
+            dependencies: ["APNSModel", "APNSPool", "APNSBasics", "APNSTransport", "SupervisedPool"]
         )
     )
 }

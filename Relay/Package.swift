@@ -115,7 +115,7 @@ let package = Package(
                 "WebPush",
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "_HTTP2Wire", package: "swift-apns-pool"),
+                .product(name: "_APNSTransport", package: "swift-apns-pool"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),

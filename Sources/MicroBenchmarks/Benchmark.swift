@@ -1,6 +1,6 @@
 import APNSModel
 import APNSBasics
-import HTTP2Wire
+import APNSTransport
 
 @testable import APNSPool
 @testable import SupervisedPool

@@ -1,7 +1,7 @@
 import APNSPool
 import APNSSimulator
 import Foundation
-import HTTP2Wire
+import APNSTransport
 import Testing
 
 @testable import APNSCommand

@@ -1,5 +1,5 @@
 import APNSModel
-import HTTP2Wire
+import APNSTransport
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -43,7 +43,7 @@ enum ServerStep: Sendable {
     case bytes([UInt8])
 }
 
-/// A server based on `HTTP2Wire` whose behaviour for each push is a closure, with a record of the processed pushes.
+/// A server based on `APNSTransport` whose behaviour for each push is a closure, with a record of the processed pushes.
 final class ScriptedServer: Sendable {
     typealias Script = @Sendable (ServerPush) -> [ServerStep]
 

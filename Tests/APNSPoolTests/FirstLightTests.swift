@@ -1,11 +1,11 @@
-import HTTP2Wire
+import APNSTransport
 import NIOPosix
 import Testing
 
 @testable import APNSPool
 @testable import APNSPoolTestSupport
 
-/// A server based on `HTTP2Wire` that accepts every push.
+/// A server based on `APNSTransport` that accepts every push.
 private struct AcceptingServer {
     let listener: Listener
     let caPEM: String

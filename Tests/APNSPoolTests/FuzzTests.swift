@@ -1,6 +1,6 @@
 import APNSSimulator
 import Foundation
-import HTTP2Wire
+import APNSTransport
 import TestSupport
 import Testing
 

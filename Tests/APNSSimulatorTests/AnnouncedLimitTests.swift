@@ -1,7 +1,7 @@
 import NIOCore
 import Testing
 
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// A stream limit binds a client only after the client has acknowledged it. The tests send frames byte by byte.
 struct AnnouncedLimitTests {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// Faults before the first byte of HTTP/2, and faults of TLS and TCP that end a connection.
 struct ConnectFaultTests {

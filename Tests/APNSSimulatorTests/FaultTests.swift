@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
-/// Each fault, as a client of `HTTP2Wire` experiences it.
+/// Each fault, as a client of `APNSTransport` experiences it.
 struct FaultTests {
     private let jwt: String
 

@@ -1,6 +1,6 @@
 import APNSModel
 import Foundation
-import HTTP2Wire
+import APNSTransport
 import Testing
 
 @testable import APNSSimulator

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// Bytes that a fuzzer chooses, instead of those of a client or of a fault script.
 struct FuzzTests {

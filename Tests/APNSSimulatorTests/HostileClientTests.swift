@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// Clients that flood the simulator. It closes their connections, and serves the others.
 struct HostileClientTests {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// The limit of the ledger, and questions about the recorded pushes.
 struct LedgerTests {

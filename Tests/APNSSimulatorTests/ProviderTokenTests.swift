@@ -1,7 +1,7 @@
 import APNSModel
 import APNSBasics
 import Foundation
-import HTTP2Wire
+import APNSTransport
 import Testing
 
 @testable import APNSSimulator

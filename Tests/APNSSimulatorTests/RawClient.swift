@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// A TLS client that records every frame as received. It has no HTTP/2 logic and sends only the frames of the test.
 final class RawClient: Sendable {

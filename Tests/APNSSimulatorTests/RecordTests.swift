@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// The simulator's record, and the repetition of a run with the same seed.
 struct RecordTests {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 struct SimulatorTests {
     private let jwt: String

@@ -2,7 +2,7 @@ import APNSModel
 import Foundation
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// The output and exit status of a command.
 struct CommandResult: Sendable {

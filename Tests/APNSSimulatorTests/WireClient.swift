@@ -3,7 +3,7 @@ import NIOPosix
 import TestSupport
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// A minimal client connection to a simulator: an actor on the connection's loop, like the library's connection owner.
 actor WireClient: ConnectionDelegate {

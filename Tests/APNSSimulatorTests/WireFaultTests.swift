@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @testable import APNSSimulator
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// Faults on the wire, byte by byte.
 struct WireFaultTests {

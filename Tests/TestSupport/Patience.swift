@@ -1,4 +1,4 @@
-package import HTTP2Wire
+package import APNSTransport
 import NIOCore
 
 /// How long tests wait.

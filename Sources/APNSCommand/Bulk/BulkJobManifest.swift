@@ -1,7 +1,7 @@
 @_spi(Relay) import APNSModel
 import APNSPool
 import ArgumentParser
-import HTTP2Wire
+import APNSTransport
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials

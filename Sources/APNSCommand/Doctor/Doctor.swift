@@ -1,5 +1,5 @@
 import APNSPool
-import HTTP2Wire
+import APNSTransport
 import NIOCore
 
 #if canImport(FoundationEssentials)

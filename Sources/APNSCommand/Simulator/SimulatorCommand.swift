@@ -1,7 +1,7 @@
 import APNSPool
 import APNSSimulator
 import ArgumentParser
-import HTTP2Wire
+import APNSTransport
 import NIOCore
 
 #if canImport(FoundationEssentials)

@@ -2,7 +2,7 @@
 // APNSModel/Broadcast.
 
 public import APNSModel
-import HTTP2Wire
+import APNSTransport
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials

@@ -1,5 +1,5 @@
 import APNSModel
-import HTTP2Wire
+import APNSTransport
 import SupervisedPool
 
 /// One broadcast to a channel. It has already been validated.

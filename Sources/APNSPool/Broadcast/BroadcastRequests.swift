@@ -1,5 +1,5 @@
 import APNSModel
-import HTTP2Wire
+import APNSTransport
 
 /// The operations on channels, as requests to the management host.
 enum ChannelOperation: Sendable, Hashable {

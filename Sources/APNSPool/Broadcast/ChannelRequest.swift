@@ -1,5 +1,5 @@
 import APNSModel
-import HTTP2Wire
+import APNSTransport
 import SupervisedPool
 
 /// One call to manage the channels of an app.

@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 
 extension APNSClientConfiguration {
     /// An HTTP proxy for all connections.

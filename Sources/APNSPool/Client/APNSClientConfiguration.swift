@@ -1,5 +1,5 @@
 import APNSModel
-import HTTP2Wire
+import APNSTransport
 public import Logging
 public import NIOCore
 public import SupervisedPool

@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 import Synchronization
 
 /// The TLS contexts for one set of trust roots. All connections without a client certificate share one context. Each

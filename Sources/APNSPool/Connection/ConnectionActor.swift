@@ -1,10 +1,10 @@
 // This folder: one connection of the pool. It determines when the connection connects, drains and is replaced, and how
-// pushes reach its event loop. Sockets, TLS and HTTP/2 are in HTTP2Wire. The folder Sending evaluates what a response
+// pushes reach its event loop. Sockets, TLS and HTTP/2 are in APNSTransport. The folder Sending evaluates what a response
 // means for a push.
 
 import APNSModel
 import APNSBasics
-import HTTP2Wire
+import APNSTransport
 import NIOCore
 import SupervisedPool
 import Synchronization

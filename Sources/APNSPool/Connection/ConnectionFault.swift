@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 
 /// How the end of a connection, or a GOAWAY, affects the next connect.
 enum ConnectionFault: Equatable {

@@ -1,5 +1,5 @@
 import APNSBasics
-import HTTP2Wire
+import APNSTransport
 import SupervisedPool
 
 /// The state machine of one pool worker, as a value. It decides which connection accepts streams, which ones drain, and

@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 import SupervisedPool
 
 /// Measures the smoothed response time of APNs on one connection. Only one push is timed at once, so each push costs only

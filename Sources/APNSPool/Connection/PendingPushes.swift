@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 import SupervisedPool
 
 /// The pushes of a worker that wait for their results: attempts of single pushes, and batches of bulk calls.

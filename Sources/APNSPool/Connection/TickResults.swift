@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 import SupervisedPool
 
 /// The results of one tick, collected for their receivers. All streams are returned to the pool before the first

@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 
 /// How the client authenticates to APNs: with a provider token signed by a key of the developer account, or with a
 /// client certificate.

@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 
 extension APNSClient {
     /// Replaces the current key or certificate while pushes continue.

@@ -1,5 +1,5 @@
 import APNSBasics
-import HTTP2Wire
+import APNSTransport
 
 /// The source of a client certificate and its key.
 struct CertificateInput: Sendable {

@@ -1,6 +1,6 @@
 import APNSBasics
 import APNSModel
-import HTTP2Wire
+import APNSTransport
 import Logging
 import SupervisedPool
 

@@ -1,5 +1,5 @@
 import APNSModel
-import HTTP2Wire
+import APNSTransport
 import SupervisedPool
 
 /// A push to a device token that cannot exist. APNs' response shows whether it accepts the credential.

@@ -1,5 +1,5 @@
 import APNSBasics
-import HTTP2Wire
+import APNSTransport
 
 /// PEM text (RFC 7468) as environment variables and secret stores hold it.
 enum PEMText {

@@ -1,5 +1,5 @@
 import APNSBasics
-import HTTP2Wire
+import APNSTransport
 
 /// Parses a private key as users supply it: the text of a `.p8` file (PEM, RFC 7468, around PKCS#8, RFC 5958), possibly
 /// altered by an environment variable.

@@ -1,5 +1,5 @@
 import APNSModel
-import HTTP2Wire
+import APNSTransport
 import SupervisedPool
 import Synchronization
 

@@ -1,5 +1,5 @@
 import APNSBasics
-import HTTP2Wire
+import APNSTransport
 
 /// Signs provider tokens with a key that the program does not hold: in a hardware module or a cloud key store.
 ///

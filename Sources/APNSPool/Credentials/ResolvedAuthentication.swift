@@ -1,5 +1,5 @@
 import APNSBasics
-import HTTP2Wire
+import APNSTransport
 
 /// An authentication whose settings and files were read and checked.
 struct ResolvedAuthentication: Sendable {

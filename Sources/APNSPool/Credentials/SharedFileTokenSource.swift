@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 public import Logging
 package import SupervisedPool
 import Synchronization

@@ -1,5 +1,5 @@
 import APNSBasics
-import HTTP2Wire
+import APNSTransport
 
 /// Identifies the key that signs provider tokens. The ids are not sufficient: they are not secret, and any app can
 /// claim them.

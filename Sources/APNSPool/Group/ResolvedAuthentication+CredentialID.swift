@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 
 extension ResolvedAuthentication {
     /// An identifier that is equal for all users of one key or certificate; nil if the public key is not known.

@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 
 /// Detects a wrong clock on this machine.
 ///

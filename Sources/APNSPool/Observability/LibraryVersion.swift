@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 import Logging
 
 /// The versions that a client logs when it begins to run.

@@ -1,5 +1,5 @@
 import APNSModel
-import HTTP2Wire
+import APNSTransport
 import SupervisedPool
 
 /// How one attempt ended. The steps before the stream (route, signing, checkout) throw it as an error.

@@ -1,6 +1,6 @@
 import APNSModel
 import APNSBasics
-import HTTP2Wire
+import APNSTransport
 import NIOCore
 import SupervisedPool
 import Synchronization

@@ -3,7 +3,7 @@
 // calls in Broadcast. Connections and the life of a stream are in Connection.
 
 import APNSModel
-import HTTP2Wire
+import APNSTransport
 import NIOCore
 import SupervisedPool
 

@@ -1,4 +1,4 @@
-import HTTP2Wire
+import APNSTransport
 import SupervisedPool
 import Synchronization
 

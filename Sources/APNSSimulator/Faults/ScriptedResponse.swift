@@ -1,5 +1,5 @@
 public import APNSModel
-internal import HTTP2Wire
+internal import APNSTransport
 
 /// A response from a script. Every part of it may be invalid.
 public struct ScriptedResponse: Sendable, Hashable {

@@ -1,5 +1,5 @@
 public import APNSModel
-internal import HTTP2Wire
+internal import APNSTransport
 
 /// One push to a device, or one broadcast, that the simulator received.
 public struct PushRecord: Sendable, Hashable {

@@ -1,6 +1,6 @@
 internal import APNSModel
 internal import APNSBasics
-internal import HTTP2Wire
+internal import APNSTransport
 
 #if canImport(FoundationEssentials)
     internal import FoundationEssentials

@@ -1,4 +1,4 @@
-internal import HTTP2Wire
+internal import APNSTransport
 
 /// A generated client certificate with the contents of Apple's certificates. For tests and demonstrations.
 public struct SimulatedCertificate: Sendable {

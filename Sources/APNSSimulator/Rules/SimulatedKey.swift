@@ -1,5 +1,5 @@
 internal import APNSBasics
-internal import HTTP2Wire
+internal import APNSTransport
 
 /// A generated signing key, with a key id and a team id in Apple's form. For tests and demonstrations.
 public struct SimulatedKey: Sendable {

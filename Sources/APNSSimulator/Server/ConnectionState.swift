@@ -1,5 +1,5 @@
 internal import APNSModel
-internal import HTTP2Wire
+internal import APNSTransport
 
 /// The state of one connection on which decisions depend, in addition to the simulator's shared state.
 struct ConnectionState {

@@ -1,4 +1,4 @@
-internal import HTTP2Wire
+internal import APNSTransport
 internal import Synchronization
 
 /// Keeps the simulator's port open, and can close it for a time.

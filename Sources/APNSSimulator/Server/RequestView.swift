@@ -1,4 +1,4 @@
-internal import HTTP2Wire
+internal import APNSTransport
 
 /// The fields of one request that APNs checks, as bytes inside the request's `FieldList`. Valid only inside the closure
 /// that receives it.

@@ -1,4 +1,4 @@
-internal import HTTP2Wire
+internal import APNSTransport
 internal import Synchronization
 
 /// The simulator's TLS certificates and contexts, valid and faulty ones. Each is created at its first use.

@@ -1,4 +1,4 @@
-internal import HTTP2Wire
+internal import APNSTransport
 
 /// An action of a session. Actions are performed in order.
 enum SessionAction {

@@ -1,4 +1,4 @@
-package import HTTP2Wire
+package import APNSTransport
 public import NIOCore
 
 #if canImport(FoundationEssentials)

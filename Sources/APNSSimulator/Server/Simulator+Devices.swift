@@ -1,6 +1,6 @@
 public import APNSDevices
 public import APNSModel
-internal import HTTP2Wire
+internal import APNSTransport
 internal import Synchronization
 
 // The virtual devices of a simulator.

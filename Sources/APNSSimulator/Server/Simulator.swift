@@ -1,5 +1,5 @@
 internal import APNSBasics
-internal import HTTP2Wire
+internal import APNSTransport
 internal import NIOCore
 internal import NIOPosix
 internal import Synchronization

@@ -1,4 +1,4 @@
-internal import HTTP2Wire
+internal import APNSTransport
 internal import NIOCore
 internal import NIOPosix
 internal import Synchronization

@@ -1,6 +1,6 @@
 public import APNSModel
 internal import APNSBasics
-internal import HTTP2Wire
+internal import APNSTransport
 internal import Synchronization
 
 // Broadcasts and channel management.

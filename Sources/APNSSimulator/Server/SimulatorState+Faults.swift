@@ -1,5 +1,5 @@
 internal import APNSModel
-internal import HTTP2Wire
+internal import APNSTransport
 
 // The effects of faults on connections and on the simulator.
 extension SimulatorState {

@@ -1,6 +1,6 @@
 internal import APNSModel
 internal import APNSBasics
-internal import HTTP2Wire
+internal import APNSTransport
 internal import NIOCore
 
 /// The state that all connections of a simulator share. Its lock is taken once for each batch of requests.

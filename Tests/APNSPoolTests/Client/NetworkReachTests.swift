@@ -1,5 +1,5 @@
 import APNSSimulator
-import HTTP2Wire
+import APNSTransport
 import Logging
 import NIOCore
 import NIOPosix

@@ -113,7 +113,7 @@ struct MonitoringTests {
         ("Sources/APNSPool/Client/APNSConfigurationError.swift", 9),
         ("Sources/APNSPool/Client/APNSClientConfiguration.swift", 2),
         ("Sources/APNSPool/Credentials/CertificateInput.swift", 6),
-        ("Sources/HTTP2Wire/Connection/WireError.swift", 28),
+        ("Sources/APNSTransport/Connection/WireError.swift", 28),
     ]) func eachCodeHasAHeading(_ file: String, _ least: Int) throws {
         let headings = Set(try Runbook.headings())
         let codes = try self.codes(file)

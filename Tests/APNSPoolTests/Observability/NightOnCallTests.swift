@@ -1,7 +1,7 @@
 import APNSSimulator
 import APNSTesting
 import Foundation
-import HTTP2Wire
+import APNSTransport
 import Logging
 import NIOCore
 import SupervisedPool

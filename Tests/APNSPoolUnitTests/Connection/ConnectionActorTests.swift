@@ -7,7 +7,7 @@ import Testing
 
 @testable import APNSPool
 @testable import APNSPoolTestSupport
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// The actor that runs the connection state machine.
 struct ConnectionActorTests {

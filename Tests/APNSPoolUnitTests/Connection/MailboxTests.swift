@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSPool
 @testable import APNSPoolTestSupport
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 struct ConnectionMailboxTests {
     @Test func onlyTheFirstMessageWakesTheReader() {

@@ -1,5 +1,5 @@
 import Foundation
-import HTTP2Wire
+import APNSTransport
 import Synchronization
 import TestSupport
 import Testing

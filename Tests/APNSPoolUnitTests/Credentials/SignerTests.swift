@@ -1,5 +1,5 @@
 import Foundation
-import HTTP2Wire
+import APNSTransport
 import Logging
 import SupervisedPool
 import Synchronization

@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSPool
 @testable import APNSPoolTestSupport
-@testable import HTTP2Wire
+@testable import APNSTransport
 
 /// Which pushes are resent, how often, and the outcome of several attempts.
 struct PushHistoryTests {

@@ -1,4 +1,4 @@
-@_spi(Relay) import HTTP2Wire
+@_spi(Relay) import APNSTransport
 import PushQueue
 
 #if canImport(FoundationEssentials)
