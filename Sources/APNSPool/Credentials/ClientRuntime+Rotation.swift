@@ -65,7 +65,7 @@ extension ClientRuntime {
 
     /// Probes the candidate, and then adopts or drops it.
     private func decide(on session: CredentialSession, within time: Duration?) async {
-        let topic = self.configuration.defaultTopic ?? self.sending.router.lastTopic
+        let topic = self.configuration.defaultTopic ?? self.sending.router.lastBundleID
         switch await self.probe(session, topic: topic, within: time) {
         case .accepted: self.credentials.adopt(session)
         case .refused(let words): self.credentials.giveUp(session, .refused(words))
@@ -116,7 +116,8 @@ extension ClientRuntime {
         }
         let probe: CredentialProbe
         do {
-            probe = try CredentialProbe(topic: topic ?? CredentialProbe.unknownTopic)
+            let topics = session.resolved.certificate?.topics ?? []
+            probe = try CredentialProbe(topic: CredentialProbe.topic(app: topic, certificate: topics))
         } catch {
             return .undecided("\(error)")
         }

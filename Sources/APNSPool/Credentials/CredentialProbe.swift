@@ -15,14 +15,27 @@ struct CredentialProbe: Sendable {
     /// 32 zero bytes.
     let token: DeviceToken
 
+    /// The topic of a probe.
+    ///
+    /// - Parameters:
+    ///   - bundleID: The app that the credential is needed for; nil if none is known.
+    ///   - topics: The topics of a certificate; empty for a key.
+    static func topic(app bundleID: String?, certificate topics: [String]) -> String {
+        guard let bundleID else { return topics.first ?? Self.unknownTopic }
+        // A VoIP services certificate has only the topic that ends with `.voip`.
+        let voIP = bundleID + PushType.voip.topicSuffix
+        return !topics.contains(bundleID) && topics.contains(voIP) ? voIP : bundleID
+    }
+
     /// - Throws: `ValidationError` if the topic is not valid.
     init(topic: String) throws(ValidationError) {
         self.token = try DeviceToken(bytes: [UInt8](repeating: 0, count: 32))
+        let isVoIP = topic.hasSuffix(PushType.voip.topicSuffix)
         self.push = try PreparedPush(
             topic: topic,
-            pushType: .background,
+            pushType: isVoIP ? .voip : .background,
             payload: Array(#"{"aps":{"content-available":1}}"#.utf8),
-            priority: .conserve,
+            priority: isVoIP ? .immediate : .conserve,
             expiration: .immediate
         )
     }

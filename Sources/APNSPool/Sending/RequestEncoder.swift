@@ -108,8 +108,12 @@ struct HeaderBlocks {
         self.authority = authority
     }
 
-    /// The topic of the last push; nil before the first one.
-    var lastTopic: String? { self.last?.key.topic }
+    /// The app of the last push: its topic without the suffix of its push type; nil before the first one.
+    var lastBundleID: String? {
+        guard let key = self.last?.key else { return nil }
+        let suffix = key.pushType.topicSuffix
+        return key.topic.hasSuffix(suffix) ? String(key.topic.dropLast(suffix.count)) : key.topic
+    }
 
     /// The header block of all pushes with this topic, type and priority.
     mutating func block(for push: PreparedPush) -> HeaderBlock {

@@ -114,8 +114,8 @@ final class SendRouter: Sendable {
         return route
     }
 
-    /// The topic of the last push; nil before the first one.
-    var lastTopic: String? { self.cache.withLock { $0.blocks.lastTopic } }
+    /// The app of the last push; nil before the first one.
+    var lastBundleID: String? { self.cache.withLock { $0.blocks.lastBundleID } }
 
     /// Whether nothing has changed since a route with this version was made.
     @inline(__always)

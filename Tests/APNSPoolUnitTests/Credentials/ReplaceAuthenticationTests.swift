@@ -134,10 +134,11 @@ struct ReplaceAuthenticationTests {
     func quietClient() async throws {
         try await self.withKeys { client, simulator, _, second in
             simulator.setToken(String(repeating: "0", count: 64), .bad)
-            #expect(await client.deliver(self.push, to: DeviceToken.sample(1)).certainty == .accepted)
+            let call = PushNotification.voip(topic: self.push.topic)
+            #expect(await client.deliver(call, to: DeviceToken.sample(1)).certainty == .accepted)
             try await client.replaceAuthentication(Self.authentication(second))
             #expect(await client.status.authentication.keyID == second.keyID)
-            // The probe has the topic of the last push, and is no push of the client's.
+            // The probe has the app of the last push, and is no push of the client's.
             let probe = try #require(simulator.record.pushes.last)
             #expect(probe.topic == self.push.topic && probe.status == 400 && simulator.record.pushes.count == 2)
             #expect(client.runtime.monitor.pushes.totals.values.reduce(0, +) == 1)
@@ -186,6 +187,18 @@ struct ReplaceAuthenticationTests {
             #expect(await client.status.authentication.keyID == second.keyID)
             #expect(simulator.record.pushes.map(\.topic) == [CredentialProbe.unknownTopic])
         }
+    }
+
+    @Test("A VoIP services certificate is probed with its own topic")
+    func certificateTopics() throws {
+        let app = "com.example.app"
+        #expect(CredentialProbe.topic(app: app, certificate: [app, "\(app).voip"]) == app)
+        #expect(CredentialProbe.topic(app: app, certificate: ["\(app).voip"]) == "\(app).voip")
+        #expect(CredentialProbe.topic(app: app, certificate: ["com.example.other"]) == app)
+        #expect(CredentialProbe.topic(app: nil, certificate: ["com.example.other"]) == "com.example.other")
+        #expect(CredentialProbe.topic(app: app, certificate: []) == app)
+        #expect(try CredentialProbe(topic: "\(app).voip").push.pushType == .voip)
+        #expect(try CredentialProbe(topic: app).push.pushType == .background)
     }
 
     @Test("What a response to the probe means")
