@@ -128,7 +128,11 @@ extension ClientRuntime {
             deadline: self.clock.now.duration(to: deadline),
             nil
         ).run()
-        return CredentialProbe.Verdict(outcome, topic: topic)
+        let verdict = CredentialProbe.Verdict(outcome, topic: topic)
+        if case .undecided = verdict, let failure = session.tokens.status.lastFailure {
+            return .undecided("no provider token could be signed: \(failure)")
+        }
+        return verdict
     }
 
     /// Lets streams in flight finish and ends the session's tree. Pushes waiting in its pool move to the next session.
