@@ -23,10 +23,17 @@ struct ResolvedAuthentication: Sendable {
             ?? "no provider token"
     }
 
-    /// Whether both are the same key or certificate, whichever files they came from.
+    /// Whether both are the same key or certificate, whichever files they came from, or both have neither.
     func isSame(as other: ResolvedAuthentication) -> Bool {
-        if let certificate, let theirs = other.certificate { return certificate.fingerprint == theirs.fingerprint }
-        guard let signer, let theirs = other.signer else { return false }
-        return signer.hasSameKey(as: theirs)
+        switch (self.certificate, other.certificate) {
+        case (let own?, let theirs?): return own.fingerprint == theirs.fingerprint
+        case (nil, nil): break
+        default: return false
+        }
+        switch (self.signer, other.signer) {
+        case (let own?, let theirs?): return own.hasSameKey(as: theirs)
+        case (nil, nil): return true
+        default: return false
+        }
     }
 }
