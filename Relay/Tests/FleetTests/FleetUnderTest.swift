@@ -190,9 +190,15 @@ final class FleetUnderTest: Sendable {
                 feed = try await relay.feed()
                 return feed.count >= count
             } explanation: {
-                "\(try await relay.depth()), \(try await relay.feed().count) outcomes; \(relay.output.suffix(6_000))"
+                """
+                \(try await relay.depth()), \(try await relay.feed().count) outcomes, \(await self.places() ?? ""); \
+                \(relay.output.suffix(6_000))
+                """
             }
             feeds.append(feed)
+        }
+        if let places = await self.places() {
+            #expect(places.split(separator: ", ").allSatisfy { $0.hasSuffix(" 0 and 0") }, "\(places)")
         }
         for feed in feeds.dropFirst() { #expect(feed == feeds.first, "the feeds differ") }
         let report = KillReport(self.load, feeds.first ?? [], lost: lost, self.simulator)
@@ -202,6 +208,27 @@ final class FleetUnderTest: Sendable {
         #expect(report.unknown <= unknown)
         #expect(report.unknown + (report.outcomes["accepted"] ?? 0) == count)
         return report
+    }
+}
+
+extension FleetUnderTest {
+    /// How many pushes are in each place, by the tables of the pushes and by the tally; nil if the server that was the
+    /// primary at first is not one now.
+    private func places() async -> String? {
+        let (server, database) = (self.server, self.database)
+        return try? await blocking {
+            guard try server.run("SELECT pg_is_in_recovery()").hasPrefix("f") else { return nil }
+            return try server.run(
+                """
+                SELECT concat_ws(', ',
+                  'queued ' || (SELECT count(*) FROM apns.queue) || ' and ' || coalesce(sum(queued), 0),
+                  'claimed ' || (SELECT count(*) FROM apns.flight WHERE state = 1) || ' and ' || coalesce(sum(claimed), 0),
+                  'written ' || (SELECT count(*) FROM apns.flight WHERE state = 2) || ' and ' || coalesce(sum(written), 0))
+                FROM apns.tally
+                """,
+                in: database
+            ).trimmingCharacters(in: .whitespacesAndNewlines)
+        }
     }
 }
 
