@@ -52,6 +52,8 @@ struct LifecycleStormTests {
         simulation.credential = .keys(keys.prefix(2).map { .init($0) })
         simulation.faults = Self.faults(&random)
         let simulator = try await Simulator.start(simulation)
+        // The device token of probes, as APNs treats it: a probe is processed for no device.
+        simulator.setToken(String(repeating: "0", count: 64), .bad)
         let client = try APNSClient(configuration: Self.configuration(simulator, keys[0], &random))
         let book = OutcomeBook()
 
