@@ -56,10 +56,10 @@ extension APNSClient {
     /// Stops using the key or certificate immediately. Use it for a compromised key, and revoke that key in the
     /// developer portal too.
     ///
-    /// Every connection of this client is closed, even with pushes in flight: also that of a candidate, and those of a credential that was replaced before and still drain.
-    /// Pushes fail at once with the code `credential` until you call ``replaceAuthentication(_:within:)``. Waiting
-    /// pushes are not sent; pushes that were already written end as `unknown`. When this method returns, these
-    /// connections are closed.
+    /// Every connection of this client is closed, even with pushes in flight: also that of a candidate, and those of a
+    /// credential that was replaced before and still drain. Pushes fail at once with the code `credential` until you call
+    /// ``replaceAuthentication(_:within:)``. Waiting pushes are not sent; pushes that were already written end as
+    /// `unknown`. When this method returns, these connections are closed.
     public func revokeAuthentication() async {
         await self.runtime.credentials.revoke()
         self.runtime.monitor.signal()

@@ -129,7 +129,7 @@ extension ClientRuntime {
             nil
         ).run()
         let verdict = CredentialProbe.Verdict(outcome, topic: topic)
-        if case .undecided = verdict, let failure = session.tokens.status.lastFailure {
+        if case .undecided = verdict, outcome.error?.rejection == nil, let failure = session.tokens.status.lastFailure {
             return .undecided("no provider token could be signed: \(failure)")
         }
         return verdict

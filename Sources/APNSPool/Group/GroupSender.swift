@@ -32,6 +32,8 @@ final class GroupSender: Sendable {
                 options.deadline = self.clock.now.duration(to: deadline)
                 let outcome = await push.deliver(with: client, to: token, options: options)
                 guard self.wasStopped(outcome), self.clock.now < deadline else { return outcome }
+                // The registry may learn only now that the client has ended.
+                await Task.yield()
             }
         }
     }
@@ -86,18 +88,13 @@ final class GroupSender: Sendable {
         }
     }
 
-    /// Returns the app's client for a call: it is not stopped before `leave`.
+    /// Returns the app's client for a call: it is not stopped before `endCall`.
     func beginCall(
         _ name: String,
         _ environment: APNSEnvironment,
         until deadline: MonotonicInstant
     ) async -> Result<APNSClient, PushError> {
-        while true {
-            let result = await self.client(name, environment, asCall: true, until: deadline)
-            guard case .success(let client) = result, !client.runtime.lifecycle.enter(.bulk) else { return result }
-            // It was stopped a moment ago.
-            if self.registry.isOver { return .failure(AppRegistry.shuttingDown) }
-        }
+        await self.hold { await self.client(name, environment, asCall: true, until: deadline) }
     }
 
     /// Returns a candidate's client for a probe, as `beginCall`.
@@ -106,17 +103,27 @@ final class GroupSender: Sendable {
         _ environment: APNSEnvironment,
         until deadline: MonotonicInstant
     ) async -> Result<APNSClient, PushError> {
-        while true {
-            let result: Result<APNSClient, PushError>
+        await self.hold {
             switch self.registry.enter(candidate, environment) {
             case .refused(let error): return .failure(error)
-            case .use(let client): result = .success(client)
+            case .use(let client): return .success(client)
             case .wait(let start, let clientID):
                 _ = await start.latch.wait(until: deadline, clock: self.clock)
-                result = self.registry.result(of: start, clientID)
+                return self.registry.result(of: start, clientID)
             }
+        }
+    }
+
+    /// Begins a call on the client that `lookUp` returns. Looks it up again if it was stopped a moment ago.
+    private func hold(
+        _ lookUp: () async -> Result<APNSClient, PushError>
+    ) async -> Result<APNSClient, PushError> {
+        while true {
+            let result = await lookUp()
             guard case .success(let client) = result, !client.runtime.lifecycle.enter(.bulk) else { return result }
             if self.registry.isOver { return .failure(AppRegistry.shuttingDown) }
+            // The registry may learn only now that the client has ended.
+            await Task.yield()
         }
     }
 }

@@ -111,7 +111,7 @@ final class ClientMonitor: Sendable {
         self.logger.log(event)
     }
 
-    /// A session's tree gave up. It restarts after the pause, unless its credential was on trial.
+    /// A session's tree gave up. It restarts after the pause, unless it was a candidate's.
     func reportEscalation(_ error: any Error, pause: Duration) {
         self.escalations.wrappingAdd(1, ordering: .relaxed)
         self.logger.critical(

@@ -35,7 +35,7 @@ final class MassRejectionAlarm: Sendable {
         return self.change { $0.recordWorkingToken(token) }
     }
 
-    /// Raises the alarm because the detector of a bulk call opened. Its state replaces the alarm's own, because it is
+    /// Raises the alarm because a bulk call has detected mass rejection. Its state replaces the alarm's own, because it is
     /// newer.
     ///
     /// - Returns: true if the alarm was not raised before.

@@ -29,7 +29,7 @@ struct MassRejectionDetector: Sendable {
         self.window = limits.window
     }
 
-    /// The number of rejections in the window that opens the detector.
+    /// The number of rejections in the window at which mass rejection is detected.
     var limit: Int {
         // `.max` turns the detector off. Otherwise the limit is the configured share of the current window, rounded up.
         // The product cannot overflow, because both numbers are at most 100,000.
@@ -60,7 +60,7 @@ struct MassRejectionDetector: Sendable {
         }
     }
 
-    /// Records a rejected device token. Returns true if this rejection opens the detector.
+    /// Records a rejected device token. Returns true if it is the one at which mass rejection is detected.
     mutating func rejected(_ token: DeviceToken) -> Bool {
         guard self.limit < .max else { return false }
         self.put(token.hashValue, isRejected: true)
@@ -70,7 +70,7 @@ struct MassRejectionDetector: Sendable {
     }
 
     /// Records a push that was accepted, or a token that is no longer registered, which also proves that the
-    /// environment and topic are right. Returns true if this closes the detector.
+    /// environment and topic are right. Returns true if this ends it.
     mutating func recordWorkingToken(_ token: DeviceToken) -> Bool {
         guard self.isAttentive else { return false }
         self.put(token.hashValue, isRejected: false)
