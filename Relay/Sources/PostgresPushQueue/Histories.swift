@@ -5,7 +5,8 @@ import Synchronization
 /// Then the queue begins a history, and pushes that may have been sent are parked.
 ///
 /// What a process has seen is the newest epoch of its own claims, and the newest position of the feed. Both are durable when
-/// they are seen, so a crash of the server never makes them smaller.
+/// they are seen, so a crash of the server never makes them smaller. A comparison uses what the process had seen before it
+/// read the database's progress: meanwhile, other calls have gone on.
 final class Histories: Sendable {
     private let options: PostgresPushQueue.Options
     /// Numbers that another history may have given to other names.
@@ -46,8 +47,8 @@ final class Histories: Sendable {
     /// Reads the progress on a new connection, and begins a history if one is needed. Blocks.
     func check(_ connection: Connection) throws(PostgresFailure) {
         let deadline = ContinuousClock.now.advanced(by: .seconds(60))
-        let found = Found(try connection.run(Self.query, until: deadline)[0])
         let seen = self.seen
+        let found = Found(try connection.run(Self.query, until: deadline)[0])
         if found.isCurrent, seen.map({ !found.progress.isBehind($0) }) ?? true {
             return self.note(found)
         }
@@ -84,12 +85,12 @@ final class Histories: Sendable {
         return QueueRestore(parked: Int(parked))
     }
 
-    /// Compares the progress that a call has read with what this process has seen.
+    /// Compares the progress that a call has read with what this process had seen before the call.
     ///
     /// - Returns: whether a history must begin.
-    func isBehind(_ row: Row) -> Bool {
+    func isBehind(_ row: Row, seen: QueueProgress?) -> Bool {
         let found = Found(row)
-        if !found.isCurrent || self.seen.map({ found.progress.isBehind($0) }) ?? false { return true }
+        if !found.isCurrent || seen.map({ found.progress.isBehind($0) }) ?? false { return true }
         self.note(found)
         return false
     }

@@ -350,8 +350,10 @@ extension PostgresPushQueue: PushQueue {
 
     public func queuedRoutes() async throws(QueueError) -> [QueuedRoute] {
         if self.histories.isDue {
-            let histories = self.histories
-            let isBehind = try await self.call(Histories.query, .reading) { rows, _ in histories.isBehind(rows[0]) }
+            let (histories, seen) = (self.histories, self.histories.seen)
+            let isBehind = try await self.call(Histories.query, .reading) { rows, _ in
+                histories.isBehind(rows[0], seen: seen)
+            }
             if isBehind { self.checkHistory() }
         }
         return try await self.call("SELECT * FROM apns.queued_routes($1)", .reading, self.settling()) { rows, _ in

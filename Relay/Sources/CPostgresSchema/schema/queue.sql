@@ -7,8 +7,7 @@
 -- Three rules hold in all functions:
 -- * Rows are found by index, one after the other, in a fixed order: an array with ANY, or LATERAL with LIMIT. Statistics
 --   of tables that are almost empty lead the planner to joins that take minutes once the tables are full.
--- * The row of apns.feed is locked last, because all relays wait for it. Only apns.begin_history locks it first, so that one
---   relay begins a history; if that is a deadlock, the server ends one of the calls, and its relay repeats it.
+-- * The row of apns.feed is locked last, because all relays wait for it.
 -- * Times are milliseconds since 1970. Leases count by the clock of the database: apns.lease_clock.
 
 -- A relay that does not know this version of the schema must not use it.
@@ -1161,35 +1160,58 @@ BEGIN
 END $$;
 
 -- Parks the pushes that may have been sent in a time which this database has lost: those that are due, and those in flight.
--- Their owners decide. A push whose owner wants it sent again anyway stays queued.
+-- Their owners decide. A push whose owner wants it sent again anyway stays queued. Returns how many it parked.
 CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS bigint LANGUAGE plpgsql
 SET enable_seqscan = on SET enable_hashjoin = on SET plan_cache_mode = auto AS $$
+DECLARE
+  v_due bigint[]; -- due, and not to be sent again
+  v_flight bigint[];
+  v_resent bigint[];
+  v_parked bigint := 0;
 BEGIN
-  CREATE TEMPORARY TABLE doubtful ON COMMIT DROP AS
-  SELECT p.position, p.id, p.route, p.due, p.expires, p.subject, p.attempts, p.resends, coalesce(f.state, 0) AS state
-  FROM apns.push p LEFT JOIN apns.flight f ON f.position = p.position
-  WHERE (p.due <= p_now OR f.position IS NOT NULL)
-    AND NOT EXISTS (SELECT FROM apns.parked k WHERE k.position = p.position)
-    AND NOT EXISTS (SELECT FROM apns.ended e WHERE e.position = p.position);
-  DELETE FROM apns.queue q USING pg_temp.doubtful d
-  WHERE q.position = d.position AND q.route = d.route AND q.due = d.due AND NOT d.resends;
-  DELETE FROM apns.flight f USING pg_temp.doubtful d WHERE f.position = d.position;
-  INSERT INTO apns.attempt AS a (position, certainty, sends, invalidates, result)
-  SELECT d.position, 3, d.attempts, false, apns.failure('unknown', 'connectionLost', d.id, d.attempts,
-    'the database was restored or a standby was promoted, and the push may have been sent before')
-  FROM pg_temp.doubtful d
-  ON CONFLICT (position) DO UPDATE SET certainty = 3, result = excluded.result, invalidates = false
-  WHERE a.certainty < 3;
-  UPDATE apns.push p SET tried = 2 FROM pg_temp.doubtful d WHERE p.position = d.position;
-  INSERT INTO apns.parked (position, route, since) SELECT d.position, d.route, p_now FROM pg_temp.doubtful d
-  WHERE NOT d.resends;
-  INSERT INTO apns.queue (route, due, position, expires, subject) SELECT d.route, d.due, d.position, d.expires, d.subject
-  FROM pg_temp.doubtful d WHERE d.resends AND d.state > 0;
-  INSERT INTO apns.tally (route, queued, claimed, written, parked)
-  SELECT d.route, count(*) FILTER (WHERE d.resends AND d.state > 0) - count(*) FILTER (WHERE d.state = 0 AND NOT d.resends),
-    -count(*) FILTER (WHERE d.state = 1), -count(*) FILTER (WHERE d.state = 2), count(*) FILTER (WHERE NOT d.resends)
-  FROM pg_temp.doubtful d GROUP BY d.route;
-  RETURN (SELECT count(*) FROM pg_temp.doubtful d WHERE NOT d.resends);
+  SELECT array_agg(q.position) INTO v_resent
+  FROM apns.queue q JOIN apns.push p ON p.position = q.position WHERE q.due <= p_now AND p.resends;
+  LOOP
+    WITH q AS (
+      DELETE FROM apns.queue q USING apns.push p
+      WHERE p.position = q.position AND q.due <= p_now AND NOT p.resends
+      RETURNING q.position, q.route),
+    t AS (INSERT INTO apns.tally (route, queued) SELECT route, -count(*) FROM q GROUP BY route)
+    SELECT array_agg(position) INTO v_due FROM q;
+    WITH f AS (
+      DELETE FROM apns.flight
+      WHERE position = ANY (ARRAY(SELECT position FROM apns.flight ORDER BY position FOR UPDATE))
+      RETURNING position, route, state),
+    t AS (
+      INSERT INTO apns.tally (route, claimed, written)
+      SELECT route, -count(*) FILTER (WHERE state = 1), -count(*) FILTER (WHERE state = 2) FROM f GROUP BY route)
+    SELECT array_agg(position) INTO v_flight FROM f;
+    -- Other calls go on meanwhile, and may have moved pushes past these statements.
+    EXIT WHEN v_due IS NULL AND v_flight IS NULL AND v_resent IS NULL;
+    WITH p AS (
+      UPDATE apns.push SET tried = 2 WHERE position = ANY (v_due || v_flight || v_resent)
+      RETURNING position, id, route, due, expires, subject, attempts, resends),
+    a AS (
+      INSERT INTO apns.attempt AS a (position, certainty, sends, invalidates, result)
+      SELECT p.position, 3, p.attempts, false, apns.failure('unknown', 'connectionLost', p.id, p.attempts,
+        'the database was restored or a standby was promoted, and the push may have been sent before')
+      FROM p
+      ON CONFLICT (position) DO UPDATE SET certainty = 3, result = excluded.result, invalidates = false
+      WHERE a.certainty < 3),
+    k AS (
+      INSERT INTO apns.parked (position, route, since) SELECT p.position, p.route, p_now FROM p WHERE NOT p.resends
+      RETURNING route),
+    q AS (
+      INSERT INTO apns.queue (route, due, position, expires, subject)
+      SELECT p.route, p.due, p.position, p.expires, p.subject FROM p WHERE p.resends AND p.position = ANY (v_flight)
+      RETURNING route),
+    t AS (
+      INSERT INTO apns.tally (route, queued, parked)
+      SELECT route, 0, count(*) FROM k GROUP BY route UNION ALL SELECT route, count(*), 0 FROM q GROUP BY route)
+    SELECT v_parked + count(*) INTO v_parked FROM k;
+    v_resent := NULL;
+  END LOOP;
+  RETURN v_parked;
 END $$;
 
 -- Identifies the database and the timeline of its server.
@@ -1222,16 +1244,17 @@ DECLARE
   v_last bigint;
   v_parked bigint := 0;
 BEGIN
-  SELECT f.last INTO v_last FROM apns.feed f FOR UPDATE;
+  LOCK TABLE apns.history IN SHARE ROW EXCLUSIVE MODE;
   IF p_history <> (SELECT coalesce(max(h.ordinal), 0) FROM apns.history h) THEN RETURN NULL; END IF;
-  INSERT INTO apns.history (id, start, server)
-  VALUES (floor(random() * 4294967294)::bigint + 1, v_last + 1, apns.server());
   IF p_history > 0 THEN
-    UPDATE apns.feed SET last = greatest(last, p_feed) + 1000000000;
     PERFORM setval('apns.position_seq', nextval('apns.position_seq') + 1000000000);
     PERFORM setval('apns.epoch_seq', greatest(nextval('apns.epoch_seq'), p_epoch) + 1000000000);
     IF p_parks THEN v_parked := apns.park_doubtful(p_now); END IF;
   END IF;
+  SELECT f.last INTO v_last FROM apns.feed f FOR UPDATE;
+  INSERT INTO apns.history (id, start, server)
+  VALUES (floor(random() * 4294967294)::bigint + 1, v_last + 1, apns.server());
+  IF p_history > 0 THEN UPDATE apns.feed SET last = greatest(last, p_feed) + 1000000000; END IF;
   RETURN v_parked;
 END $$;
 
