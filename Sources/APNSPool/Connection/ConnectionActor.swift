@@ -316,8 +316,7 @@ actor ConnectionActor: PoolWorker {
 
     // MARK: Actions
 
-    /// - Parameter error: the connection error that caused the actions; nil if there was none.
-    private func perform(_ actions: [ConnectionStateMachine.Action], because error: WireError? = nil) {
+    private func perform(_ actions: [ConnectionStateMachine.Action]) {
         self.noteDegradation()
         for action in actions {
             switch action {
@@ -326,7 +325,7 @@ actor ConnectionActor: PoolWorker {
             case .close(let number): self.connections[number]?.close()
             case .wakeAt(let instant): self.wake(at: instant)
             case .checkForStall(let instant, let number): self.checkForStall(number, at: instant)
-            case .report(let report): self.report(report, fault: error)
+            case .report(let report): self.pool.report(report, from: self.id)
             case .refuseCredential(let refusal, let number, let isFresh):
                 self.shared.credentialBreaker.refused(
                     refusal,
@@ -334,29 +333,8 @@ actor ConnectionActor: PoolWorker {
                     isFresh: isFresh,
                     now: self.clock.now
                 )
-            case .fail:
-                self.failure.withLock { $0 = $0 ?? error }
-                self.stop()
             }
         }
-    }
-
-    private func report(_ report: ConnectionStateMachine.Report, fault: WireError?) {
-        func poolFault(isConfiguration: Bool) -> PoolFault? {
-            fault.map { PoolFault(description: $0.description, isConfiguration: isConfiguration, underlying: $0) }
-        }
-        let workerReport: WorkerReport =
-            switch report {
-            case .connecting: .connecting
-            case .ready(let capacity): .ready(capacity: capacity)
-            case .capacity(let capacity): .capacity(capacity)
-            case .draining: .draining
-            case .lost: .lost(fault: poolFault(isConfiguration: false))
-            case .backingOff(let until, let isConfiguration):
-                .backingOff(until: until, fault: poolFault(isConfiguration: isConfiguration))
-            case .idle: .idle
-            }
-        self.pool.report(workerReport, from: self.id)
     }
 
     private func open(_ number: Int) {
@@ -411,10 +389,15 @@ actor ConnectionActor: PoolWorker {
 
     private func connectionClosed(_ number: Int, _ error: WireError) {
         self.connections[number] = nil
-        let fault = self.fault(error, of: number)
-        if fault == .lostPath { self.shared.pathLosses.signal() }
-        let actions = self.machine.closed(connection: number, fault: fault, now: self.clock.now)
-        self.perform(actions, because: error)
+        if error.code == .invariantBroken {
+            // The worker ends, and its supervisor counts the failure.
+            self.failure.withLock { $0 = $0 ?? error }
+            self.stop()
+        } else {
+            let fault = self.fault(error, of: number)
+            if fault == .lostPath { self.shared.pathLosses.signal() }
+            self.perform(self.machine.closed(connection: number, fault: fault, error: error, now: self.clock.now))
+        }
         self.finishIfStopped()
     }
 
@@ -464,12 +447,8 @@ extension ConnectionActor: ConnectionDelegate {
     nonisolated func connection(_ id: Int, isGoingAway error: WireError) {
         self.assumeIsolated { actor in
             let fault = actor.fault(error, of: id)
-            let actions = actor.machine.goingAway(
-                connection: id,
-                fault: fault,
-                now: actor.clock.now
-            )
-            actor.perform(actions, because: error)
+            let now = actor.clock.now
+            actor.perform(actor.machine.goingAway(connection: id, fault: fault, error: error, now: now))
         }
     }
 

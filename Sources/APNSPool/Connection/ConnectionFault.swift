@@ -1,4 +1,5 @@
 import APNSTransport
+import SupervisedPool
 
 /// How the end of a connection, or a GOAWAY, affects the next connect.
 enum ConnectionFault: Equatable {
@@ -9,19 +10,21 @@ enum ConnectionFault: Equatable {
     /// Connecting again is pointless until a setting, a file or a certificate changes. The next connect is made no
     /// sooner than after `holdOff`.
     case configuration(holdOff: Duration)
-    /// An internal invariant was violated: the worker must end, and its supervisor counts the failure.
-    case brokenInvariant
 
     /// - Parameter refuseCertificate: records that the peer refused the client certificate. Returns how long
     ///   connections should wait. Returns nil while only one connection was refused, because then a single server may
     ///   be at fault.
     init(_ error: WireError, refuseCertificate: () -> Duration?) {
         switch error.code {
-        case .invariantBroken: self = .brokenInvariant
         case .pingTimeout: self = .lostPath
         case .clientCertificateRefused: self = refuseCertificate().map { .configuration(holdOff: $0) } ?? .network
         default: self = error.isConfiguration ? .configuration(holdOff: .zero) : .network
         }
+    }
+
+    /// The fault as the pool gets it; nil if there is no error.
+    func report(_ error: WireError?) -> PoolFault? {
+        error.map { PoolFault(description: $0.description, isConfiguration: self.isConfiguration, underlying: $0) }
     }
 
     var isConfiguration: Bool {

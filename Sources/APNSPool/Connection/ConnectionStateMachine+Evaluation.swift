@@ -23,6 +23,8 @@ extension ConnectionStateMachine {
     /// How many pushes without a response count as weather in one tick. A single lost connection must not look like an
     /// outage.
     static let lostLimit = 10
+    /// A deadline that passes after a shorter silence shows only that the caller is impatient.
+    static let shortestQuiet = Duration.seconds(1)
 
     /// Evaluates the results of one tick. A success costs a few additions.
     ///
@@ -70,11 +72,7 @@ extension ConnectionStateMachine {
                 }
                 guard result.cause == .deadline, result.ending == .unknown else { continue }
                 self.count(&successes, connection, &evaluation)
-                evaluation.actions += self.deadlinePassed(
-                    connection: connection,
-                    quiet: quiet,
-                    now: now
-                )
+                evaluation.actions += self.timedOut(connection: connection, quietSince: quietSince, now: now)
             }
         }
         self.count(&successes, connection, &evaluation)
@@ -99,16 +97,8 @@ extension ConnectionStateMachine {
         switch rejection.status {
         case 403:
             return self.receivedForbidden(rejection, connection: connection, now: now)
-        case 503:
-            return self.suspect(
-                connection: connection,
-                now: now
-            )
-        case 500:
-            return self.receivedInternalServerError(
-                connection: connection,
-                now: now
-            )
+        case 500, 503:
+            return self.receivedServerError(rejection.status, connection: connection, now: now)
         default:
             return self.receivedOtherResponse(connection: connection)
         }
@@ -155,12 +145,11 @@ extension StreamResult {
     /// The weather that ended a stream without a response; nil if its end says nothing about APNs: the caller cancelled it,
     /// the client closed the connection, or the server did not process it because it closes this connection.
     ///
-    /// - Parameter quiet: how long streams have been open without a response frame. After a shorter time, a passed deadline
-    ///   shows only that the caller is impatient.
+    /// - Parameter quiet: how long streams have been open without a response frame.
     func weather(quiet: Duration) -> WeatherStateMachine.Cause? {
         switch (self.ending, self.cause) {
         case (.unknown, .deadline):
-            quiet < ErrorRateTracker.shortestQuiet ? nil : .init(description: "no response in time")
+            quiet < ConnectionStateMachine.shortestQuiet ? nil : .init(description: "no response in time")
         case (.unknown, .reset(let code)): .init(description: "streams reset (\(code)) without a response")
         case (.notProcessed, .reset(let code)): .init(description: "streams refused (\(code))")
         case (.unknown, .connectionLost), (.unknown, .goAway): .init(description: "connections lost without a response")

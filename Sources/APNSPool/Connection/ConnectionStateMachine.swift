@@ -18,7 +18,7 @@ import SupervisedPool
 /// Not shown: `holding`, the way back to `idle` when the pool no longer needs the connection, and a proven connection
 /// whose path is lost: a new one connects at once.
 ///
-/// Network failures are states here, never errors. Only a broken invariant makes the actor fail.
+/// Network failures are states here, never errors.
 struct ConnectionStateMachine {
     enum State: Equatable {
         /// There is no connection and none is wanted: the pool has not asked for one yet or no longer needs it, or the
@@ -46,22 +46,9 @@ struct ConnectionStateMachine {
         case wakeAt(MonotonicInstant)
         /// Call `checkForStall` for this connection at this time.
         case checkForStall(at: MonotonicInstant, connection: Int)
-        case report(Report)
+        case report(WorkerReport)
         /// APNs refused the credential on this connection.
         case refuseCredential(CredentialStateMachine.Refusal, connection: Int, isFresh: Bool)
-        /// An invariant is broken: end the worker with the connection's error.
-        case fail
-    }
-
-    /// A report to the pool. Like `WorkerReport`, but without the error object, so that tests can compare it.
-    enum Report: Equatable {
-        case connecting
-        case ready(capacity: Int)
-        case capacity(Int)
-        case draining
-        case lost
-        case backingOff(until: MonotonicInstant, isConfiguration: Bool)
-        case idle
     }
 
     /// The maximum number of replaced connections that drain. One more closes the oldest.
@@ -84,7 +71,7 @@ struct ConnectionStateMachine {
     /// Whether the current connection has received a response that proves that it works.
     private var isProven = false
     private var errors = ErrorRateTracker()
-    private var stall = StallDetector()
+    private var unanswered = UnansweredPushes()
     private var adaptiveLimit = AdaptiveStreamLimit()
     /// The latency of the connection that accepts streams.
     var latency = LatencyMeter()
@@ -165,7 +152,7 @@ struct ConnectionStateMachine {
         self.limit = limit
         self.isProven = false
         self.errors = ErrorRateTracker()
-        self.stall.reset()
+        self.unanswered.reset()
         self.latency.reset()
         return [.report(.ready(capacity: self.capacity))]
     }
@@ -185,28 +172,33 @@ struct ConnectionStateMachine {
     }
 
     /// Records a GOAWAY. Open streams may finish, and the replacement opens without waiting for them.
+    ///
+    /// - Parameter error: the error that the pool gets; nil in tests.
     mutating func goingAway(
         connection: Int,
         fault: ConnectionFault,
+        error: WireError? = nil,
         now: MonotonicInstant
     ) -> [Action] {
         switch self.state {
         case .ready(connection), .holding(connection, _):
             // If the server sent GOAWAY before any successful response, do not reconnect immediately.
             if self.isProven, !fault.isConfiguration { return self.drainAndReopen(connection) }
-            return self.startDraining(connection) + self.backOff(fault, now)
+            return self.startDraining(connection) + self.backOff(fault, error, now)
         default:
             return []
         }
     }
 
     /// Records that the connection has ended.
+    ///
+    /// - Parameter error: the error that the pool gets; nil in tests.
     mutating func closed(
         connection: Int,
         fault: ConnectionFault,
+        error: WireError? = nil,
         now: MonotonicInstant
     ) -> [Action] {
-        if fault == .brokenInvariant { return [.fail] }
         if let index = self.draining.firstIndex(of: connection) {
             self.draining.remove(at: index)
             return []
@@ -215,9 +207,9 @@ struct ConnectionStateMachine {
         case .ready(connection) where fault == .lostPath && self.isProven,
             .holding(connection, _) where fault == .lostPath && self.isProven:
             // Another connection may well work, so the worker does not wait.
-            return [.report(.lost)] + self.open()
+            return [.report(.lost(fault: fault.report(error)))] + self.open()
         case .connecting(connection), .ready(connection), .holding(connection, _):
-            return self.backOff(fault, now)
+            return self.backOff(fault, error, now)
         default:
             return []
         }
@@ -258,14 +250,15 @@ struct ConnectionStateMachine {
         return self.endSilence(connection)
     }
 
-    /// Acts on evidence against this connection: a 503, many 500s, or many missed deadlines. Replaces a connection that
-    /// was proven to work if the budget allows it, and otherwise halves its streams. Holds one that was never proven.
-    mutating func suspect(
-        connection: Int,
-        now: MonotonicInstant
-    ) -> [Action] {
-        guard self.state == .ready(connection: connection) else { return [] }
-        _ = self.stall.responded()
+    /// Records a response with status 500 or 503. A 503, or many 500s, are evidence against this connection. One that was
+    /// proven to work is replaced if the budget allows it, and otherwise has its streams halved. One that was never proven
+    /// is held.
+    mutating func receivedServerError(_ status: Int, connection: Int, now: MonotonicInstant) -> [Action] {
+        guard self.currentConnection == connection else { return [] }
+        guard self.errors.received(error: status), self.state == .ready(connection: connection) else {
+            return self.endSilence(connection)
+        }
+        _ = self.unanswered.responded()
         if self.isProven {
             if self.takeReplacement(now) { return self.drainAndReopen(connection) }
             self.adaptiveLimit.halve(capacity: min(self.maximum, self.adaptiveLimit.limit ?? .max), now: now)
@@ -277,36 +270,13 @@ struct ConnectionStateMachine {
         return [.report(.capacity(0)), .wakeAt(until)]
     }
 
-    /// Records a response with status 500. Many of them count as one 503.
-    mutating func receivedInternalServerError(
-        connection: Int,
-        now: MonotonicInstant
-    ) -> [Action] {
-        guard self.currentConnection == connection else { return [] }
-        if self.errors.receivedInternalServerError() {
-            return self.suspect(
-                connection: connection,
-                now: now
-            )
-        }
-        return self.endSilence(connection)
-    }
-
-    /// Records that a push got no response by its deadline or within `timeouts.response`. Many in a row count as one 503.
-    /// If the connection has had no success at all, it drains instead, and the worker backs off.
+    /// Records that a push got no response by its deadline or within `timeouts.response`.
     ///
-    /// - Parameter quiet: how long streams have been open without a response frame.
-    mutating func deadlinePassed(
-        connection: Int,
-        quiet: Duration,
-        now: MonotonicInstant
-    ) -> [Action] {
-        guard self.readyConnection == connection, self.errors.deadlinePassed(quiet: quiet) else { return [] }
-        if !self.isProven { return self.startDraining(connection) + self.backOff(.network, now) }
-        return self.suspect(
-            connection: connection,
-            now: now
-        )
+    /// - Parameter quietSince: since when streams have been open without a response frame.
+    mutating func timedOut(connection: Int, quietSince: MonotonicInstant, now: MonotonicInstant) -> [Action] {
+        guard self.readyConnection == connection else { return [] }
+        self.unanswered.timeOut(quietSince: quietSince)
+        return self.watch(connection, open: 0, now: now)
     }
 
     // MARK: Submissions
@@ -334,13 +304,16 @@ struct ConnectionStateMachine {
         now: @autoclosure () -> MonotonicInstant
     ) -> [Action] {
         if isNearlyExhausted { return self.readyConnection == connection ? self.drainAndReopen(connection) : [] }
-        guard open >= StallDetector.streams, !self.stall.isWatching, self.readyConnection == connection,
-            let instant = self.stall.submitted(open: open, now: now())
-        else { return [] }
-        return [.checkForStall(at: instant, connection: connection)]
+        return self.watch(connection, open: open, now: now())
     }
 
-    /// Checks a connection that has many open streams.
+    /// Watches the connection if it has many unanswered pushes and is not watched yet.
+    private mutating func watch(_ connection: Int, open: Int, now: @autoclosure () -> MonotonicInstant) -> [Action] {
+        guard self.unanswered.wantsWatching(open: open), self.readyConnection == connection else { return [] }
+        return [.checkForStall(at: self.unanswered.watch(now: now()), connection: connection)]
+    }
+
+    /// Checks a connection that has many unanswered pushes.
     ///
     /// A connection that stays silent is replaced. If it has had no success at all, it drains, and the worker backs off.
     /// Its open streams keep their deadlines, because responses may still arrive. This does not take from the
@@ -351,14 +324,14 @@ struct ConnectionStateMachine {
         lastResponse: MonotonicInstant,
         now: MonotonicInstant
     ) -> [Action] {
-        guard self.readyConnection == connection, self.stall.isWatching else { return [] }
+        guard self.readyConnection == connection, self.unanswered.isWatching else { return [] }
         let before = self.capacity
-        let verdict = self.stall.check(now: now, open: open, lastResponse: lastResponse)
+        let verdict = self.unanswered.check(now: now, open: open, lastResponse: lastResponse)
         var actions: [Action] = []
         switch verdict {
         case .dead:
             if self.isProven { return self.drainAndReopen(connection) }
-            return self.startDraining(connection) + self.backOff(.network, now)
+            return self.startDraining(connection) + self.backOff(.network, nil, now)
         case .watched(let until), .silent(let until):
             actions.append(.checkForStall(at: until, connection: connection))
         case .calm:
@@ -371,7 +344,7 @@ struct ConnectionStateMachine {
     }
 
     private mutating func endSilence(_ connection: Int) -> [Action] {
-        guard self.stall.responded(), self.state == .ready(connection: connection) else { return [] }
+        guard self.unanswered.responded(), self.state == .ready(connection: connection) else { return [] }
         return [.report(.capacity(self.capacity))]
     }
 
@@ -427,7 +400,7 @@ struct ConnectionStateMachine {
     private var maximum: Int { min(self.limit, self.streamCap) }
 
     private var capacity: Int {
-        self.stall.isSilent ? 0 : min(self.maximum, self.adaptiveLimit.limit ?? .max)
+        self.unanswered.isSilent ? 0 : min(self.maximum, self.adaptiveLimit.limit ?? .max)
     }
 
     // MARK: Steps
@@ -454,14 +427,14 @@ struct ConnectionStateMachine {
 
     private mutating func backOff(
         _ fault: ConnectionFault,
+        _ error: WireError?,
         _ now: MonotonicInstant
     ) -> [Action] {
         self.adaptiveLimit.reset()
         var wait = self.backoff.next(using: &self.generator)
         if case .configuration(let holdOff) = fault { wait = max(wait, holdOff, Self.configurationHoldOff) }
         let until = now.advanced(by: wait)
-        let isConfiguration = fault.isConfiguration
-        self.state = .backingOff(until: until, isConfiguration: isConfiguration)
-        return [.report(.backingOff(until: until, isConfiguration: isConfiguration)), .wakeAt(until)]
+        self.state = .backingOff(until: until, isConfiguration: fault.isConfiguration)
+        return [.report(.backingOff(until: until, fault: fault.report(error))), .wakeAt(until)]
     }
 }

@@ -1,12 +1,12 @@
 import SupervisedPool
 
-/// Detects a connection that accepts pushes but responds to none of them, without waiting for their deadlines. PING
-/// acknowledgements do not count: they prove that the peer's HTTP/2 layer works, but not the service behind it.
+/// Counts the pushes that had no response, and detects a connection that responds to none. PING acknowledgements do not
+/// count: they prove that the peer's HTTP/2 layer works, but not the service behind it.
 ///
-/// Pure. Detection begins when `streams` streams are open. It costs one timer per connection, not one per push.
-struct StallDetector: Sendable {
-    /// With fewer open streams, silence may be a coincidence.
-    static let streams = 8
+/// Pure. It costs one timer per connection, not one per push.
+struct UnansweredPushes: Sendable {
+    /// With fewer unanswered pushes, silence may be a coincidence.
+    static let limit = 5
     /// After this time without a response frame, the connection gets no new streams.
     static let warning = Duration.seconds(5)
     /// After this time without a response frame, the connection is replaced.
@@ -20,63 +20,70 @@ struct StallDetector: Sendable {
         case dead
     }
 
-    /// When the number of open streams reached `streams`. Silence is measured from then on.
-    private var since: MonotonicInstant?
+    /// The pushes that got no response by their deadlines or within `timeouts.response`, since the last response.
+    private var timedOut = 0
+    /// Since when pushes have waited for a response.
+    private var since = MonotonicInstant(nanoseconds: 0)
+    /// When `check` is due; nil while the connection is not watched.
+    private var dueAt: MonotonicInstant?
     private(set) var isSilent = false
-    /// When `check` is due.
-    private var dueAt = MonotonicInstant(nanoseconds: 0)
 
-    var isWatching: Bool { self.since != nil }
+    var isWatching: Bool { self.dueAt != nil }
 
-    /// Pushes were submitted, and `open` streams are open now.
+    /// Whether a connection with so many open streams has too many unanswered pushes to go unwatched.
+    func wantsWatching(open: Int) -> Bool { self.dueAt == nil && open + self.timedOut >= Self.limit }
+
+    /// Begins to watch a connection, because `wantsWatching` says so.
     ///
-    /// - Returns: when to call `check`; nil if a check is scheduled already or not needed.
-    mutating func submitted(open: Int, now: MonotonicInstant) -> MonotonicInstant? {
-        guard self.since == nil, open >= Self.streams else { return nil }
-        return self.watch(now)
-    }
-
-    private mutating func watch(_ now: MonotonicInstant) -> MonotonicInstant {
-        let due = now.advanced(by: Self.warning)
-        self.since = now
+    /// - Returns: when to call `check`.
+    mutating func watch(now: MonotonicInstant) -> MonotonicInstant {
+        if self.timedOut == 0 { self.since = now }
+        let due = max(self.since.advanced(by: Self.warning), now)
         self.dueAt = due
         return due
     }
 
+    /// Records that a push got no response in time.
+    ///
+    /// - Parameter quietSince: since when streams have been open without a response frame.
+    mutating func timeOut(quietSince: MonotonicInstant) {
+        if self.timedOut == 0, self.dueAt == nil { self.since = quietSince }
+        self.timedOut += 1
+    }
+
     /// Checks the connection.
     ///
-    /// A silent connection stays silent until a response arrives or a check comes late; streams that reach their deadlines
-    /// are no sign of life. Watching ends when no stream is left, or when fewer than `streams` are open and the connection
-    /// is not silent.
+    /// A silent connection stays silent until a response arrives or a check comes late. Watching ends when fewer than
+    /// `limit` pushes are unanswered.
     mutating func check(now: MonotonicInstant, open: Int, lastResponse: MonotonicInstant) -> Verdict {
-        guard let since, open > 0, self.isSilent || open >= Self.streams else {
-            self.reset()
+        guard let dueAt, open + self.timedOut >= Self.limit else {
+            self.dueAt = nil
+            self.isSilent = false
             return .calm
         }
         // A late check proves nothing, because the computer was suspended or the loop was busy. Start over.
-        if self.dueAt.advanced(by: Self.end) < now {
-            self.isSilent = false
-            return .watched(until: self.watch(now))
+        if dueAt.advanced(by: Self.end) < now {
+            self.reset()
+            return .watched(until: self.watch(now: now))
         }
-        let quiet = max(since, lastResponse)
+        let quiet = max(self.since, lastResponse)
         let silence = quiet.duration(to: now)
         if silence >= Self.end { return .dead }
         self.isSilent = silence >= Self.warning
-        self.dueAt = quiet.advanced(by: self.isSilent ? Self.end : Self.warning)
-        return self.isSilent ? .silent(until: self.dueAt) : .watched(until: self.dueAt)
+        let due = quiet.advanced(by: self.isSilent ? Self.end : Self.warning)
+        self.dueAt = due
+        return self.isSilent ? .silent(until: due) : .watched(until: due)
     }
 
     /// Records a response.
     ///
     /// - Returns: whether it ends a silence.
     mutating func responded() -> Bool {
+        self.timedOut = 0
         defer { self.isSilent = false }
         return self.isSilent
     }
 
-    /// Stops watching: another connection begins, or this one has no open streams.
-    mutating func reset() {
-        self.since = nil
-        self.isSilent = false
-    }
+    /// Starts over for a new connection.
+    mutating func reset() { self = UnansweredPushes() }
 }

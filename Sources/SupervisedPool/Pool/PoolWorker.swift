@@ -81,7 +81,7 @@ public struct LeaseOrigin: Hashable, Sendable {
 }
 
 /// Why a worker has no connection.
-public struct PoolFault: Error, Sendable, CustomStringConvertible {
+public struct PoolFault: Error, Sendable, Equatable, CustomStringConvertible {
     /// A description for humans. It is printed and logged.
     public let description: String
     /// Whether a connection cannot succeed until the configuration or the environment changes, for example because a
@@ -102,10 +102,15 @@ public struct PoolFault: Error, Sendable, CustomStringConvertible {
         self.isConfiguration = isConfiguration
         self.underlying = underlying
     }
+
+    /// Compares the descriptions and ``isConfiguration``, because errors in general cannot be compared.
+    public static func == (lhs: PoolFault, rhs: PoolFault) -> Bool {
+        lhs.description == rhs.description && lhs.isConfiguration == rhs.isConfiguration
+    }
 }
 
 /// A worker's report of its own state.
-public enum WorkerReport: Sendable {
+public enum WorkerReport: Sendable, Equatable {
     /// It is opening a connection, and has no session that accepts work.
     case connecting
     /// A new session with this many streams is ready. Streams leased from earlier sessions no longer count against it.

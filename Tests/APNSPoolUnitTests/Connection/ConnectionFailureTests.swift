@@ -5,7 +5,7 @@ import Testing
 @testable import APNSPool
 @testable import APNSPoolTestSupport
 
-/// The reaction of the connection state machine to errors, passed deadlines, silence and 503.
+/// The reaction of the connection state machine to errors, pushes without a response, and 503.
 struct ConnectionFailureTests {
     private typealias Machine = ConnectionStateMachine
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
@@ -23,12 +23,11 @@ struct ConnectionFailureTests {
 
     private func error(_ machine: inout Machine, budget: Bool = true, connection: Int = 1) -> [Machine.Action] {
         machine.takeReplacement = { _ in budget }
-        return machine.receivedInternalServerError(connection: connection, now: start)
+        return machine.receivedServerError(500, connection: connection, now: start)
     }
 
-    private func deadline(_ machine: inout Machine, budget: Bool = true) -> [Machine.Action] {
-        machine.takeReplacement = { _ in budget }
-        return machine.deadlinePassed(connection: 1, quiet: .seconds(10), now: start)
+    private func timeOut(_ machine: inout Machine, at seconds: Int64) -> [Machine.Action] {
+        machine.timedOut(connection: 1, quietSince: start, now: start.advanced(by: .seconds(seconds)))
     }
 
     private func check(_ machine: inout Machine, at seconds: Int64, open: Int = 8, last: Int64 = 0) -> [Machine.Action]
@@ -68,28 +67,28 @@ struct ConnectionFailureTests {
         }
     }
 
-    @Test func fiveDeadlinesReplaceTheConnection() {
-        var machine = ready()
-        for _ in 0..<4 { #expect(deadline(&machine) == []) }
-        #expect(deadline(&machine) == replaced)
-    }
-
-    @Test func fiveDeadlinesBeforeAnySuccessBackOff() {
-        var machine = ready(isProven: false)
-        for _ in 0..<4 { #expect(deadline(&machine) == []) }
-        #expect(deadline(&machine).first == .drain(connection: 1))
-        guard case .backingOff = machine.state else {
-            Issue.record("\(machine.state)")
-            return
-        }
+    @Test(arguments: [true, false]) func fivePushesWithoutAResponseAreASilence(_ isProven: Bool) {
+        var machine = ready(isProven: isProven)
+        for _ in 0..<4 { #expect(timeOut(&machine, at: 3) == []) }
+        let five = start.advanced(by: .seconds(5))
+        #expect(timeOut(&machine, at: 3) == [.checkForStall(at: five, connection: 1)])
+        #expect(timeOut(&machine, at: 4) == [])
+        let ten = start.advanced(by: .seconds(10))
+        #expect(
+            check(&machine, at: 5, open: 0, last: -9) == [
+                .checkForStall(at: ten, connection: 1), .report(.capacity(0)),
+            ]
+        )
+        let actions = check(&machine, at: 10, open: 0, last: -9)
+        if isProven { #expect(actions == replaced) } else { #expect(actions.first == .drain(connection: 1)) }
     }
 
     @Test func silenceRemovesTheCapacityAndThenReplacesTheConnection() {
         var machine = ready()
-        #expect(machine.submitted(connection: 1, open: 7, now: start) == [])
+        #expect(machine.submitted(connection: 1, open: 4, now: start) == [])
         let five = start.advanced(by: .seconds(5))
         let ten = start.advanced(by: .seconds(10))
-        #expect(machine.submitted(connection: 1, open: 8, now: start) == [.checkForStall(at: five, connection: 1)])
+        #expect(machine.submitted(connection: 1, open: 5, now: start) == [.checkForStall(at: five, connection: 1)])
         #expect(machine.submitted(connection: 1, open: 9, now: start) == [])
         #expect(check(&machine, at: 5) == [.checkForStall(at: ten, connection: 1), .report(.capacity(0))])
         // A new limit from the peer makes no difference meanwhile.
@@ -101,7 +100,7 @@ struct ConnectionFailureTests {
 
     @Test(arguments: [200, 403, 500]) func anyResponseEndsTheSilence(_ status: Int) {
         var machine = ready()
-        _ = machine.submitted(connection: 1, open: 8, now: start)
+        _ = machine.submitted(connection: 1, open: 5, now: start)
         _ = check(&machine, at: 5)
         let actions =
             switch status {
@@ -116,7 +115,7 @@ struct ConnectionFailureTests {
 
     @Test func aSilentConnectionThatNeverRespondedBacksOff() {
         var machine = ready(isProven: false)
-        _ = machine.submitted(connection: 1, open: 8, now: start)
+        _ = machine.submitted(connection: 1, open: 5, now: start)
         _ = check(&machine, at: 5)
         #expect(check(&machine, at: 10).first == .drain(connection: 1))
         guard case .backingOff = machine.state else {
@@ -127,16 +126,16 @@ struct ConnectionFailureTests {
 
     @Test func aSilentConnectionWithoutStreamsIsUsedAgain() {
         var machine = ready()
-        _ = machine.submitted(connection: 1, open: 8, now: start)
+        _ = machine.submitted(connection: 1, open: 5, now: start)
         _ = check(&machine, at: 5)
         #expect(check(&machine, at: 6, open: 0) == [.report(.capacity(100))])
-        #expect(machine.submitted(connection: 1, open: 8, now: start).count == 1)
+        #expect(machine.submitted(connection: 1, open: 5, now: start).count == 1)
     }
 
     @Test func aDegradedConnectionRegainsItsCapacity() {
         var machine = ready(limit: 4)
         machine.takeReplacement = { _ in false }
-        let bad = machine.suspect(connection: 1, now: start)
+        let bad = machine.receivedServerError(503, connection: 1, now: start)
         #expect(bad == [.report(.capacity(2))])
         #expect(machine.receivedProof(connection: 1, count: 9) == [])
         #expect(machine.receivedProof(connection: 1) == [.report(.capacity(3))])
@@ -148,7 +147,7 @@ struct ConnectionFailureTests {
     @Test func aReplacementKeepsTheStreamLimitAndALossResetsIt() {
         var machine = ready()
         machine.takeReplacement = { _ in false }
-        _ = machine.suspect(connection: 1, now: start)
+        _ = machine.receivedServerError(503, connection: 1, now: start)
         _ = machine.replace()
         #expect(!machine.isDegraded)
         #expect(machine.ready(connection: 2, limit: 1000) == [.report(.ready(capacity: 50))])

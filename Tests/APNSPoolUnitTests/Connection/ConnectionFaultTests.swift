@@ -10,7 +10,6 @@ struct ConnectionFaultTests {
         arguments: [
             (WireError.Code.connectRefused, ConnectionFault.network), (.goAway, .network), (.closedByPeer, .network),
             (.pingTimeout, .lostPath), (.flooded, .network), (.protocolViolation, .network),
-            (.invariantBroken, .brokenInvariant),
             (.hostNotFound, .configuration(holdOff: .zero)), (.certificateExpired, .configuration(holdOff: .zero)),
         ]
     )

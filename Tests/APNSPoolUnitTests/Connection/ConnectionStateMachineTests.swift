@@ -1,3 +1,4 @@
+import APNSTransport
 import SupervisedPool
 import TestSupport
 import Testing
@@ -37,23 +38,22 @@ struct ConnectionStateMachineTests {
             machine.closed(connection: connection, fault: .lostPath, now: self.start)
         }
         var machine = self.ready()
-        #expect(lose(&machine, 1) == [.report(.lost), .report(.connecting), .open(connection: 2)])
+        #expect(lose(&machine, 1) == [.report(.lost()), .report(.connecting), .open(connection: 2)])
         _ = machine.ready(connection: 2, limit: 100)
         _ = lose(&machine, 2)
         #expect(try self.backOffEnd(machine) > self.start)
     }
 
+    private let error = WireError(.goAway, "a test")
+
     private func goAway(_ machine: inout Machine, _ connection: Int, isConfiguration: Bool = false) -> [Machine.Action]
     {
-        machine.goingAway(connection: connection, fault: fault(isConfiguration), now: self.start)
+        machine.goingAway(connection: connection, fault: fault(isConfiguration), error: self.error, now: self.start)
     }
 
     private func receive503(_ machine: inout Machine, _ connection: Int, budget: Bool = true) -> [Machine.Action] {
         machine.takeReplacement = { _ in budget }
-        return machine.suspect(
-            connection: connection,
-            now: self.start
-        )
+        return machine.receivedServerError(503, connection: connection, now: self.start)
     }
 
     private func backOffEnd(_ machine: Machine) throws -> MonotonicInstant {
@@ -108,7 +108,7 @@ struct ConnectionStateMachineTests {
         _ = machine.connect()
         let actions = lose(&machine, 1)
         let until = try backOffEnd(machine)
-        #expect(actions == [.report(.backingOff(until: until, isConfiguration: false)), .wakeAt(until)])
+        #expect(actions == [.report(.backingOff(until: until)), .wakeAt(until)])
         #expect(machine.wake(now: until.advanced(by: .nanoseconds(-1))) == [])
         #expect(machine.wake(now: until) == [.report(.connecting), .open(connection: 2)])
     }
@@ -234,11 +234,9 @@ struct ConnectionStateMachineTests {
         var machine = ready(isProven: isProven)
         let actions = goAway(&machine, 1, isConfiguration: isConfiguration)
         let until = try backOffEnd(machine)
+        let fault = PoolFault(description: self.error.description, isConfiguration: isConfiguration)
         #expect(
-            actions == [
-                .drain(connection: 1), .report(.backingOff(until: until, isConfiguration: isConfiguration)),
-                .wakeAt(until),
-            ]
+            actions == [.drain(connection: 1), .report(.backingOff(until: until, fault: fault)), .wakeAt(until)]
         )
         #expect(machine.draining == [1])
     }
@@ -249,7 +247,7 @@ struct ConnectionStateMachineTests {
             if isHolding { _ = receive503(&machine, 1) }
             let actions = lose(&machine, 1)
             let until = try backOffEnd(machine)
-            #expect(actions == [.report(.backingOff(until: until, isConfiguration: false)), .wakeAt(until)])
+            #expect(actions == [.report(.backingOff(until: until)), .wakeAt(until)])
         }
     }
 
@@ -267,17 +265,6 @@ struct ConnectionStateMachineTests {
             ]
         )
         #expect(machine.draining == [2, 3])
-    }
-
-    @Test("A broken invariant in any connection fails the worker")
-    func brokenInvariant() {
-        var machine = ready()
-        _ = machine.replace()
-        for connection in 1...2 {
-            #expect(
-                machine.closed(connection: connection, fault: .brokenInvariant, now: start) == [.fail]
-            )
-        }
     }
 
     @Test("A connection with few stream ids left is replaced, but only while it accepts streams")
@@ -354,7 +341,7 @@ struct ConnectionStateModelTests {
         var draining: Set<Int> = []
         var settled: Set<Int> = []
         var newest = 0
-        var report: ConnectionStateMachine.Report?
+        var report: WorkerReport?
         var wakeUps: [MonotonicInstant] = []
         var checks: [(at: MonotonicInstant, connection: Int)] = []
 
@@ -377,7 +364,7 @@ struct ConnectionStateModelTests {
                     self.checks.append((instant, connection))
                 case .report(let report):
                     self.report = report
-                case .refuseCredential, .fail:
+                case .refuseCredential:
                     Issue.record("\(action)")
                 }
             }
@@ -434,21 +421,16 @@ struct ConnectionStateModelTests {
                 )
             case 8:
                 world.apply(
-                    machine.suspect(
-                        connection: connection,
-                        now: now
-                    )
+                    machine.receivedServerError(503, connection: connection, now: now)
                 )
             case 9: world.apply(machine.tokenRefused(connection: connection, now: now))
             case 10:
                 world.apply(
-                    machine.receivedInternalServerError(connection: connection, now: now)
+                    machine.receivedServerError(500, connection: connection, now: now)
                 )
             case 11:
-                let quiet = Duration.milliseconds(Int64.random(in: 0...3000, using: &random))
-                world.apply(
-                    machine.deadlinePassed(connection: connection, quiet: quiet, now: now)
-                )
+                let quiet = now.advanced(by: .milliseconds(-Int64.random(in: 0...20_000, using: &random)))
+                world.apply(machine.timedOut(connection: connection, quietSince: quiet, now: now))
             case 12 where world.open.contains(connection):
                 let open = Int.random(in: 0...20, using: &random)
                 world.apply(machine.submitted(connection: connection, open: open, now: now))
@@ -487,8 +469,7 @@ struct ConnectionStateModelTests {
         case (.idle, nil), (.idle, .idle), (.connecting, .connecting): break
         case (.ready, .ready(let capacity)), (.ready, .capacity(let capacity)): #expect(capacity <= 100)
         case (.holding, .capacity(0)): break
-        case (.backingOff(let until, let isFixed), .backingOff(let reported, let isReportedFixed))
-        where until == reported && isFixed == isReportedFixed:
+        case (.backingOff(let until, _), .backingOff(let reported, _)) where until == reported:
             // A wake-up is armed.
             #expect(world.wakeUps.contains(until), "seed \(seed)")
         default:

@@ -67,7 +67,7 @@ struct OverloadSimulationTests {
                     self.workers[index].open = 0
                 case .report(.capacity(let capacity)): self.workers[index].capacity = capacity
                 case .report: self.workers[index].capacity = 0
-                case .drain, .close, .checkForStall, .refuseCredential, .fail: break
+                case .drain, .close, .checkForStall, .refuseCredential: break
                 }
             }
         }
@@ -104,7 +104,7 @@ struct OverloadSimulationTests {
                 if self.workers[index].machine.readyConnection == connection { self.workers[index].open -= 1 }
                 if Int.random(in: 0..<100, using: &self.random) < self.errorPercent {
                     self.apply(
-                        self.workers[index].machine.suspect(connection: connection, now: self.now),
+                        self.workers[index].machine.receivedServerError(503, connection: connection, now: self.now),
                         index,
                         millisecond
                     )
