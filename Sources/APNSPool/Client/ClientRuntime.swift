@@ -132,7 +132,7 @@ final class ClientRuntime: Sendable {
                 switch job {
                 case .run(let session):
                     self.applySettings(to: session)
-                    group.addTask { await self.keepWorkerCount(session) }
+                    group.addTask { await self.startMissingWorkers(session) }
                     group.addTask {
                         defer {
                             // Breaks the reference cycle of runtime, session, supervisor and runtime.

@@ -134,13 +134,14 @@ enum ClientTree {
                 context.started()
                 await latch.wait()
             }
-            let number = tally?.began(index)
-            defer { if let number { tally?.ended(number) } }
+            let member = tally?.began(index)
+            defer { member?.ended() }
             let worker = ConnectionActor(
                 id: WorkerID(index: index, generation: context.generation),
                 isBase: isBase(),
                 pool: pool(),
                 settings: settings,
+                tally: member,
                 clock: runtime.clock,
                 loop: loop
             )

@@ -1,16 +1,28 @@
 import Synchronization
 
-/// Counts the workers of a client that may have a connection: those that the settings allow, and surplus ones that have
-/// not ended since the settings were reduced.
-///
-/// A worker that begins although the settings no longer allow it is not counted: its pool knows that it is surplus, and
-/// never lets it connect.
+/// Counts the workers of a client that may have a connection: those that the settings allow, and surplus ones whose
+/// connections have not closed since the settings were reduced.
 final class WorkerTally: Sendable {
     struct Count: Sendable, Equatable {
         /// How many workers the settings allow.
         var limit: Int
-        /// How many workers beyond the limit still run.
+        /// How many workers beyond the limit may still have a connection.
         var surplus: Int
+    }
+
+    /// One run of a worker.
+    struct Member: Sendable {
+        fileprivate let tally: WorkerTally
+        fileprivate let number: Int
+
+        /// The worker opens a connection.
+        func connects() { self.tally.set(self.number, mayConnect: true) }
+
+        /// The worker has no connection, and opens none until the settings allow it.
+        func isDismissed() { self.tally.set(self.number, mayConnect: false) }
+
+        /// The worker has ended, and its connections are closed.
+        func ended() { self.tally.set(self.number, mayConnect: nil) }
     }
 
     private struct State {
@@ -25,7 +37,7 @@ final class WorkerTally: Sendable {
     private let state: Mutex<State>
     private let onChange: @Sendable () -> Void
 
-    /// - Parameter onChange: Called outside the lock after each `setLimit`, and when a surplus worker has ended.
+    /// - Parameter onChange: Called outside the lock after each `setLimit`, and when there are fewer surplus workers.
     init(limit: Int, onChange: @escaping @Sendable () -> Void = {}) {
         self.state = Mutex(State(limit: limit))
         self.onChange = onChange
@@ -44,23 +56,21 @@ final class WorkerTally: Sendable {
         self.onChange()
     }
 
-    /// A worker begins, and may soon connect.
-    ///
-    /// - Returns: The number for `ended`.
-    func began(_ index: Int) -> Int {
+    /// A worker begins. If the settings no longer allow it, it is not counted: its pool never lets it connect.
+    func began(_ index: Int) -> Member {
         self.state.withLock { state in
             state.lastNumber += 1
             state.workers[state.lastNumber] = (index, mayConnect: index < state.limit)
-            return state.lastNumber
+            return Member(tally: self, number: state.lastNumber)
         }
     }
 
-    /// A worker has ended, and its connections are closed.
-    func ended(_ number: Int) {
-        let wasSurplus = self.state.withLock { state in
-            guard let worker = state.workers.removeValue(forKey: number) else { return false }
-            return worker.mayConnect && worker.index >= state.limit
+    private func set(_ number: Int, mayConnect: Bool?) {
+        let isLess = self.state.withLock { state in
+            let before = state.surplus
+            if let mayConnect { state.workers[number]?.mayConnect = mayConnect } else { state.workers[number] = nil }
+            return state.surplus < before
         }
-        if wasSurplus { self.onChange() }
+        if isLess { self.onChange() }
     }
 }

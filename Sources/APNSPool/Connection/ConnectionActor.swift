@@ -21,6 +21,8 @@ actor ConnectionActor: PoolWorker {
     private let id: WorkerID
     private let pool: Pool<ConnectionActor>
     private let shared: ConnectionSettings
+    /// Counts this worker; nil if it is not counted.
+    private let tally: WorkerTally.Member?
     /// Also the clock of its connections.
     private let clock: ClientLoopClock
     private let mailbox = ConnectionMailbox()
@@ -39,6 +41,8 @@ actor ConnectionActor: PoolWorker {
     private let ended = Latch()
     private let failure = Mutex<WireError?>(nil)
     private var isStopping = false
+    /// Whether the pool has become smaller, and does not use this worker.
+    private var isDismissed = false
     private var isDrained = false
     private var isDegraded = false
     /// One timer for the machine's current state and one for the stall check, so that no timer outlives its reason.
@@ -50,6 +54,7 @@ actor ConnectionActor: PoolWorker {
         isBase: Bool,
         pool: Pool<ConnectionActor>,
         settings: ConnectionSettings,
+        tally: WorkerTally.Member? = nil,
         clock: any MonotonicClock,
         loop: any EventLoop
     ) {
@@ -57,6 +62,7 @@ actor ConnectionActor: PoolWorker {
         self.pool = pool
         self.results = TickResults(pool: pool)
         self.shared = settings
+        self.tally = tally
         self.clock = ClientLoopClock(clock)
         self.loop = loop
         self.machine = ConnectionStateMachine(
@@ -109,7 +115,8 @@ actor ConnectionActor: PoolWorker {
 
     nonisolated func disconnect(_ reason: PoolWorkerDisconnectReason) {
         switch reason {
-        case .idle, .surplus: self.post(.disconnect)
+        case .idle: self.post(.disconnect)
+        case .surplus: self.post(.dismiss)
         case .lifetime: self.post(.replace)
         }
     }
@@ -169,7 +176,7 @@ actor ConnectionActor: PoolWorker {
         case .submitAll(let batch):
             self.pool.checkin(batch.origin, count: batch.indices.count)
             batch.collector.deliver(batch.indices.map { BulkCollector.Item(index: Int($0), result: result) })
-        case .cancel, .connect, .disconnect, .replace, .pathLost, .stop:
+        case .cancel, .connect, .disconnect, .dismiss, .replace, .pathLost, .stop:
             break
         }
     }
@@ -198,10 +205,16 @@ actor ConnectionActor: PoolWorker {
             case .cancel(let attempt):
                 self.cancel(attempt)
             case .connect:
+                self.isDismissed = false
                 self.perform(self.machine.connect())
             case .disconnect:
                 self.flush()
                 self.perform(self.machine.disconnect())
+            case .dismiss:
+                self.flush()
+                self.perform(self.machine.disconnect())
+                self.isDismissed = true
+                self.noteDismissal()
             case .replace:
                 self.flush()
                 self.perform(self.machine.replace())
@@ -347,6 +360,7 @@ actor ConnectionActor: PoolWorker {
             delegate: self
         )
         self.connections[number] = connection
+        self.tally?.connects()
         connection.open()
     }
 
@@ -398,7 +412,12 @@ actor ConnectionActor: PoolWorker {
             if fault == .lostPath { self.shared.pathLosses.signal() }
             self.perform(self.machine.closed(connection: number, fault: fault, error: error, now: self.clock.now))
         }
+        self.noteDismissal()
         self.finishIfStopped()
+    }
+
+    private func noteDismissal() {
+        if self.isDismissed, self.connections.isEmpty { self.tally?.isDismissed() }
     }
 
     private func stop() {

@@ -12,6 +12,8 @@ final class ConnectionMailbox: Sendable {
         case cancel(PushAttempt)
         case connect
         case disconnect
+        /// The pool has become smaller, and does not use this worker.
+        case dismiss
         case replace
         /// Another worker's path was lost.
         case pathLost

@@ -165,8 +165,8 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// - With more workers, the owner starts the additional ones. They register like the first ones, and those below
     ///   the new ``PoolConfiguration/size`` are asked to connect.
     /// - With fewer workers, those above the new number become surplus: they get no more work and give up their
-    ///   connections (``PoolWorkerDisconnectReason/surplus``), while their leases stay valid. ``retireSurplus()``
-    ///   returns when the owner may end them.
+    ///   connections (``PoolWorkerDisconnectReason/surplus``), while their leases stay valid. They stay registered, and
+    ///   serve again if the pool grows.
     /// - Waiting checkouts keep waiting, even if they exceed a reduced bound of the queue.
     /// - The ``PoolConfiguration/maximumLifetime`` of a session is recalculated from the session's start.
     ///
@@ -176,24 +176,6 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     public func reconfigure(_ configuration: PoolConfiguration) throws(PoolConfigurationError) {
         try configuration.validate()
         self.core.mailbox.post(.reconfigure(configuration), isUrgent: true)
-    }
-
-    /// Waits until at least one surplus worker has no more work, or until there are no surplus workers.
-    ///
-    /// - Returns: The indexes (``WorkerID/index``) of the workers that the caller must now end. Afterwards, confirm
-    ///   with ``ended(_:)``: until then the pool does not use these workers, even if it grows in the meantime. An empty
-    ///   array means that no surplus workers are left, or that the pool has ended. Call the method again until it
-    ///   returns an empty array.
-    /// - Throws: ``PoolError`` with `cancelled`.
-    public func retireSurplus() async throws(PoolError) -> [Int] {
-        try await self.core.retireSurplus()
-    }
-
-    /// Confirms that the workers with these indexes have been ended, as ``retireSurplus()`` required, or did not exist.
-    /// If the pool has grown again, new workers may be started with these indexes. Never blocks, and may be called from
-    /// any thread.
-    public func ended(_ indexes: [Int]) {
-        self.core.mailbox.post(.ended(indexes), isUrgent: true)
     }
 
     // MARK: Drain and status

@@ -9,7 +9,6 @@ enum PoolItem: Sendable {
     /// The worker's run has ended, whatever the worker reported before.
     case workerEnded(WorkerID)
     indirect case reconfigure(PoolConfiguration)
-    case ended([Int])
     case stop
 }
 
@@ -165,20 +164,14 @@ actor PoolCore {
         case .reconfigure(let configuration):
             self.machine.reconfigure(configuration)
             self.fitWorkers()
-        case .ended(let indexes):
-            self.machine.ended(indexes, now: now)
         case .stop:
             self.isStopping = true
         }
     }
 
-    /// Resizes the array to the number of workers in the state machine.
+    /// Extends the array to the number of workers in the state machine.
     private func fitWorkers() {
         while self.workers.count < self.machine.workers.count { self.workers.append(nil) }
-        // The workers beyond that number have ended, and no action refers to them.
-        if self.actions.isEmpty, self.workers.count > self.machine.workers.count {
-            self.workers.removeLast(self.workers.count - self.machine.workers.count)
-        }
     }
 
     private func perform() {
@@ -330,17 +323,6 @@ actor PoolCore {
 
     private func complete(_ id: WaiterID, _ result: CheckoutResult) {
         self.results[id.index].take()?.give(result)
-    }
-
-    // MARK: Reconfiguration
-
-    func retireSurplus() async throws(PoolError) -> [Int] {
-        let now = self.clock.now
-        self.advance(now)
-        if Task.isCancelled { throw self.machine.error(.cancelled, now) }
-        try await self.observe(self.machine.awaitRetirable(now: now), .distantFuture)
-        self.advance(self.clock.now)
-        return self.machine.handOverRetirable()
     }
 
     // MARK: Drain and status

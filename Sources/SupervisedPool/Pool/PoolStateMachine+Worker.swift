@@ -20,11 +20,7 @@ extension PoolStateMachine {
         var isOverflow: Bool
         /// Beyond the pool's current number of workers: it gets no work and is not asked to connect.
         var isSurplus = false
-        /// Its owner was notified that it may be ended, and will end it even if the pool grows again.
-        var isHandedOver = false
-        /// Its owner has ended it, or has never started it. The entry is removed once it is the last one.
-        var isEnded = false
-        /// It was asked to give up its connection and has not reported since.
+        /// It was asked to give up its connection as a surplus worker, and has reported nothing since but that it is idle.
         var isDismissed = false
         var state = State.absent
         var generation = 0
@@ -75,8 +71,6 @@ extension PoolStateMachine {
             self.reservePercent = min(max(0, reservePercent), 90)
         }
 
-        var isLeaving: Bool { self.isSurplus || self.isHandedOver }
-
         /// Streams that a checkout of this lane may get.
         func free(_ lane: PoolLane) -> Int {
             guard self.state == .ready else { return 0 }
@@ -84,7 +78,7 @@ extension PoolStateMachine {
         }
 
         /// Whether it is idle and may be asked to connect.
-        var isAskable: Bool { self.state == .idle && !self.isLeaving }
+        var isAskable: Bool { self.state == .idle && !self.isSurplus }
 
         var isOpening: Bool { self.state == .connecting || self.askedUntil != nil }
 
@@ -135,12 +129,11 @@ extension PoolStateMachine {
             reservePercent: self.configuration.interactiveReservePercent
         )
         worker.isSurplus = old.isSurplus
-        worker.isHandedOver = old.isHandedOver
         worker.state = .idle
         worker.generation = id.generation
         worker.session = old.session
         worker.firstSession = old.session + 1
-        worker.isKeepPending = !old.isLeaving && (!old.isOverflow || old.isPrewarmWanted)
+        worker.isKeepPending = !old.isSurplus && (!old.isOverflow || old.isPrewarmWanted)
         self.workers[id.index] = worker
         if old.state == .ready { self.lostReady(now) }
         self.needsSettling = true
@@ -171,7 +164,7 @@ extension PoolStateMachine {
         }
         let wasReady = self.workers[index].state == .ready
         self.workers[index].askedUntil = nil
-        self.workers[index].isDismissed = false
+        if report != .idle { self.workers[index].isDismissed = false }
         switch report {
         case .ready(let capacity):
             self.becameReady(index, capacity, now)
@@ -202,7 +195,7 @@ extension PoolStateMachine {
             self.workers[index].closeSession()
             self.workers[index].state = .idle
             // A worker that became a base worker after its start does not connect by itself.
-            self.workers[index].isKeepPending = !self.workers[index].isOverflow && !self.workers[index].isLeaving
+            self.workers[index].isKeepPending = !self.workers[index].isOverflow && !self.workers[index].isSurplus
         case .gone:
             self.workers[index].closeSession()
             self.workers[index].leasedEarlier = 0
@@ -254,7 +247,7 @@ extension PoolStateMachine {
     /// Requests that this many workers connect, the base workers first.
     mutating func prewarm(_ count: Int) {
         var missing = count
-        for index in self.workers.indices where missing > 0 && !self.workers[index].isLeaving {
+        for index in self.workers.indices where missing > 0 && !self.workers[index].isSurplus {
             missing -= 1
             switch self.workers[index].state {
             case .idle: self.workers[index].isKeepPending = true
@@ -365,7 +358,7 @@ extension PoolStateMachine {
         var best: (index: Int, until: MonotonicInstant)?
         for index in self.workers.indices {
             guard case .backingOff(let until) = self.workers[index].state, !self.workers[index].isBackoffFixed,
-                !self.workers[index].isLeaving
+                !self.workers[index].isSurplus
             else { continue }
             if best.map({ until < $0.until }) ?? true { best = (index, until) }
         }
@@ -454,7 +447,7 @@ extension PoolStateMachine {
         var free = 0
         var mayGrow = false
         var hasOverflow = false
-        let workers = self.workers.indices.map { index in
+        var workers = self.workers.indices.map { index in
             let worker = self.workers[index]
             capacity += worker.capacity
             leased += worker.leased
@@ -468,7 +461,7 @@ extension PoolStateMachine {
             case .draining: state = .draining
             case .backingOff(let until): state = .backingOff(until: until)
             }
-            mayGrow = mayGrow || (!worker.isLeaving && state != .ready && state != .draining && state != .absent)
+            mayGrow = mayGrow || (!worker.isSurplus && state != .ready && state != .draining && state != .absent)
             hasOverflow = hasOverflow || (worker.isOverflow && (state == .ready || state == .connecting))
             return PoolStatus.Worker(
                 id: WorkerID(index: index, generation: worker.generation),
@@ -480,6 +473,13 @@ extension PoolStateMachine {
                 latency: worker.latency,
                 isOverflow: worker.isOverflow
             )
+        }
+        // Those that the pool does not use are not shown.
+        while let last = self.workers[..<workers.count].last, last.isSurplus,
+            last.state == .idle || last.state == .absent,
+            last.leasedEarlier == 0
+        {
+            workers.removeLast()
         }
         let availability: PoolStatus.Availability
         if let since = self.notReadySince, !self.isAnyReady {

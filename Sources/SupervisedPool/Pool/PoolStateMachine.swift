@@ -68,8 +68,6 @@ struct PoolStateMachine {
     var inconsistency: String?
     var workers: [Worker]
     var queue = WaiterQueue()
-    /// The highest session number of all removed entries, so that no number is used twice.
-    var sessionFloor = 0
     /// Whether the state has changed in a way that ``settle(now:using:into:)`` must evaluate.
     var needsSettling = false
     /// The latest time at which ``settle(now:using:into:)`` must be called.
@@ -129,7 +127,7 @@ struct PoolStateMachine {
         let failed = self.queue.count
         let status = self.status(now)
         let retryAfter = self.retryAfter(code, now)
-        for list in WaiterQueue.ListName.allCases where list != .drains && list != .retirements {
+        for list in WaiterQueue.ListName.allCases where list != .drains {
             while let id = self.queue.first(list), let waiter = self.queue.remove(id) {
                 let error = PoolError(
                     code: code,
@@ -147,9 +145,7 @@ struct PoolStateMachine {
     /// Ends the pool: all waiters are completed, and later ones fail immediately.
     mutating func stop(now: MonotonicInstant, into actions: inout [PoolAction]) {
         self.failWaiters(.poolStopped, now: now, into: &actions)
-        for list in [WaiterQueue.ListName.drains, .retirements] {
-            while let id = self.queue.first(list), self.queue.remove(id) != nil { actions.append(.reached(id)) }
-        }
+        while let id = self.queue.first(.drains), self.queue.remove(id) != nil { actions.append(.reached(id)) }
         self.phase = .stopped
     }
 
@@ -270,7 +266,7 @@ struct PoolStateMachine {
             if self.queue.total > 0 { self.needsSettling = true }
         } else {
             self.workers[index].leasedEarlier -= count
-            if self.queue.count(.drains) + self.queue.count(.retirements) > 0 { self.needsSettling = true }
+            if self.queue.count(.drains) > 0 { self.needsSettling = true }
         }
     }
 
@@ -301,7 +297,6 @@ struct PoolStateMachine {
             self.serve(now, into: &actions)
             self.openWorkers(now, unqueuedDemand, using: &random, into: &actions)
             self.disconnectWorkers(now, using: &random, into: &actions)
-            self.reportRetirements(into: &actions)
         }
         self.nextDeadline = self.queue.earliestDeadline ?? .distantFuture
         if self.phase == .running { self.nextDeadline = min(self.nextDeadline, self.workerDeadline(now)) }

@@ -23,7 +23,8 @@ public enum PoolWorkerDisconnectReason: Sendable, Hashable {
     /// pool keeps giving it work until it reports another state.
     case lifetime
     /// The pool has become smaller (``Pool/reconfigure(_:)``). Like ``idle``, but the worker may still have work: its
-    /// leases stay valid.
+    /// leases stay valid. A worker without a connection is asked, too: it is not asked to connect again, unless the pool
+    /// grows.
     case surplus
 }
 

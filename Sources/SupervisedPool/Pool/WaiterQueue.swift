@@ -20,12 +20,10 @@ struct WaiterQueue {
         case awaitingReady
         /// Waiting until nothing is leased and no checkout waits for a stream.
         case drains
-        /// Waiting until a surplus worker can be ended.
-        case retirements
     }
 
     struct Waiter {
-        /// A number of streams; in the list `awaitingReady`, of ready workers. 0 in the last two lists.
+        /// A number of streams; in the list `awaitingReady`, of ready workers. 0 in the last list.
         var wanted: Int
         var bytes: Int
         var deadline: MonotonicInstant
@@ -64,7 +62,7 @@ struct WaiterQueue {
     /// All waiters that need a worker.
     var wanting: Int { self.count + self.count(.awaitingReady) }
     /// All waiters.
-    var total: Int { self.wanting + self.count(.drains) + self.count(.retirements) }
+    var total: Int { self.wanting + self.count(.drains) }
 
     func count(_ list: ListName) -> Int { self.lists[list.rawValue].count }
 

@@ -19,16 +19,10 @@ struct PoolModel {
         var firstSession = 1
         var isOpen = false
         var capacity = 0
-        /// The pool has reported to the owner that this worker may be ended.
-        var isHandedOver = false
-        /// The owner has ended it.
-        var isEnded = false
     }
 
     var bench: PoolBench
     var configuration: PoolConfiguration
-    /// The highest session number of removed workers.
-    var sessionFloor = 0
     var workers: [Worker]
     /// Leased streams by origin. Streams of a worker that is gone stay here until they are returned.
     var held: [LeaseOrigin: Int] = [:]
@@ -47,12 +41,11 @@ struct PoolModel {
     var total: Int { configuration.size + configuration.maxOverflow }
 
     /// Whether the worker receives no work and no request to connect.
-    func isLeaving(_ index: Int) -> Bool { index >= total || workers[index].isHandedOver }
+    func isSurplus(_ index: Int) -> Bool { index >= total }
 
-    /// Whether the owner may end the worker.
-    func isRetirable(_ index: Int) -> Bool {
-        index >= total && !workers[index].isHandedOver && !workers[index].isEnded
-            && leased(index) + leasedEarlier(index) == 0
+    /// Whether the status leaves the worker out if it is the last one.
+    func isUnused(_ index: Int) -> Bool {
+        isSurplus(index) && leasedEarlier(index) == 0
             && (workers[index].state == .idle || workers[index].state == .absent)
     }
 
@@ -99,14 +92,13 @@ struct PoolModel {
         // Beyond the pool's size it is surplus.
         while workers.count <= index {
             saw("registered beyond")
-            workers.append(Worker(session: sessionFloor, firstSession: sessionFloor + 1, isEnded: true))
+            workers.append(Worker())
         }
         workers[index].generation = workers[index].state == .absent ? generation : workers[index].generation + 1
         workers[index].firstSession = workers[index].session + 1
         workers[index].state = .idle
         workers[index].isOpen = false
         workers[index].capacity = 0
-        workers[index].isEnded = false
         bench.register(index, workers[index].generation)
     }
 
@@ -213,44 +205,10 @@ struct PoolModel {
         saw(new.size + new.maxOverflow > total ? "grown" : new.size + new.maxOverflow < total ? "shrunk" : "changed")
         configuration = new
         while workers.count < total {
-            workers.append(Worker(session: sessionFloor, firstSession: sessionFloor + 1))
+            workers.append(Worker())
         }
-        for index in 0..<total { workers[index].isEnded = false }
-        forgetEnded()
         bench.machine.reconfigure(new)
         bench.settle()
-    }
-
-    /// The owner takes the workers that it may end, and ends them now or later.
-    mutating func retire() {
-        let expected = workers.indices.filter { isRetirable($0) }
-        let sealed = bench.machine.handOverRetirable()
-        // The machine may hold back a worker that was asked to connect and has not responded yet.
-        if !Set(sealed).isSubset(of: expected) { mistake("\(sealed) handed over, expected \(expected)") }
-        if !sealed.isEmpty { saw("retired") }
-        for index in sealed { workers[index].isHandedOver = true }
-    }
-
-    /// The owner has ended some of the workers that it may end.
-    mutating func end(_ indices: [Int]) {
-        for index in indices {
-            // The pool sees the end first, unless the worker was absent and a new one has registered since.
-            if workers[index].isHandedOver, workers[index].state != .absent, Bool.random(using: &bench.random) {
-                report(.gone, index)
-            }
-            workers[index].isHandedOver = false
-            workers[index].isEnded = index >= total && workers[index].state == .absent
-        }
-        forgetEnded()
-        bench.machine.ended(indices, now: bench.now)
-        bench.settle()
-    }
-
-    private mutating func forgetEnded() {
-        while workers.count > total, let last = workers.last, last.isEnded, last.state == .absent {
-            sessionFloor = max(sessionFloor, last.session)
-            workers.removeLast()
-        }
     }
 
     mutating func awaitReady(_ wanted: Int, within: Duration) {
@@ -302,8 +260,9 @@ struct PoolModel {
             case .idle where leased(index) > 0 || index < configuration.size:
                 mistake("disconnects a worker that is not an idle overflow worker")
             case .idle: break
-            case .surplus where !isLeaving(index): mistake("dismisses a worker that is not surplus")
+            case .surplus where !isSurplus(index): mistake("dismisses a worker that is not surplus")
             case .surplus:
+                if workers[index].state == .idle { saw("dismissed while idle") }
                 guard workers[index].state == .ready else { continue }
                 if leased(index) > 0 { saw("dismissed at work") }
             case .lifetime: continue
@@ -317,7 +276,7 @@ struct PoolModel {
             case .idle, .backingOff: break
             default: mistake("\(index) was asked to connect, it is \(workers[index].state)")
             }
-            if isLeaving(index) { mistake("\(index) was asked to connect, although it is surplus") }
+            if isSurplus(index) { mistake("\(index) was asked to connect, although it is surplus") }
             if workers.contains(where: { $0.state == .connecting }) { mistake("two connect at a time") }
         }
         bench.disconnects = []
@@ -381,7 +340,7 @@ struct PoolModel {
         let isInteractiveWaiting = waiting.contains { $0.list == .front || $0.list == .interactive }
         let isBulkWaiting = waiting.contains { $0.list.isBulk }
         for index in workers.indices {
-            if isLeaving(index), workers[index].state == .ready { mistake("a surplus worker is ready for work") }
+            if isSurplus(index), workers[index].state == .ready { mistake("a surplus worker is ready for work") }
             if isInteractiveWaiting, free(index, bulk: false) > 0 { mistake("waiters beside a free stream") }
             if isBulkWaiting, free(index, bulk: true) > 0 { mistake("bulk waiters beside a free stream") }
         }
@@ -395,7 +354,8 @@ struct PoolModel {
         if status.bulkQueueDepth != waiting.count(where: { $0.list.isBulk }) { mistake("bulk queue") }
         if status.queuedBytes != waiting.reduce(0, { $0 + $1.bytes }) { mistake("queued bytes") }
         if status.capacity != workers.reduce(0, { $0 + $1.capacity }) { mistake("capacity") }
-        if status.workers.count != workers.count { mistake("\(workers.count) workers, not \(status.workers.count)") }
+        let shown = workers.indices.last { !isUnused($0) }.map { $0 + 1 } ?? 0
+        if status.workers.count != shown { mistake("\(shown) workers, not \(status.workers.count)") }
         for (index, worker) in status.workers.enumerated() where index < workers.count {
             if worker.state != workers[index].state {
                 mistake("\(index) is \(workers[index].state), not \(worker.state)")

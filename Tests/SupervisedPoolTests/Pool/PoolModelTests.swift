@@ -34,7 +34,7 @@ struct PoolModelTests {
             "connect demand", "connect use",
             "connect shortenBackoff",
             "connect prewarm", "disconnect idle", "disconnect lifetime", "disconnect surplus", "grown", "shrunk",
-            "changed", "dismissed at work", "retired",
+            "changed", "dismissed at work", "dismissed while idle",
         ] {
             #expect(seen[event, default: 0] > 0, "\(event) never happened in \(seen)")
         }
@@ -150,19 +150,11 @@ struct PoolModelTests {
         case 199 where Bool.random(using: &random):
             model.reconfigure(self.configuration(&random))
         case 200..<204:
-            // A dismissed surplus worker becomes idle. The owner ends the workers that it may end.
-            if model.isLeaving(index) {
-                switch model.workers[index].state {
-                case .draining, .connecting, .backingOff: model.report(.idle, index)
-                case .absent, .idle, .ready: break
-                }
-            }
-            model.follow()
-            model.retire()
-            if Bool.random(using: &random) {
-                model.end(
-                    model.workers.indices.filter { model.workers[$0].isHandedOver && Bool.random(using: &random) }
-                )
+            // A dismissed surplus worker becomes idle.
+            guard model.isSurplus(index) else { return }
+            switch model.workers[index].state {
+            case .draining, .connecting, .backingOff: model.report(.idle, index)
+            case .absent, .idle, .ready: break
             }
         default:
             // Long enough without work for overflow workers to idle and sessions to grow old.

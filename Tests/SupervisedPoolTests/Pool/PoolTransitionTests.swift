@@ -109,14 +109,11 @@ struct PoolTransitionTests {
         case returnFirst, returnLast, cancelFirst, cancelLast
         case second, halfMinute
         case prewarm, drain
-        case smaller, base, larger, retire, end
+        case smaller, base, larger
     }
 
     private func apply(_ input: Input, _ model: inout PoolModel) {
-        // A removed worker receives no input.
-        let isGone = model.workers.count < 2
         switch input {
-        case .register1 where isGone, .ready1 where isGone, .connecting1 where isGone: break
         case .register0: model.register(0, generation: 1)
         case .register1: model.register(1, generation: 1)
         case .ready0: model.report(.ready(capacity: 5), 0)
@@ -158,8 +155,6 @@ struct PoolTransitionTests {
             configuration.size = input == .base ? 2 : 1
             configuration.maxOverflow = input == .larger ? 1 : 0
             model.reconfigure(configuration)
-        case .retire: model.retire()
-        case .end: model.end(model.workers.indices.filter { model.workers[$0].isHandedOver })
         }
     }
 
@@ -215,7 +210,7 @@ extension PoolModel {
             key +=
                 "|\(PoolStatus.Worker.State.name(worker.state)) \(worker.capacity) \(leased(index)) \(leasedEarlier(index))"
             key += " \(machine.isKeepPending) \(machine.isBackoffFixed) \(asked.debugDescription)"
-            key += " \(replace.debugDescription) \(machine.isSurplus) \(machine.isHandedOver) \(machine.isEnded)"
+            key += " \(replace.debugDescription) \(machine.isSurplus)"
             key += " \(machine.isDismissed) \(machine.isOverflow)"
         }
         for waiter in waiting { key += "|\(waiter.list) \(bench.now.duration(to: waiter.deadline))" }
