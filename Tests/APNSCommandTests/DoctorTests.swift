@@ -167,7 +167,7 @@ struct DoctorTests {
             let (report, status) = try await self.examine(server.options)
             #expect(status == 69)
             #expect(report.failed.map(\.name) == ["TCP"])
-            #expect(report.step("TCP")?.found.allSatisfy { $0.contains("refuses connections") } == true)
+            #expect(report.step("TCP")?.found.allSatisfy { $0.contains("connection refused") } == true)
             #expect(report.steps.filter { $0.state == "skipped" }.map(\.name) == ["TLS", "HTTP/2", "clock", "push"])
         }
     }

@@ -1,4 +1,3 @@
-import Foundation
 import NIOCore
 import NIOPosix
 import Testing
@@ -42,21 +41,17 @@ struct NetworkProbeTests {
         var tls = TLSConfiguration()
         tls.caPEM = authority.certificatePEM
         tls.trustsSystemRoots = false
-        let context = try TLSContext(.client, configuration: tls)
-        let address = try SocketAddress(ipAddress: "127.0.0.1", port: listener.port)
-        let code = await withCheckedContinuation { continuation in
-            // The probe blocks its thread.
-            Thread.detachNewThread {
-                do throws(WireError) {
-                    let probe = try NetworkProbe(address, timeout: .milliseconds(400))
-                    _ = try probe.handshake(context, host: "localhost")
-                    _ = try probe.ask(authority: "localhost")
-                    continuation.resume(returning: WireError.Code?.none)
-                } catch {
-                    continuation.resume(returning: error.code)
-                }
-            }
-        }
+        var connection = Connection.Configuration(
+            host: "127.0.0.1",
+            port: listener.port,
+            tls: try TLSContext(.client, configuration: tls),
+            variableNames: [":path"]
+        )
+        connection.connectTimeout = .milliseconds(400)
+        let finding = await NetworkProbe.examine(connection, authority: "localhost")
+        #expect(finding.handshake?.distrust?.code == .certificateForOtherHost)
+        #expect(finding.response == nil)
+        let code = finding.error?.code
         // The time is over, or the server has sent too much.
         #expect(code == .connectTimeout || code == .flooded)
         await listener.close()

@@ -29,7 +29,7 @@ struct Doctor {
         self.examineLibraries()
         self.examineSettings()
         let client = await self.examineCredential()
-        if let probe = self.reach() { self.examineServer(probe) }
+        await self.examineConnection()
         await self.examineResponse(client)
         return self.report
     }
@@ -171,43 +171,68 @@ struct Doctor {
 
     // MARK: Checks of the connection
 
-    private mutating func reach() -> NetworkProbe? {
+    private mutating func examineConnection() async {
         // A proxy resolves the server's name itself.
         let target = self.options.configuration.proxy.map { (host: $0.host, port: $0.port) } ?? (self.host, self.port)
         let prefix = self.options.configuration.proxy == nil ? "" : "proxy "
         guard let addresses = self.lookUp(target, prefix + "name") else {
             self.report.skip(prefix + "TCP")
-            self.skipServer()
-            return nil
+            return self.skipServer()
         }
-        guard let probe = self.connect(addresses, prefix + "TCP") else {
-            self.skipServer()
-            return nil
-        }
-        guard let proxy = self.options.configuration.proxy else { return probe }
-        var credentials: ProxyEndpoint.Credentials?
-        if let username = proxy.username {
-            credentials = .init(username: username, password: proxy.password ?? "")
-        }
-        let endpoint = ProxyEndpoint(host: proxy.host, port: proxy.port, credentials: credentials)
+        guard await self.connect(addresses, prefix + "TCP") else { return self.skipServer() }
         do throws(WireError) {
-            try probe.tunnel(through: endpoint, host: self.host, port: self.port)
-            self.report.pass("proxy", ["\(endpoint) opened a tunnel to \(self.host):\(self.port)"])
-            return probe
-        } catch {
-            self.report.fail(
-                "proxy",
-                [error.message],
-                error.code == .proxyAuthenticationFailed
-                    ? "Give user and password for Basic authentication, percent-encoded: --proxy "
-                        + "http://USER:PASSWORD@HOST:PORT. If the proxy does not offer Basic, let it allow CONNECT to "
-                        + "\(self.host):\(self.port) without authentication."
-                    : "Allow CONNECT to \(self.host):\(self.port) in the proxy, or connect without --proxy.",
-                .unreachable
+            let finding = await NetworkProbe.examine(
+                try self.connection(),
+                authority: self.options.configuration.environment.description
             )
-            self.skipServer()
-            return nil
+            if let proxy = self.options.configuration.proxy {
+                guard self.examineProxy("\(proxy.host):\(proxy.port)", finding) else { return self.skipServer() }
+            }
+            self.examineServer(finding)
+        } catch {
+            self.examineServer(NetworkProbe.Finding(error: error))
         }
+    }
+
+    /// The settings of the connection that is examined. It presents no certificate.
+    private func connection() throws(WireError) -> Connection.Configuration {
+        var tls = TLSConfiguration()
+        tls.caFile = self.options.configuration.trust.caFile
+        tls.caPEM = self.options.configuration.trust.caPEM
+        var connection = Connection.Configuration(
+            host: self.host,
+            port: self.port,
+            tls: try TLSContext(.client, configuration: tls),
+            variableNames: [":path"]
+        )
+        connection.connectTimeout = Self.timeout
+        connection.proxy = self.options.configuration.proxy.map { proxy in
+            ProxyEndpoint(
+                host: proxy.host,
+                port: proxy.port,
+                credentials: proxy.username.map { .init(username: $0, password: proxy.password ?? "") }
+            )
+        }
+        return connection
+    }
+
+    /// - Returns: whether the proxy has opened a tunnel.
+    private mutating func examineProxy(_ proxy: String, _ finding: NetworkProbe.Finding) -> Bool {
+        guard let error = finding.error, error.isAboutProxy else {
+            self.report.pass("proxy", ["\(proxy) opened a tunnel to \(self.host):\(self.port)"])
+            return true
+        }
+        self.report.fail(
+            "proxy",
+            [error.message],
+            error.code == .proxyAuthenticationFailed
+                ? "Give user and password for Basic authentication, percent-encoded: --proxy "
+                    + "http://USER:PASSWORD@HOST:PORT. If the proxy does not offer Basic, let it allow CONNECT to "
+                    + "\(self.host):\(self.port) without authentication."
+                : "Allow CONNECT to \(self.host):\(self.port) in the proxy, or connect without --proxy.",
+            .unreachable
+        )
+        return false
     }
 
     /// What to add to the advice about an unreachable server if the environment names a proxy that is not used.
@@ -237,21 +262,23 @@ struct Doctor {
         }
     }
 
-    private mutating func connect(_ addresses: [SocketAddress], _ step: String) -> NetworkProbe? {
+    /// - Returns: whether an address can be reached.
+    private mutating func connect(_ addresses: [SocketAddress], _ step: String) async -> Bool {
         var found: [String] = []
-        var first: NetworkProbe?
+        var isReached = false
         // The addresses that the client might use, up to a limit.
         for address in addresses.prefix(8) {
             let start = ContinuousClock.now
             do throws(WireError) {
-                let probe = try NetworkProbe(address, timeout: Self.timeout)
-                found.append("\(probe.address) connected in \(Self.milliseconds(start.duration(to: .now)))")
-                first = first ?? probe
+                try await NetworkProbe.connect(to: address, timeout: Self.timeout)
+                let time = Self.milliseconds(start.duration(to: .now))
+                found.append("\(NetworkProbe.text(address)) connected in \(time)")
+                isReached = true
             } catch {
                 found.append(error.message)
             }
         }
-        guard let first else {
+        guard isReached else {
             self.report.fail(
                 step,
                 found,
@@ -259,14 +286,14 @@ struct Doctor {
                     + "You can also reach APNs through a proxy (--proxy)." + self.unusedProxy,
                 .unreachable
             )
-            return nil
+            return false
         }
         if found.contains(where: { !$0.contains(" connected in ") }) {
             self.report.warn(step, found, "Some addresses cannot be reached: check routes and IPv6.")
         } else {
             self.report.pass(step, found)
         }
-        return first
+        return true
     }
 
     private mutating func skipServer() {
@@ -275,14 +302,9 @@ struct Doctor {
 
     // MARK: Checks of the server
 
-    private mutating func examineServer(_ probe: NetworkProbe) {
-        var tls = TLSConfiguration()
-        tls.caFile = self.options.configuration.trust.caFile
-        tls.caPEM = self.options.configuration.trust.caPEM
-        let handshake: HandshakeReport
-        do throws(WireError) {
-            handshake = try probe.handshake(try TLSContext(.client, configuration: tls), host: self.host)
-        } catch {
+    private mutating func examineServer(_ finding: NetworkProbe.Finding) {
+        guard let handshake = finding.handshake else {
+            let error = finding.error ?? WireError(.handshakeFailed, "the TLS handshake did not complete")
             self.report.fail("TLS", [error.message], Self.advice(for: error) + self.unusedProxy, .configuration)
             self.report.skip("HTTP/2")
             self.report.skip("clock")
@@ -312,7 +334,7 @@ struct Doctor {
             return
         }
         self.report.pass("HTTP/2", ["h2 (ALPN)"])
-        self.examineClock(probe)
+        self.examineClock(finding)
     }
 
     private static func advice(for error: WireError) -> String {
@@ -331,26 +353,25 @@ struct Doctor {
         }
     }
 
-    private mutating func examineClock(_ probe: NetworkProbe) {
-        do throws(WireError) {
-            let response = try probe.ask(authority: self.options.configuration.environment.description)
-            guard let date = response.date, let theirs = HTTPDate.seconds(date) else {
-                return self.report.skip("clock", "the server's response (\(response.status)) has no date")
-            }
-            let now = WallTime.now
-            guard let hint = ClockSkew.skewHint(dateHeader: date, wallNow: now) else {
-                return self.report.pass("clock", ["\(abs(now - theirs)) s from the server's"])
-            }
-            let advice = "Set the clock with NTP: APNs rejects provider tokens that are an hour old or from the future."
-            // Half of a provider token's lifetime.
-            if abs(now - theirs) > 1800 {
-                self.report.fail("clock", [hint], advice, .configuration)
-            } else {
-                self.report.warn("clock", [hint], advice)
-            }
-        } catch {
+    private mutating func examineClock(_ finding: NetworkProbe.Finding) {
+        guard let response = finding.response else {
             // A server that requires a certificate closes connections that present none. The push will show the result.
-            self.report.skip("clock", "no response without a credential: \(error.message)")
+            let reason = finding.error.map { ": \($0.message)" } ?? ""
+            return self.report.skip("clock", "no response without a credential" + reason)
+        }
+        guard let date = response.date, let theirs = HTTPDate.seconds(date) else {
+            return self.report.skip("clock", "the server's response (\(response.status)) has no date")
+        }
+        let now = WallTime.now
+        guard let hint = ClockSkew.skewHint(dateHeader: date, wallNow: now) else {
+            return self.report.pass("clock", ["\(abs(now - theirs)) s from the server's"])
+        }
+        let advice = "Set the clock with NTP: APNs rejects provider tokens that are an hour old or from the future."
+        // Half of a provider token's lifetime.
+        if abs(now - theirs) > 1800 {
+            self.report.fail("clock", [hint], advice, .configuration)
+        } else {
+            self.report.warn("clock", [hint], advice)
         }
     }
 

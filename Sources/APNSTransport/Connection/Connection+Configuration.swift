@@ -23,6 +23,9 @@ extension Connection {
         package var clock: any LoopClock = EventLoopClock()
         /// When PINGs are sent, and how long their acknowledgements may take.
         package var pathCheck = PathCheck.Limits()
+        /// Whether the handshake goes on with an untrusted certificate, and is reported. Nothing confidential may be sent on
+        /// such a connection.
+        package var toleratesDistrust = false
         /// For tests of stream id exhaustion: the id of the first stream, an odd number.
         package var firstStreamID: Int32?
 

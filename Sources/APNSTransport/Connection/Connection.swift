@@ -21,6 +21,9 @@ package final class Connection {
     private weak var formerDelegate: (any ConnectionDelegate)?
     private var handler: WireHandler?
     private(set) var session: HTTP2ClientSession?
+    /// The completed TLS handshake, or one that ended because the server does not speak HTTP/2; nil unless the
+    /// configuration tolerates distrust.
+    package private(set) var handshake: HandshakeReport?
     private var state = State.connecting
     private var connectDeadline = NIODeadline.distantFuture
     private var pathCheck: PathCheck
@@ -185,11 +188,9 @@ package final class Connection {
     package func breakInvariant() { self.fail(WireError(.invariantBroken, "a test")) }
 
     private func makeHandler() throws(WireError) -> WireHandler {
-        WireHandler(
-            tls: try TLSSession(context: self.configuration.tls, peerName: self.configuration.host),
-            clock: self.configuration.clock,
-            owner: self
-        )
+        let tls = try TLSSession(context: self.configuration.tls, peerName: self.configuration.host)
+        if self.configuration.toleratesDistrust { tls.tolerateDistrust() }
+        return WireHandler(tls: tls, clock: self.configuration.clock, owner: self)
     }
 
     /// Accepts no new streams, and closes the connection when the open ones have ended.
@@ -506,6 +507,7 @@ extension Connection: WireOwner {
         configuration.responseFilter = self.configuration.responseFilter
         configuration.responseBodyLimit = self.configuration.responseBodyLimit
         let session = try HTTP2ClientSession(configuration: configuration)
+        if self.configuration.toleratesDistrust { self.handshake = self.handler?.handshakeReport }
         if let id = self.configuration.firstStreamID { try? session.setNextStreamID(id) }
         self.session = session
         return session
@@ -557,6 +559,9 @@ extension Connection: WireOwner {
     func wireIsClosed(_ error: WireError) {
         guard self.state != .closed else { return }
         let session = self.session
+        if self.configuration.toleratesDistrust, error.code == .noHTTP2 {
+            self.handshake = self.handler?.handshakeReport
+        }
         self.state = .closed
         self.timer?.cancel()
         self.timer = nil

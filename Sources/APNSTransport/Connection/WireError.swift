@@ -53,6 +53,11 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     package var code: Code
     package var message: String
 
+    /// Whether a proxy has opened no tunnel.
+    package var isAboutProxy: Bool {
+        [.proxyAuthenticationFailed, .proxyRefused, .proxyFailed, .notAProxy].contains(self.code)
+    }
+
     package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message

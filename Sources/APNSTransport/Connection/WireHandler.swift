@@ -63,6 +63,9 @@ final class WireHandler: ChannelInboundHandler {
         self.piece.deallocate()
     }
 
+    /// The result of the TLS handshake so far.
+    var handshakeReport: HandshakeReport { self.tls.report }
+
     // MARK: Channel
 
     func handlerAdded(context: ChannelHandlerContext) {
