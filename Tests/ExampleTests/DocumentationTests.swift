@@ -182,7 +182,7 @@ struct DocumentationTests {
             let token = "00fa11ce"
             let push = PushNotification(topic: "com.example.app", alert: "Hello")
             for _ in 1...3 { _ = await client.deliver(push, to: try DeviceToken(token)) }
-            // example Docs/TestingWithoutAPhone.md
+            // example Docs/Testing.md 5
             let accepted = simulator.received(PushFilter(topic: "com.example.app", outcome: .accepted))
             let three = try await simulator.waitFor(3, PushFilter(deviceToken: token))
             // end of example
