@@ -277,5 +277,5 @@
             return request
         }
     }
-    // end of example
+// end of example
 #endif

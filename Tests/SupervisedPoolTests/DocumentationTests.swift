@@ -69,7 +69,7 @@ final class Line: PoolWorker {
     }
 
     func connect(_ reason: PoolWorkerConnectReason) {
-        .. A real one opens a connection now and reports when its peer has answered.
+        // A real one opens a connection now and reports when its peer has answered.
         pool.report(.connecting, from: id)
         pool.report(.ready(capacity: 100), from: id)
     }

@@ -46,7 +46,7 @@ struct ConfigurationDocumentTests {
         #expect(Set(settings.map { APNSSetting.variable("apns.\($0.key)") }).count == settings.count)
         for setting in settings { #expect(setting.meaning.hasSuffix("."), "\(setting.key)") }
         guard let file = ProcessInfo.processInfo.environment["SETTINGS_PAGE"] else { return }
-        let text = "# Settings\n\nEvery setting of a client. `Docs/Configuration.md` describes their sources and values.\n"
+        let text = "# Settings\n\nEvery setting of a client. Docs/Configuration.md describes their sources.\n"
         try (text + Self.table).write(toFile: file, atomically: true, encoding: .utf8)
     }
 
