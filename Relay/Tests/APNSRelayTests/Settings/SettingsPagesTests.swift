@@ -74,7 +74,8 @@ struct SettingsPagesTests {
         "Every environment variable that a page or a file names is that of a setting",
         arguments: Self.pages + [
             "Relay/demo.sh", "Relay/demo-fleet.sh", "Relay/Deploy/compose.yaml", "Relay/Deploy/Dockerfile",
-            "Relay/Deploy/apns-relay.service", "Relay/Deploy/kubernetes/relay.yaml", "Relay/Deploy/kubernetes/one-relay.yaml",
+            "Relay/Deploy/apns-relay.service", "Relay/Deploy/kubernetes/relay.yaml",
+            "Relay/Deploy/kubernetes/one-relay.yaml",
         ]
     )
     func variables(_ file: String) throws {
