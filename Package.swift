@@ -71,7 +71,7 @@ let package = Package(
             from: "1.4.0",
             traits: ["JSON", .trait(name: "YAML", condition: .when(traits: ["YAML"]))]
         ),
-        // For the trait Sealing alone. Its version 5 was not there to be tried.
+        // For the trait Sealing alone. Version 5 is untested.
         .package(url: "https://github.com/apple/swift-crypto.git", "4.5.0"..<"6.0.0"),
     ],
     targets: [

@@ -2,16 +2,17 @@
 # What it costs a user to build a program on this library: an empty package that depends on APNSPool by path, beside the
 # same program on async-http-client and swift-crypto. Packages that are resolved, C objects that are compiled, the first
 # debug and the first release build, the size of the program, and what it holds while it idles. Prints a table, and writes
-# it into Docs/Benchmarks.md. About 20 minutes on two cores; fetching is not counted.
+# it into .build/benchmarks/Benchmarks.md. About 20 minutes on two cores; fetching is not counted.
 #
-#   OUTPUT=Docs     where Benchmarks.md is, which gets the table
+#   OUTPUT          where Benchmarks.md is, which gets the table (default .build/benchmarks)
 #   IDLE_SECONDS=5  after which the idle process is looked at
 # shellcheck source=ci/lib/common.sh
 . "$(dirname "$0")/../ci/lib/common.sh"
 ci/lib/install-packages build
 
 root=$PWD
-page=${OUTPUT:-Docs}/Benchmarks.md
+page=${OUTPUT:-.build/benchmarks}/Benchmarks.md
+mkdir -p "$(dirname "$page")"
 work=$(mktemp -d)
 simulator=
 finish() {

@@ -8,7 +8,7 @@ import NIOHTTP1
     import Foundation
 #endif
 
-/// The HTTP API through which tests and the page read and control a simulator. `Docs/TestingWithoutAPhone.md` describes
+/// The HTTP API through which tests and the page read and control a simulator. `Docs/Simulator.md` describes
 /// it.
 package struct ControlAPI: Sendable {
     let simulator: Simulator

@@ -3,15 +3,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The catalog's examples are compiled in `DocumentedExamples.swift` and behave as the pages say.
+/// The examples of the catalog and of Docs/Notifications.md are compiled in `DocumentedExamples.swift` and behave as the pages say.
 struct DocumentationTests {
-    private static let catalog = "Sources/APNSModel/Documentation.docc"
-
     @Test func theExamplesPrepareValidPushes() throws {
-        let sighting = Sighting(place: "Elm Street", seen: Date(timeIntervalSinceReferenceDate: 7))
-        let push = try sighted(sighting).prepared()
-        let payload = String(decoding: push.payload, as: UTF8.self)
-        #expect(payload.hasSuffix(#","place":"Elm Street","seen":7,"acme2":["bang","whiz"]}"#), "\(payload)")
+        let push = try soon(Match(homeTeam: "Elm", kickOff: .distantPast)).prepared()
         #expect(checked(localisedAlert(name: "Ada")) != nil)
         #expect(try newMail().prepared().priority == .conserve)
         let update = try orderMoved(to: "Oak Street").prepared()
@@ -37,7 +32,7 @@ struct DocumentationTests {
     }
 
     @Test func aQueuedNotificationRoundTrips() throws {
-        let notification = try dequeued(enqueued(sighted(Sighting(place: "Elm Street", seen: .distantPast))))
+        let notification = try dequeued(enqueued(soon(Match(homeTeam: "Elm", kickOff: .distantPast))))
         #expect(notification.topic == "com.grasscove.Fern")
         #expect(throws: ValidationError.self) { try notification.badge(2).prepared() }
     }
@@ -53,7 +48,7 @@ struct DocumentationTests {
 
     /// Each form on the page can be decoded and is encoded again as shown.
     @Test func theCodedFormIsAsShown() throws {
-        let blocks = try DocumentedCode.blocks(in: Self.catalog + "/TheCodedForm.md", language: "json")
+        let blocks = try DocumentedCode.blocks(in: "Docs/Notifications.md", language: "json")
         #expect(blocks.count == 4)
         for (index, block) in blocks.enumerated() {
             let data = Data(block.text.utf8)

@@ -1,4 +1,4 @@
-// The examples of the catalog of APNSModel. `make format` copies what stands between `// example` and `// end of
+// The examples of the catalog of APNSModel and of Docs/Notifications.md. `make format` copies what stands between `// example` and `// end of
 // example` from the page.
 // swift-format-ignore-file
 
@@ -18,7 +18,7 @@ func moonAlert() -> PushNotification {
 }
 // end of example
 
-// example Sources/APNSModel/Documentation.docc/BuildingNotifications.md
+// example Docs/Notifications.md 1-6
 func localisedAlert(name: String) -> PushNotification {
     PushNotification(
         topic: "com.grasscove.Fern",
@@ -26,13 +26,38 @@ func localisedAlert(name: String) -> PushNotification {
     )
 }
 
-struct Sighting: Codable, Sendable {
-    var place: String
-    var seen: Date
+struct Match: Encodable, Sendable {
+    var homeTeam: String
+    var kickOff: Date
+
+    enum CodingKeys: String, CodingKey {
+        case homeTeam = "home_team"
+        case kickOff = "kick_off"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: CodingKeys.self)
+        try fields.encode(self.homeTeam, forKey: .homeTeam)
+        try fields.encode(self.kickOff.formatted(.iso8601), forKey: .kickOff)
+    }
 }
 
-func sighted(_ sighting: Sighting) -> PushNotification {
-    moonAlert().custom(sighting).custom(key: "acme2", ["bang", "whiz"])
+// {"aps":{"alert":"Soon"},"home_team":"Elm","kick_off":"2026-06-11T19:00:00Z","tags":["cup"]}
+func soon(_ match: Match) -> PushNotification {
+    PushNotification(topic: "com.grasscove.Fern", alert: "Soon").custom(match).custom(key: "tags", ["cup"])
+}
+
+struct Fixture: Encodable, Sendable {
+    var homeTeam: String
+    var kickOff: Date
+}
+
+// {"aps":{"alert":"Soon"},"match":{"home_team":"Elm","kick_off":"2026-06-11T19:00:00Z"}}
+func encodedByYou(_ match: Fixture) -> PushNotification {
+    let encoder = JSONEncoder()
+    encoder.dateEncodingStrategy = .iso8601
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    return PushNotification(topic: "com.grasscove.Fern", alert: "Soon").custom(key: "match", match, encoder: encoder)
 }
 
 struct OrderState: Codable, Sendable { var stop: String }
@@ -66,7 +91,7 @@ func relayed(_ json: [UInt8]) throws -> PreparedPush {
 }
 // end of example
 
-// example Sources/APNSModel/Documentation.docc/TheCodedForm.md
+// example Docs/Notifications.md 9
 func enqueued(_ notification: PushNotification) throws -> Data {
     try JSONEncoder().encode(notification)
 }

@@ -1,5 +1,5 @@
 #if Sealing
-    // The examples of the catalog of APNSSealing. `make format` copies what stands between `// example` and `// end of
+    // The examples of Docs/Sealing.md. `make format` copies what stands between `// example` and `// end of
     // example` from the page.
     // swift-format-ignore-file
 
@@ -25,7 +25,7 @@
 
     // MARK: The server
 
-    // example Sources/APNSSealing/Documentation.docc/SealingOnTheServer.md
+    // example Docs/Sealing.md 1
     struct Device {
         var token: String
         var key: SealingKey
@@ -38,6 +38,9 @@
             .custom(key: SealedPayload.defaultKey, sealed)
         return await sender.deliver(notification, to: device.token)
     }
+    // end of example
+
+    // The other purposes.
 
     func wake(_ device: Device, with message: Message, sender: some PushSender) async throws -> PushOutcome {
         let sealed = try PayloadSealer(key: device.key, purpose: .background).seal(encoding: message)
@@ -52,11 +55,10 @@
             .custom(key: SealedPayload.defaultKey, sealed)
         return await sender.deliver(notification, to: device.token)
     }
-    // end of example
 
     // MARK: The extension
 
-    // example Sources/APNSSealing/Documentation.docc/OpeningInTheExtension.md
+    // example Docs/Sealing.md 2-3
     final class NotificationService: UNNotificationServiceExtension {
         override func didReceive(
             _ request: UNNotificationRequest,
@@ -127,7 +129,7 @@
 
     // MARK: Rotation
 
-    // example Sources/APNSSealing/Documentation.docc/AgreeingAndRotating.md
+    // example Docs/Sealing.md 4-5
     /// On the server, when a device asks for a key: what it sends is the device's public key.
     func register(_ devicePublicKey: SealingPublicKey, account: String) throws -> (SealingPublicKey, SealingKey) {
         let pair = SealingKeyPair()
@@ -157,7 +159,7 @@
 
     // MARK: Web Push
 
-    // example Sources/APNSSealing/Documentation.docc/OpeningWebPush.md
+    // example Docs/Sealing.md 6-8
     /// What the app and its extension share: the keys and the secret of each subscription, and which messages came.
     enum Subscriptions {
         static let gateway = URL(string: "https://push.example.com")!

@@ -42,8 +42,6 @@ struct DocumentationTests {
 
     @Test func theSimulatorsOfTheCatalogRun() async throws {
         let simulator = try await startSimulator()
-        await interrupt(simulator)
-        simulator.inject(try script())
         #expect(simulator.record.requestsReceived == 0)
         await simulator.stop()
         let faulty = try await startFaultySimulator()

@@ -1,4 +1,4 @@
-// The examples of the catalog of APNSSimulator. `make format` copies what stands between `// example` and `// end of
+// The examples of the catalog of APNSSimulator and of Docs/Testing.md. `make format` copies what stands between `// example` and `// end of
 // example` from the page.
 // swift-format-ignore-file
 
@@ -14,7 +14,7 @@ func startSimulator() async throws -> Simulator {
 }
 // end of example
 
-// example Sources/APNSSimulator/Documentation.docc/ScriptingFaults.md
+// example Docs/Testing.md 9
 func startFaultySimulator() async throws -> Simulator {
     var configuration = Simulator.Configuration()
     configuration.seed = 42
@@ -25,22 +25,5 @@ func startFaultySimulator() async throws -> Simulator {
         Fault(.respond(.tooManyRequests), when: .deviceToken("00fa11ce")),
     ])
     return try await Simulator.start(configuration)
-}
-
-func interrupt(_ simulator: Simulator) async {
-    simulator.inject(Fault(.reset(code: 2), when: .next(3)))
-    await simulator.goAway(reason: "Shutdown")
-    await simulator.dropConnections(.idle)
-}
-
-func script() throws -> FaultScript {
-    let text = #"{"seed": 7, "faults": [{"when": {"skip": 100}, "effect": {"kind": "goaway"}}]}"#
-    return try FaultScript(json: text.utf8)
-}
-
-func tenPushesArrive(at simulator: Simulator) async throws -> [PushRecord] {
-    try await simulator.waitUntil(timeout: .seconds(5)) { $0.requestsProcessed >= 10 }
-    let record = simulator.record
-    return record.duplicates.isEmpty ? record.pushes : []
 }
 // end of example

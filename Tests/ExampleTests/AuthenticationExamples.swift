@@ -81,10 +81,6 @@ struct AuthenticationExamples {
         await simulator.stop()
     }
 
-    @Test("The example of a group sends its push to the simulator") func tryGroup() async throws {
-        #expect(try await tryAGroup().certainty == .accepted)
-    }
-
     @Test func aGroupDeliversForAnApp() async throws {
         let simulator = try await Simulator.start()
         let key = SimulatedKey()

@@ -6,7 +6,7 @@ import SystemPackage  // for FilePath, where the compiler asks for it
 import APNSPool
 import Configuration
 
-// example Docs/Configuration.md 4
+// example Docs/Configuration.md 5
 func fromReader() async throws -> APNSClientConfiguration {
     let reader = ConfigReader(providers: [
         EnvironmentVariablesProvider(),

@@ -34,7 +34,7 @@ func fromVault(_ secrets: [String: String]) throws -> APNSClientConfiguration {
 }
 // end of example
 
-// example Docs/Configuration.md 5
+// example Docs/Configuration.md 4
 func clientOrExit(_ logger: Logger) -> APNSClient {
     do {
         return try APNSClient(configuration: APNSClientConfiguration(settings: [.environment()]))

@@ -3,7 +3,6 @@ import APNSSimulator
 import APNSTesting
 import Foundation
 import Logging
-import ServiceLifecycle
 import Synchronization
 import TestSupport
 import Testing
@@ -52,7 +51,7 @@ struct DocumentationTests {
             programs += page.components(separatedBy: "static func main() async {").count - 1
             #expect(!page.contains("static func main() async throws"), "\(file.lastPathComponent)")
         }
-        #expect(programs >= 4)
+        #expect(programs >= 2)
     }
 
     // MARK: Getting started
@@ -70,10 +69,10 @@ struct DocumentationTests {
         #expect(try configurationFromEnvironment(variables).environment == .development)
     }
 
-    @Test func deliverAndSendBothDeliver() async throws {
+    @Test func aCodeIsSent() async throws {
         try await withPatientSimulator { client, simulator in
-            await sendTwice(Self.push, to: try DeviceToken("00fa11ce"), with: client)
-            #expect(simulator.record.requestsProcessed == 2)
+            #expect(await sendCode("2718", to: "00fa11ce", with: client))
+            #expect(simulator.record.requestsProcessed == 1)
         }
     }
 
@@ -121,58 +120,11 @@ struct DocumentationTests {
             let push = try Self.push.prepared()
             try await announce(Self.push, to: devices, in: Store(), with: client)
             await report(Self.push, to: devices, with: client)
-            #expect(await count(Self.push, to: tokens.map(\.hexadecimal), with: client))
-            await remindEach(devices, with: client)
+            let rows = devices.map { Row(deviceToken: $0.token, language: "en", unread: $0.unread) }
+            await remind(rows, of: [:], else: push, with: client)
             #expect(await nightly(push, to: tokens, with: client) == 20)
-            #expect(simulator.record.requestsProcessed == 100)
+            #expect(simulator.record.requestsProcessed == 80)
         }
-    }
-
-    @Test("A campaign stops with its service group, and its next start sends the remaining lines, each once")
-    func campaignGoesOn() async throws {
-        var simulation = Simulator.Configuration()
-        simulation.credential = .none
-        let simulator = try await Simulator.start(simulation)
-        var configuration = APNSClientConfiguration(
-            authentication: .withoutToken,
-            environment: .custom(host: "localhost", port: simulator.port)
-        )
-        configuration.trust.caPEM = simulator.certificateAuthorityPEM
-        configuration.pool.maxConcurrentStreams = 10
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("campaign-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let tokens = folder.appendingPathComponent("tokens").path
-        let lines = (0..<5000).map { String(format: "%064x", $0) }
-        try lines.joined(separator: "\n").write(toFile: tokens, atomically: true, encoding: .utf8)
-        for hasTime in [false, true] {
-            let client = try APNSClient(configuration: configuration)
-            let campaign = Campaign(
-                client: client,
-                announcement: PushNotification(topic: "com.example.app", alert: "Hello"),
-                tokens: tokens
-            )
-            let group = ServiceGroup(
-                configuration: ServiceGroupConfiguration(
-                    services: [
-                        .init(service: client),
-                        .init(service: campaign, successTerminationBehavior: .gracefullyShutdownGroup),
-                    ],
-                    logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-                )
-            )
-            let run = Task { try await group.run() }
-            if !hasTime {
-                await until { simulator.record.requestsProcessed >= 100 }
-                await group.triggerGracefulShutdown()
-            }
-            try await run.value
-            let left = try String(contentsOfFile: tokens, encoding: .utf8).split(separator: "\n")
-            #expect(simulator.record.requestsProcessed + left.count == lines.count)
-            #expect(left.isEmpty == hasTime)
-        }
-        #expect(simulator.record.pushes.map(\.deviceToken).sorted() == lines.sorted())
-        await simulator.stop()
     }
 
     // MARK: Questions to the simulator
@@ -182,7 +134,7 @@ struct DocumentationTests {
             let token = "00fa11ce"
             let push = PushNotification(topic: "com.example.app", alert: "Hello")
             for _ in 1...3 { _ = await client.deliver(push, to: try DeviceToken(token)) }
-            // example Docs/TestingWithoutAPhone.md
+            // example Docs/Testing.md 5
             let accepted = simulator.received(PushFilter(topic: "com.example.app", outcome: .accepted))
             let three = try await simulator.waitFor(3, PushFilter(deviceToken: token))
             // end of example
@@ -206,9 +158,9 @@ struct DocumentationTests {
     // MARK: Values of your own
 
     /// The payload of each example equals the one in the comment above it.
-    @Test("Custom values are encoded as the page on sending shows, by the library and by a custom encoder")
+    @Test("Custom values are encoded as the page on notifications shows, by the library and by a custom encoder")
     func customValuesAreEncodedAsShown() throws {
-        let shown = try DocumentedCode.blocks(in: "Docs/Sending.md", language: "swift")
+        let shown = try DocumentedCode.blocks(in: "Docs/Notifications.md", language: "swift")
             .flatMap { $0.text.components(separatedBy: "\n") }
             .compactMap { $0.hasPrefix("// {") ? String($0.dropFirst(3)) : nil }
         let kickOff = try Date("2026-06-11T19:00:00Z", strategy: .iso8601)
@@ -226,14 +178,14 @@ struct DocumentationTests {
         try JSONSerialization.jsonObject(with: Data(json)) as? NSDictionary
     }
 
-    @Test("The limits and errors of custom values match the page on sending")
+    @Test("The limits and errors of custom values match the page on notifications")
     func limitsOfCustomValues() throws {
         struct Broken: Encodable, Sendable {
             struct Failure: Error {}
             func encode(to encoder: any Encoder) throws { throw Failure() }
         }
         let page = try String(
-            contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Sending.md"),
+            contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Notifications.md"),
             encoding: .utf8
         )
         let long = String(repeating: "x", count: 5_120)
@@ -291,7 +243,6 @@ struct DocumentationTests {
                 try await ContinuousClock().sleep(for: .milliseconds(1))
             }
             #expect(await askWhatIsWrong(client) == "all is well")
-            #expect(await load(of: client) == 0)
             await client.shutdown()
             _ = await (sweeping, watching)
         }
@@ -299,10 +250,10 @@ struct DocumentationTests {
 
     // MARK: Deployment
 
-    /// `Docs/Deploying.md`: the grace period of a pod is long enough for the client's default drain.
+    /// `Docs/Operations.md`: the grace period of a pod is long enough for the client's default drain.
     @Test func theGracePeriodIsLongerThanTheDrain() throws {
         let page = try String(
-            contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Deploying.md"),
+            contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Operations.md"),
             encoding: .utf8
         )
         func number(after key: String) throws -> Int {

@@ -1,4 +1,4 @@
-// The examples of the catalog of APNSPool. `make format` copies what stands between `// example` and `// end of
+// The examples of the catalog of APNSPool, and of the pages that need a client. `make format` copies what stands between `// example` and `// end of
 // example` from the page.
 // swift-format-ignore-file
 
@@ -8,6 +8,7 @@ import APNSTesting
 import Foundation
 import Logging
 import ServiceLifecycle
+import Testing
 import UnixSignals
 
 // The parts that the examples leave out.
@@ -49,9 +50,9 @@ func sendOnePush(to deviceToken: String) async throws {
 }
 // end of example
 
-// MARK: GettingStarted.md
+// MARK: Guide.md
 
-// example Sources/APNSPool/Documentation.docc/GettingStarted.md
+// example Docs/Guide.md
 func sendToASimulator() async throws {
     try await withSimulatedAPNS { client, simulator in
         let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Did you see it?")
@@ -64,57 +65,6 @@ func configurationFromEnvironment(_ variables: [String: String]) throws -> APNSC
     try APNSClientConfiguration(settings: [.environment(variables)])  // without an argument: those of the process
 }
 
-func sendTwice(_ notification: PushNotification, to token: DeviceToken, with sender: some PushSender) async {
-    let outcome = await sender.deliver(notification, to: token, options: DeliveryOptions(deadline: .seconds(5)))
-    if let error = outcome.error { print("not accepted:", error) }
-    do {
-        let receipt = try await sender.send(notification, to: token)
-        print("accepted:", receipt.apnsID)
-    } catch {
-        print("not accepted:", error)
-    }
-}
-// end of example
-
-// MARK: OutcomesAndRetries.md
-
-// example Sources/APNSPool/Documentation.docc/OutcomesAndRetries.md
-func log(_ outcome: PushOutcome, logger: Logger) {
-    switch outcome {
-    case .accepted(let receipt):
-        logger.debug("APNs took \(receipt.apnsID)")
-    case .rejected(let error):
-        logger.warning("APNs refused it: \(error.reason?.rawValue ?? error.message), advice: \(error.advice)")
-    case .notProcessed(let error), .notSent(let error):
-        logger.notice("no device has it: \(error.message), may be sent again: \(error.canResend)")
-    case .unknown(let error):
-        logger.notice("a device may have it: \(error.message)")
-    }
-}
-
-func settle(_ outcome: PushOutcome, of device: Device, in store: some DeviceStore) async {
-    guard let error = outcome.error else { return }
-    if let end = error.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {
-        // APNs answered 410, and the app has not registered the token since.
-        await store.forget(device)
-    } else if error.canResend {
-        await store.queue(device, after: error.retryAfter ?? .seconds(60))
-    } else {
-        // Nothing that time mends: `error.advice` says in a word what to look at.
-        print(error, error.advice)
-    }
-}
-
-func impatient(_ configuration: inout APNSClientConfiguration) {
-    configuration.timeouts.deadline = .seconds(5)
-    configuration.retry.maxAttempts = 2
-    configuration.retry.retriesInternalServerError = false
-}
-// end of example
-
-// MARK: Lifecycle.md
-
-// example Sources/APNSPool/Documentation.docc/Lifecycle.md
 func serve(_ client: APNSClient, and server: any Service, logger: Logger) async throws {
     let group = ServiceGroup(
         services: [client, server],
@@ -135,11 +85,46 @@ final class PushLifecycle: Sendable {
 
     func willShutDown() async { await self.client.shutdown(within: .seconds(20)) }
 }
-// end of example
 
-// MARK: SendingInBulk.md
+func sendCode(_ code: String, to deviceToken: String, with client: some PushSender) async -> Bool {
+    let notification = PushNotification(topic: "com.grasscove.Fern", alert: "Your code is \(code)")
+        .interruptionLevel(.timeSensitive)
+        .expiration(.immediate)
+    let outcome = await client.deliver(notification, to: deviceToken, options: DeliveryOptions(deadline: .seconds(5)))
+    switch outcome {
+    case .accepted:
+        return true
+    case .rejected(let error):
+        print("refused:", error.reason?.rawValue ?? "", "dead token:", error.invalidation != nil)
+        return false
+    case .notProcessed(let error), .notSent(let error):
+        if error.canResend { print("put it back on the queue, for", error.retryAfter ?? .zero) }
+        return false
+    case .unknown:
+        print("it may have arrived: not sent again")
+        return false
+    }
+}
 
-// example Sources/APNSPool/Documentation.docc/SendingInBulk.md
+func settle(_ outcome: PushOutcome, of device: Device, in store: some DeviceStore) async {
+    guard let error = outcome.error else { return }
+    if let end = error.invalidation, end.shouldRemove(registeredAt: device.registeredAt) {
+        // APNs answered 410, and the app has not registered the token since.
+        await store.forget(device)
+    } else if error.canResend {
+        await store.queue(device, after: error.retryAfter ?? .seconds(60))
+    } else {
+        // Nothing that time mends: `error.advice` says in a word what to look at.
+        print(error, error.advice)
+    }
+}
+
+func sweep(_ client: APNSClient, forget: @Sendable (DeviceToken, Date?) async -> Void) async {
+    for await token in client.invalidTokens {
+        await forget(token.deviceToken, token.invalidation.since)
+    }
+}
+
 func announce(
     _ notification: PushNotification,
     to devices: [Device],
@@ -150,13 +135,6 @@ func announce(
         if end.shouldRemove(registeredAt: device.registeredAt) { await store.forget(device) }
     }
     print(summary)
-}
-
-func count(_ notification: PushNotification, to tokens: [String], with client: APNSClient) async -> Bool {
-    let summary = await client.sendAll(notification, to: tokens)
-    print(summary)  // 3 pushes: 2 accepted, 1 rejected (1 Unregistered)
-    if !summary.isFinished { print("not all were sent") }
-    return summary.isFinished && summary.accepted == summary.total
 }
 
 func report(_ notification: PushNotification, to devices: [Device], with client: APNSClient) async {
@@ -171,14 +149,6 @@ func report(_ notification: PushNotification, to devices: [Device], with client:
     if !progress.isFinished { print("sent to the first \(progress.pulled) devices only") }
 }
 
-func remindEach(_ devices: [Device], with client: APNSClient) async {
-    let deliveries = client.deliveries(devices) { device in
-        let text = "\(device.unread) unread"
-        return (PushNotification(topic: "com.grasscove.Fern", alert: text).badge(device.unread), device.token)
-    }
-    for await delivery in deliveries where delivery.outcome.error != nil { print(delivery.outcome) }
-}
-
 func remind(
     _ rows: [Row],
     of pushes: [String: PreparedPush],
@@ -189,62 +159,6 @@ func remind(
         (try (pushes[row.language] ?? english).badge(row.unread), row.deviceToken)
     }
     for await delivery in deliveries where delivery.outcome.certainty != .accepted { print(delivery.outcome) }
-}
-
-struct Campaign: Service {
-    let client: APNSClient
-    let announcement: PushNotification
-    let tokens: String
-
-    func run() async throws {
-        let lines = try String(contentsOfFile: tokens, encoding: .utf8).split(whereSeparator: \.isNewline)
-        let control = BulkControl()
-        let options = BulkOptions(control: control)
-        var left: [Substring] = []
-        for await delivery in client.deliveries(of: announcement, to: lines, options: options) {
-            switch delivery.outcome.advice {
-            case .resend, .wait, .checkEnvironment, .fixCredential: left.append(delivery.element)
-            case .removeToken: print("forget", delivery.element)
-            default: if let error = delivery.outcome.error { print(delivery.element, error) }
-            }
-        }
-        // The loop also ends early, for example at a shutdown.
-        if !control.progress.isFinished { left += lines.dropFirst(control.progress.pulled) }
-        try left.joined(separator: "\n").write(toFile: tokens, atomically: true, encoding: .utf8)
-    }
-}
-
-enum Program {
-    static func main() async {
-        let logger = Logger(label: "campaign")
-        do {
-            try await serve(logger)
-        } catch {
-            // An error thrown by `main` would print a crash report.
-            logger.critical("\(error)")
-            exit(1)
-        }
-    }
-
-    static func serve(_ logger: Logger) async throws {
-        let client = try APNSClient(configuration: APNSClientConfiguration(settings: [.environment()]))
-        let campaign = Campaign(
-            client: client,
-            announcement: PushNotification(topic: "com.grasscove.Fern", alert: "Full moon tonight"),
-            tokens: "tokens.txt"
-        )
-        let group = ServiceGroup(
-            configuration: ServiceGroupConfiguration(
-                services: [
-                    .init(service: client),
-                    .init(service: campaign, successTerminationBehavior: .gracefullyShutdownGroup),
-                ],
-                gracefulShutdownSignals: [.sigterm, .sigint],
-                logger: logger
-            )
-        )
-        try await group.run()
-    }
 }
 
 func nightly(_ push: PreparedPush, to tokens: [DeviceToken], with client: APNSClient) async -> Int {
@@ -260,21 +174,47 @@ func nightly(_ push: PreparedPush, to tokens: [DeviceToken], with client: APNSCl
     watch.cancel()
     return control.progress.completedPrefix
 }
+// end of example
 
-func handle(_ command: String, with control: BulkControl) {
-    switch command {
-    case "slow": control.rate = .perSecond(500)
-    case "pause": control.pause()  // pulls nothing more; what is in flight goes on
-    case "resume": control.resume()
-    case "stop": control.stop()  // ends the run when what was pulled has its outcome
-    default: print("unknown command")
+// MARK: Notifications.md
+
+// example Docs/Notifications.md 2-3
+struct Match: Encodable, Sendable {
+    var homeTeam: String
+    var kickOff: Date
+
+    enum CodingKeys: String, CodingKey {
+        case homeTeam = "home_team"
+        case kickOff = "kick_off"
     }
+
+    func encode(to encoder: any Encoder) throws {
+        var fields = encoder.container(keyedBy: CodingKeys.self)
+        try fields.encode(self.homeTeam, forKey: .homeTeam)
+        try fields.encode(self.kickOff.formatted(.iso8601), forKey: .kickOff)
+    }
+}
+
+// {"aps":{"alert":"Soon"},"home_team":"Elm","kick_off":"2026-06-11T19:00:00Z","tags":["cup"]}
+func soon(_ match: Match) -> PushNotification {
+    PushNotification(topic: "com.grasscove.Fern", alert: "Soon").custom(match).custom(key: "tags", ["cup"])
+}
+
+struct Fixture: Encodable, Sendable {
+    var homeTeam: String
+    var kickOff: Date
+}
+
+// {"aps":{"alert":"Soon"},"match":{"home_team":"Elm","kick_off":"2026-06-11T19:00:00Z"}}
+func encodedByYou(_ match: Fixture) -> PushNotification {
+    let encoder = JSONEncoder()
+    encoder.dateEncodingStrategy = .iso8601
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    return PushNotification(topic: "com.grasscove.Fern", alert: "Soon").custom(key: "match", match, encoder: encoder)
 }
 // end of example
 
-// MARK: LiveActivitiesAndBroadcasts.md
-
-// example Sources/APNSPool/Documentation.docc/LiveActivitiesAndBroadcasts.md
+// example Docs/Notifications.md 7-8
 struct RideAttributes: Codable, Sendable { var order: Int }
 struct RideState: Codable, Sendable { var stop: String }
 
@@ -305,9 +245,9 @@ func playMatch(_ client: APNSClient) async throws {
 }
 // end of example
 
-// MARK: Authenticating.md
+// MARK: Authentication.md
 
-// example Sources/APNSPool/Documentation.docc/Authenticating.md
+// example Docs/Authentication.md
 func authentication(from variables: [String: String]) -> APNSAuthentication? {
     guard let key = variables["APNS_KEY"], let keyID = variables["APNS_KEY_ID"],
         let teamID = variables["APNS_TEAM_ID"]
@@ -320,25 +260,27 @@ struct RemoteSigner: APNSTokenSigner {
 
     func signature(for bytes: [UInt8]) async throws -> [UInt8] { try await self.sign(bytes) }
 }
-// end of example
 
-// MARK: TuningThePool.md
-
-// example Sources/APNSPool/Documentation.docc/TuningThePool.md
-func forCampaigns(_ configuration: inout APNSClientConfiguration) {
-    configuration.pool.size = 4  // kept open, opened one after another
-    configuration.pool.maxOverflow = 4  // opened when pushes wait, closed when they idle
-    configuration.pool.maxQueued = 50_000
+func rotate(_ client: APNSClient) async throws {
+    try await client.replaceAuthentication(.token(keyFile: "AuthKey_7YC9ZLQ8YX.p8", teamID: "ABBM6U9RM5"))
 }
 
-func beforeTheGame(_ client: APNSClient, connections: Int) async throws {
-    try await client.prewarm(connections, within: .seconds(60))
+func shared() -> APNSAuthentication {
+    var authentication = APNSAuthentication.token(keyFile: "AuthKey_9UC9ZLQ8YW.p8", teamID: "ABBM6U9RM5")
+    authentication.tokenSource = SharedFileTokenSource(path: "/run/fern/apns-token")
+    return authentication
+}
+
+func group(of apps: [APNSApp]) throws -> APNSClientGroup {
+    let group = try APNSClientGroup(configuration: .init(maxConnections: 50))
+    for app in apps { try group.add(app) }
+    return group  // run() it; then group.sender(for: "fern").deliver(notification, to: token)
 }
 // end of example
 
-// MARK: Observing.md
+// MARK: Operations.md
 
-// example Sources/APNSPool/Documentation.docc/Observing.md
+// example Docs/Operations.md 1-3
 func watch(_ client: APNSClient, logger: Logger) async {
     for await health in client.healthChanges {
         logger.notice("push: \(health)", metadata: ["ready": "\(health.isReady)"])
@@ -350,14 +292,99 @@ func askWhatIsWrong(_ client: APNSClient) async -> String {
     return check.isOK ? "all is well" : "\(check)\n\n\(await client.status.pool)"
 }
 
-func sweep(_ client: APNSClient, forget: @Sendable (DeviceToken, Date?) async -> Void) async {
-    for await token in client.invalidTokens {
-        await forget(token.deviceToken, token.invalidation.since)
-    }
+func forCampaigns(_ configuration: inout APNSClientConfiguration) {
+    configuration.pool.size = 4  // kept open, opened one after another
+    configuration.pool.maxOverflow = 4  // opened when pushes wait, closed when they idle
+    configuration.pool.maxQueued = 50_000
 }
 
-func load(of client: APNSClient) async -> Double {
-    let pool = await client.status.pool
-    return pool.capacity == 0 ? 1 : Double(pool.leased) / Double(pool.capacity)
+func beforeTheGame(_ client: APNSClient, connections: Int) async throws {
+    try await client.prewarm(connections, within: .seconds(60))
 }
 // end of example
+
+func tune(_ client: APNSClient) throws {
+    // example Docs/Operations.md 4
+    try client.update { settings in
+        settings.pool.size = 8
+        settings.timeouts.deadline = .seconds(10)
+    }
+    // end of example
+}
+
+// MARK: ComingFrom.md
+
+// example Docs/ComingFrom.md
+struct OrderID: Encodable { var order: Int }
+
+func shipped(order: Int, to deviceToken: String, with client: APNSClient) async throws {
+    let notification = PushNotification(
+        topic: "com.grasscove.Fern",
+        alert: Alert(title: "On its way", body: "Your order has left the shop.")
+    )
+    .custom(OrderID(order: order))
+    .expiration(.immediate)
+    do {
+        let receipt = try await client.send(notification, to: deviceToken)
+        print(receipt.apnsID)
+    } catch {
+        switch error.certainty {
+        case .rejected where error.invalidation != nil: print("forget", deviceToken)
+        case .unknown: print("it may have arrived: not sent again")
+        default: print(error, "may be sent again:", error.canResend)
+        }
+    }
+}
+// end of example
+
+// MARK: Simulator.md
+
+func makeChannels(_ simulator: Simulator) {
+    // example Docs/Simulator.md
+    simulator.addChannel("dHN0LXNyY2gtY2hubA==", to: "com.grasscove.Fern", storage: .mostRecentMessage)
+    print(simulator.channels(of: "com.grasscove.Fern"))  // in the order in which they were made
+    simulator.setBroadcastEnabled(false, for: "com.grasscove.Fern")  // and deletes its channels
+    // end of example
+}
+
+// MARK: Recipes.md
+
+// example Docs/Recipes.md 8
+func configurationForLambda() throws -> APNSClientConfiguration {
+    var configuration = try APNSClientConfiguration(settings: [.environment()])
+    configuration.pool.size = 1
+    configuration.pool.maxOverflow = 0  // more events at once run in other copies of the function
+    configuration.timeouts.deadline = .seconds(5)  // less than the function's timeout
+    return configuration
+}
+
+struct Shipment: Codable, Sendable {
+    var deviceToken: String
+    var order: Int
+    var pushID: APNSID
+}
+
+/// Throws if the push did not arrive and may be sent again, so that the event's queue delivers the event again.
+func notify(_ shipment: Shipment, with sender: some PushSender) async throws(PushError) {
+    let notification = PushNotification(
+        topic: "com.grasscove.Fern",
+        alert: Alert(title: "On its way", body: "Order \(shipment.order) has left the shop.")
+    )
+    let options = DeliveryOptions(apnsID: shipment.pushID)
+    let outcome = await sender.deliver(notification, to: shipment.deviceToken, options: options)
+    if let error = outcome.error, error.canResend { throw error }
+}
+// end of example
+
+@Test func anEventIsRepeatedOnlyIfItsPushMayBeSentAgain() async throws {
+    let shipment = Shipment(deviceToken: "00fa11ce", order: 17, pushID: .random())
+    let busy = RecordingPushSender { _, _ in
+        .failed(PushError(code: .queueFull, certainty: .notSent, message: "the queue is full"))
+    }
+    await #expect(throws: PushError.self) { try await notify(shipment, with: busy) }
+    let silent = RecordingPushSender { _, _ in
+        .failed(PushError(code: .connectionLost, certainty: .unknown, message: "no response"))
+    }
+    try await notify(shipment, with: silent)
+    #expect(silent.pushes.map(\.options.apnsID) == [shipment.pushID])
+}

@@ -1,5 +1,5 @@
-// The examples of "Testing your server", which are tests themselves. `make format` copies what stands between `// example` and `// end of
-// example` from the page.
+// The examples of Docs/Testing.md, which are tests themselves. `make format` copies what stands between `// example`
+// and `// end of example` from the page.
 // swift-format-ignore-file
 
 import APNSPool
@@ -7,7 +7,7 @@ import APNSSimulator
 import APNSTesting
 import Testing
 
-// example Sources/APNSTesting/Documentation.docc/TestingYourServer.md 1-4
+// example Docs/Testing.md 1-4
 struct User: Sendable {
     var name: String
     var deviceToken: DeviceToken
@@ -49,7 +49,21 @@ func greet(_ user: User, with sender: some PushSender) async -> Bool {
 }
 // end of example
 
-// example Sources/APNSTesting/Documentation.docc/TestingYourServer.md 6
+// example Docs/Testing.md 6-8
+@Test func aNewScoreReplacesTheOldOne() async throws {
+    try await withSimulatedAPNS { client, simulator in
+        for score in ["1:0", "2:0"] {
+            let push = PushNotification(topic: "com.grasscove.Fern", alert: Alert(title: score)).collapseID("match-42")
+            #expect(await client.deliver(push, to: "00fa11ce").certainty == .accepted)
+        }
+        let phone = simulator.snapshot(ofToken: "00fa11ce")
+        let notification = try #require(phone.apps.first?.notifications.first)
+        #expect(notification.title == "2:0")
+        #expect(notification.collapseID == "match-42")
+        #expect(notification.replaced == 1)
+    }
+}
+
 @Test func nobodyIsGreetedTwiceWhenConnectionsBreak() async throws {
     try await withSimulatedAPNS { client, simulator in
         simulator.inject(Fault(.goAway(reason: "Shutdown"), when: .nth(3)))
@@ -63,9 +77,7 @@ func greet(_ user: User, with sender: some PushSender) async -> Bool {
         #expect(record.duplicates.isEmpty)
     }
 }
-// end of example
 
-// example Sources/APNSTesting/Documentation.docc/TestingYourServer.md 9
 @Test func aPushWithoutAResponseIsUnknown() async throws {
     try await withSimulatedAPNS(configure: { $0.timeouts.response = .milliseconds(200) }) { client, simulator in
         simulator.inject(Fault(.stall(isProcessed: true)))
@@ -74,43 +86,6 @@ func greet(_ user: User, with sender: some PushSender) async -> Bool {
         #expect(outcome.certainty == .unknown)
         #expect(!outcome.canResend)
         #expect(simulator.record.requestsProcessed == 1)
-    }
-}
-// end of example
-
-// example Sources/APNSTesting/Documentation.docc/TestingYourServer.md 7-8
-@Test func aGreetingSurvivesAnOutage() async throws {
-    try await withSimulatedAPNS { client, simulator in
-        simulator.inject(.serviceUnavailable(count: 2))
-        let user = User(name: "Ada", deviceToken: try DeviceToken("00fa11ce"))
-        #expect(await greet(user, with: client))
-        #expect(simulator.record.pushes.map(\.status) == [503, 503, 200])
-    }
-}
-
-@Test func aSlowResponseIsNotAwaitedBeyondTheDeadline() async throws {
-    try await withSimulatedAPNS { client, simulator in
-        simulator.inject(Fault(.delay(.seconds(10)), when: .always))
-        let push = PushNotification(topic: "com.grasscove.Fern", alert: "Hello?")
-        let outcome = await client.deliver(push, to: "00fa11ce", options: DeliveryOptions(deadline: .seconds(2)))
-        #expect(outcome.certainty == .unknown)
-        #expect(simulator.record.pushes.map(\.isProcessed) == [true])
-    }
-}
-// end of example
-
-// example Sources/APNSTesting/Documentation.docc/TestingYourServer.md 5
-@Test func aNewScoreReplacesTheOldOne() async throws {
-    try await withSimulatedAPNS { client, simulator in
-        for score in ["1:0", "2:0"] {
-            let push = PushNotification(topic: "com.grasscove.Fern", alert: Alert(title: score)).collapseID("match-42")
-            #expect(await client.deliver(push, to: "00fa11ce").certainty == .accepted)
-        }
-        let phone = simulator.snapshot(ofToken: "00fa11ce")
-        let notification = try #require(phone.apps.first?.notifications.first)
-        #expect(notification.title == "2:0")
-        #expect(notification.collapseID == "match-42")
-        #expect(notification.replaced == 1)
     }
 }
 // end of example

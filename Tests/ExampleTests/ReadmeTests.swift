@@ -52,11 +52,11 @@ struct ReadmeTests {
         #expect(error?.description.contains("AuthKey_9UC9ZLQ8YW.p8") == true)
     }
 
-    /// The README's table of outcomes has every certainty.
+    /// The guide's table of outcomes has every certainty.
     @Test func theTableOfOutcomesIsComplete() throws {
-        let readme = try String(contentsOf: DocumentedCode.root.appendingPathComponent("README.md"), encoding: .utf8)
+        let guide = try String(contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Guide.md"), encoding: .utf8)
         for certainty in Certainty.allCases {
-            #expect(readme.contains("\n| `\(certainty.rawValue)` | "))
+            #expect(guide.contains("\n| `\(certainty.rawValue)` | "))
         }
     }
 }

@@ -476,6 +476,8 @@ class PageTests(unittest.TestCase):
         self.assertIn("score 2 : 1 → 3 : 1", browser.text(".history"))
         self.assertIn("draws its Live Activities itself", browser.text(".screen-note"))
         browser.shot("light-activity")
+        browser.set_screen(1280, 800, "dark")
+        browser.shot("dark-activity")
 
     # Safety
 

@@ -3,11 +3,11 @@ import SupervisedPool
 import TestSupport
 import Testing
 
-// The examples of "Coming from Erlang". `make format` copies what stands between `// example` and `// end of
+// The examples of Docs/SupervisedPool.md. `make format` copies what stands between `// example` and `// end of
 // example` from the page.
 // swift-format-ignore-file
 
-// example Sources/SupervisedPool/Documentation.docc/ComingFromErlang.md 1
+// example Docs/SupervisedPool.md 1
 actor Counter {
     private(set) var count = 0
 
@@ -41,7 +41,7 @@ func counterTree(
 }
 // end of example
 
-// example Sources/SupervisedPool/Documentation.docc/ComingFromErlang.md 2
+// example Docs/SupervisedPool.md 2
 func useCounter() async throws {
     let counter = ChildRef<Counter>()
     let (starts, started) = AsyncStream<Void>.makeStream()
@@ -58,7 +58,7 @@ func useCounter() async throws {
 }
 // end of example
 
-// example Sources/SupervisedPool/Documentation.docc/ComingFromErlang.md 3
+// example Docs/SupervisedPool.md 3
 final class Line: PoolWorker {
     let id: WorkerID
     let pool: Pool<Line>
@@ -121,7 +121,7 @@ func lines(
 }
 // end of example
 
-// example Sources/SupervisedPool/Documentation.docc/ComingFromErlang.md 4
+// example Docs/SupervisedPool.md 4
 func talk(_ reference: ChildRef<Pool<Line>>) async throws -> [String] {
     guard let pool = reference.current else { return [] }
     let clock = SystemMonotonicClock()

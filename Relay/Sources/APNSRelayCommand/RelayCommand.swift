@@ -9,7 +9,7 @@ struct RelayCommand: AsyncParsableCommand {
         discussion: """
             Every push that the relay accepted ends in exactly one outcome, and none is silently sent twice, even if \
             the process is killed. Settings come from environment variables (APNS_RELAY_…) and from a JSON file. \
-            The relay's README.md lists them.
+            Relay/Operating.md lists them.
             """,
         version: Relay.version,
         subcommands: [Serve.self, Submit.self, Doctor.self, Migrate.self, Restored.self],

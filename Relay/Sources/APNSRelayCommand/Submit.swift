@@ -8,7 +8,7 @@ struct Submit: AsyncParsableCommand {
         abstract: "Submits a batch to a running relay, and shows its progress.",
         discussion: """
             The batch is a JSON object with app, headers, payload and so on; the devices are in a file of their own, one a \
-            line: a device token, or a JSON object with token and values. The relay's README.md describes both. If the command is \
+            line: a device token, or a JSON object with token and values. Relay/API.md describes both. If the command is \
             interrupted, run it again: the batch continues where it stopped. If it was complete, nothing is sent again: the \
             command says when it was submitted and what became of it. To send the same files once more, give the batch another \
             idempotencyKey.

@@ -5,7 +5,7 @@
 #endif
 
 // The calls and names of APNSwift that people try first. All are unavailable, so that the compiler names the replacement
-// of each. `Docs/Migrating.md` has the complete list.
+// of each. `Docs/ComingFrom.md` lists the others.
 //
 // The types exist only so that a call as APNSwift's documentation shows it has one error, about the call. No body runs,
 // because nothing that is unavailable can be called.

@@ -114,12 +114,13 @@ struct MonitoringTests {
         ("Sources/APNSPool/Client/APNSClientConfiguration.swift", 2),
         ("Sources/APNSPool/Credentials/CertificateInput.swift", 6),
         ("Sources/APNSTransport/Connection/WireError.swift", 28),
-    ]) func eachCodeHasAHeading(_ file: String, _ least: Int) throws {
-        let headings = Set(try Runbook.headings())
+    ]) func eachCodeHasARow(_ file: String, _ least: Int) throws {
+        let text = try Runbook.text("Docs/Runbook.md")
+        let rows = Set(text.matches(of: /\n\| `([A-Za-z0-9-]+)` \|/).map { String($0.1) })
         let codes = try self.codes(file)
         #expect(codes.count >= least, "\(codes.count) codes were found in \(file)")
         for code in codes {
-            #expect(headings.contains(code), "Docs/Runbook.md has no heading for '\(code)' of \(file)")
+            #expect(rows.contains(code), "Docs/Runbook.md has no row for '\(code)' of \(file)")
         }
     }
 
@@ -140,9 +141,7 @@ struct MonitoringTests {
                 heading.lowercased().replacing("'", with: "").replacing(" ", with: "-")
             }
         )
-        let pages = [
-            "Docs/Runbook.md", "Docs/Monitoring/alerts.yml", "Docs/Monitoring/README.md", "Docs/Operations.md",
-        ]
+        let pages = ["Docs/Runbook.md", "Docs/Monitoring/alerts.yml", "Docs/Operations.md"]
         var links = 0
         for page in pages {
             let text = try Runbook.text(page)

@@ -14,7 +14,7 @@ import Testing
 
 /// A fault, and how the simulator causes it.
 struct NightStory: Sendable, CustomTestStringConvertible {
-    /// The heading in Docs/Runbook.md.
+    /// The heading in Tests/Reference/nights-on-call.txt.
     var name: String
     var begin: @Sendable (Night) async -> Void
     var configure: @Sendable (inout APNSClientConfiguration) -> Void = { _ in }
@@ -22,7 +22,7 @@ struct NightStory: Sendable, CustomTestStringConvertible {
     var responsesTake = Duration.zero
     /// Whether pushes at APNs may wait for the clock alone.
     var isSilent = false
-    /// Words of events that occur by chance or at random times. Docs/Runbook.md describes them outside its tables.
+    /// Words of events that occur by chance or at random times. The record leaves them out.
     var chance: [String] = []
 
     var testDescription: String { self.name }
@@ -110,7 +110,7 @@ private struct NightFailure: Error, CustomStringConvertible {
 
 /// Causes faults and records the signals for the people on call: health, log, metrics, and the alerts of
 /// Docs/Monitoring, which Prometheus' own promtool evaluates over the recorded metrics. The signals must equal those in
-/// Docs/Runbook.md, within two minutes; `UPDATE_DOCS=1` writes them there.
+/// Tests/Reference/nights-on-call.txt, within two minutes; `UPDATE_DOCS=1` writes them there.
 ///
 /// Each run has ten minutes without a fault, ten with it and twenty after it. Every half minute sends 20 pushes and
 /// reads the metrics. The clock moves only while the client waits for the clock alone, so that the real time of the
@@ -193,10 +193,10 @@ struct NightOnCallTests {
             documented = try Runbook.events(of: story.name)
         }
         for event in seen {
-            #expect(documented.contains { $0.fits(event) }, "Docs/Runbook.md lacks this signal: \(event)")
+            #expect(documented.contains { $0.fits(event) }, "the record lacks this signal: \(event)")
         }
         for event in documented {
-            #expect(seen.contains { $0.fits(event) }, "a signal in Docs/Runbook.md did not occur: \(event)")
+            #expect(seen.contains { $0.fits(event) }, "a recorded signal did not occur: \(event)")
         }
     }
 }

@@ -221,11 +221,11 @@ enum Promtool {
     }
 }
 
-/// Docs/Runbook.md and the files that it describes.
+/// Docs/Runbook.md, the files that it describes, and the record of faults that it names.
 enum Runbook {
     static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
-    private static let file = root.appending(path: "Docs/Runbook.md")
+    private static let record = "Tests/Reference/nights-on-call.txt"
 
     static func text(_ path: String) throws -> String {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
@@ -263,17 +263,17 @@ enum Runbook {
             table.append("| \(event.time) | \(event.source.rawValue) | \(text) |")
         }
         let all = (before + table + (after.isEmpty ? [] : [""]) + after).joined(separator: "\n")
-        try (all + "\n").write(to: self.file, atomically: true, encoding: .utf8)
+        try (all + "\n").write(to: self.root.appending(path: self.record), atomically: true, encoding: .utf8)
     }
 
     /// The lines up to and including the heading, those up to the next heading, and the rest.
     private static func section(of story: String) throws -> (before: [String], lines: [String], after: [String]) {
-        var all = try self.text("Docs/Runbook.md").split(separator: "\n", omittingEmptySubsequences: false).map(
+        var all = try self.text(self.record).split(separator: "\n", omittingEmptySubsequences: false).map(
             String.init
         )
         while all.last?.isEmpty == true { all.removeLast() }
         guard let heading = all.firstIndex(of: "### \(story)") else {
-            throw Promtool.Failure(description: "Docs/Runbook.md has no heading '### \(story)'")
+            throw Promtool.Failure(description: "\(self.record) has no heading '### \(story)'")
         }
         let end = all[(heading + 1)...].firstIndex { $0.hasPrefix("#") } ?? all.count
         return (Array(all[...heading]), Array(all[(heading + 1)..<end]), Array(all[end...]))

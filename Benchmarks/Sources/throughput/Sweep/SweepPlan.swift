@@ -253,7 +253,7 @@ struct SweepPlan: Sendable {
             note: isRouted
                 ? """
                 At round trips above a few milliseconds, the send window limits a connection: the server returns about \
-                32 KiB of it in each round trip ([Tuning](Tuning.md)). So throughput falls as the round trip grows; \
+                32 KiB of it in each round trip (`Docs/Operations.md`). So throughput falls as the round trip grows; \
                 four connections carry four times as much as one. Fewer pushes then share a write, a read and a \
                 wake-up, so each push costs more. Runs at long round trips also have fewer pushes to share the cost of \
                 connecting.

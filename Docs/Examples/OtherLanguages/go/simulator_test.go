@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// Simulator is a running `apns simulator`. Copy this file into your tests; Docs/TestingWithoutAPhone.md lists the calls
+// Simulator is a running `apns simulator`. Copy this file into your tests; Docs/Simulator.md lists the calls
 // of its API.
 type Simulator struct {
 	Endpoint string

@@ -1,4 +1,4 @@
-"""Starts `apns simulator` and asks it what arrived. Copy this file into your tests; Docs/TestingWithoutAPhone.md lists
+"""Starts `apns simulator` and asks it what arrived. Copy this file into your tests; Docs/Simulator.md lists
 the calls of its API."""
 
 import os

@@ -52,7 +52,7 @@ package struct BatchFile: Sendable {
             return Set(members.map { scanner.text($0.key) })
         }
         guard let names else {
-            throw BatchFileError("\(path): expected a JSON object, the batch. The relay's README.md describes it.")
+            throw BatchFileError("\(path): expected a JSON object, the batch. Relay/API.md describes it.")
         }
         return names
     }

@@ -5,7 +5,7 @@ import PushQueue
 import WebPush
 
 extension RelaySettings {
-    /// Reads all settings. `Relay/README.md`, `Relay/Fleet.md` and `Relay/WebPush.md` list the keys.
+    /// Reads all settings. `Relay/Operating.md` and `Relay/WebPush.md` list the keys.
     ///
     /// This blocks, because it reads the files of keys, certificates and tokens. An unknown key is an error.
     ///

@@ -4,7 +4,7 @@ import PushQueue
 
 /// The table of all settings of the relay. Keys that are not in the table are errors.
 ///
-/// `Relay/README.md`, `Relay/Fleet.md` and `Relay/WebPush.md` describe the settings; a test compares the pages with the table.
+/// `Relay/Operating.md` and `Relay/WebPush.md` describe the settings; a test compares the pages with the table.
 enum RelaySettingsTable {
     /// The permitted numbers of pushes per second, and of pushes without an outcome.
     private static let rates = 1...10_000_000

@@ -11,14 +11,13 @@ struct SettingsPagesTests {
     }
 
     private static let pages = [
-        "Relay/README.md", "Relay/Fleet.md", "Relay/Deploy/README.md", "Relay/Monitoring/README.md",
-        "Relay/WebPush.md",
+        "Relay/README.md", "Relay/API.md", "Relay/Operating.md", "Relay/Monitoring/README.md", "Relay/WebPush.md",
     ]
 
     /// The settings in the first column of the tables of settings.
     private static func table() throws -> Set<String> {
         var settings: Set<String> = []
-        for page in ["Relay/README.md", "Relay/Fleet.md", "Relay/WebPush.md"] {
+        for page in ["Relay/Operating.md", "Relay/WebPush.md"] {
             var isTable = false
             for line in try Repository.text(page).split(separator: "\n", omittingEmptySubsequences: false) {
                 if line == "| setting | default | meaning |" { isTable = true }
@@ -76,6 +75,7 @@ struct SettingsPagesTests {
         arguments: Self.pages + [
             "Relay/demo.sh", "Relay/demo-fleet.sh", "Relay/Deploy/compose.yaml", "Relay/Deploy/Dockerfile",
             "Relay/Deploy/apns-relay.service", "Relay/Deploy/kubernetes/relay.yaml",
+            "Relay/Deploy/kubernetes/one-relay.yaml",
         ]
     )
     func variables(_ file: String) throws {
