@@ -4,15 +4,6 @@ import NIOPosix
 /// One TLS and HTTP/2 connection to a server. It is opened once, used until it ends, and never reused. Confined to its
 /// event loop.
 package final class Connection {
-    private enum State {
-        /// Look-up, TCP, TLS, or waiting for the peer's SETTINGS.
-        case connecting
-        case ready
-        /// Accepts no new streams, and closes when the open ones have ended.
-        case draining
-        case closed
-    }
-
     package let id: Int
     private let configuration: Configuration
     private let loop: any EventLoop
@@ -24,8 +15,7 @@ package final class Connection {
     /// The completed TLS handshake, or one that ended because the server does not speak HTTP/2; nil unless the
     /// configuration tolerates distrust.
     package private(set) var handshake: HandshakeReport?
-    private var state = State.connecting
-    private var connectDeadline = NIODeadline.distantFuture
+    private var life = ConnectionLife()
     private var pathCheck: PathCheck
     /// When the last frame arrived that advanced an open stream.
     package private(set) var lastResponse: NIODeadline
@@ -43,12 +33,8 @@ package final class Connection {
     private var tickTime: NIODeadline?
     private var timer: LoopTimer?
     private var timerDeadline = NIODeadline.distantFuture
-    private var goAway: WireError?
-    private var goAwayHasReason = false
     /// The error of a request or PING of this tick that could not be submitted. The connection ends at the next flush.
     private var broken: WireError?
-    /// The first error explains the end; later ones are only its consequences.
-    private var firstError: WireError?
 
     /// Creates a connection without opening it.
     ///
@@ -78,7 +64,7 @@ package final class Connection {
     /// For tests: starts to connect with another resolver.
     func open(resolver: (any Resolver & Sendable)?) {
         self.loop.assertInEventLoop()
-        guard self.state == .connecting, self.handler == nil else { return }
+        guard self.life.state == .connecting, self.handler == nil else { return }
         let handler: WireHandler
         do {
             handler = try self.makeHandler()
@@ -88,8 +74,8 @@ package final class Connection {
             return
         }
         self.handler = handler
-        self.connectDeadline = self.now + self.configuration.connectTimeout
-        self.arm(self.connectDeadline)
+        self.life.began(deadline: self.now + self.configuration.connectTimeout)
+        self.arm(self.life.connectDeadline)
 
         // The bootstrap's own timeout follows the loop's time and starts after ours. It fires first only if a test's
         // clock stands still. The handler is added only to the channel that was established: Happy Eyeballs makes a
@@ -130,7 +116,7 @@ package final class Connection {
 
     /// Stores the channel, so that a connection that is closed before it is established leaves no socket behind.
     private func began(_ channel: any Channel) -> EventLoopFuture<Void> {
-        guard self.state == .connecting else {
+        guard self.life.state == .connecting else {
             return channel.eventLoop.makeFailedFuture(ChannelError.ioOnClosedChannel)
         }
         self.pendingChannels.append(channel)
@@ -140,7 +126,7 @@ package final class Connection {
     private func start(on channel: any Channel) {
         self.pendingChannels.removeAll()
         self.resolver = nil
-        guard self.state != .closed else {
+        guard self.life.state != .closed else {
             channel.close(mode: .all, promise: nil)
             return
         }
@@ -162,7 +148,7 @@ package final class Connection {
     }
 
     private func add(_ handler: (any ChannelHandler)?, to channel: any Channel) {
-        guard self.state != .closed, let handler else {
+        guard self.life.state != .closed, let handler else {
             channel.close(mode: .all, promise: nil)
             return
         }
@@ -179,8 +165,8 @@ package final class Connection {
     package func adopt(_ channel: any Channel) throws {
         let handler = try self.makeHandler()
         self.handler = handler
-        self.connectDeadline = self.now + self.configuration.connectTimeout
-        self.arm(self.connectDeadline)
+        self.life.began(deadline: self.now + self.configuration.connectTimeout)
+        self.arm(self.life.connectDeadline)
         try channel.pipeline.syncOperations.addHandler(handler)
     }
 
@@ -195,13 +181,12 @@ package final class Connection {
 
     /// Accepts no new streams, and closes the connection when the open ones have ended.
     package func drain() {
-        guard self.state == .ready || self.state == .connecting else { return }
-        if self.state == .connecting {
+        if self.life.state == .connecting {
             self.close()
-            return
+        } else {
+            self.life.drain()
+            self.closeIfDrained()
         }
-        self.state = .draining
-        self.closeIfDrained()
     }
 
     /// Closes the connection now. Every open stream gets its result.
@@ -219,7 +204,7 @@ package final class Connection {
 
     /// Submits a request without sending it. The next `flush()` sends all requests submitted in this tick.
     package func enqueue(_ submission: StreamSubmission) {
-        guard let session, self.state == .ready, self.broken == nil else {
+        guard let session, self.life.state == .ready, self.broken == nil else {
             self.refuse(submission.tag)
             return
         }
@@ -246,7 +231,7 @@ package final class Connection {
 
     /// Submits a batch without sending it. The requests get consecutive tags, starting with `firstTag`.
     package func enqueue(_ batch: RequestBatch, firstTag: StreamTag) {
-        guard let session, self.state == .ready, self.broken == nil else {
+        guard let session, self.life.state == .ready, self.broken == nil else {
             for number in batch.entries.indices { self.refuse(firstTag.advanced(by: number)) }
             return
         }
@@ -324,8 +309,7 @@ package final class Connection {
     // MARK: Events and results
 
     private func fail(_ error: WireError) {
-        guard self.state != .closed else { return }
-        self.firstError = self.firstError ?? error
+        guard self.life.failed(error) else { return }
         // Frames that nghttp2 still holds must not be sent together with the GOAWAY.
         self.session?.giveUpUnwritten(cause: error.streamCause)
         if let handler, let session, error.code != .connectionReset {
@@ -343,14 +327,14 @@ package final class Connection {
     /// because another connection to the same server failed such a check: a middlebox has probably forgotten both. A
     /// connection with requests that wait for a check ends, too; one with requests under way does not.
     package func siblingLostPath() {
-        guard self.state == .ready, self.pathCheck.isSuspect(self.now, openStreams: self.openStreams) else { return }
+        guard self.life.state == .ready, self.pathCheck.isSuspect(self.now, openStreams: self.openStreams) else {
+            return
+        }
         self.fail(WireError(.pingTimeout, "another connection's path to the server was lost, and this one was quiet"))
     }
 
     private func closeIfDrained() {
-        if self.state == .draining, self.openStreams == 0 {
-            self.fail(self.goAway ?? WireError(.closedLocally, "the connection was drained"))
-        }
+        if let error = self.life.endOfDrain(openStreams: self.openStreams) { self.fail(error) }
     }
 
     private func deliverResults() {
@@ -369,30 +353,15 @@ package final class Connection {
     private func handle(_ event: HTTP2Event) {
         switch event {
         case .settings(let limit):
-            if self.state == .connecting {
-                self.state = .ready
-                self.connectDeadline = .distantFuture
-                self.delegate?.connection(self.id, isReadyWithMaxConcurrentStreams: limit)
-            } else if self.state == .ready {
+            switch self.life.receivedSettings() {
+            case .ready: self.delegate?.connection(self.id, isReadyWithMaxConcurrentStreams: limit)
+            case .changed:
                 self.delegate?.connection(self.id, streamLimitChangedTo: self.session?.streamLimit ?? limit)
+            case .late: break
             }
         case .goAway(_, let code, let debugData):
-            // A second GOAWAY often lacks the reason that the first one gave.
-            let reason = PeerText.printable(debugData)
-            let isFirst = self.goAway == nil
-            if isFirst || (!self.goAwayHasReason && !reason.isEmpty) {
-                self.goAwayHasReason = !reason.isEmpty
-                let detail = reason.isEmpty ? "" : ", debug data: \(reason)"
-                let isCredential = reason.contains("BadCertificate")
-                self.goAway = WireError(
-                    isCredential ? .clientCertificateRefused : .goAway,
-                    "the peer sent GOAWAY (\(code))\(detail)"
-                )
-            }
-            if let goAway, isFirst {
-                if self.state == .connecting { self.firstError = goAway }
-                if self.state == .ready { self.state = .draining }
-                self.delegate?.connection(self.id, isGoingAway: goAway)
+            if let error = self.life.receivedGoAway(code, debugData: debugData) {
+                self.delegate?.connection(self.id, isGoingAway: error)
             }
         case .pingAcknowledged:
             // The requests that a check has held count as opened now; see `quietSince`.
@@ -426,7 +395,7 @@ package final class Connection {
 
     /// Arms the connection's only timer for this deadline, unless the timer is already armed for an earlier one.
     private func arm(_ deadline: NIODeadline) {
-        guard self.state != .closed, deadline < self.timerDeadline else { return }
+        guard self.life.state != .closed, deadline < self.timerDeadline else { return }
         self.timer?.cancel()
         self.timerDeadline = deadline
         // The timer retains the connection; `wireIsClosed` cancels it. With a weak reference, every later retain of the
@@ -437,9 +406,9 @@ package final class Connection {
     private func timerFired() {
         self.timer = nil
         self.timerDeadline = .distantFuture
-        guard self.state != .closed else { return }
+        guard self.life.state != .closed else { return }
         let now = self.now
-        if self.state == .connecting, now >= self.connectDeadline {
+        if self.life.state == .connecting, now >= self.life.connectDeadline {
             let tcp = self.configuration.proxy.map { "TCP, the tunnel of the proxy '\($0)'" } ?? "TCP"
             // A channel is made when an address is known.
             let isLookUp = self.resolver != nil && self.pendingChannels.isEmpty
@@ -448,7 +417,7 @@ package final class Connection {
             self.fail(WireError(.connectTimeout, "'\(host)' was not ready within the connect timeout (\(way))"))
             return
         }
-        let isOpen = self.state == .ready || self.state == .draining
+        let isOpen = self.life.isOpen
         let decision = isOpen ? self.pathCheck.timer(now, openStreams: self.openStreams) : .nothing
         if decision == .pathIsLost {
             self.fail(WireError(.pingTimeout, "the peer acknowledged no PING in time: the path to it is lost"))
@@ -463,10 +432,10 @@ package final class Connection {
         }
         self.handler?.flush()
         self.deliverResults()
-        guard self.state != .closed else { return }
+        guard self.life.state != .closed else { return }
         if let next { self.arm(next) }
         if let windowDeadline { self.arm(windowDeadline) }
-        if self.state == .connecting { self.arm(self.connectDeadline) }
+        if self.life.state == .connecting { self.arm(self.life.connectDeadline) }
         if isOpen { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
     }
 
@@ -492,7 +461,7 @@ package final class Connection {
         } catch {
             return error
         }
-        if !session.waitsForPathCheck, session.checkWindowLimit(), self.state == .ready {
+        if !session.waitsForPathCheck, session.checkWindowLimit(), self.life.state == .ready {
             self.delegate?.connection(self.id, streamLimitChangedTo: session.streamLimit)
         }
         self.watchWindow(session)
@@ -530,10 +499,10 @@ extension Connection: WireOwner {
             self.seenProgressFrames = session.progressFrames
             self.lastResponse = now
         }
-        let wasReady = self.state == .ready
+        let wasReady = self.life.state == .ready
         self.deliverResponsesBeforeGoAway(of: session)
         self.handleEvents(of: session)
-        if !wasReady, self.state == .ready { self.arm(self.pathCheck.deadline(openStreams: 0)) }
+        if !wasReady, self.life.state == .ready { self.arm(self.pathCheck.deadline(openStreams: 0)) }
         if works { self.pathWorks() }
         self.sendHeld(session, now)
         self.deliverResults()
@@ -557,12 +526,12 @@ extension Connection: WireOwner {
     }
 
     func wireIsClosed(_ error: WireError) {
-        guard self.state != .closed else { return }
+        guard self.life.state != .closed else { return }
         let session = self.session
         if self.configuration.toleratesDistrust, error.code == .noHTTP2 {
             self.handshake = self.handler?.handshakeReport
         }
-        self.state = .closed
+        self.life.closed()
         self.timer?.cancel()
         self.timer = nil
         self.handler = nil
@@ -580,8 +549,6 @@ extension Connection: WireOwner {
         let delegate = self.delegate
         self.formerDelegate = delegate
         self.delegate = nil
-        // A flood after a GOAWAY must not look like an ordinary end: the wait before the next connection depends on it.
-        let end = error.code == .flooded ? error : self.firstError ?? self.goAway ?? error
-        delegate?.connection(self.id, isClosed: end)
+        delegate?.connection(self.id, isClosed: self.life.explanation(error))
     }
 }
