@@ -46,6 +46,9 @@ static const unsigned char detail_js[] = {
 static const unsigned char device_js[] = {
 #embed "page/device.js"
 };
+static const unsigned char failures_js[] = {
+#embed "page/failures.js"
+};
 static const unsigned char faults_js[] = {
 #embed "page/faults.js"
 };
@@ -96,6 +99,7 @@ static const struct apns_control_file page[] = {
     FILE("/charts.js", SCRIPT, charts_js),
     FILE("/detail.js", SCRIPT, detail_js),
     FILE("/device.js", SCRIPT, device_js),
+    FILE("/failures.js", SCRIPT, failures_js),
     FILE("/faults.js", SCRIPT, faults_js),
     FILE("/filters.js", SCRIPT, filters_js),
     FILE("/format.js", SCRIPT, format_js),

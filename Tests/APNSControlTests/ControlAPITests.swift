@@ -512,7 +512,7 @@ struct ControlAPITests {
         try await ControlClient.with { control in
             let document = try await control.get("/openapi.json")
             let paths = try #require(document["paths"]?.members)
-            #expect(paths.count == 19)
+            #expect(paths.count == 20)
             for (template, operations) in paths {
                 let path = template.replacing("{order}", with: "1").replacing("{token}", with: "0a")
                     .replacing("{id}", with: "1").replacing("{name}", with: "slow")

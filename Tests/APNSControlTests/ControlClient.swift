@@ -58,6 +58,7 @@ struct ControlClient {
             simulator: simulator,
             endpoint: "https://localhost:\(simulator.port)",
             commands: [("With curl", "curl")],
+            caFile: "/sim/ca.pem",
             hosts: ["localhost", "[::1]"],
             token: token,
             version: "1"

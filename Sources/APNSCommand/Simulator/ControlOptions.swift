@@ -129,6 +129,7 @@ struct ControlOptions: ParsableArguments {
             simulator: simulator,
             endpoint: credentials.endpoint,
             commands: credentials.commands,
+            caFile: credentials.caFile,
             hosts: Set(hosts.map { $0.lowercased() }),
             token: self.controlToken,
             version: APNSTool.configuration.version

@@ -26,8 +26,12 @@ struct Credentials {
     }
 
     var endpoint: String { "https://\(self.host):\(self.simulator.port)" }
-    private var caFile: String { self.path(SavedCredentials.authorityFile) }
+    var caFile: String { Self.caFile(in: self.folder) }
     private var environmentFile: String { self.path(SavedCredentials.environmentFile) }
+
+    static func caFile(in folder: URL) -> String {
+        folder.appending(path: SavedCredentials.authorityFile).path(percentEncoded: false)
+    }
 
     private func path(_ name: String) -> String {
         self.folder.appending(path: name).path(percentEncoded: false)

@@ -237,8 +237,8 @@ extension ScriptedResponse {
 }
 
 /// The TLS alerts that concern certificates, by their names in RFC 8446, section 6.2.
-private enum TLSAlertName {
-    private static let all: [String: UInt8] = [
+enum TLSAlertName {
+    static let all: [String: UInt8] = [
         "handshake_failure": 40, "bad_certificate": 42, "unsupported_certificate": 43, "certificate_revoked": 44,
         "certificate_expired": 45, "certificate_unknown": 46, "unknown_ca": 48, "access_denied": 49,
         "internal_error": 80, "certificate_required": 116, "no_application_protocol": 120,

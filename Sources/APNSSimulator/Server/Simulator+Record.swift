@@ -196,6 +196,7 @@ extension Simulator {
         package var responses: [Int: Int]
         package var connectionsOpen: Int
         package var connectionsOpened: Int
+        package var connectionsFailed: Int
         package var kept: Int
         package var keep: Int?
         package var dropped: Int
@@ -207,6 +208,11 @@ extension Simulator {
     }
 
     package var counts: Counts { self.core.state.withLock { $0.counts } }
+
+    /// The failed connections, without a copy of the ledger.
+    package var failedConnections: (total: Int, groups: [FailedConnection]) {
+        self.core.state.withLock { ($0.ledger.connectionsFailed, $0.ledger.failedConnections) }
+    }
 
     /// The counts, and the pushes after a position, of one moment.
     package func batch(after order: Int, limit: Int) -> (counts: Counts, pushes: [PushRecord]) {
@@ -241,6 +247,7 @@ extension SimulatorState {
             responses: self.ledger.responses,
             connectionsOpen: self.sessions.count,
             connectionsOpened: self.ledger.connectionsOpened,
+            connectionsFailed: self.ledger.connectionsFailed,
             kept: self.ledger.pushes.count + self.ledger.broadcasts.count,
             keep: self.ledger.keep,
             dropped: self.ledger.dropped,

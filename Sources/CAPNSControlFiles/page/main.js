@@ -4,6 +4,7 @@ import { APIError, call, get, readEvents, takeToken } from "./api.js";
 import { Charts } from "./charts.js";
 import { Detail } from "./detail.js";
 import { DevicePanel } from "./device.js";
+import { Failures } from "./failures.js";
 import { FaultsPanel } from "./faults.js";
 import { Filters } from "./filters.js";
 import { announce, copyButton, el, find, setText } from "./kit/dom.js";
@@ -51,6 +52,7 @@ const filters = new Filters(find("filters"), (filter) => {
 const detail = new Detail(find("panel-push"), actions);
 const device = new DevicePanel(find("panel-device"), actions);
 const faults = new FaultsPanel(find("panel-faults"), actions);
+const failures = new Failures(find("failures"), actions);
 
 // Drawing
 
@@ -135,6 +137,7 @@ function applyState(next) {
     store.keep = next.keep;
     charts.synchronize(next.nowMilliseconds);
     faults.update(next);
+    failures.update(next);
     device.update(next);
     setText(find("endpoint"), next.endpoint);
     find("endpoint").title = `Version ${next.version}`;
