@@ -18,6 +18,8 @@ package struct ControlAPI: Sendable {
     let commands: [(title: String, command: String)]
     /// The file of the certificate authority that clients must trust.
     let caFile: String
+    /// The beginning of a command that sends with curl: what every request needs.
+    let curl: String
     /// The accepted names in `host`, in lower case and without port. Any other name could be the domain of a foreign
     /// web page that resolves to this machine (DNS rebinding).
     let hosts: Set<String>
@@ -33,6 +35,7 @@ package struct ControlAPI: Sendable {
     ///   - endpoint: The URL that clients send to.
     ///   - commands: How to send a push from a shell, for the page.
     ///   - caFile: The file of the certificate authority that clients must trust.
+    ///   - curl: The beginning of a command that sends with curl: what every request needs.
     ///   - hosts: The accepted names in `host`, in lower case and without port.
     ///   - token: What requests must present; nil for no token.
     ///   - version: The version that the state names.
@@ -41,6 +44,7 @@ package struct ControlAPI: Sendable {
         endpoint: String,
         commands: [(title: String, command: String)],
         caFile: String,
+        curl: String,
         hosts: Set<String>,
         token: String?,
         version: String
@@ -49,6 +53,7 @@ package struct ControlAPI: Sendable {
         self.endpoint = endpoint
         self.commands = commands
         self.caFile = caFile
+        self.curl = curl
         self.hosts = hosts
         self.token = token
         self.version = version
@@ -195,6 +200,8 @@ package struct ControlAPI: Sendable {
         state["nowMilliseconds"] = Self.now
         state["counts"] = pushes
         state["commands"] = commands
+        state["caFile"] = self.caFile
+        state["curl"] = self.curl
         state["responses"] = responses
         state["connections"] = connections
         state["kept"] = counts.kept
@@ -218,8 +225,7 @@ package struct ControlAPI: Sendable {
                 "cause": failed.cause, "message": failed.message, "remedy": failed.remedy(caFile: self.caFile),
                 "host": failed.host, "client": failed.client, "faults": failed.faults, "count": failed.count,
                 "connection": failed.connection,
-                "firstMilliseconds": self.simulator.milliseconds(of: failed.firstTime),
-                "lastMilliseconds": self.simulator.milliseconds(of: failed.lastTime),
+                "firstMilliseconds": failed.firstMilliseconds, "lastMilliseconds": failed.lastMilliseconds,
             ]
         }
         return .json(["total": total, "groups": entries] as JSONObject)

@@ -40,6 +40,9 @@ static const unsigned char api_js[] = {
 static const unsigned char charts_js[] = {
 #embed "page/charts.js"
 };
+static const unsigned char compare_js[] = {
+#embed "page/compare.js"
+};
 static const unsigned char detail_js[] = {
 #embed "page/detail.js"
 };
@@ -73,6 +76,9 @@ static const unsigned char phone_js[] = {
 static const unsigned char store_js[] = {
 #embed "page/store.js"
 };
+static const unsigned char tests_js[] = {
+#embed "page/tests.js"
+};
 static const unsigned char webpush_js[] = {
 #embed "page/webpush.js"
 };
@@ -97,6 +103,7 @@ static const struct apns_control_file page[] = {
     FILE("/activity.js", SCRIPT, activity_js),
     FILE("/api.js", SCRIPT, api_js),
     FILE("/charts.js", SCRIPT, charts_js),
+    FILE("/compare.js", SCRIPT, compare_js),
     FILE("/detail.js", SCRIPT, detail_js),
     FILE("/device.js", SCRIPT, device_js),
     FILE("/failures.js", SCRIPT, failures_js),
@@ -108,6 +115,7 @@ static const struct apns_control_file page[] = {
     FILE("/main.js", SCRIPT, main_js),
     FILE("/phone.js", SCRIPT, phone_js),
     FILE("/store.js", SCRIPT, store_js),
+    FILE("/tests.js", SCRIPT, tests_js),
     FILE("/webpush.js", SCRIPT, webpush_js),
 };
 

@@ -130,6 +130,7 @@ struct ControlOptions: ParsableArguments {
             endpoint: credentials.endpoint,
             commands: credentials.commands,
             caFile: credentials.caFile,
+            curl: credentials.curl,
             hosts: Set(hosts.map { $0.lowercased() }),
             token: self.controlToken,
             version: APNSTool.configuration.version

@@ -90,10 +90,15 @@ struct Credentials {
         for name in names { try check(self.path(name), purpose) { _ in isSimulators } }
     }
 
+    /// The beginning of a command that sends with curl: what every request needs.
+    var curl: String {
+        let header = self.key != nil ? " -H \"authorization: bearer $(apns provider-token)\"" : ""
+        return "curl --http2 --cacert \(Self.quoted(self.caFile))\(header)"
+    }
+
     /// How to send a push from a shell.
     var commands: [(title: String, command: String)] {
-        let header = self.key != nil ? "-H \"authorization: bearer $(apns provider-token)\" " : ""
-        return [
+        [
             (
                 "In another terminal",
                 """
@@ -104,7 +109,7 @@ struct Credentials {
             (
                 "Or with curl",
                 """
-                curl --http2 --cacert \(Self.quoted(self.caFile)) \(header)-H "apns-topic: com.example.app" \\
+                \(self.curl) -H "apns-topic: com.example.app" \\
                   -H "apns-push-type: alert" -d '{"aps":{"alert":"Hello"}}' \\
                   \(self.endpoint)/3/device/\(Self.exampleToken)
                 """

@@ -29,6 +29,9 @@ struct SimulatorCommand: AsyncParsableCommand {
 
               apns simulator --control 8026
 
+            The page explains its keys, hints and faults (press ?). A client that cannot get in, for example because it \
+            does not trust ca.pem, is printed here and shown on the page, with the cause and the remedy.
+
             Add faults: 20 responses 503 after 100 pushes, and one GOAWAY after 500:
 
               echo '{"faults": [

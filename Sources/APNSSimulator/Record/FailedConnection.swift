@@ -58,10 +58,10 @@ public struct FailedConnection: Sendable, Hashable {
     public internal(set) var connection: Int
     /// The IP address of the last client.
     public internal(set) var client: String?
-    /// When the first one failed.
-    public internal(set) var firstTime: ContinuousClock.Instant
-    /// When the last one failed.
-    public internal(set) var lastTime: ContinuousClock.Instant
+    /// When the first one failed, in milliseconds since 1970.
+    public internal(set) var firstMilliseconds: Int64
+    /// When the last one failed, in milliseconds since 1970.
+    public internal(set) var lastMilliseconds: Int64
 
     /// The remedy with the path of the certificate authority's file.
     package func remedy(caFile: String) -> String { self.remedy.replacing("ca.pem", with: caFile) }
@@ -79,7 +79,7 @@ extension FailedConnection {
         names: [String],
         faults: [String],
         connection: Int,
-        time: ContinuousClock.Instant
+        milliseconds: Int64
     ) {
         let isNamed = failure.host.map { host in names.contains { Self.covers($0, host) } } ?? true
         (self.cause, self.message, self.remedy) = Self.explanation(failure, isNamed: isNamed, names: names)
@@ -88,8 +88,8 @@ extension FailedConnection {
         self.faults = faults
         self.connection = connection
         self.client = failure.client
-        self.firstTime = time
-        self.lastTime = time
+        self.firstMilliseconds = milliseconds
+        self.lastMilliseconds = milliseconds
     }
 
     /// Whether a name of a certificate covers a host (RFC 9525, section 6.3).
@@ -214,7 +214,7 @@ extension Ledger {
         self.failedConnections[index].count += 1
         self.failedConnections[index].connection = failed.connection
         self.failedConnections[index].client = failed.client
-        self.failedConnections[index].lastTime = failed.lastTime
+        self.failedConnections[index].lastMilliseconds = failed.lastMilliseconds
         return self.failedConnections[index]
     }
 }

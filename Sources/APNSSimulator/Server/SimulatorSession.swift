@@ -60,7 +60,7 @@ final class SimulatorSession: ServerConnectionDelegate {
             names: configuration.certificateNames,
             faults: self.faults,
             connection: self.number,
-            time: .now
+            milliseconds: self.core.now.milliseconds
         )
         if let group = self.core.update({ $0.ledger.count(failed) }) { configuration.onFailedConnection?(group) }
     }

@@ -37,8 +37,8 @@ export class Failures {
                 el("h2", { text: `${count(total, "connection")} failed before a push could be sent` }),
                 button("Dismiss", () => this.#dismiss(), { class: "quiet small" })),
             el("ul", {}, latest.map((group) => this.#item(group))),
-            total > listed && el("p", { class: "muted small",
-                text: `${number(total - listed)} more failed in other ways.` }));
+            el("p", { class: "muted small",
+                text: total > listed ? `${number(total - listed)} more failed in other ways.` : "" }));
     }
 
     #item(group) {
