@@ -74,6 +74,11 @@ struct SimulatorAddressTests {
         #expect(end.output.contains("0 pushes received") && end.output.contains(" failed)"), "\(end.output)")
     }
 
+    @Test("Of a flood of failed connections, few are printed")
+    func printedFailures() {
+        #expect((1...100_000).filter(SimulatorCommand.isPrinted) == [1, 10, 100, 1000, 10_000, 100_000])
+    }
+
     @Test("An earlier ledger stays until there is another one") func earlierLedger() async throws {
         let folder = try Folder()
         let earlier = #"{"fate":"responded","isProcessed":true}"#

@@ -52,7 +52,7 @@ struct FailedConnectionTests {
         Case(
             cause: .notHTTP2,
             command: curl + ["--http1.1", "--no-alpn", "--cacert", "CA", "https://localhost:PORT"],
-            words: "used no ALPN",
+            words: "something other than HTTP/2",
             remedy: "only HTTP/2"
         ),
         Case(

@@ -715,6 +715,10 @@ class PageTests(unittest.TestCase):
         browser = self.browser
         first = self.push(payload={"aps": {"alert": {"title": "1 : 0"}}})
         browser.open(first)
+        self.allowed_errors = r"/v1/faults .* 400"
+        browser.run("window.prompt = () => 'Unregisterd'")
+        browser.find("#answer option:last-child").click()
+        browser.wait_text("#message-text", "did you mean Unregistered?")
         browser.find("#answer option[value=Unregistered]").click()
         browser.wait_text("#message-text", "get Unregistered")
         second = self.push(payload={"aps": {"alert": {"title": "2 : 0"}, "badge": 1}})
@@ -895,6 +899,8 @@ class PageTests(unittest.TestCase):
         browser.wait_text(f"#push-{order}", "Order shipped")
         check("list")
         browser.open(order)
+        frame = browser.run("return getComputedStyle(document.querySelector('#panel-push')).outlineStyle")
+        self.assertEqual(frame, "none", "only the keyboard needs a frame around the panel")
         check("push")
         self.assertFalse(browser.find("#list").is_displayed())
         browser.find("#show-device").click()

@@ -252,11 +252,16 @@ struct SimulatorCommand: AsyncParsableCommand {
         }
     }
 
-    /// Prints the first failed connection of each group, the tenth, the hundredth and so on: a client may try without end.
-    private static func log(_ failed: FailedConnection, caFile: String) {
-        var number = failed.count
+    /// Whether the failed connection with this number in its group is printed: the first, the tenth, the hundredth and so
+    /// on. A client may try without end.
+    static func isPrinted(_ count: Int) -> Bool {
+        var number = count
         while number > 1, number.isMultiple(of: 10) { number /= 10 }
-        guard number == 1 else { return }
+        return number == 1
+    }
+
+    private static func log(_ failed: FailedConnection, caFile: String) {
+        guard Self.isPrinted(failed.count) else { return }
         let times = failed.count > 1 ? ", \(failed.count) in this way" : ""
         Standard.error.print(
             "apns: connection \(failed.connection) failed\(times): \(failed.message) \(failed.remedy(caFile: caFile))"

@@ -24,7 +24,7 @@ public struct FailedConnection: Sendable, Hashable {
         public static let notTLS = Cause(rawValue: "not-tls")
         /// The client does not offer HTTP/2 (`h2` in ALPN).
         public static let noHTTP2 = Cause(rawValue: "no-http2")
-        /// TLS was established without ALPN, and the client did not speak HTTP/2.
+        /// TLS was established, and the client did not speak HTTP/2.
         public static let notHTTP2 = Cause(rawValue: "not-http2")
         /// Client and simulator have no TLS version or cipher suite in common.
         public static let oldTLS = Cause(rawValue: "old-tls")
@@ -123,7 +123,7 @@ extension FailedConnection {
         case .noHTTP2: return (.noHTTP2, "The client offers HTTP/1.1 only, not h2, in ALPN.", Self.useHTTP2)
         case .otherProtocol:
             return (
-                .notHTTP2, "The client used no ALPN, and sent something other than HTTP/2 after the TLS handshake.",
+                .notHTTP2, "The client sent something other than HTTP/2 after the TLS handshake.",
                 Self.useHTTP2
             )
         case .oldTLS:

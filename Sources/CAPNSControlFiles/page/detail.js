@@ -8,7 +8,7 @@ import { button, copyButton, el, exact } from "./kit/dom.js";
 import { dateTime, number } from "./kit/format.js";
 import { LANGUAGES, asCurl } from "./tests.js";
 
-// What a user is likely to test. The fault field takes every other reason.
+// What a user is likely to test.
 const REASONS = ["Unregistered", "ExpiredToken", "BadDeviceToken", "DeviceTokenNotForTopic", "TooManyRequests",
     "InternalServerError", "ServiceUnavailable", "PayloadTooLarge", "TopicDisallowed", "InvalidProviderToken"];
 
@@ -106,7 +106,10 @@ export class Detail {
     }
 
     #answerMenu(push) {
-        return this.#menu("Answer from now on…", "answer", REASONS, async (reason) => {
+        const other = "Another reason…";
+        return this.#menu("Answer from now on…", "answer", [...REASONS, other], async (choice) => {
+            const reason = choice === other ? prompt("The reason, as APNs writes it:") : choice;
+            if (!reason) return "Nothing was changed.";
             const effect = { kind: "respond", reason };
             if (reason === "Unregistered" || reason === "ExpiredToken") effect.timestamp = Date.now();
             await call("POST", "/v1/faults", { when: { deviceTokens: [push.deviceToken], always: true }, effect });
