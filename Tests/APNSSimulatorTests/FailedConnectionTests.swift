@@ -46,7 +46,7 @@ struct FailedConnectionTests {
         Case(
             cause: .noHTTP2,
             command: curl + ["--http1.1", "--cacert", "CA", "https://localhost:PORT"],
-            words: "HTTP/1.1 only",
+            words: "does not offer h2 in ALPN",
             remedy: "only HTTP/2"
         ),
         Case(

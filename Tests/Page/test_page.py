@@ -650,7 +650,7 @@ class PageTests(unittest.TestCase):
         self.assertIn(str(self.simulator.credentials / "ca.pem"), text)
         self.assertIn("2 times", text)
         self.stranger("--http1.1", "--cacert", str(self.simulator.credentials / "ca.pem"))
-        browser.wait_text("#failures", "HTTP/1.1 only")
+        browser.wait_text("#failures", "does not offer h2")
         self.assertEqual(len(browser.all("#failures li")), 2)
         browser.find("#failures button").click()
         self.assertFalse(browser.find("#failures").is_displayed())

@@ -81,9 +81,17 @@ extension FailedConnection {
         connection: Int,
         milliseconds: Int64
     ) {
-        let isNamed = failure.host.map { host in names.contains { Self.covers($0, host) } } ?? true
-        (self.cause, self.message, self.remedy) = Self.explanation(failure, isNamed: isNamed, names: names)
-        if !faults.isEmpty { self.remedy = "The fault \(faults.joined(separator: ", ")) applied to this connection." }
+        let host = failure.host ?? names.first ?? ""
+        let isNamed = names.contains { Self.covers($0, host) }
+        self.cause = Cause(failure.cause, isNamed: isNamed)
+        let (message, remedy) = self.cause.explanation
+        self.message =
+            message.replacing("HOST", with: host).replacing("NAMES", with: names.joined(separator: ", "))
+            + (failure.cause.detail.map { " (\($0))." } ?? ".")
+        self.remedy =
+            faults.isEmpty
+            ? remedy.replacing("HOST", with: host).replacing("NAME", with: names.first ?? "localhost")
+            : "The fault \(faults.joined(separator: ", ")) applied to this connection."
         self.host = failure.host
         self.faults = faults
         self.connection = connection
@@ -98,104 +106,96 @@ extension FailedConnection {
         if name.hasPrefix("*."), let dot = host.firstIndex(of: ".") { return host[dot...] == name.dropFirst() }
         return name == host
     }
+}
+
+extension FailedEntrance.Cause {
+    /// What the peers said about it; nil if they said nothing.
+    fileprivate var detail: String? {
+        switch self {
+        case .alert(let number):
+            let name = TLSAlertName.all.first { $0.value == number }?.key.replacing("_", with: " ")
+            return "TLS alert \(number)" + (name.map { ", \($0)" } ?? "")
+        case .clientCertificateRefused(let text), .other(let text): return text
+        default: return nil
+        }
+    }
+}
+
+extension FailedConnection.Cause {
+    /// - Parameter isNamed: Whether the certificate has the name that the client connected to.
+    fileprivate init(_ cause: FailedEntrance.Cause, isNamed: Bool) {
+        switch cause {
+        case .plainHTTP: self = .plainHTTP
+        case .notTLS: self = .notTLS
+        case .noHTTP2, .alert(120): self = .noHTTP2
+        case .otherProtocol: self = .notHTTP2
+        case .oldTLS: self = .oldTLS
+        case .clientCertificateMissing: self = .certificateMissing
+        case .clientCertificateRefused: self = .certificateRefused
+        // bad_certificate, certificate_unknown, unknown_ca: each library has its own for the same fault.
+        case .alert(42), .alert(46), .alert(48): self = isNamed ? .untrusted : .wrongHost
+        case .alert(45): self = .expired
+        case .alert: self = .alert
+        case .closed(let isEstablished):
+            self = !isNamed ? .wrongHost : isEstablished ? .closedAfterHandshake : .closedInHandshake
+        case .other: self = .other
+        }
+    }
 
     private static let trust =
         "Let the client trust ca.pem. Node reads it from NODE_EXTRA_CA_CERTS, and Python, Ruby and Go on Linux from "
         + "SSL_CERT_FILE. Java needs it in a trust store. Do not turn verification off: APNs' certificate must be verified."
     private static let useHTTP2 =
         "APNs speaks only HTTP/2. Turn HTTP/2 on in the client, for example with --http2 in curl or http2=True in httpx."
+    private static let askClient = "The client's own error says more."
 
-    private static func explanation(
-        _ failure: FailedEntrance,
-        isNamed: Bool,
-        names: [String]
-    ) -> (Cause, String, String) {
-        switch failure.cause {
-        case .plainHTTP:
-            return (
-                .plainHTTP, "The client sent HTTP without TLS.", "Use https:// in the client's URL, or turn TLS on."
+    /// The message without its full stop, and the remedy. HOST, NAME and NAMES are placeholders.
+    fileprivate var explanation: (message: String, remedy: String) {
+        switch self {
+        case .untrusted: ("The client does not trust the simulator's certificate", Self.trust)
+        case .wrongHost:
+            (
+                "The client connects to HOST, and the simulator's certificate is for NAMES",
+                "Connect to NAME, or start the simulator with --name HOST. The client must also trust ca.pem."
             )
+        case .expired: ("The client takes the simulator's certificate for expired", "Check the client's clock.")
+        case .plainHTTP:
+            ("The client sent HTTP without TLS", "Use https:// in the client's URL, or turn TLS on.")
         case .notTLS:
-            return (
-                .notTLS, "The client sent something that is not TLS.",
+            (
+                "The client sent something that is not TLS",
                 "Turn TLS on in the client. APNs accepts no HTTP/2 without TLS (h2c)."
             )
-        case .noHTTP2: return (.noHTTP2, "The client offers HTTP/1.1 only, not h2, in ALPN.", Self.useHTTP2)
-        case .otherProtocol:
-            return (
-                .notHTTP2, "The client sent something other than HTTP/2 after the TLS handshake.",
-                Self.useHTTP2
-            )
+        case .noHTTP2: ("The client does not offer h2 in ALPN, only another protocol such as HTTP/1.1", Self.useHTTP2)
+        case .notHTTP2: ("The client sent something other than HTTP/2 after the TLS handshake", Self.useHTTP2)
         case .oldTLS:
-            return (
-                .oldTLS, "Client and simulator have no TLS version or cipher suite in common.",
+            (
+                "Client and simulator have no TLS version or cipher suite in common",
                 "Use TLS 1.2 or 1.3, with ECDHE and AES-GCM or ChaCha20."
             )
-        case .clientCertificateMissing:
-            return (
-                .certificateMissing, "The client sent no certificate, and this simulator asks for one.",
+        case .certificateMissing:
+            (
+                "The client sent no certificate, and this simulator asks for one",
                 "Give the client a certificate of this simulator (makeClientCertificate)."
             )
-        case .clientCertificateRefused(let reason):
-            return (
-                .certificateRefused, "The client's certificate is not accepted: \(reason).",
+        case .certificateRefused:
+            (
+                "The client's certificate is not accepted",
                 "Use a valid certificate of this simulator (makeClientCertificate): it accepts no others."
             )
-        case .closed(isEstablished: false):
-            return Self.otherHost(failure, isNamed, names, "no alert") ?? (
-                .closedInHandshake, "The client closed the connection during the TLS handshake, without an alert.",
+        case .closedInHandshake:
+            (
+                "The client closed the connection during the TLS handshake, without an alert",
                 "Most clients that do so do not trust the simulator's certificate. \(Self.trust)"
             )
-        case .closed(isEstablished: true):
-            return Self.otherHost(failure, isNamed, names, "no alert") ?? (
-                .closedAfterHandshake, "The client closed the connection after the TLS handshake, and sent nothing.",
+        case .closedAfterHandshake:
+            (
+                "The client closed the connection after the TLS handshake, and sent nothing",
                 "The client's own error says why. Often it does not trust ca.pem, or does not find h2 in ALPN."
             )
-        case .other(let text): return (.other, "The connection failed: \(text).", "The client's own error says more.")
-        case .alert(let number): return Self.explanation(ofAlert: number, failure, isNamed, names)
+        case .alert: ("The client ended TLS with an alert", Self.askClient)
+        default: ("The connection failed", Self.askClient)
         }
-    }
-
-    private static func explanation(
-        ofAlert number: UInt8,
-        _ failure: FailedEntrance,
-        _ isNamed: Bool,
-        _ names: [String]
-    ) -> (Cause, String, String) {
-        let name = TLSAlertName.all.first { $0.value == number }?.key.replacing("_", with: " ")
-        let alert = "TLS alert \(number)" + (name.map { ", \($0)" } ?? "")
-        switch number {
-        // bad_certificate, certificate_unknown, unknown_ca: each library has its own for the same fault.
-        case 42, 46, 48:
-            return Self.otherHost(failure, isNamed, names, alert)
-                ?? (.untrusted, "The client does not trust the simulator's certificate (\(alert)).", Self.trust)
-        case 45:
-            return (
-                .expired, "The client takes the simulator's certificate for expired (\(alert)).",
-                "Check the client's clock."
-            )
-        case 120: return (.noHTTP2, "The client expects another protocol than h2 in ALPN (\(alert)).", Self.useHTTP2)
-        default:
-            return (.alert, "The client ended TLS with an alert (\(alert)).", "The client's own error says more.")
-        }
-    }
-}
-
-extension FailedConnection {
-    /// The explanation for a client that refuses the certificate because of the name; nil if the certificate has the name.
-    private static func otherHost(
-        _ failure: FailedEntrance,
-        _ isNamed: Bool,
-        _ names: [String],
-        _ detail: String
-    ) -> (Cause, String, String)? {
-        guard !isNamed, let host = failure.host, let name = names.first else { return nil }
-        return (
-            .wrongHost,
-            "The client connects to \(host), and the simulator's certificate is for \(names.joined(separator: ", ")) "
-                + "(\(detail)).",
-            "Connect to \(name), or start the simulator with --name \(host). The client must also trust ca.pem."
-        )
     }
 }
 
