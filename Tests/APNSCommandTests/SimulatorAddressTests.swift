@@ -69,7 +69,8 @@ struct SimulatorAddressTests {
         #expect(sent.status != 0)
         running.signal(SIGTERM)
         let end = await running.end()
-        #expect(end.error.hasPrefix("apns: connection 1 failed: The client does not trust the simulator's certificate"))
+        // The client opens several connections at once, and any of them may fail first.
+        #expect(end.error.contains(" failed: The client does not trust the simulator's certificate"), "\(end.error)")
         #expect(end.error.contains("Let the client trust \(file)."), "\(end.error)")
         #expect(end.output.contains("0 pushes received") && end.output.contains(" failed)"), "\(end.output)")
     }
