@@ -1,4 +1,5 @@
-@_spi(Relay) import APNSPool
+@_spi(Relay) import APNSModel
+import APNSPool
 import ArgumentParser
 
 /// The command-line tool `apns`.

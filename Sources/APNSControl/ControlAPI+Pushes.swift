@@ -5,13 +5,18 @@ import NIOHTTP1
 /// Pushes: lists, one push, waiting, the ledger.
 extension ControlAPI {
     private static let filterNames = [
-        "token", "topic", "pushType", "outcome", "reason", "apnsID", "collapseID", "channelID",
+        "token", "topic", "pushType", "outcome", "reason", "apnsID", "collapseID", "channelID", "hints",
     ]
     private static let orders = 0...Int.max
     private static let limits = 1...1000
 
     func pushes(_ request: ControlRequest, _ name: String?) async throws -> ControlResponse {
-        try self.allow([.GET], request)
+        if request.method == .DELETE, name == nil {
+            try request.allowQuery([])
+            self.simulator.clearRecord()
+            return .noContent
+        }
+        try self.allow(name == nil ? [.GET, .DELETE] : [.GET], request)
         switch name {
         case nil: return try self.list(request)
         case "wait": return try await self.wait(request)
@@ -30,6 +35,7 @@ extension ControlAPI {
             collapseID: query["collapseID"],
             channelID: query["channelID"]
         )
+        if query["hints"] != nil { filter.hasHints = try request.flag("hints") }
         if let text = query["outcome"] {
             guard let outcome = PushRecord.Outcome(rawValue: text) else {
                 let values = PushRecord.Outcome.allCases.map(\.rawValue).joined(separator: ", ")
@@ -94,12 +100,18 @@ extension ControlAPI {
                 .requestTimeout,
                 "timed-out",
                 "\(pushes.count) of \(count) matching pushes arrived within \(timeout) s. Check the filter, and see "
-                    + "/v1/pushes for what did arrive."
+                    + "/v1/pushes for what did arrive." + (self.failureText.map { " \($0)" } ?? "")
             )
             timedOut.received = pushes.count
             throw timedOut
         }
         return .json(["pushes": pushes.map { PushJSON(self.simulator, $0, .summary) }])
+    }
+
+    /// What a test that waits in vain should know about connections; nil if none failed.
+    private var failureText: String? {
+        let (total, groups) = self.simulator.failedConnections
+        return groups.last.map { "Failed connections: \(total). \($0.message) \($0.remedy(caFile: self.caFile))" }
     }
 
     /// The type of the ledger. A client that is generated from the OpenAPI document may not know NDJSON. If its

@@ -16,6 +16,10 @@ package struct ControlAPI: Sendable {
     let endpoint: String
     /// How to send a push from a shell.
     let commands: [(title: String, command: String)]
+    /// The file of the certificate authority that clients must trust.
+    let caFile: String
+    /// The beginning of a command that sends with curl: what every request needs.
+    let curl: String
     /// The accepted names in `host`, in lower case and without port. Any other name could be the domain of a foreign
     /// web page that resolves to this machine (DNS rebinding).
     let hosts: Set<String>
@@ -30,6 +34,8 @@ package struct ControlAPI: Sendable {
     ///   - simulator: The simulator to read and control.
     ///   - endpoint: The URL that clients send to.
     ///   - commands: How to send a push from a shell, for the page.
+    ///   - caFile: The file of the certificate authority that clients must trust.
+    ///   - curl: The beginning of a command that sends with curl: what every request needs.
     ///   - hosts: The accepted names in `host`, in lower case and without port.
     ///   - token: What requests must present; nil for no token.
     ///   - version: The version that the state names.
@@ -37,6 +43,8 @@ package struct ControlAPI: Sendable {
         simulator: Simulator,
         endpoint: String,
         commands: [(title: String, command: String)],
+        caFile: String,
+        curl: String,
         hosts: Set<String>,
         token: String?,
         version: String
@@ -44,6 +52,8 @@ package struct ControlAPI: Sendable {
         self.simulator = simulator
         self.endpoint = endpoint
         self.commands = commands
+        self.caFile = caFile
+        self.curl = curl
         self.hosts = hosts
         self.token = token
         self.version = version
@@ -132,6 +142,7 @@ package struct ControlAPI: Sendable {
         case "settings" where rest.isEmpty: return try self.settings(request)
         case "reset" where rest.isEmpty: return try self.reset(request)
         case "pushes" where rest.count <= 1: return try await self.pushes(request, rest.first)
+        case "failed-connections" where rest.isEmpty: return try self.failedConnections(request)
         case "events" where rest.isEmpty: return try self.events(request)
         case "ledger" where rest.isEmpty: return try self.ledger(request)
         case "tokens" where rest.count <= 2: return try self.tokens(request, rest)
@@ -178,7 +189,9 @@ package struct ControlAPI: Sendable {
             "received": counts.outcomes.values.reduce(0, +), "accepted": count(.accepted),
             "rejected": count(.rejected), "noResponse": count(.noResponse), "duplicates": counts.duplicates,
         ]
-        let connections: JSONObject = ["open": counts.connectionsOpen, "opened": counts.connectionsOpened]
+        let connections: JSONObject = [
+            "open": counts.connectionsOpen, "opened": counts.connectionsOpened, "failed": counts.connectionsFailed,
+        ]
         let commands: [JSONObject] = self.commands.map { ["title": $0.title, "command": $0.command] }
         var responses = JSONObject()
         for (status, count) in counts.responses.sorted(by: { $0.key < $1.key }) { responses["\(status)"] = count }
@@ -187,6 +200,8 @@ package struct ControlAPI: Sendable {
         state["nowMilliseconds"] = Self.now
         state["counts"] = pushes
         state["commands"] = commands
+        state["caFile"] = self.caFile
+        state["curl"] = self.curl
         state["responses"] = responses
         state["connections"] = connections
         state["kept"] = counts.kept
@@ -198,6 +213,22 @@ package struct ControlAPI: Sendable {
         state["faults"] = self.simulator.activeFaults.count
         state["devices"] = counts.devices
         return state
+    }
+
+    /// Connections that ended before the client could send a request.
+    private func failedConnections(_ request: ControlRequest) throws -> ControlResponse {
+        try self.allow([.GET], request)
+        try request.allowQuery([])
+        let (total, groups) = self.simulator.failedConnections
+        let entries: [JSONObject] = groups.map { failed in
+            [
+                "cause": failed.cause, "message": failed.message, "remedy": failed.remedy(caFile: self.caFile),
+                "host": failed.host, "client": failed.client, "faults": failed.faults, "count": failed.count,
+                "connection": failed.connection,
+                "firstMilliseconds": failed.firstMilliseconds, "lastMilliseconds": failed.lastMilliseconds,
+            ]
+        }
+        return .json(["total": total, "groups": entries] as JSONObject)
     }
 
     private func reset(_ request: ControlRequest) throws -> ControlResponse {

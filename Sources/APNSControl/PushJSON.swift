@@ -41,7 +41,7 @@ package struct PushJSON: Encodable {
         members["order"] = push.order
         members["connection"] = push.connection
         members["streamID"] = push.streamID
-        members["timeMilliseconds"] = self.simulator.milliseconds(of: push.time)
+        members["timeMilliseconds"] = push.milliseconds
         members["delayMilliseconds"] = Int((push.delay / .milliseconds(1)).rounded())
         members["payloadBytes"] = push.payloadBytes
         members["fate"] = push.fate
@@ -58,7 +58,10 @@ package struct PushJSON: Encodable {
         members["status"] = push.status
         members["reason"] = push.reason
         members["faults"] = push.faults.isEmpty ? nil : push.faults
-        members["summary"] = push.summary
+        let isActivity = push.pushType == .liveactivity
+        members["summary"] = isActivity ? push.activitySummary(after: self.simulator.previous(of: push)) : push.summary
+        let hints = push.hints.count
+        members["hintCount"] = hints > 0 ? hints : nil
         return members
     }
 
@@ -84,7 +87,8 @@ package struct PushJSON: Encodable {
             response["body"] = String(decoding: push.responseBody, as: UTF8.self)
             members["response"] = response
         }
-        members["hints"] = self.simulator.hints(for: push)
+        members["hints"] = push.hints
+        members["meaning"] = push.reason.flatMap { PushHint.meaning(of: $0) }
         members["device"] = self.simulator.device(ofToken: push.deviceToken)
     }
 

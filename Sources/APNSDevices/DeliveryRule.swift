@@ -3,6 +3,7 @@ enum ApplePage {
     private static let root = "https://developer.apple.com/documentation/"
     private static let notifications = root + "usernotifications/"
     static let sending = notifications + "sending-notification-requests-to-apns"
+    static let tokens = notifications + "establishing-a-token-based-connection-to-apns"
     static let payload = notifications + "generating-a-remote-notification"
     static let background = notifications + "pushing-background-updates-to-your-app"
     static let responses = notifications + "handling-notification-responses-from-apns"

@@ -29,6 +29,7 @@ extension HintCollector {
                 ApplePage.serviceExtension
             )
         }
+        if !content.isVisible { self.checkPresentation(payload) }
         if let level = payload.text("interruption-level"),
             !VirtualDevice.interruptionLevels.contains(InterruptionLevel(rawValue: level))
         {
@@ -44,6 +45,13 @@ extension HintCollector {
         if let volume = payload.aps["sound"]?.members?["volume"], volume.isOutsideUnitRange {
             self.add("The volume of a sound must be between 0 and 1.", ApplePage.payload)
         }
+    }
+
+    /// Adds a hint for keys that say how an alert looks, in a push that shows none.
+    private mutating func checkPresentation(_ payload: DevicePayload) {
+        let keys = ["category", "interruption-level", "relevance-score", "thread-id"].filter { payload.aps[$0] != nil }
+        guard !keys.isEmpty else { return }
+        self.add("\(keys.joined(separator: ", ")) has no effect without an alert with a text.", ApplePage.payload)
     }
 
     mutating func checkBackground(_ payload: DevicePayload) {
@@ -85,17 +93,32 @@ extension HintCollector {
         if event != .end, payload.aps["dismissal-date"] != nil {
             self.add("dismissal-date has an effect only with the event end.", ApplePage.activityPushes)
         }
-        if payload.aps["input-push-token"] != nil, payload.aps["input-push-channel"] != nil {
+        if event == .start, payload.aps["input-push-token"] != nil, payload.aps["input-push-channel"] != nil {
             self.add("Send either input-push-token or input-push-channel, not both.", ApplePage.activityPushes)
         }
+        let starting = ["attributes", "attributes-type", "input-push-channel", "input-push-token"]
+            .filter { payload.aps[$0] != nil }
+        if event != .start, !starting.isEmpty {
+            self.add(
+                "\(starting.joined(separator: ", ")) has an effect only with the event start.",
+                ApplePage.activityPushes
+            )
+        }
         self.checkActivityTimes(payload, event)
-        self.checkActivityAlert(payload)
+        self.checkActivityAlert(payload, event)
     }
 
     private mutating func checkActivityTimes(_ payload: DevicePayload, _ event: LiveActivityEvent) {
         for key in ["timestamp", "stale-date", "dismissal-date"] {
-            guard let time = payload.whole(key), time > Expiration.latestSeconds else { continue }
-            self.add("aps.\(key) looks like milliseconds, but it is in seconds since 1970.", ApplePage.activityPushes)
+            guard let time = payload.whole(key) else { continue }
+            if time > Expiration.latestSeconds {
+                self.add(
+                    "aps.\(key) looks like milliseconds, but it is in seconds since 1970.",
+                    ApplePage.activityPushes
+                )
+            } else if case .double = payload.aps[key] {
+                self.add("aps.\(key) has a fraction. Use whole seconds since 1970.", ApplePage.activityPushes)
+            }
         }
         if let time = payload.whole("timestamp"), time <= Expiration.latestSeconds {
             // Some minutes are allowed for a queue and for clocks that differ.
@@ -105,20 +128,45 @@ extension HintCollector {
                         + "than what it has.",
                     ApplePage.activityPushes
                 )
-            } else if time > self.seconds.clampedSum(DeviceActivity.longestActive) {
+            } else if time > self.seconds.clampedSum(300) {
                 self.add(
-                    "aps.timestamp is more than eight hours in the future. Use the current time, or the device ignores "
-                        + "later pushes with an earlier timestamp.",
+                    "aps.timestamp is in the future. Use the current time, or the device ignores later pushes with an "
+                        + "earlier timestamp.",
                     ApplePage.activityPushes
                 )
             }
+        }
+        if let time = payload.whole("timestamp"), let end = payload.whole("dismissal-date"), event == .end,
+            end <= Expiration.latestSeconds, end > time.clampedSum(DeviceActivity.longestEnded)
+        {
+            self.add(
+                "dismissal-date is more than four hours after timestamp, and the system removes the activity after four.",
+                ApplePage.activityPushes
+            )
         }
         if event != .end, let time = payload.whole("stale-date"), time <= self.seconds {
             self.add("stale-date is in the past, so the content is stale at once.", ApplePage.activityPushes)
         }
     }
 
-    private mutating func checkActivityAlert(_ payload: DevicePayload) {
+    private mutating func checkActivityAlert(_ payload: DevicePayload, _ event: LiveActivityEvent) {
+        for key in ["badge", "thread-id", "category", "interruption-level"] where payload.aps[key] != nil {
+            self.add("aps.\(key) has no effect on a Live Activity.", ApplePage.activityPushes)
+        }
+        if payload.aps["sound"] != nil {
+            self.add(
+                "aps.sound has no effect on a Live Activity. Put sound into aps.alert.",
+                ApplePage.activityPushes
+            )
+        }
+        if payload.text("alert") != nil {
+            let rule =
+                event == .start
+                ? "The event start needs an alert with title and body"
+                : "A Live Activity has an alert "
+                    + "with title and body"
+            self.add("\(rule), and this one is a text.", ApplePage.activityPushes)
+        }
         guard let alert = payload.aps["alert"]?.members else { return }
         self.checkTypes(alert, DevicePayload.activityAlertKinds, "aps.alert")
         let flat = alert.keys.filter { $0.hasSuffix("loc-key") || $0.hasSuffix("loc-args") }.sorted()

@@ -13,7 +13,6 @@ public struct PushHint: Sendable, Hashable, Encodable {
     ///   - payload: what was recorded of the payload; without the whole payload, there are no hints for it.
     ///   - payloadBytes: the size of the whole payload.
     ///   - payloadLimit: the largest payload that APNs accepts for this type.
-    ///   - reason: why APNs rejected the push; nil if it accepted it.
     ///   - isBroadcast: whether the push went to a channel.
     ///   - now: when it arrived, in milliseconds since 1970.
     package static func hints(
@@ -24,7 +23,6 @@ public struct PushHint: Sendable, Hashable, Encodable {
         payload: [UInt8],
         payloadBytes: Int,
         payloadLimit: Int,
-        reason: RejectionReason?,
         isBroadcast: Bool,
         now: Int64
     ) -> [PushHint] {
@@ -38,12 +36,31 @@ public struct PushHint: Sendable, Hashable, Encodable {
             payloadLimit: payloadLimit,
             now: now
         )
-        hints.explain(reason)
         // APNs rejects a broadcast whose headers are missing or wrong, so they need no hints.
         if isBroadcast { hints.checkExpiration() } else { hints.checkHeaders() }
         hints.checkPayload()
         return hints.hints
     }
+
+    /// The meaning of a rejection; nil for a reason that Apple does not list.
+    package static func meaning(of reason: RejectionReason) -> PushHint? {
+        reason.meaning.map { PushHint(message: "\(reason): \($0).", source: ApplePage.responses) }
+    }
+
+    /// The provider token's `iat` is a text or has a fraction.
+    package static let issueTime = PushHint(
+        message:
+            "iat in the provider token is not a whole number. APNs has accepted such tokens for years, but Apple asks "
+            + "for the seconds since 1970 as a number. Update the library, or round the time.",
+        source: ApplePage.tokens
+    )
+    /// The provider token is written in another alphabet than that of URLs.
+    package static let tokenAlphabet = PushHint(
+        message:
+            "The provider token is written in plain Base64. APNs has accepted such tokens for years, but a JSON Web "
+            + "Token uses the URL-safe alphabet without padding.",
+        source: ApplePage.tokens
+    )
 }
 
 /// Collects the hints for one push.
@@ -70,12 +87,6 @@ struct HintCollector {
 
     mutating func add(_ message: String, _ source: String) {
         if self.hints.count < Self.limit { self.hints.append(PushHint(message: message, source: source)) }
-    }
-
-    /// Adds the meaning of a rejection.
-    mutating func explain(_ reason: RejectionReason?) {
-        guard let reason, let meaning = reason.meaning else { return }
-        self.add("APNs rejects the push with \(reason): \(meaning).", ApplePage.responses)
     }
 
     // MARK: Headers
@@ -158,8 +169,14 @@ struct HintCollector {
         do {
             payload = try DevicePayload(self.payload)
         } catch {
-            return self.add(
-                [error.rule.message, error.detail].compactMap(\.self).joined(separator: " "),
+            let fault = [error.rule.message, error.detail].compactMap(\.self).joined(separator: " ")
+            // rpush/rpush#113 and Gypsyan/APNS_Safari_Push#2 report it.
+            return self.add("\(fault) APNs does not read payloads: it accepts this one, too.", ApplePage.payload)
+        }
+        for (key, value) in payload.root.sorted(by: { $0.key < $1.key }) where key != "aps" && value.hasNull {
+            self.add(
+                "\(key.prefix(100)) is or contains null, which Apple does not list among the types of custom values. Leave "
+                    + "the key out instead.",
                 ApplePage.payload
             )
         }
@@ -222,6 +239,18 @@ struct HintCollector {
 
     /// A key without case and punctuation: it is equal for `contentAvailable` and `content-available`.
     private static func letters(_ name: String) -> String { name.lowercased().filter(\.isLetter) }
+}
+
+extension JSONValue {
+    /// Whether this is null, or has a null anywhere inside.
+    fileprivate var hasNull: Bool {
+        switch self {
+        case .null: true
+        case .array(let values): values.contains { $0.hasNull }
+        case .object: self.members?.values.contains { $0.hasNull } ?? false
+        default: false
+        }
+    }
 }
 
 extension Int64 {

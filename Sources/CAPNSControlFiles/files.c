@@ -40,11 +40,17 @@ static const unsigned char api_js[] = {
 static const unsigned char charts_js[] = {
 #embed "page/charts.js"
 };
+static const unsigned char compare_js[] = {
+#embed "page/compare.js"
+};
 static const unsigned char detail_js[] = {
 #embed "page/detail.js"
 };
 static const unsigned char device_js[] = {
 #embed "page/device.js"
+};
+static const unsigned char failures_js[] = {
+#embed "page/failures.js"
 };
 static const unsigned char faults_js[] = {
 #embed "page/faults.js"
@@ -70,6 +76,9 @@ static const unsigned char phone_js[] = {
 static const unsigned char store_js[] = {
 #embed "page/store.js"
 };
+static const unsigned char tests_js[] = {
+#embed "page/tests.js"
+};
 static const unsigned char webpush_js[] = {
 #embed "page/webpush.js"
 };
@@ -94,8 +103,10 @@ static const struct apns_control_file page[] = {
     FILE("/activity.js", SCRIPT, activity_js),
     FILE("/api.js", SCRIPT, api_js),
     FILE("/charts.js", SCRIPT, charts_js),
+    FILE("/compare.js", SCRIPT, compare_js),
     FILE("/detail.js", SCRIPT, detail_js),
     FILE("/device.js", SCRIPT, device_js),
+    FILE("/failures.js", SCRIPT, failures_js),
     FILE("/faults.js", SCRIPT, faults_js),
     FILE("/filters.js", SCRIPT, filters_js),
     FILE("/format.js", SCRIPT, format_js),
@@ -104,6 +115,7 @@ static const struct apns_control_file page[] = {
     FILE("/main.js", SCRIPT, main_js),
     FILE("/phone.js", SCRIPT, phone_js),
     FILE("/store.js", SCRIPT, store_js),
+    FILE("/tests.js", SCRIPT, tests_js),
     FILE("/webpush.js", SCRIPT, webpush_js),
 };
 

@@ -54,6 +54,32 @@ struct SimulatorAddressTests {
         #expect(rows.first.map { sent.output.contains($0.apnsID.description.lowercased()) } == true)
     }
 
+    @Test("A client that cannot get in is printed with the cause and the remedy, and counted at the end")
+    func failedConnections() async throws {
+        let folder = try Folder()
+        let place = folder.url.appendingPathComponent("sim")
+        let running = try Running(["simulator", "--port", "0", "--write-credentials", place.path])
+        #expect(await eventually { running.output.contains("Press Ctrl-C to stop it.") })
+        let settings = try String(contentsOf: place.appendingPathComponent("apns.env"), encoding: .utf8)
+            .split(separator: "\n").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }
+        var variables = Dictionary(uniqueKeysWithValues: settings.map { ($0[0], $0[1]) })
+        let file = try #require(variables["APNS_CA_FILE"])
+        variables["APNS_CA_FILE"] = nil
+        let sent = try await Tool.run(["send", "--title", "Hey", token(1)], environment: variables)
+        #expect(sent.status != 0)
+        running.signal(SIGTERM)
+        let end = await running.end()
+        // The client opens several connections at once, and any of them may fail first.
+        #expect(end.error.contains(" failed: The client does not trust the simulator's certificate"), "\(end.error)")
+        #expect(end.error.contains("Let the client trust \(file)."), "\(end.error)")
+        #expect(end.output.contains("0 pushes received") && end.output.contains(" failed)"), "\(end.output)")
+    }
+
+    @Test("Of a flood of failed connections, few are printed")
+    func printedFailures() {
+        #expect((1...100_000).filter(SimulatorCommand.isPrinted) == [1, 10, 100, 1000, 10_000, 100_000])
+    }
+
     @Test("An earlier ledger stays until there is another one") func earlierLedger() async throws {
         let folder = try Folder()
         let earlier = #"{"fate":"responded","isProcessed":true}"#

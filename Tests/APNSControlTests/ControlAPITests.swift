@@ -49,7 +49,8 @@ struct ControlAPITests {
             #expect(detail["headers", "apns-topic"] == .string("com.example.app"))
             #expect(detail["headers", "authorization"] == nil && detail["teamID"] != nil)
             #expect(detail["payloadJSON", "aps", "alert", "title"] == .string("Push 3"))
-            #expect(detail["payloadLimit"] == .integer(4096) && detail["hints"] != nil)
+            #expect(detail["payloadLimit"] == .integer(4096) && detail["hints"] == .array([]))
+            #expect(detail["meaning", "source"] != nil && all["pushes", "0", "hintCount"] == nil)
             for missing in ["/v1/pushes/6", "/v1/pushes/0", "/v1/pushes/x", "/v1/pushes/9223372036854775807"] {
                 #expect(try await control.get(missing).status == 404, "\(missing)")
             }
@@ -72,6 +73,66 @@ struct ControlAPITests {
             #expect(missing.status == 408 && missing["received"] == .integer(3))
             #expect(missing["error", "code"] == .string("timed-out"))
             #expect(missing.text.contains("3 of 4 matching pushes arrived within 0 s"))
+        }
+    }
+
+    @Test("Pushes with hints are counted, and found by a filter, so that a test can fail on them")
+    func hints() async throws {
+        try await ControlClient.with { control in
+            try await control.push(1)
+            let silent = PushNotification(
+                topic: "com.example.app",
+                rawPayload: Array(#"{"aps":{"x":1},"y":null}"#.utf8)
+            )
+            _ = await control.client.deliver(silent, to: try DeviceToken(token(2)))
+            let found = try await control.get("/v1/pushes?hints=true")
+            #expect(found.integers("pushes", "order") == [2] && found["pushes", "0", "hintCount"] == .integer(3))
+            #expect(try await control.get("/v1/pushes?hints=false").integers("pushes", "order") == [1])
+            #expect(try await control.get("/v1/pushes/wait?hints=true").integers("pushes", "order") == [2])
+            #expect(control.simulator.received(PushFilter(hasHints: true)).map(\.hints.count) == [3])
+        }
+    }
+
+    @Test("Clearing the pushes keeps faults, states of tokens and devices")
+    func clear() async throws {
+        try await ControlClient.with { control in
+            try await control.push(1)
+            control.simulator.setToken(token(2), .busy)
+            control.simulator.inject(Fault(.respond(.badTopic), when: .nth(3)))
+            try control.simulator.addDevice("Anna")
+            #expect(try await control.call(.DELETE, "/v1/pushes").status == 204)
+            #expect(try await control.get("/v1/pushes").integers("pushes", "order") == [])
+            let state = try await control.get("/v1/state")
+            #expect(state["counts", "received"] == .integer(0) && state["lastOrder"] == .integer(1))
+            #expect(state["faults"] == .integer(1) && state["devices"] == .integer(1))
+            #expect(control.simulator.tokenStates == [token(2): .busy])
+        }
+    }
+
+    @Test("A push to a Live Activity is listed with what it changes")
+    func activitySummaries() async throws {
+        try await ControlClient.with { control in
+            let pushes = [
+                (#""event":"start","content-state":{"home":0}"#, "start: home 0"),
+                (#""event":"update","content-state":{"home":1,"by":"Ann"}"#, "update: home 0 → 1, by Ann"),
+                (#""event":"update","content-state":{"home":1,"by":"Ann"}"#, "update: nothing changed"),
+                (#""event":"update","content-state":{"home":1},"alert":{"title":"Goal","body":"!"}"#, "Goal – !"),
+                (#""event":"end","content-state":{}"#, "end: home removed"), (#""event":"end""#, "end"),
+            ]
+            for (aps, _) in pushes {
+                let push = PushNotification(
+                    topic: "com.example.app",
+                    pushType: .liveactivity,
+                    rawPayload: Array(#"{"aps":{"timestamp":1,\#(aps)}}"#.utf8)
+                )
+                _ = await control.client.deliver(push, to: try DeviceToken(token(1)))
+                // To another activity.
+                _ = await control.client.deliver(push, to: try DeviceToken(token(2)))
+            }
+            let list = try await control.get("/v1/pushes?token=\(token(1))")
+            for (index, push) in pushes.enumerated() {
+                #expect(list["pushes", "\(index)", "summary"] == .string(push.1))
+            }
         }
     }
 
@@ -512,7 +573,7 @@ struct ControlAPITests {
         try await ControlClient.with { control in
             let document = try await control.get("/openapi.json")
             let paths = try #require(document["paths"]?.members)
-            #expect(paths.count == 19)
+            #expect(paths.count == 20)
             for (template, operations) in paths {
                 let path = template.replacing("{order}", with: "1").replacing("{token}", with: "0a")
                     .replacing("{id}", with: "1").replacing("{name}", with: "slow")

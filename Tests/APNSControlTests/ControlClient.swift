@@ -58,6 +58,8 @@ struct ControlClient {
             simulator: simulator,
             endpoint: "https://localhost:\(simulator.port)",
             commands: [("With curl", "curl")],
+            caFile: "/sim/ca.pem",
+            curl: "curl --http2",
             hosts: ["localhost", "[::1]"],
             token: token,
             version: "1"

@@ -14,7 +14,6 @@ struct PushHintTests {
         priority: Priority? = nil,
         expiration: Int64? = nil,
         payloadBytes: Int? = nil,
-        reason: RejectionReason? = nil,
         isBroadcast: Bool = false
     ) -> [PushHint] {
         PushHint.hints(
@@ -25,7 +24,6 @@ struct PushHintTests {
             payload: Array(payload.utf8),
             payloadBytes: payloadBytes ?? payload.utf8.count,
             payloadLimit: (type ?? .alert).payloadLimit,
-            reason: reason,
             isBroadcast: isBroadcast,
             now: self.now * 1000
         )
@@ -42,7 +40,7 @@ struct PushHintTests {
     }
 
     @Test(arguments: [
-        hints(), hints(#"{"aps":{"badge":0},"x":{"y":null}}"#, priority: .conserve),
+        hints(), hints(#"{"aps":{"badge":0},"x":{"y":[1]}}"#, priority: .conserve),
         hints(#"{"aps":{"content-available":1}}"#, type: .background, priority: .conserve),
         hints("{}", type: .voip, expiration: 0), hints(expiration: now + 3600),
         hints(activity("update"), type: .liveactivity), hints(#"{"mdm":"x"}"#, type: .mdm),
@@ -75,6 +73,10 @@ struct PushHintTests {
         ("Did you mean thread-id?", hints(#"{"aps":{"alert":"x","threadId":"y"}}"#)),
         ("Put your own keys beside aps", hints(#"{"aps":{"alert":"x","color":"red"}}"#)),
         ("is null", hints(#"{"aps":{"alert":"x","badge":null}}"#)),
+        ("x is or contains null", hints(#"{"aps":{"alert":"x"},"x":null}"#)),
+        ("x is or contains null", hints(#"{"aps":{"alert":"x"},"x":{"y":[1,{"z":null}]}}"#)),
+        ("it accepts this one, too", hints("{aps}")),
+        ("category, thread-id has no effect without", hints(#"{"aps":{"badge":1,"thread-id":"t","category":"c"}}"#)),
         ("aps.badge must be a whole number", hints(#"{"aps":{"badge":"3"}}"#)),
         ("aps.mutable-content must be the number 1", hints(#"{"aps":{"alert":"x","mutable-content":true}}"#)),
         ("aps.alert.body must be a string", hints(#"{"aps":{"alert":{"title":"x","body":1}}}"#)),
@@ -110,14 +112,34 @@ struct PushHintTests {
         ("final content-state", hints(#"{"aps":{"event":"end","timestamp":\#(now)}}"#, type: .liveactivity)),
         ("timestamp looks like milliseconds", hints(activity("update", now * 999), type: .liveactivity)),
         ("aps.timestamp is in the past", hints(activity("update", -301), type: .liveactivity)),
-        ("in the future", hints(activity("update", 9 * 3600), type: .liveactivity)),
+        ("in the future", hints(activity("update", 301), type: .liveactivity)),
+        (
+            "aps.timestamp has a fraction",
+            hints(#"{"aps":{"event":"update","timestamp":\#(now).5,"content-state":{"n":1}}}"#, type: .liveactivity)
+        ),
+        (
+            "Put sound into aps.alert",
+            hints(activity("update", 0, #","sound":"a","alert":{"title":"t","body":"b"}"#), type: .liveactivity)
+        ),
+        ("and this one is a text", hints(activity("update", 0, #","alert":"Goal""#), type: .liveactivity)),
+        ("aps.badge has no effect", hints(activity("update", 0, #","badge":1"#), type: .liveactivity)),
+        ("only with the event start", hints(activity("update", 0, #","attributes":{}"#), type: .liveactivity)),
+        (
+            "removes the activity after four",
+            hints(activity("end", 0, #","dismissal-date":\#(now + 4 * 3600 + 1)"#), type: .liveactivity)
+        ),
         ("stale at once", hints(activity("update", 0, #","stale-date":\#(now)"#), type: .liveactivity)),
         ("only with the event end", hints(activity("update", 0, #","dismissal-date":\#(now)"#), type: .liveactivity)),
         ("ignore title-loc-key", hints(activity("update", 0, #","alert":{"title-loc-key":"K"}"#), type: .liveactivity)),
         (
             "not both",
             hints(
-                activity("update", 0, #","input-push-token":1,"input-push-channel":"c""#),
+                activity(
+                    "start",
+                    0,
+                    #","attributes-type":"A","attributes":{},"alert":{"title":"t","body":"b"},"#
+                        + #""input-push-token":1,"input-push-channel":"c""#
+                ),
                 type: .liveactivity
             )
         ),
@@ -132,8 +154,8 @@ struct PushHintTests {
     }
 
     @Test func rejectionIsExplained() {
-        let hints = Self.hints(reason: .badDeviceToken)
-        #expect(Self.hasOnly("BadDeviceToken: the device token is malformed", hints), "\(hints)")
+        #expect(PushHint.meaning(of: .badDeviceToken)?.message.hasPrefix("BadDeviceToken: the device token is") == true)
+        #expect(PushHint.meaning(of: RejectionReason(rawValue: "New")) == nil)
     }
 
     @Test func payloadSize() {

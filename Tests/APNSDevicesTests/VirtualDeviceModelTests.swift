@@ -157,7 +157,6 @@ struct VirtualDeviceModelTests {
                     payload: payload,
                     payloadBytes: payload.count,
                     payloadLimit: 4_096,
-                    reason: nil,
                     isBroadcast: false,
                     now: 9
                 )

@@ -29,6 +29,7 @@ struct FaultScriptTests {
 
     private static let effects: [FaultEffect] = [
         .respond(.unregistered, timestamp: 12), .respond(status: 500, reason: nil),
+        .respond(RejectionReason(rawValue: "New")), .goAway(reason: "New"),
         .respond(status: 502, body: Array("<html>".utf8)), .malformedBody(), .oversizedBody(bytes: .max),
         .cutBody(ScriptedResponse(.badTopic), after: 0, code: 8), .respond(FaultScriptTests.response),
         .respond(FaultScriptTests.response.with { $0.neverEnds = true }),
@@ -94,6 +95,38 @@ struct FaultScriptTests {
         )
         let list = #"[{"effect":{"kind":"refuse"}}]"#
         #expect(try FaultScript(json: list.utf8) == FaultScript([Fault(.refuse)]))
+    }
+
+    @Test("The third request is written as in Swift, or with the number of those before it")
+    func nthAndSkip() throws {
+        let forms = [#"{"nth":3,"times":2}"#, #"{"skip":2,"times":2}"#]
+        for form in forms {
+            let script = try FaultScript(json: #"[{"when":\#(form),"effect":{"kind":"refuse"}}]"#.utf8)
+            #expect(script.faults == [Fault(.refuse, when: .nth(3, times: 2))], "\(form)")
+        }
+        let both = #"[{"when":{"nth":3,"skip":2},"effect":{"kind":"refuse"}}]"#
+        let error = #expect(throws: FaultScriptError.self) { try FaultScript(json: both.utf8) }
+        #expect(error?.keyPath == "[0].when.nth")
+    }
+
+    @Test("A misspelt reason is refused with a suggestion, unless the script says that it is meant")
+    func misspeltReasons() throws {
+        func error(_ effect: String) -> String? {
+            let json = #"{"faults":[{"effect":\#(effect)}]}"#
+            return #expect(throws: FaultScriptError.self) { try FaultScript(json: json.utf8) }?.description
+        }
+        #expect(
+            error(#"{"kind":"respond","reason":"Unregisterd"}"#)
+                == #"faults[0].effect.reason = "Unregisterd": Apple lists no such reason; did you mean Unregistered? "#
+                + #""unknown": true allows any text"#
+        )
+        #expect(error(#"{"kind":"goaway","reason":"shutdown"}"#)?.contains("did you mean Shutdown?") == true)
+        #expect(
+            error(#"{"kind":"respond","reason":"X"}"#)?.hasSuffix(#"no such reason; "unknown": true allows any text"#)
+                == true
+        )
+        let meant = #"[{"effect":{"kind":"respond","reason":"X","unknown":true}}]"#
+        #expect(try FaultScript(json: meant.utf8).faults == [Fault(.respond(RejectionReason(rawValue: "X")))])
     }
 
     private func request(connection: Int = 1, at uptime: Duration = .zero) -> FaultEngine.Situation {

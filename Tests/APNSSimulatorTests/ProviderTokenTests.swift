@@ -44,7 +44,7 @@ struct ProviderTokenTests {
         var tampered = Array(good.utf8)
         tampered[tampered.count - 20] = tampered[tampered.count - 20] == 0x41 ? 0x42 : 0x41
         let bad = [
-            "", "a.b", "a.b.c", "..", good + ".x", good + "=", String(decoding: tampered, as: UTF8.self),
+            "", "a.b", "a.b.c", "..", good + ".x", String(decoding: tampered, as: UTF8.self),
             try self.token(key: other),
             try self.token(header: #"{"alg":"HS256","kid":"ABC123DEFG"}"#),
             try self.token(header: #"{"alg":"none","kid":"ABC123DEFG"}"#),
@@ -52,12 +52,29 @@ struct ProviderTokenTests {
             try self.token(header: #"{"alg":"ES256","kid":"short"}"#),
             try self.token(header: #"{"alg":"ES256"}"#),
             try self.token(claims: #"{"iss":"TEAM567891","iat":1750000000}"#),
-            try self.token(claims: #"{"iss":"TEAM567890","iat":"1750000000"}"#),
-            try self.token(claims: #"{"iss":"TEAM567890","iat":1750000000.5}"#),
+            try self.token(claims: #"{"iss":"TEAM567890","iat":"now"}"#),
+            try self.token(claims: #"{"iss":"TEAM567890","iat":1e300}"#),
+            try self.token(claims: #"{"iss":"TEAM567890","iat":null}"#),
             try self.token(claims: #"{"iss":"TEAM567890"}"#),
             try self.token(claims: "[]"),
         ]
         for token in bad { #expect(self.fault(token) == .invalidProviderToken, "\(token)") }
+    }
+
+    @Test("A token that APNs has accepted for years in another form than Apple's is accepted with a note")
+    func toleratedTokens() throws {
+        let good = try self.token()
+        #expect(self.verifier.inspect(good.utf8).note == nil)
+        for claims in [#"{"iss":"TEAM567890","iat":"1750000000"}"#, #"{"iss":"TEAM567890","iat":1750000000.5}"#] {
+            let token = try self.token(claims: claims)
+            let inspected = self.verifier.inspect(token.utf8)
+            #expect(
+                inspected.note == .issueTime && inspected.issuedAt == Self.now && self.fault(token) == nil,
+                "\(claims)"
+            )
+            #expect(self.fault(token, now: Self.now + 3601) == .expiredProviderToken)
+        }
+        #expect(self.verifier.inspect("\(good)=".utf8).note == .alphabet && self.fault("\(good)==") == nil)
     }
 
     @Test func tokensExpire() throws {

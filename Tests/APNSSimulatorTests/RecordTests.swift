@@ -153,6 +153,7 @@ struct RecordTests {
             connection: 1,
             streamID: 1,
             time: .now,
+            milliseconds: 1_800_000_000_000,
             deviceToken: channelID == nil ? "aa" : "",
             channelID: channelID,
             topic: "com.example.app",
@@ -211,27 +212,34 @@ struct RecordTests {
         }
     }
 
-    @Test("The hints for a record are about its headers, payload and reason")
+    @Test("The hints for a record are about its headers, its payload and its provider token")
     func hintsOfARecord() {
-        let hints = PushHint.hints(for: Self.record(channelID: nil), now: 1_800_000_000_000).map(\.message)
-        #expect(hints.count == 4)
-        for (hint, words) in zip(hints, ["BadDeviceToken", "apns-push-type", "a duration", "aps.badge"]) {
-            #expect(hint.contains(words))
-        }
+        var record = Self.record(channelID: nil)
+        let hints = record.hints.map(\.message)
+        #expect(hints.count == 3)
+        for (hint, words) in zip(hints, ["apns-push-type", "a duration", "aps.badge"]) { #expect(hint.contains(words)) }
+        record.tokenNote = .issueTime
+        #expect(record.hints.last?.message.hasPrefix("iat in the provider token") == true && record.hints.count == 4)
+        record.tokenNote = .alphabet
+        #expect(record.hints.last?.message.contains("plain Base64") == true)
+        #expect(PushFilter(hasHints: true).matches(record) && !PushFilter(hasHints: false).matches(record))
+        record.payload = []
+        #expect(record.hints == [])
         // APNs rejects a broadcast without the headers that it needs.
-        let broadcast = PushHint.hints(for: Self.record(channelID: "c"), now: 1_800_000_000_000).map(\.message)
+        let broadcast = Self.record(channelID: "c").hints.map(\.message)
         #expect(broadcast == hints.filter { !$0.contains("apns-push-type") })
     }
 
     @Test("A device receives what a record contains, if the simulator accepted it")
     func acceptedPushOfARecord() throws {
         var record = Self.record(channelID: nil)
-        let push = try #require(AcceptedPush(record, time: 5))
-        #expect(push.order == 7 && push.target == .token("aa") && push.topic == "com.example.app" && push.time == 5)
+        let push = try #require(AcceptedPush(record))
+        #expect(push.order == 7 && push.target == .token("aa") && push.topic == "com.example.app")
+        #expect(push.time == 1_800_000_000_000)
         #expect(push.expiration == 300 && push.collapseID == "c" && push.payload == record.payload)
-        let broadcast = AcceptedPush(Self.record(channelID: "c"), storage: .mostRecentMessage, time: 5)
+        let broadcast = AcceptedPush(Self.record(channelID: "c"), storage: .mostRecentMessage)
         #expect(broadcast?.target == .channel("c", storage: .mostRecentMessage))
         record.isProcessed = false
-        #expect(AcceptedPush(record, time: 5) == nil)
+        #expect(AcceptedPush(record) == nil)
     }
 }

@@ -344,6 +344,8 @@ func makeChannels(_ simulator: Simulator) {
     simulator.addChannel("dHN0LXNyY2gtY2hubA==", to: "com.grasscove.Fern", storage: .mostRecentMessage)
     print(simulator.channels(of: "com.grasscove.Fern"))  // in the order in which they were made
     simulator.setBroadcastEnabled(false, for: "com.grasscove.Fern")  // and deletes its channels
+
+    #expect(simulator.received(PushFilter(hasHints: true)).flatMap(\.hints) == [])
     // end of example
 }
 

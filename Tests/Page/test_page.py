@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import time
 import unittest
@@ -634,6 +635,183 @@ class PageTests(unittest.TestCase):
             browser.driver.get("about:blank")
             simulator.stop()
 
+    # From the first connection to a test
+
+    def stranger(self, *options):
+        """A client that does not get in."""
+        url = self.simulator.endpoint()
+        subprocess.run(["curl", "--silent", "--http2", "--max-time", "20", *options, url], check=False, timeout=30)
+
+    def test_failed_connections_are_shown(self):
+        browser = self.browser
+        for _ in range(2):
+            self.stranger()
+        browser.wait_text("#failures", "2 connections failed")
+        text = browser.text("#failures [data-cause=untrusted]")
+        self.assertIn("does not trust the simulator's certificate", text)
+        self.assertIn(str(self.simulator.credentials / "ca.pem"), text)
+        self.assertIn("2 times", text)
+        self.stranger("--http1.1", "--cacert", str(self.simulator.credentials / "ca.pem"))
+        browser.wait_text("#failures", "does not offer h2")
+        self.assertEqual(len(browser.all("#failures li")), 2)
+        browser.find("#failures button").click()
+        self.assertFalse(browser.find("#failures").is_displayed())
+        self.stranger()
+        browser.wait("the next failure", lambda: browser.find("#failures").is_displayed())
+        browser.find("#clear").click()
+        browser.wait("no failure", lambda: not browser.find("#failures").is_displayed())
+
+    def test_hints_are_counted_and_found(self):
+        browser = self.browser
+        good = self.push()
+        silent = self.push(payload={"aps": {"title": "Hello"}, "id": None})
+        browser.wait_text(f"#push-{silent} .row-hints", "3 hints")
+        self.assertEqual(browser.text(f"#push-{good} .row-hints"), "")
+        browser.find("[name=outcome]").send_keys("With hints")
+        browser.wait("the push with hints", lambda: browser.orders() == [silent])
+        browser.find("#active-filters .chip").click()
+        browser.wait("both pushes", lambda: browser.orders() == [silent, good])
+
+    def test_a_push_becomes_a_command_and_a_test(self):
+        browser = self.browser
+        order = self.push(payload={"aps": {"alert": {"title": "It's \"on\""}}, "n": None}, apns_priority="5")
+        browser.open(order)
+        browser.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+
+        def copied(choice):
+            browser.run("window.copied = undefined")
+            browser.find(f"#copy-as option[value='{choice}']").click()
+            return browser.wait(choice, lambda: browser.run("return window.copied"))
+
+        command = copied("Command for curl")
+        subprocess.run(["bash", "-c", command + " --silent --show-error"], check=True, timeout=30)
+        again = browser.wait("the push of the command", lambda: browser.orders()[:2] and browser.orders()[0] > order
+                             and browser.orders()[0])
+        first, second = (self.simulator.call("GET", f"/v1/pushes/{number}") for number in (order, again))
+        for name in ("payload", "topic", "pushType", "priority", "deviceToken", "status"):
+            self.assertEqual(first[name], second[name], name)
+
+        python = copied("Test in Python")
+        test = {}
+        exec(python, test)  # Its own assertions compare the push.
+        test["test_push"](type("APNs", (), {"wait": lambda self, token: [first]})())
+        node = copied("Test in Node")
+        program = f"""import assert from "node:assert/strict";
+            const apns = {{ wait: async () => [{json.dumps(first)}] }};
+            const test = async (name, body) => body();
+            {node}"""
+        subprocess.run(["node", "--input-type=module", "--eval", program], check=True, timeout=30)
+        swift = copied("Test in Swift")
+        self.assertIn("withSimulatedAPNS", swift)
+        self.assertIn("#expect(push.topic == \"com.example.app\")", swift)
+        self.assertIn("push.payload, as: UTF8.self) == #\"{\"aps\"", swift)
+
+        link = copied("Link")
+        self.assertTrue(link.endswith(f"/#push={order}"))
+        browser.driver.get("about:blank")
+        browser.driver.get(link)
+        browser.wait_text("#panel-push", "It's \"on\"")
+        browser.wait("the selected row", lambda: browser.find(f"#push-{order}").get_attribute("aria-selected") == "true")
+
+    def test_a_push_decides_later_answers_and_is_compared(self):
+        browser = self.browser
+        first = self.push(payload={"aps": {"alert": {"title": "1 : 0"}}})
+        browser.open(first)
+        self.allowed_errors = r"/v1/faults .* 400"
+        browser.run("window.prompt = () => 'Unregisterd'")
+        browser.find("#answer option:last-child").click()
+        browser.wait_text("#message-text", "did you mean Unregistered?")
+        browser.find("#answer option[value=Unregistered]").click()
+        browser.wait_text("#message-text", "get Unregistered")
+        second = self.push(payload={"aps": {"alert": {"title": "2 : 0"}, "badge": 1}})
+        browser.wait_text(f"#push-{second} .row-type", "Unregistered")
+        other = self.push(OTHER)
+        browser.wait_text(f"#push-{other} .pill", "200")
+        browser.open(second)
+        self.assertIn("no longer active", browser.text("[data-field=meaning]"))
+        browser.find("#compare").click()
+        browser.wait_text("[data-field=comparison]", f"push {first}")
+        names = browser.run("return [...document.querySelectorAll('.comparison [data-name]')].map((e) => e.dataset.name)")
+        self.assertEqual(sorted(names), [":status", "aps.alert.title", "aps.badge", "reason"])
+        title = browser.texts("[data-name='aps.alert.title'] dd > *")
+        self.assertEqual(title, ["1 : 0", "2 : 0"])
+        browser.open(first)
+        browser.find("#compare").click()
+        browser.wait_text("#panel-push", "the first push that is kept")
+        # Clearing the list keeps the fault.
+        browser.find("#clear").click()
+        browser.wait("an empty list", lambda: browser.orders() == [])
+        browser.wait_text("#fault-count", "1")
+
+    def test_a_fresh_page_has_a_selection_and_keys(self):
+        browser = self.browser
+        orders = [self.push(payload={"aps": {"alert": f"Number {number}"}}) for number in range(3)]
+        self.show()
+        browser.wait_text("#panel-push", "Number 2")
+        newest = self.push(payload={"aps": {"alert": "Number 3"}})
+        browser.wait_text("#panel-push .detail-title", "Number 3")
+        self.assertEqual(browser.run("return document.activeElement.tagName"), "BODY")
+        browser.keys(Keys.ARROW_DOWN, Keys.ENTER)
+        browser.wait_text("#panel-push .detail-title", "Number 2")
+        # What was chosen stays.
+        self.push(payload={"aps": {"alert": "Number 4"}})
+        browser.wait_text("#shown", "5 pushes")
+        self.assertEqual(browser.text("#panel-push .detail-title"), "Number 2")
+        self.assertEqual(browser.find(f"#push-{orders[2]}").get_attribute("aria-selected"), "true")
+        browser.keys(Keys.ESCAPE, "?")
+        browser.wait("the help", lambda: browser.find("#help-dialog").is_displayed())
+        self.assertIn(self.simulator.endpoint(), browser.text("#help-dialog"))
+        self.assertIn("ca.pem", browser.text("#help-dialog"))
+        self.assertNotIn("Docs/", browser.text("body"))
+        browser.keys(Keys.ESCAPE)
+        browser.wait("no help", lambda: not browser.find("#help-dialog").is_displayed())
+        browser.keys("p")
+        self.assertEqual(browser.find("#pause").get_attribute("aria-pressed"), "true")
+        self.assertGreater(newest, orders[2])
+
+    def test_views(self):
+        """Screenshots of what a new user meets, on two screens and in both schemes; nothing is cut."""
+        browser = self.browser
+
+        def shoot(name, narrow_tab=None):
+            for scheme in ("light", "dark"):
+                for width, height in ((1280, 800), (390, 800)):
+                    browser.set_screen(width, height, scheme)
+                    if width == 390 and narrow_tab:
+                        browser.run("document.body.classList.add('panel-open')")
+                    elif width == 390:
+                        browser.run("document.body.classList.remove('panel-open')")
+                    cut = browser.run(CUT, width)
+                    self.assertEqual(cut, [], f"{name} at {width}")
+                    # Colours change in 80 ms.
+                    browser.wait(f"contrast in {name}, {scheme}", lambda: browser.run(CONTRAST) == [])
+                    browser.shot(f"view-{name}-{width}-{scheme}")
+            browser.set_screen(1280, 800)
+
+        shoot("empty")
+        self.stranger()
+        browser.wait_text("#failures", "ca.pem")
+        shoot("failed")
+        browser.find("#failures button").click()
+        self.push()
+        self.push(payload={"aps": {"title": "Hello"}, "id": None}, apns_push_type=None)
+        last = self.push(payload={"aps": {"alert": {"title": "Order shipped", "body": "On Friday"}, "badge": 3}})
+        browser.open(last)
+        shoot("hints")
+        browser.find("#compare").click()
+        browser.wait_text("[data-field=comparison]", "Compared")
+        shoot("comparison", narrow_tab="push")
+        browser.find("#answer option[value=Unregistered]").click()
+        self.push(payload={"aps": {"alert": "Gone"}})
+        browser.tab("faults")
+        browser.wait_text(".fault-list", "Unregistered")
+        browser.find("#message-close").click()
+        shoot("fault", narrow_tab="faults")
+        browser.keys(Keys.ESCAPE)
+        browser.find("#help").click()
+        shoot("help")
+        browser.keys(Keys.ESCAPE)
+
     # Use
 
     def test_keyboard(self):
@@ -652,10 +830,12 @@ class PageTests(unittest.TestCase):
         def active():
             return browser.find("#list").get_attribute("aria-activedescendant")
 
+        browser.wait("the newest push is selected", lambda: browser.find(
+            f"#push-{newest[0]}").get_attribute("aria-selected") == "true")
         browser.keys(Keys.ARROW_DOWN)
-        self.assertEqual(active(), f"push-{newest[0]}")
-        browser.keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_UP)
         self.assertEqual(active(), f"push-{newest[1]}")
+        browser.keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_UP)
+        self.assertEqual(active(), f"push-{newest[2]}")
         outline = browser.run("return getComputedStyle(document.querySelector('.row.active')).boxShadow")
         self.assertNotEqual(outline, "none", "the active row is not visible")
         browser.keys(Keys.END)
@@ -721,6 +901,8 @@ class PageTests(unittest.TestCase):
         browser.wait_text(f"#push-{order}", "Order shipped")
         check("list")
         browser.open(order)
+        frame = browser.run("return getComputedStyle(document.querySelector('#panel-push')).outlineStyle")
+        self.assertEqual(frame, "none", "only the keyboard needs a frame around the panel")
         check("push")
         self.assertFalse(browser.find("#list").is_displayed())
         browser.find("#show-device").click()
@@ -824,6 +1006,19 @@ class PageTests(unittest.TestCase):
         browser.find("#search").send_keys(token)
         browser.wait("the oldest push alone", lambda: browser.orders() == [oldest], 5)
         figure("search in all", f"{(time.monotonic() - typed) * 1000:.0f} ms, with the driver's typing")
+
+
+# Elements beyond the right edge, and controls whose text does not fit into them.
+CUT = r"""
+    const width = arguments[0];
+    const shown = (e) => e.getClientRects().length > 0 && !e.closest('.visually-hidden, .skip')
+        && getComputedStyle(e).visibility === 'visible';
+    const wide = [...document.querySelectorAll('body *')].filter((e) =>
+        shown(e) && e.getBoundingClientRect().right > width + 0.5);
+    const clipped = [...document.querySelectorAll('button, h2, h3, label, dt, li p')].filter((e) =>
+        shown(e) && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'visible');
+    return [...wide, ...clipped].map((e) => `${e.tagName} ${e.id} ${e.className}`);
+"""
 
 
 # Texts whose contrast to the opaque background behind them is below 4.5 (3 for large text).

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the examples against a built tool. Each example starts its own simulator on free ports. Fails (status 1) if one
-# of them fails. Skips Go without its toolchain.
+# of them fails. Skips Go and Java without their tools.
 #
 #   APNS=<the tool apns> Docs/Examples/OtherLanguages/try.sh
 #
@@ -46,6 +46,11 @@ if command -v go > /dev/null; then
     try go env GOTOOLCHAIN=local GOPROXY=off go test -count=1
 else
     echo "== go: skipped, because the command go is missing"
+fi
+if command -v keytool > /dev/null; then
+    try java ./test.sh
+else
+    echo "== java: skipped, because the command keytool is missing"
 fi
 
 if [ ${#failed[@]} -gt 0 ]; then

@@ -129,6 +129,8 @@ struct ControlOptions: ParsableArguments {
             simulator: simulator,
             endpoint: credentials.endpoint,
             commands: credentials.commands,
+            caFile: credentials.caFile,
+            curl: credentials.curl,
             hosts: Set(hosts.map { $0.lowercased() }),
             token: self.controlToken,
             version: APNSTool.configuration.version

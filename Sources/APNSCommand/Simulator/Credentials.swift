@@ -26,8 +26,12 @@ struct Credentials {
     }
 
     var endpoint: String { "https://\(self.host):\(self.simulator.port)" }
-    private var caFile: String { self.path(SavedCredentials.authorityFile) }
+    var caFile: String { Self.caFile(in: self.folder) }
     private var environmentFile: String { self.path(SavedCredentials.environmentFile) }
+
+    static func caFile(in folder: URL) -> String {
+        folder.appending(path: SavedCredentials.authorityFile).path(percentEncoded: false)
+    }
 
     private func path(_ name: String) -> String {
         self.folder.appending(path: name).path(percentEncoded: false)
@@ -86,10 +90,15 @@ struct Credentials {
         for name in names { try check(self.path(name), purpose) { _ in isSimulators } }
     }
 
+    /// The beginning of a command that sends with curl: what every request needs.
+    var curl: String {
+        let header = self.key != nil ? " -H \"authorization: bearer $(apns provider-token)\"" : ""
+        return "curl --http2 --cacert \(Self.quoted(self.caFile))\(header)"
+    }
+
     /// How to send a push from a shell.
     var commands: [(title: String, command: String)] {
-        let header = self.key != nil ? "-H \"authorization: bearer $(apns provider-token)\" " : ""
-        return [
+        [
             (
                 "In another terminal",
                 """
@@ -100,7 +109,7 @@ struct Credentials {
             (
                 "Or with curl",
                 """
-                curl --http2 --cacert \(Self.quoted(self.caFile)) \(header)-H "apns-topic: com.example.app" \\
+                \(self.curl) -H "apns-topic: com.example.app" \\
                   -H "apns-push-type: alert" -d '{"aps":{"alert":"Hello"}}' \\
                   \(self.endpoint)/3/device/\(Self.exampleToken)
                 """

@@ -29,6 +29,9 @@ struct SimulatorCommand: AsyncParsableCommand {
 
               apns simulator --control 8026
 
+            The page explains its keys, hints and faults (press ?). A client that cannot get in, for example because it \
+            does not trust ca.pem, is printed here and shown on the page, with the cause and the remedy.
+
             Add faults: 20 responses 503 after 100 pushes, and one GOAWAY after 500:
 
               echo '{"faults": [
@@ -167,9 +170,10 @@ struct SimulatorCommand: AsyncParsableCommand {
         let others = faults + credentialFiles.map { (option: "--write-credentials", path: $0) }
         let ledger = try self.ledger.map { try LedgerFile(path: $0, others: others) }
         let key = self.withoutToken ? nil : saved?.key ?? SimulatedKey()
-        let simulator = try await self.start(script, seed: seed, key, saved?.authority)
-        Interrupts.handle()
         let folder = given ?? FileManager.default.temporaryDirectory.appending(path: "apns-simulator-\(UUID())")
+        let caFile = Credentials.caFile(in: folder)
+        let simulator = try await self.start(script, seed: seed, key, saved?.authority, caFile: caFile)
+        Interrupts.handle()
         let credentials = Credentials(simulator, key: key, host: self.host, folder: folder)
         // Before the credentials are written: a port that is taken leaves no key behind.
         let control = try await self.control.start(simulator, credentials: credentials, names: self.name)
@@ -196,6 +200,7 @@ struct SimulatorCommand: AsyncParsableCommand {
             "\(record.requestsReceived - record.channelCallsReceived) pushes received, "
                 + "\(record.requestsProcessed - record.channelCallsProcessed) of them accepted, "
                 + "\(record.connectionsOpened) connections"
+                + (record.connectionsFailed > 0 ? " (\(record.connectionsFailed) failed)" : "")
                 + (record.providerTokens > 0 ? ", \(record.providerTokens) provider tokens" : "")
                 + (record.channelCallsReceived > 0 ? ", \(record.channelCallsReceived) channel calls" : "")
         )
@@ -223,7 +228,8 @@ struct SimulatorCommand: AsyncParsableCommand {
         _ script: FaultScript,
         seed: UInt64,
         _ key: SimulatedKey?,
-        _ authority: TLSIdentity?
+        _ authority: TLSIdentity?,
+        caFile: String
     ) async throws -> Simulator {
         var configuration = Simulator.Configuration()
         configuration.host = self.listen
@@ -237,11 +243,28 @@ struct SimulatorCommand: AsyncParsableCommand {
         configuration.keep = self.control.keptPushes
         configuration.faults = script
         configuration.seed = seed
+        configuration.onFailedConnection = { Self.log($0, caFile: caFile) }
         do {
             return try await Simulator.start(configuration)
         } catch {
             Standard.error.print("apns: --port \(configuration.port), --listen \(self.listen): \(error)")
             throw ExitStatus.configuration
         }
+    }
+
+    /// Whether the failed connection with this number in its group is printed: the first, the tenth, the hundredth and so
+    /// on. A client may try without end.
+    static func isPrinted(_ count: Int) -> Bool {
+        var number = count
+        while number > 1, number.isMultiple(of: 10) { number /= 10 }
+        return number == 1
+    }
+
+    private static func log(_ failed: FailedConnection, caFile: String) {
+        guard Self.isPrinted(failed.count) else { return }
+        let times = failed.count > 1 ? ", \(failed.count) in this way" : ""
+        Standard.error.print(
+            "apns: connection \(failed.connection) failed\(times): \(failed.message) \(failed.remedy(caFile: caFile))"
+        )
     }
 }

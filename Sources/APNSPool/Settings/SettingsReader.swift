@@ -1,3 +1,5 @@
+@_spi(Relay) internal import APNSModel
+
 /// Reads settings one at a time, each from the first source that has it, and collects the errors.
 @_spi(Relay) public struct SettingsReader: Sendable {
     /// The place where a setting was found.

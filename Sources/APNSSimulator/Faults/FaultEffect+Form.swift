@@ -1,4 +1,4 @@
-internal import APNSModel
+@_spi(Relay) internal import APNSModel
 
 extension FaultEffect: ScriptObject {
     /// One effect of each kind, with the values that it has if a script does not give them.
@@ -127,7 +127,9 @@ extension FaultEffect.GoAway {
         form.optional("lastStreamID", &id, .integer(in: 0...Int32.max))
         form.value("beforeThisRequest", &isBefore, .bool, omitting: false)
         self.point = id.map { .streamID($0) } ?? (isBefore ? .beforeThisRequest : .afterThisRequest)
-        form.optional("reason", &self.reason, .text)
+        var reason = self.reason.map { RejectionReason(rawValue: $0) }
+        form.reason(&reason)
+        self.reason = reason?.rawValue
         form.optional("debug", &self.debug, .text)
         form.value("code", &self.code, .code)
         form.optional("noticeMilliseconds", &self.notice, .milliseconds)
@@ -165,10 +167,25 @@ extension DelayDistribution {
     }
 }
 
+extension ScriptForm {
+    /// The key `reason`, and the key `unknown` for a reason that Apple does not list. A misspelt reason would otherwise test
+    /// something else than it seems to.
+    fileprivate mutating func reason(_ reason: inout RejectionReason?) {
+        let known = RejectionReason.known
+        var isUnknown = reason.map { !known.contains($0) } ?? false
+        self.optional("reason", &reason, JSONField<String>.text.map({ RejectionReason(rawValue: $0) }, { $0.rawValue }))
+        self.value("unknown", &isUnknown, .bool, omitting: false)
+        guard self.isReading, !isUnknown, let reason, !known.contains(reason) else { return }
+        let nearest = NearestKey.of(reason.rawValue, among: known.map(\.rawValue))
+        let advice = nearest.map { "did you mean \($0)? " } ?? ""
+        self.fail("reason", "Apple lists no such reason; \(advice)\"unknown\": true allows any text")
+    }
+}
+
 extension ScriptedResponse {
     fileprivate mutating func describe(in form: inout ScriptForm) {
         let text = JSONField<String>.text
-        form.optional("reason", &self.reason, text.map({ RejectionReason(rawValue: $0) }, { $0.rawValue }))
+        form.reason(&self.reason)
         form.optional("body", &self.body, text.map({ Array($0.utf8) }, { String(decoding: $0, as: UTF8.self) }))
         if form.isReading {
             let isError = self.reason != nil || self.body != nil
@@ -237,8 +254,8 @@ extension ScriptedResponse {
 }
 
 /// The TLS alerts that concern certificates, by their names in RFC 8446, section 6.2.
-private enum TLSAlertName {
-    private static let all: [String: UInt8] = [
+enum TLSAlertName {
+    static let all: [String: UInt8] = [
         "handshake_failure": 40, "bad_certificate": 42, "unsupported_certificate": 43, "certificate_revoked": 44,
         "certificate_expired": 45, "certificate_unknown": 46, "unknown_ca": 48, "access_denied": 49,
         "internal_error": 80, "certificate_required": 116, "no_application_protocol": 120,

@@ -48,6 +48,13 @@ extension FaultTrigger: ScriptObject {
     package mutating func describe(in form: inout ScriptForm) {
         form.optional("on", &self.event, .choice)
         form.value("skip", &self.skip, .integer(in: 0...Int.max), omitting: 0)
+        // The same as in Swift: the third event is the one after two that are skipped.
+        var number: Int?
+        form.optional("nth", &number, .integer(in: 1...Int.max))
+        if let number {
+            if self.skip != 0 { form.fail("nth", "give either 'nth' or 'skip', not both") }
+            self.skip = number - 1
+        }
         var times = self.times
         var isEndless = times == nil
         form.optional("times", &times, .integer(in: 0...Int.max))

@@ -27,6 +27,12 @@ public struct Ledger: Sendable {
     public internal(set) var connectionsOpened = 0
     /// How many connections have ended, on either side.
     public internal(set) var connectionsClosed = 0
+    /// How many connections ended before the client could send a request, for example because it does not trust the
+    /// simulator's certificate authority. Those to which the client sent no byte do not count.
+    public internal(set) var connectionsFailed = 0
+    /// The failed connections, grouped by cause and host, in the order in which each group began. At most 20 groups;
+    /// connections of further groups only count.
+    public internal(set) var failedConnections: [FailedConnection] = []
     /// How many requests arrived.
     public internal(set) var requestsReceived = 0
     /// How many requests were accepted, whether or not a response was sent.

@@ -18,6 +18,8 @@ public struct PushFilter: Sendable, Hashable {
     public var collapseID: String?
     /// The channel of a broadcast.
     public var channelID: String?
+    /// Whether there are hints for the push (`PushRecord.hints`).
+    public var hasHints: Bool?
 
     /// All parameters are optional and described at their properties. The default matches every push and broadcast.
     public init(
@@ -28,7 +30,8 @@ public struct PushFilter: Sendable, Hashable {
         reason: RejectionReason? = nil,
         apnsID: APNSID? = nil,
         collapseID: String? = nil,
-        channelID: String? = nil
+        channelID: String? = nil,
+        hasHints: Bool? = nil
     ) {
         self.deviceToken = deviceToken?.lowercased()
         self.topic = topic
@@ -38,6 +41,7 @@ public struct PushFilter: Sendable, Hashable {
         self.apnsID = apnsID
         self.collapseID = collapseID
         self.channelID = channelID
+        self.hasHints = hasHints
     }
 
     func matches(_ push: PushRecord) -> Bool {
@@ -46,6 +50,7 @@ public struct PushFilter: Sendable, Hashable {
             && agrees(self.pushType, push.pushType) && agrees(self.outcome, push.outcome)
             && agrees(self.reason, push.reason) && agrees(self.apnsID, push.apnsID)
             && agrees(self.collapseID, push.collapseID) && agrees(self.channelID, push.channelID)
+            && (self.hasHints == nil || self.hasHints != push.hints.isEmpty)
     }
 }
 
@@ -87,6 +92,15 @@ extension Ledger {
             if filter.matches(push) { selected.append(push) }
         }
         return selected
+    }
+
+    /// The last record before this one with the same recipient; nil if none of the 200 before it has.
+    func previous(of push: PushRecord) -> PushRecord? {
+        let records = push.channelID == nil ? self.pushes : self.broadcasts
+        let end = Self.firstIndex(in: records) { $0.order >= push.order }
+        return records[..<end].suffix(200).last {
+            $0.deviceToken == push.deviceToken && $0.channelID == push.channelID
+        }
     }
 
     /// The records within the positions of a page. `records` is in the order of positions.

@@ -70,4 +70,43 @@ extension PushRecord: CustomStringConvertible {
         guard aps.isEmpty, [.alert, .background, .liveactivity].contains(type) else { return nil }
         return members["aps"] == nil ? "(no aps)" : "(empty aps)"
     }
+
+    /// The summary of a push to a Live Activity: its alert, otherwise its event and what it changes.
+    ///
+    /// - Parameter previous: The push before it to the same activity; nil if there is none.
+    package func activitySummary(after previous: PushRecord?) -> String? {
+        guard let state = self.contentState, let summary, case .string(let event)? = state.event, summary == event
+        else {
+            return self.summary
+        }
+        let before = previous?.contentState?.values ?? []
+        let changes = state.values.compactMap { member -> String? in
+            let old = before.first { $0.key == member.key }?.value
+            if old == member.value { return nil }
+            return "\(member.key) \(old.map { "\($0.plainText) → " } ?? "")\(member.value.plainText)"
+        }
+        let removed = before.filter { old in !state.values.contains { $0.key == old.key } }.map { "\($0.key) removed" }
+        let all = changes + removed
+        if all.isEmpty { return before.isEmpty ? event : "\(event): nothing changed" }
+        return String("\(event): \(all.joined(separator: ", "))".prefix(Self.summaryLimit))
+    }
+
+    private var contentState: (event: JSONValue?, values: [JSONValue.Member])? {
+        guard case .object(let root)? = JSONValue(json: self.payload),
+            case .object(let aps)? = root.first(where: { $0.key == "aps" })?.value
+        else { return nil }
+        let event = aps.first { $0.key == "event" }?.value
+        guard case .object(let values)? = aps.first(where: { $0.key == "content-state" })?.value else {
+            return (event, [])
+        }
+        return (event, values)
+    }
+}
+
+extension JSONValue {
+    /// The value as text, a string without its quotation marks.
+    fileprivate var plainText: String {
+        if case .string(let text) = self { return text }
+        return String(decoding: self.bytes, as: UTF8.self)
+    }
 }

@@ -44,6 +44,8 @@ public struct PushRecord: Sendable, Hashable {
     public var streamID: Int32
     /// The time of the decision.
     public var time: ContinuousClock.Instant
+    /// The time of the decision by the system's clock, in milliseconds since 1970.
+    public var milliseconds: Int64
     /// The device token in lower case, or the text from the path if it is not a device token. Empty for a broadcast.
     public var deviceToken: String
     /// The channel of a broadcast, from `apns-channel-id`; nil for a push to a device.
@@ -64,6 +66,8 @@ public struct PushRecord: Sendable, Hashable {
     public var keyID: String?
     /// The team in the provider token; nil without a well-formed token.
     public var teamID: String?
+    /// What the simulator tolerated in the provider token; nil if it has Apple's form.
+    var tokenNote: InspectedToken.Note?
     /// All fields except pseudo fields and `authorization`.
     var fields = FieldList()
     /// The first 64 KiB of the payload; empty unless the configuration records payloads.

@@ -10,12 +10,21 @@ internal import APNSTransport
 
 /// A provider token with the results of its checks. Only its age needs to be checked again later.
 struct InspectedToken: Sendable {
+    /// A deviation from Apple's form that APNs has accepted for years.
+    enum Note: Sendable, Hashable {
+        /// `iat` is a text (APNSwift up to 6.4) or has a fraction (PyAPNs2).
+        case issueTime
+        /// The token is in plain Base64 (a2).
+        case alphabet
+    }
+
     /// Whether its form, algorithm, ids and signature are correct.
     var isGenuine: Bool
     var keyID = ""
     var teamID = ""
     /// Seconds since 1970.
     var issuedAt: Int64 = 0
+    var note: Note?
 
     static let malformed = InspectedToken(isGenuine: false)
 }
@@ -45,8 +54,8 @@ struct ProviderTokenVerifier: Sendable {
     /// - Parameter token: the text in `authorization` after `bearer `.
     func inspect(_ token: some Collection<UInt8>) -> InspectedToken {
         let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = Base64.decodeForURL(parts[0]), let claims = Base64.decodeForURL(parts[1]),
-            let signature = Base64.decodeForURL(parts[2]),
+        guard parts.count == 3, let header = Base64.decode(parts[0]), let claims = Base64.decode(parts[1]),
+            let signature = Base64.decode(parts[2]),
             let header = try? JSONDecoder().decode(Header.self, from: Data(header)), header.alg == "ES256",
             let claims = try? JSONDecoder().decode(Claims.self, from: Data(claims)),
             Self.isIdentifier(header.kid), Self.isIdentifier(claims.iss)
@@ -56,7 +65,14 @@ struct ProviderTokenVerifier: Sendable {
             let signed = Array(token.prefix(parts[0].count + 1 + parts[1].count))
             isGenuine = key.teamID == claims.iss && Self.isValid(signature, of: signed, by: key.publicKey)
         }
-        return InspectedToken(isGenuine: isGenuine, keyID: header.kid, teamID: claims.iss, issuedAt: claims.iat)
+        let isForURLs = parts.allSatisfy { Base64.decodeForURL($0) != nil }
+        return InspectedToken(
+            isGenuine: isGenuine,
+            keyID: header.kid,
+            teamID: claims.iss,
+            issuedAt: claims.issuedAt,
+            note: claims.isExact ? (isForURLs ? nil : .alphabet) : .issueTime
+        )
     }
 
     /// - Parameter now: seconds since 1970.
@@ -114,8 +130,29 @@ struct ProviderTokenVerifier: Sendable {
     }
 
     private struct Claims: Decodable {
+        private enum Key: String, CodingKey {
+            case iss
+            case iat
+        }
+
         var iss: String
-        /// A string or a number with a fraction is rejected, as APNs does.
-        var iat: Int64
+        var issuedAt: Int64
+        /// Whether `iat` is a whole number.
+        var isExact: Bool
+
+        init(from decoder: any Decoder) throws {
+            let claims = try decoder.container(keyedBy: Key.self)
+            self.iss = try claims.decode(String.self, forKey: .iss)
+            if let seconds = try? claims.decode(Int64.self, forKey: .iat) {
+                (self.issuedAt, self.isExact) = (seconds, true)
+                return
+            }
+            let text = try? claims.decode(String.self, forKey: .iat)
+            let number = try text.flatMap { Double($0) } ?? claims.decode(Double.self, forKey: .iat)
+            guard let seconds = Int64(exactly: number.rounded(.down)) else {
+                throw DecodingError.dataCorruptedError(forKey: .iat, in: claims, debugDescription: "not a time")
+            }
+            (self.issuedAt, self.isExact) = (seconds, false)
+        }
     }
 }

@@ -63,6 +63,9 @@ extension Simulator {
         /// The event loops of the connections. Default nil: SwiftNIO's singleton group. The simulator never shuts a
         /// group down.
         public var eventLoopGroup: (any EventLoopGroup)?
+        /// Called when a connection ends before the client could send a request, on the connection's event loop, with
+        /// the group that this failure belongs to. Default nil.
+        public var onFailedConnection: (@Sendable (FailedConnection) -> Void)?
         /// The seed for the faults' probabilities and for generated ids: with equal seed, script and order of requests,
         /// the faults are equal. A script's own seed takes precedence for its faults. Default 1.
         public var seed: UInt64 = 1

@@ -6,11 +6,9 @@ internal import Synchronization
 // The virtual devices of a simulator.
 extension SimulatorState {
     /// Passes a push to the devices that receive it.
-    ///
-    /// - Parameter time: Milliseconds since 1970.
-    mutating func deliver(_ push: PushRecord, _ time: Int64) {
+    mutating func deliver(_ push: PushRecord) {
         let storage = push.channelID.flatMap { self.channels.apps[push.topic ?? ""]?.channels[$0]?.storage }
-        guard let accepted = AcceptedPush(push, storage: storage ?? .noMessage, time: time) else { return }
+        guard let accepted = AcceptedPush(push, storage: storage ?? .noMessage) else { return }
         self.devices.receive(accepted)
     }
 }
@@ -88,18 +86,16 @@ extension Simulator {
         if let id = self.device(ofToken: token), let snapshot = self.snapshot(ofDevice: id) { return snapshot }
         let page = PushPage(limit: Self.replayLimit, newestFirst: true)
         let pushes = self.received(PushFilter(deviceToken: token), page).reversed()
-        let accepted = pushes.compactMap { AcceptedPush($0, time: self.milliseconds(of: $0.time)) }
-        return VirtualDevices.replay(accepted, token: token, now: self.milliseconds(of: .now))
+        return VirtualDevices.replay(
+            pushes.compactMap { AcceptedPush($0) },
+            token: token,
+            now: self.core.now.milliseconds
+        )
     }
 
     /// The id of the device that owns a token; nil if none does.
     public func device(ofToken token: String) -> String? {
         self.core.state.withLock { $0.devices.owner(ofToken: token.lowercased()) }
-    }
-
-    /// What a developer should know about a recorded push. Empty unless the configuration records payloads.
-    public func hints(for push: PushRecord) -> [PushHint] {
-        push.payload.isEmpty ? [] : PushHint.hints(for: push, now: self.milliseconds(of: push.time))
     }
 }
 
@@ -109,8 +105,7 @@ extension AcceptedPush {
     /// - Parameters:
     ///   - record: the record. Its payload must have been recorded.
     ///   - storage: the storage policy of a broadcast's channel.
-    ///   - time: the time of the decision, in milliseconds since 1970.
-    public init?(_ record: PushRecord, storage: MessageStoragePolicy = .noMessage, time: Int64) {
+    public init?(_ record: PushRecord, storage: MessageStoragePolicy = .noMessage) {
         guard record.isProcessed else { return nil }
         self.init(
             order: record.order,
@@ -121,29 +116,32 @@ extension AcceptedPush {
             expiration: record.expiration,
             collapseID: record.collapseID,
             payload: record.payload,
-            time: time
+            time: record.milliseconds
         )
     }
 }
 
-extension PushHint {
-    /// The hints for a push or broadcast.
-    ///
-    /// - Parameters:
-    ///   - record: the record. Its payload must have been recorded.
-    ///   - now: when it arrived, in milliseconds since 1970.
-    public static func hints(for record: PushRecord, now: Int64) -> [PushHint] {
-        self.hints(
-            type: record.pushType,
-            topic: record.topic ?? "",
-            priority: record.priority,
-            expiration: record.expiration,
-            payload: record.payload,
-            payloadBytes: record.payloadBytes,
-            payloadLimit: record.payloadLimit,
-            reason: record.reason,
-            isBroadcast: record.channelID != nil,
-            now: now
+extension PushRecord {
+    /// What a developer should know about the push: what APNs accepts and a device does not show, what has no effect, and
+    /// what the simulator tolerated. Empty unless the configuration records payloads.
+    public var hints: [PushHint] {
+        if self.payload.isEmpty { return [] }
+        var hints = PushHint.hints(
+            type: self.pushType,
+            topic: self.topic ?? "",
+            priority: self.priority,
+            expiration: self.expiration,
+            payload: self.payload,
+            payloadBytes: self.payloadBytes,
+            payloadLimit: self.payloadLimit,
+            isBroadcast: self.channelID != nil,
+            now: self.milliseconds
         )
+        switch self.tokenNote {
+        case .issueTime: hints.append(.issueTime)
+        case .alphabet: hints.append(.tokenAlphabet)
+        case nil: break
+        }
+        return hints
     }
 }

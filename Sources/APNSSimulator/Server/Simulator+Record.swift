@@ -113,7 +113,15 @@ extension Simulator {
     }
 
     package func received(_ filter: PushFilter, _ page: PushPage) -> [PushRecord] {
-        self.core.state.withLock { $0.ledger.select(filter, page) }
+        // Hints are found by reading payloads: not under the lock, on which all connections wait.
+        if filter.hasHints != nil { return self.record.select(filter, page) }
+        return self.core.state.withLock { $0.ledger.select(filter, page) }
+    }
+
+    /// The last push before this one to the same device token or channel; nil if there is none, or too
+    /// many others are in between.
+    package func previous(of push: PushRecord) -> PushRecord? {
+        self.core.state.withLock { $0.ledger.previous(of: push) }
     }
 
     /// Waits until enough matching pushes have arrived, including those that arrived before the call.
@@ -182,13 +190,6 @@ extension Simulator {
         return (progress.withLock { $0.pushes }, true)
     }
 
-    /// The time of a recorded event by the system's clock.
-    ///
-    /// - Returns: Milliseconds since 1970.
-    public func milliseconds(of time: ContinuousClock.Instant) -> Int64 {
-        self.core.milliseconds(of: time)
-    }
-
     /// Totals of the ledger, read without a copy of it.
     package struct Counts: Sendable {
         package var outcomes: [PushRecord.Outcome: Int]
@@ -196,6 +197,7 @@ extension Simulator {
         package var responses: [Int: Int]
         package var connectionsOpen: Int
         package var connectionsOpened: Int
+        package var connectionsFailed: Int
         package var kept: Int
         package var keep: Int?
         package var dropped: Int
@@ -208,12 +210,21 @@ extension Simulator {
 
     package var counts: Counts { self.core.state.withLock { $0.counts } }
 
+    /// The failed connections, without a copy of the ledger.
+    package var failedConnections: (total: Int, groups: [FailedConnection]) {
+        self.core.state.withLock { ($0.ledger.connectionsFailed, $0.ledger.failedConnections) }
+    }
+
     /// The counts, and the pushes after a position, of one moment.
     package func batch(after order: Int, limit: Int) -> (counts: Counts, pushes: [PushRecord]) {
         self.core.state.withLock { state in
             (state.counts, state.ledger.select(PushFilter(), PushPage(after: order, limit: limit)))
         }
     }
+
+    /// Forgets what was received: pushes, counts and failed connections. Faults, states of device tokens, devices and
+    /// settings stay. `PushRecord.order` continues.
+    public func clearRecord() { self.core.update { $0.ledger.clear() } }
 
     /// Forgets what was received, including the provider tokens, and removes all faults, states of device tokens, and
     /// devices. `offlineStorage` and `limitsProviderTokenUpdates` get the values of the configuration. Keys, topics,
@@ -241,6 +252,7 @@ extension SimulatorState {
             responses: self.ledger.responses,
             connectionsOpen: self.sessions.count,
             connectionsOpened: self.ledger.connectionsOpened,
+            connectionsFailed: self.ledger.connectionsFailed,
             kept: self.ledger.pushes.count + self.ledger.broadcasts.count,
             keep: self.ledger.keep,
             dropped: self.ledger.dropped,

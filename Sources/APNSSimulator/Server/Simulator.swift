@@ -293,7 +293,7 @@ public final class Simulator: Sendable {
     /// Called in the order in which connections are accepted.
     private static func entrance(_ core: SimulatorCore, _ identities: ServerIdentities) throws -> ServerEntrance {
         let now = core.now
-        let (number, faults) = core.state.withLock { state in
+        let (number, draw) = core.state.withLock { state in
             state.ledger.connectionsOpened += 1
             let number = state.ledger.connectionsOpened
             return (number, state.connectFaults(connection: number, now: now))
@@ -302,7 +302,7 @@ public final class Simulator: Sendable {
         var tls = TLSFault()
         var behaviour = ServerEntrance.Behaviour.serve
         var lasting: TimeAmount?
-        for fault in faults {
+        for fault in draw.beside {
             switch fault {
             case .closeOnAccept(let ending): behaviour = .close(withReset: ending == .rst)
             case .neverSpeak(let duration):
@@ -324,7 +324,7 @@ public final class Simulator: Sendable {
             configuration: session,
             behaviour: behaviour,
             lasting: lasting,
-            accept: { Self.accept($0, number: number, core) }
+            accept: { Self.accept($0, number: number, faults: draw.names, core) }
         )
     }
 
@@ -332,9 +332,10 @@ public final class Simulator: Sendable {
     private static func accept(
         _ connection: ServerConnection,
         number: Int,
+        faults: [String],
         _ core: SimulatorCore
     ) -> SimulatorSession {
-        let session = SimulatorSession(connection, number: number, core: core)
+        let session = SimulatorSession(connection, number: number, faults: faults, core: core)
         let bound = NIOLoopBound(session, eventLoop: connection.loop)
         let isStopped = core.update { state in
             state.sessions[number] = bound

@@ -7,15 +7,18 @@ internal import Synchronization
 final class SimulatorSession: ServerConnectionDelegate {
     private let core: SimulatorCore
     private let connection: ServerConnection
+    /// The faults of the connection before its TLS handshake.
+    private let faults: [String]
     private var state: ConnectionState
     /// Whether pending responses are no longer sent.
     private var isSilent = false
     /// Whether the TLS handshake has only just completed.
     private var isOpening = false
 
-    init(_ connection: ServerConnection, number: Int, core: SimulatorCore) {
+    init(_ connection: ServerConnection, number: Int, faults: [String], core: SimulatorCore) {
         self.core = core
         self.connection = connection
+        self.faults = faults
         self.state = ConnectionState(number: number)
         // A client with a certificate is authenticated from the start.
         if !core.configuration.credential.asksForToken { self.state.hasRaisedLimit = true }
@@ -47,6 +50,19 @@ final class SimulatorSession: ServerConnectionDelegate {
 
     func streamClosed(_ streamID: Int32, code: HTTP2ErrorCode) {
         if !self.state.earlyResponded.isEmpty { self.state.earlyResponded.remove(streamID) }
+    }
+
+    func failed(_ failure: FailedEntrance) {
+        guard !self.isSilent else { return }
+        let configuration = self.core.configuration
+        let failed = FailedConnection(
+            failure,
+            names: configuration.certificateNames,
+            faults: self.faults,
+            connection: self.number,
+            milliseconds: self.core.now.milliseconds
+        )
+        if let group = self.core.update({ $0.ledger.count(failed) }) { configuration.onFailedConnection?(group) }
     }
 
     func closed(_ error: WireError) {

@@ -4,12 +4,12 @@ internal import APNSTransport
 // The effects of faults on connections and on the simulator.
 extension SimulatorState {
     /// The faults of a new connection before its TLS handshake.
-    mutating func connectFaults(connection number: Int, now: Now) -> [FaultEffect.Kind] {
-        guard self.engine.hasConnectionFaults else { return [] }
+    mutating func connectFaults(connection number: Int, now: Now) -> FaultEngine.Draw {
+        guard self.engine.hasConnectionFaults else { return FaultEngine.Draw() }
         let situation = FaultEngine.Situation(event: .connect, connection: number, uptime: now.uptime)
         let draw = self.engine.draw(situation) { "" }
         self.ledger.count(faults: draw.names)
-        return draw.beside
+        return draw
     }
 
     /// The faults of a connection after its TLS handshake.

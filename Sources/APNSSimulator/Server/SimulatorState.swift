@@ -407,6 +407,7 @@ struct SimulatorState {
             connection: connection.number,
             streamID: request.streamID,
             time: now.instant,
+            milliseconds: now.milliseconds,
             deviceToken: Self.deviceToken(call, view),
             channelID: call.map { $0.channelID ?? "" },
             apnsID: apnsID,
@@ -417,6 +418,7 @@ struct SimulatorState {
             collapseID: view.collapseID.map(Bytes.text),
             keyID: Self.nonEmpty(connection.token.keyID),
             teamID: Self.nonEmpty(connection.token.teamID),
+            tokenNote: connection.token.note,
             fields: keepsPayload ? Self.recorded(request.fields) : FieldList(),
             payload: keepsPayload ? request.body : [],
             payloadBytes: request.body.count,
@@ -430,7 +432,7 @@ struct SimulatorState {
             responseBody: keepsPayload ? Array(note.response?.body.prefix(Self.payloadLimit) ?? []) : []
         )
         self.ledger.append(push)
-        if !self.devices.isEmpty { self.deliver(push, now.milliseconds) }
+        if !self.devices.isEmpty { self.deliver(push) }
     }
 
     private static func nonEmpty(_ text: String) -> String? { text.isEmpty ? nil : text }

@@ -6,11 +6,14 @@ package protocol ServerConnectionDelegate: AnyObject {
     func opened()
     func received(_ requests: [ServerRequest])
     func streamClosed(_ streamID: Int32, code: HTTP2ErrorCode)
+    /// The client did not get as far as its first SETTINGS. `closed` follows.
+    func failed(_ failure: FailedEntrance)
     func closed(_ error: WireError)
 }
 
 extension ServerConnectionDelegate {
     package func opened() {}
+    package func failed(_ failure: FailedEntrance) {}
 }
 
 /// One accepted TLS and HTTP/2 connection. Confined to its event loop.
@@ -202,11 +205,18 @@ extension ServerConnection: WireOwner {
 
     func wireIsClosed(_ error: WireError) {
         let delegate = self.retainedDelegate
+        if let failure = self.failure(error) { delegate?.failed(failure) }
         self.session = nil
         self.handler = nil
         self.tls = nil
         self.gate = nil
         self.retainedDelegate = nil
         delegate?.closed(error)
+    }
+
+    private func failure(_ error: WireError) -> FailedEntrance? {
+        guard error.code != .closedLocally, self.session?.hasPeerSettings != true, let tls, let gate else { return nil }
+        let (local, remote) = gate.addresses
+        return FailedEntrance(tls, isEstablished: self.session != nil, error, local: local, remote: remote)
     }
 }

@@ -27,6 +27,8 @@ final class ServerGate: ChannelDuplexHandler {
     private var slowBytes: Int?
     private var context: ChannelHandlerContext?
     private let entrance: ServerEntrance
+    /// The addresses of both sides. The channel forgets them when it is closed.
+    private(set) var addresses: (local: SocketAddress?, remote: SocketAddress?) = (nil, nil)
 
     init(entrance: ServerEntrance) {
         self.entrance = entrance
@@ -53,6 +55,7 @@ final class ServerGate: ChannelDuplexHandler {
     }
 
     private func begin(_ context: ChannelHandlerContext) {
+        self.addresses = (context.channel.localAddress, context.channel.remoteAddress)
         if case .close(let withReset) = self.entrance.behaviour {
             if withReset { self.resetOnClose() }
             context.close(mode: .all, promise: nil)

@@ -42,6 +42,8 @@ final class TLSSession {
     private let peerName: String
     /// Whether a call has failed. OpenSSL then allows no further input, output or `SSL_shutdown` (SSL_get_error(3)).
     private var isBroken = false
+    /// The first reason that OpenSSL gave when the session failed; 0 if there is none.
+    private(set) var failureReason: Int32 = 0
     /// The number of bytes received since the last application data.
     private var bytesWithoutData = 0
     /// The overhead of the application data that `read` returned last.
@@ -138,7 +140,9 @@ final class TLSSession {
             return .incomplete
         default:
             self.isBroken = true
-            return .failed(self.handshakeError(OpenSSLErrors.drain()))
+            let errors = OpenSSLErrors.drain()
+            self.failureReason = errors.firstReason
+            return .failed(self.handshakeError(errors))
         }
     }
 
@@ -164,7 +168,9 @@ final class TLSSession {
             return .closeNotify
         default:
             self.isBroken = true
-            return .failed(Self.recordError(OpenSSLErrors.drain()))
+            let errors = OpenSSLErrors.drain()
+            self.failureReason = errors.firstReason
+            return .failed(Self.recordError(errors))
         }
     }
 
@@ -243,11 +249,21 @@ final class TLSSession {
         )
     }
 
+    /// Whether the peer has sent a part of a handshake that is not complete.
+    var hasInput: Bool { self.isBroken || self.bytesWithoutData > 0 }
+
+    /// The name in the server name indication, made safe for logs. Server only.
+    var requestedName: String? {
+        SSL_get_servername(self.ssl, TLSEXT_NAMETYPE_host_name).map { PeerText.printable(String(cString: $0)) }
+    }
+
+    /// The result of checking the peer's certificate.
+    var verificationText: String { String(cString: X509_verify_cert_error_string(SSL_get_verify_result(self.ssl))) }
+
     /// Why a client does not trust the server's certificate.
     var verificationError: WireError? {
         let verification = SSL_get_verify_result(self.ssl)
         guard self.context.role == .client, verification != Int(X509_V_OK) else { return nil }
-        let text = String(cString: X509_verify_cert_error_string(verification))
         let host = self.peerName
         switch Int32(clamping: verification) {
         case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -262,7 +278,7 @@ final class TLSSession {
         default:
             return WireError(
                 .certificateUntrusted,
-                "the certificate of '\(host)' is not trusted: \(text). Is a CA file missing?"
+                "the certificate of '\(host)' is not trusted: \(self.verificationText). Is a CA file missing?"
             )
         }
     }
@@ -318,5 +334,6 @@ final class TLSSession {
         )
     }
 
-    private static let alertOffset: Int32 = 1000
+    /// OpenSSL reports an alert of the peer as this reason plus the alert's number.
+    static let alertOffset: Int32 = 1000
 }

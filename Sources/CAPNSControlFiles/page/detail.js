@@ -1,18 +1,25 @@
 // The detail view of one push.
 
-import { APIError, get, path } from "./api.js";
+import { APIError, call, get, path } from "./api.js";
+import { comparison } from "./compare.js";
 import { clock, duration, outcome, sourceLink } from "./format.js";
 import { isJSON, payloadNodes } from "./json.js";
 import { button, copyButton, el, exact } from "./kit/dom.js";
 import { dateTime, number } from "./kit/format.js";
+import { LANGUAGES, asCurl } from "./tests.js";
+
+// What a user is likely to test.
+const REASONS = ["Unregistered", "ExpiredToken", "BadDeviceToken", "DeviceTokenNotForTopic", "TooManyRequests",
+    "InternalServerError", "ServiceUnavailable", "PayloadTooLarge", "TopicDisallowed", "InvalidProviderToken"];
 
 export class Detail {
     #root;
     #actions;
     #request = undefined;
     order = undefined;
+    state = undefined; // Of the simulator.
 
-    /** `actions`: `onFilter(name, value)`, `onDevice(push)`, `onError(error)`. */
+    /** `actions`: `onFilter(name, value)`, `onDevice(push)`, `onMessage(text)`, `onError(error)`. */
     constructor(root, actions) {
         this.#root = root;
         this.#actions = actions;
@@ -57,21 +64,71 @@ export class Detail {
             el("h2", { class: "detail-title" }, exact(push.summary || push.pushType || "Push")));
     }
 
-    #deviceButton(push) {
-        if (!push.deviceToken) return "";
-        return button("Show on device", () => this.#actions.onDevice(push), { id: "show-device" });
+    #tools(push) {
+        const compared = el("div", {});
+        const compare = async () => {
+            try {
+                compared.replaceChildren(await comparison(push, this.#request.signal));
+            } catch (error) {
+                if (error.name !== "AbortError") this.#actions.onError(error);
+            }
+        };
+        const isForDevice = push.deviceToken !== undefined;
+        return [el("div", { class: "detail-tools" },
+            isForDevice && button("Show on device", () => this.#actions.onDevice(push), { id: "show-device" }),
+            button("Compare with the one before", compare, { id: "compare" }),
+            isForDevice && this.#copyMenu(push), isForDevice && this.#answerMenu(push)), compared];
+    }
+
+    /** A menu that performs what is chosen, and shows its name again. */
+    #menu(name, id, options, perform) {
+        return el("select", { id, "aria-label": name, onchange: async ({ target }) => {
+            const choice = target.value;
+            target.value = "";
+            try {
+                this.#actions.onMessage(await perform(choice));
+            } catch (error) {
+                this.#actions.onError(error);
+            }
+        } }, el("option", { value: "", text: name }), options.map((value) => el("option", { value, text: value })));
+    }
+
+    #copyMenu(push) {
+        const texts = {
+            Link: () => `${location.origin}${location.pathname}#push=${push.order}`,
+            "Command for curl": () => asCurl(push, this.state),
+        };
+        for (const [language, write] of Object.entries(LANGUAGES)) texts[`Test in ${language}`] = () => write(push);
+        return this.#menu("Copy as…", "copy-as", Object.keys(texts), async (choice) => {
+            await navigator.clipboard.writeText(texts[choice]());
+            return `${choice} copied.`;
+        });
+    }
+
+    #answerMenu(push) {
+        const other = "Another reason…";
+        return this.#menu("Answer from now on…", "answer", [...REASONS, other], async (choice) => {
+            const reason = choice === other ? prompt("The reason, as APNs writes it:") : choice;
+            if (!reason) return "Nothing was changed.";
+            const effect = { kind: "respond", reason };
+            if (reason === "Unregistered" || reason === "ExpiredToken") effect.timestamp = Date.now();
+            await call("POST", "/v1/faults", { when: { deviceTokens: [push.deviceToken], always: true }, effect });
+            return `Pushes to this token get ${reason}. The fault is in the list of faults.`;
+        });
     }
 
     #sections(push) {
         return [
-            this.#deviceButton(push), this.#hints(push), this.#payload(push), this.#facts(push),
+            ...this.#tools(push), this.#hints(push), this.#payload(push), this.#facts(push),
             this.#headers(push), this.#response(push),
         ];
     }
 
     #hints(push) {
-        if (!push.hints?.length) return "";
-        return section("Hints", el("ul", { class: "hints" }, push.hints.map((hint) =>
+        const meaning = push.meaning && el("p", { class: "notice bad", "data-field": "meaning" },
+            exact(push.meaning.message), " ", sourceLink(push.meaning.source));
+        if (!push.hints?.length) return meaning ?? "";
+        return section("Hints", meaning, el("ul", { class: "hints" }, push.hints.map((hint) =>
             el("li", {}, el("span", {}, exact(hint.message)), " ", sourceLink(hint.source)))));
     }
 

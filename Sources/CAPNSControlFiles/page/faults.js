@@ -45,7 +45,7 @@ export class FaultsPanel {
             el("details", { class: "form" }, el("summary", { text: "Add a fault as JSON" }),
                 el("div", { class: "stack" }, this.#own,
                     el("p", { class: "muted small",
-                        text: "One fault, a list of faults or a script, as Docs/Simulator.md describes." }),
+                        text: "One fault, a list of faults or a script. Help lists the keys." }),
                     button("Add fault", () => this.#add(), { class: "primary" }))));
     }
 

@@ -17,8 +17,9 @@ const TYPES = [
 /** Returns a function that says whether a push has these values, or undefined if all are empty. */
 function makeFilter(values) {
     const tests = [];
+    if (values.outcome === "hints") tests.push((push) => push.hintCount > 0);
     for (const name of EXACT) {
-        if (values[name]) tests.push((push) => push[name] === values[name]);
+        if (values[name] && values[name] !== "hints") tests.push((push) => push[name] === values[name]);
     }
     for (const name of PART) {
         const wanted = (values[name] ?? "").trim().toLowerCase();

@@ -3,7 +3,7 @@
 
 import { clock, duration, outcome } from "./format.js";
 import { el, setText } from "./kit/dom.js";
-import { shortToken } from "./kit/format.js";
+import { count, shortToken } from "./kit/format.js";
 
 const ROW = 52; // The height of .row in page.css.
 const MARGIN = 6; // The number of rows above and below the visible ones.
@@ -27,7 +27,6 @@ export class PushList {
         this.#onOpen = onOpen;
         this.#onScroll = onScroll;
         viewport.addEventListener("scroll", () => this.#onScroll(), { passive: true });
-        viewport.addEventListener("keydown", (event) => this.#key(event));
         viewport.addEventListener("focus", () => this.render());
         // New pushes can fill the row with another push before the button is released, so the click opens the push
         // that was there when the button was pressed.
@@ -72,19 +71,19 @@ export class PushList {
     }
 
     render() {
-        const count = Math.min(this.#store.count, LIMIT);
-        const height = `${count * ROW}px`;
+        const size = Math.min(this.#store.count, LIMIT);
+        const height = `${size * ROW}px`;
         if (this.#spacer.style.height !== height) this.#spacer.style.height = height;
         const first = Math.max(0, Math.floor(this.#viewport.scrollTop / ROW) - MARGIN);
         const visible = Math.ceil(this.#viewport.clientHeight / ROW) + 2 * MARGIN;
-        const last = Math.min(count, first + visible);
+        const last = Math.min(size, first + visible);
         while (this.#rows.length < visible) this.#addRow();
         for (const [number, row] of this.#rows.entries()) {
             // The row for index i is always rows[i % length], so scrolling moves few of them.
             const length = this.#rows.length;
             const index = first + ((number - first) % length + length) % length;
             const push = index < last ? this.#store.at(index) : undefined;
-            if (push) this.#fillRow(row, push, index, count);
+            if (push) this.#fillRow(row, push, index, size);
             else if (!row.element.hidden) this.#hide(row);
         }
         const active = this.#active === undefined ? null : `push-${this.#active}`;
@@ -106,11 +105,12 @@ export class PushList {
             collapse: el("span", { class: "row-collapse" }),
             time: el("span", { class: "row-time" }),
             delay: el("span", { class: "row-delay" }),
+            hints: el("span", { class: "row-hints" }),
         };
         row.detail.append(row.type, row.topic, row.token, row.collapse);
         row.element = el("div", { class: "row", role: "option", hidden: true },
             row.status, el("span", { class: "row-main" }, row.title, row.detail),
-            el("span", { class: "row-side" }, row.time, row.delay));
+            el("span", { class: "row-side" }, row.time, row.delay, row.hints));
         this.#rows.push(row);
         this.#spacer.append(row.element);
     }
@@ -121,14 +121,14 @@ export class PushList {
         row.push = undefined;
     }
 
-    #fillRow(row, push, index, count) {
+    #fillRow(row, push, index, size) {
         const element = row.element;
         if (row.index !== index || element.hidden) {
             element.style.transform = `translateY(${index * ROW}px)`;
             row.index = index;
         }
         element.setAttribute("aria-posinset", index + 1);
-        element.setAttribute("aria-setsize", count);
+        element.setAttribute("aria-setsize", size);
         const isActive = push.order === this.#active;
         const isSelected = push.order === this.#selected;
         if (element.classList.contains("active") !== isActive) element.classList.toggle("active", isActive);
@@ -156,10 +156,11 @@ export class PushList {
         setText(row.time, clock(push.timeMilliseconds));
         const delay = push.delayMilliseconds > 0 ? `+${duration(push.delayMilliseconds)}` : "";
         setText(row.delay, delay || (push.faults?.length ? "fault" : ""));
+        setText(row.hints, push.hintCount ? count(push.hintCount, "hint") : "");
     }
 
-    #key(event) {
-        if (event.ctrlKey || event.metaKey || event.altKey) return;
+    /** Moves, or opens the active row. Without one, the push in the detail view is active, or else the newest. */
+    key(event) {
         const page = Math.max(1, Math.floor(this.#viewport.clientHeight / ROW) - 1);
         const steps = {
             ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity,
@@ -167,19 +168,21 @@ export class PushList {
         if (event.key in steps) {
             event.preventDefault();
             this.#move(steps[event.key]);
-        } else if (event.key === "Enter" && this.#active !== undefined) {
+        } else if (event.key === "Enter" && this.#store.count > 0) {
             event.preventDefault();
+            this.#active ??= this.#selected ?? this.#store.at(0).order;
             this.#onOpen(this.#active, "keyboard");
         }
     }
 
     #move(step) {
-        const count = Math.min(this.#store.count, LIMIT);
-        if (count === 0) return;
+        const size = Math.min(this.#store.count, LIMIT);
+        if (size === 0) return;
         let index = Math.floor(this.#viewport.scrollTop / ROW);
-        if (this.#active !== undefined) index = this.#store.indexOf(this.#active) + step;
+        const current = this.#active ?? this.#selected;
+        if (current !== undefined) index = this.#store.indexOf(current) + step;
         else if (!Number.isFinite(step)) index = step;
-        index = Math.min(Math.max(index, 0), count - 1);
+        index = Math.min(Math.max(index, 0), size - 1);
         this.#active = this.#store.at(index).order;
         const top = index * ROW;
         const height = this.#viewport.clientHeight;

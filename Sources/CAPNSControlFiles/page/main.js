@@ -4,6 +4,7 @@ import { APIError, call, get, readEvents, takeToken } from "./api.js";
 import { Charts } from "./charts.js";
 import { Detail } from "./detail.js";
 import { DevicePanel } from "./device.js";
+import { Failures } from "./failures.js";
 import { FaultsPanel } from "./faults.js";
 import { Filters } from "./filters.js";
 import { announce, copyButton, el, find, setText } from "./kit/dom.js";
@@ -13,10 +14,14 @@ import { PushList } from "./list.js";
 import { PushStore } from "./store.js";
 
 const PAGE_SIZE = 1000;
+const FOLLOW_MILLISECONDS = 300;
 const TABS = ["push", "device", "faults"];
 const narrow = matchMedia("(max-width: 899px)");
 
 let state;
+let wanted = wantedPush(); // The push that the address names, until it is shown.
+let isFollowing = true; // Until something else is selected, the newest push is.
+let followedAt = 0;
 let loadedStart; // The start of the simulator whose pushes are in the store.
 let isPaused = false;
 let isScheduled = false;
@@ -51,6 +56,7 @@ const filters = new Filters(find("filters"), (filter) => {
 const detail = new Detail(find("panel-push"), actions);
 const device = new DevicePanel(find("panel-device"), actions);
 const faults = new FaultsPanel(find("panel-faults"), actions);
+const failures = new Failures(find("failures"), actions);
 
 // Drawing
 
@@ -63,7 +69,29 @@ function schedule() {
     });
 }
 
+/** The push in the address (`/#push=12`). */
+function wantedPush() {
+    const match = /^#push=(\d+)$/.exec(location.hash);
+    return match ? Number(match[1]) : undefined;
+}
+
+/** Opens the push that the address names, or the newest one as long as nothing else was selected. */
+function follow() {
+    if (wanted !== undefined && loadedStart !== undefined) {
+        const order = wanted;
+        wanted = undefined;
+        open(order, "address");
+        return;
+    }
+    if (!isFollowing || store.count === 0 || narrow.matches || document.body.dataset.tab !== "push") return;
+    const newest = store.at(0).order;
+    if (newest === detail.order || performance.now() - followedAt < FOLLOW_MILLISECONDS) return;
+    followedAt = performance.now();
+    open(newest, "page");
+}
+
 function draw() {
+    follow();
     list.render();
     const { total, matching, heldBack } = store;
     const searching = store.isSearching ? ", searching" : "";
@@ -132,9 +160,11 @@ let announcedText = "";
 
 function applyState(next) {
     state = next;
+    detail.state = next;
     store.keep = next.keep;
     charts.synchronize(next.nowMilliseconds);
     faults.update(next);
+    failures.update(next);
     device.update(next);
     setText(find("endpoint"), next.endpoint);
     find("endpoint").title = `Version ${next.version}`;
@@ -160,6 +190,7 @@ function clearAll() {
     list.clear();
     detail.close();
     document.body.classList.remove("has-push");
+    isFollowing = true;
     device.clear();
     if (isPaused) store.hold();
     schedule();
@@ -214,8 +245,8 @@ async function loadOlder(next, started) {
     }
 }
 
-/** Follows the simulator for as long as the page is open. */
-async function follow() {
+/** Reads the events of the simulator for as long as the page is open. */
+async function readAll() {
     let failures = 0;
     for (;;) {
         try {
@@ -288,6 +319,7 @@ function showTab(name, { focus = false } = {}) {
 }
 
 function open(order, source) {
+    if (source !== "page") isFollowing = false;
     const index = store.indexOf(order);
     const known = index < store.count && store.at(index)?.order === order ? store.at(index) : undefined;
     device.suggest(known);
@@ -300,9 +332,17 @@ function open(order, source) {
 function closePanel() {
     document.body.classList.remove("panel-open", "has-push");
     if (narrow.matches) device.isVisible = faults.isVisible = false;
+    isFollowing = false;
     detail.close();
     list.select(undefined);
     list.focus();
+}
+
+function showHelp() {
+    for (const element of document.querySelectorAll("[data-help]")) {
+        setText(element, { endpoint: state?.endpoint, ca: state?.caFile }[element.dataset.help] ?? "");
+    }
+    find("help-dialog").showModal();
 }
 
 // Input
@@ -321,6 +361,16 @@ find("show-charts").addEventListener("click", () => {
 });
 find("close-panel").addEventListener("click", closePanel);
 find("message-close").addEventListener("click", hideMessage);
+// Who looks into the panel does not want another push there.
+for (const name of ["pointerdown", "wheel", "focusin"]) {
+    find("panel").addEventListener(name, () => { isFollowing = false; }, { passive: true });
+}
+find("help").addEventListener("click", showHelp);
+find("clear").addEventListener("click", () => call("DELETE", "/v1/pushes").catch(actions.onError));
+addEventListener("hashchange", () => {
+    wanted = wantedPush();
+    schedule();
+});
 find("reset").addEventListener("click", () => find("reset-dialog").showModal());
 find("reset-dialog").addEventListener("close", async (event) => {
     if (event.target.returnValue !== "reset") return;
@@ -338,8 +388,10 @@ for (const control of document.querySelectorAll("[data-open]")) {
 followTabs(TABS, (name) => showTab(name));
 
 document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || find("reset-dialog").open) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     const isTyping = event.target.closest("input, textarea, select") !== null;
+    // Where nothing else takes the keys, the list does.
+    const isForList = event.target === find("list") || event.target === document.body;
     if (event.key === "/" && !isTyping) {
         event.preventDefault();
         if (narrow.matches) document.body.classList.remove("panel-open");
@@ -347,8 +399,13 @@ document.addEventListener("keydown", (event) => {
     } else if (event.key === "Escape") {
         if (isTyping && find("filters").contains(event.target)) list.focus();
         else if (!isTyping) closePanel();
-    } else if (event.key.toLowerCase() === "p" && event.target === find("list")) {
+    } else if (event.key === "?" && !isTyping) {
+        showHelp();
+    } else if (event.key.toLowerCase() === "p" && !isTyping) {
         setPaused(!isPaused);
+    } else if (isForList) {
+        isFollowing = false;
+        list.key(event);
     }
 });
 
@@ -358,4 +415,4 @@ setInterval(() => {
 }, 1000);
 
 takeToken();
-follow();
+readAll();

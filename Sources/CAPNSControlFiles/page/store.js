@@ -120,10 +120,6 @@ export class PushStore {
         this.#held = undefined;
     }
 
-    get isHeld() {
-        return this.#held !== undefined;
-    }
-
     add(push) {
         if (push.order <= this.newestOrder) return false;
         this.#share(push);

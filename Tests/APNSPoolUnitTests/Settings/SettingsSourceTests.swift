@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@_spi(Relay) import APNSModel
 @_spi(Relay) @testable import APNSPool
 @testable import APNSPoolTestSupport
 

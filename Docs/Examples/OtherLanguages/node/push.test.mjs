@@ -4,8 +4,8 @@
 
 import assert from "node:assert/strict";
 import { connect } from "node:http2";
-import { after, before, beforeEach, test } from "node:test";
-import { Simulator } from "./simulator.mjs";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+import { startAPNs } from "./apns-simulator.mjs";
 
 const anna = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad";
 const ben = "80f1a52b7c93d046e8b2f71c5a0d94e63b17f8c25d60ae49f3127b8c6e05d1f4";
@@ -16,24 +16,33 @@ const activityHeaders = {
     "apns-priority": "10",
 };
 
-let simulator;
 let apns;
+let session;
+let allowsHints;
 
 before(async () => {
-    simulator = await Simulator.start();
-    apns = connect(simulator.endpoint, { ca: simulator.ca });
+    // Pushes need no provider token.
+    apns = await startAPNs("--without-token");
+    session = connect(apns.endpoint, { ca: apns.ca });
 });
 
 after(async () => {
-    apns?.close();
-    await simulator?.stop();
+    session?.close();
+    await apns?.stop();
 });
 
-beforeEach(() => simulator.call("POST", "/v1/reset"));
+beforeEach(async () => {
+    allowsHints = false;
+    await apns.reset();
+});
+
+afterEach(async () => {
+    if (!allowsHints) await apns.checkHints();
+});
 
 /** Sends a push. It stands for your own application: replace it by yours. */
 async function send(token, payload, headers = {}) {
-    const request = apns.request({
+    const request = session.request({
         ":method": "POST",
         ":path": `/3/device/${token}`,
         "apns-topic": topic,
@@ -62,13 +71,26 @@ test("a push arrives with headers and payload", async () => {
     const payload = { aps: { alert: { title: "Hello" } } };
     assert.equal((await send(anna, payload, { "apns-priority": "5" })).status, 200);
 
-    const [push] = await simulator.waitFor(1, { token: anna });
+    const [push] = await apns.wait({ token: anna });
     assert.equal(push.headers["apns-priority"], "5");
     assert.deepEqual(push.payloadJSON, payload);
 });
 
+test("a push that no device shows fails the test", async () => {
+    allowsHints = true;
+    assert.equal((await send(anna, { aps: { title: "Hello" } })).status, 200);
+    await assert.rejects(apns.checkHints(), /aps.title is not a key of Apple's/);
+});
+
+test("waiting in vain says which connections failed", async () => {
+    const stranger = connect(apns.endpoint);
+    await new Promise((resolve) => stranger.on("error", resolve));
+    while ((await apns.call("GET", "/v1/failed-connections")).total === 0);
+    await assert.rejects(apns.wait({ timeoutSeconds: 0 }), /NODE_EXTRA_CA_CERTS/);
+});
+
 test("an unregistered token is refused with 410", async () => {
-    await simulator.setToken(ben, "unregistered", { sinceMilliseconds: 1700000000123 });
+    await apns.setToken(ben, "unregistered", { sinceMilliseconds: 1700000000123 });
     const response = await send(ben, { aps: { alert: "Hello" } });
     assert.equal(response.status, 410);
     assert.deepEqual(response.body, { reason: "Unregistered", timestamp: 1700000000123 });
@@ -76,18 +98,18 @@ test("an unregistered token is refused with 410", async () => {
 
 test("the sender retries until APNs is available", async () => {
     const effect = { kind: "respond", reason: "ServiceUnavailable" };
-    await simulator.call("POST", "/v1/faults", { when: { always: true }, effect });
+    await apns.call("POST", "/v1/faults", { when: { always: true }, effect });
     const sending = sendWithRetries(anna, { aps: { alert: "Hello" } });
-    await simulator.waitFor(2, { reason: "ServiceUnavailable" });
-    await simulator.call("DELETE", "/v1/faults");
+    await apns.wait({ count: 2, reason: "ServiceUnavailable" });
+    await apns.call("DELETE", "/v1/faults");
     assert.equal((await sending).status, 200);
-    assert.equal((await simulator.received({ outcome: "accepted" })).length, 1);
+    assert.equal((await apns.call("GET", "/v1/pushes?outcome=accepted")).pushes.length, 1);
 });
 
 test("a newer push replaces the older one on the device", async () => {
     await send(anna, { aps: { alert: { title: "1:0" } } }, { "apns-collapse-id": "game" });
     await send(anna, { aps: { alert: { title: "2:0" } } }, { "apns-collapse-id": "game" });
-    const { notifications } = (await simulator.device(anna)).apps[0];
+    const { notifications } = (await apns.call("GET", `/v1/tokens/${anna}/device`)).apps[0];
     assert.deepEqual(notifications.map(({ title, replaced }) => [title, replaced]), [["2:0", 1]]);
 });
 
@@ -101,7 +123,7 @@ test("a Live Activity changes and ends", async () => {
     await push("update", 2, "1:0");
     await push("update", 1, "0:0"); // older than the last one: the device ignores it
     await push("end", 3, "1:1");
-    const [activity] = (await simulator.device(activityToken)).activities;
+    const [activity] = (await apns.call("GET", `/v1/tokens/${activityToken}/device`)).activities;
     assert.equal(activity.state, "ended");
     assert.deepEqual(activity.contentState, { score: "1:1" });
     assert.deepEqual(activity.history.map(({ isIgnored }) => isIgnored), [false, true, false]);

@@ -1,35 +1,16 @@
-"""One simulator for all tests, and a sender that is configured for it."""
+"""The simulator of each test, and a sender that is configured for it."""
 
-import shlex
 from pathlib import Path
 
 import pytest
+from apns_simulator import apns, apns_process  # noqa: F401
 from sender import PushSender
-from simulator import running_simulator
-
-
-@pytest.fixture(scope="session")
-def credentials(tmp_path_factory):
-    return tmp_path_factory.mktemp("credentials")
-
-
-@pytest.fixture(scope="session")
-def running(credentials):
-    with running_simulator(credentials) as simulator:
-        yield simulator
 
 
 @pytest.fixture
-def simulator(running):
-    running.reset()
-    return running
-
-
-@pytest.fixture
-def settings(simulator, credentials):
+def settings(apns):  # noqa: F811
     """The variables of apns.env as arguments of PushSender."""
-    text = (credentials / "apns.env").read_text()
-    values = dict(word.split("=", 1) for word in shlex.split(text))
+    values = apns.settings
     return {
         "endpoint": values["APNS_ENDPOINT"],
         "ca_file": values["APNS_CA_FILE"],

@@ -24,7 +24,7 @@
     }
 
     /// The number of insertions, deletions and replacements that convert one into the other (Levenshtein).
-    static func distance(_ first: [UInt8], _ second: [UInt8]) -> Int {
+    package static func distance(_ first: [UInt8], _ second: [UInt8]) -> Int {
         var row = Array(0...second.count)
         for (line, byte) in first.enumerated() {
             var diagonal = row[0]
