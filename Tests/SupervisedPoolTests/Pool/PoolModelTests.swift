@@ -128,7 +128,8 @@ struct PoolModelTests {
             model.report(.gone, index)
         case 190..<193:
             // Sometimes beyond the pool's size.
-            let index = Int.random(in: 0..<20, using: &random) == 0 ? model.workers.count + 1 : index
+            let isBeyond = Int.random(in: 0..<20, using: &random) == 0 && model.workers.count < 10
+            let index = isBeyond ? model.workers.count + 1 : index
             model.register(index, generation: Int.random(in: 1...3, using: &random))
         case 193:
             model.awaitReady(
@@ -144,7 +145,7 @@ struct PoolModelTests {
             // Reports of an earlier generation, or of a worker that does not exist.
             model.bench.report(.ready(capacity: 5), index, model.workers[index].generation - 1)
             model.bench.report(.ready(capacity: 5), model.workers.count + index, 1)
-        case 198 where Int.random(in: 0..<50, using: &random) == 0:
+        case 198 where Int.random(in: 0..<25, using: &random) == 0:
             model.isDraining = true
             model.bench.machine.drain()
         case 199 where Bool.random(using: &random):
