@@ -65,8 +65,8 @@ extension PostgresPushQueue {
     }
 
     private static func results(_ row: Row, _ pushes: [NewPush]) -> [EnqueueResult] {
-        guard !row.isNull(0) else { return pushes.map { _ in .queued } }
-        return zip(row.int64s(0), row.ids(1)).map { kind, known in
+        guard !row.isNull("kinds") else { return pushes.map { _ in .queued } }
+        return zip(row.int64s("kinds"), row.ids("known")).map { kind, known in
             guard kind != 0, let known else { return .queued }
             return kind == 1 ? .duplicate(of: known) : .conflict(with: known)
         }
@@ -112,7 +112,7 @@ extension PostgresPushQueue {
         parameters.add(route.caller)
         parameters.add(route.batch ?? Route.noBatch)
         let number = try await self.call("SELECT apns.route_id($1, $2, $3, $4, $5)", .harmless, parameters) { rows, _ in
-            Int32(clamping: rows[0].int64(0))
+            Int32(clamping: rows[0].int64())
         }
         self.names[route] = number
         return number
@@ -123,7 +123,7 @@ extension PostgresPushQueue {
         var parameters = Parameters()
         parameters.add(name)
         let number = try await self.call("SELECT apns.caller_id($1)", .harmless, parameters) { rows, _ in
-            Int32(clamping: rows[0].int64(0))
+            Int32(clamping: rows[0].int64())
         }
         self.names[caller: name] = number
         return number
