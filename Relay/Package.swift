@@ -193,6 +193,7 @@ let package = Package(
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "Logging", package: "swift-log"),
             ],
+            exclude: ["record-locks.sql"],
             swiftSettings: settings
         ),
         // Measures the relay; no product.

@@ -4,11 +4,20 @@
 -- whole of a change, nothing depends on statements that a session has prepared, and an operator can read here what a
 -- relay does.
 --
--- Three rules hold in all functions:
+-- Two rules hold in all functions:
 -- * Rows are found by index, one after the other, in a fixed order: an array with ANY, or LATERAL with LIMIT. Statistics
 --   of tables that are almost empty lead the planner to joins that take minutes once the tables are full.
--- * The row of apns.feed is locked last, because all relays wait for it.
 -- * Times are milliseconds since 1970. Leases count by the clock of the database: apns.lease_clock.
+--
+-- The lock order: a transaction waits for others only at these locks, and takes them in this order.
+-- 1. In apns.store: the advisory lock of the capacity, then new ids in their order, then new idempotency keys in theirs.
+-- 2. The places of pushes: their rows in queue, flight and parked, by position. Whoever has taken the place of a push
+--    changes its other rows without waiting. Places that are found by another order are taken with SKIP LOCKED, which
+--    waits for nobody; so are the rows of ended and tally.
+-- 3. The row of apns.feed, last, because all relays wait for it from then to the commit.
+-- Known ids and keys, repeated calls, outcomes of claims that have ended, and apns.begin_history may break the order. If
+-- two such transactions wait for each other, the server ends one of them, and its relay repeats it.
+-- Tests record the order of all other transactions (Relay/Tests/PostgresPushQueueTests/record-locks.sql).
 
 -- A relay that does not know this version of the schema must not use it.
 CREATE TABLE apns.version (version int NOT NULL);
@@ -273,7 +282,6 @@ CREATE FUNCTION apns.finish(
 DECLARE
   v_base bigint;
 BEGIN
-  -- All relays wait for this row, from here to the commit.
   UPDATE apns.feed SET last = last + cardinality(p_position) RETURNING last - cardinality(p_position) INTO v_base;
   WITH o AS (
     INSERT INTO apns.outcome (cursor, position, id, route, queued_at, due, deadline, settled_at, token, attempts, sends,
