@@ -5,34 +5,39 @@ import CLibpq
 final class Rows {
     private let pointer: OpaquePointer
     let count: Int
-    /// The numbers of the columns that were read, by the addresses of their names.
-    private var columns: [(name: UnsafePointer<UInt8>, number: Int32)] = []
+    /// For each column, the address of the name by which it was read. Not an array, because each access to one in a class
+    /// is checked for others at the same time, which costs more than the search.
+    private let names: UnsafeMutablePointer<UnsafePointer<UInt8>?>
+    private let columns: Int
 
     init(_ pointer: OpaquePointer) {
         self.pointer = pointer
         self.count = Int(PQntuples(pointer))
+        self.columns = Int(PQnfields(pointer))
+        self.names = .allocate(capacity: self.columns)
+        self.names.initialize(repeating: nil, count: self.columns)
     }
 
-    deinit { PQclear(self.pointer) }
+    deinit {
+        self.names.deallocate()
+        PQclear(self.pointer)
+    }
 
     subscript(row: Int) -> Row { Row(rows: self, index: Int32(clamping: row)) }
 
-    /// The number of a column. A name is looked up once: the list is short, and names are literals.
-    private func number(of name: StaticString?) -> Int32 {
+    /// The number of a column. A name is looked up once, because names are literals.
+    fileprivate func number(of name: StaticString?) -> Int32 {
         guard let name = name?.utf8Start else { return 0 }
-        for column in self.columns where column.name == name { return column.number }
+        for column in 0..<self.columns where self.names[column] == name { return Int32(truncatingIfNeeded: column) }
         let number = name.withMemoryRebound(to: CChar.self, capacity: 1) { PQfnumber(self.pointer, $0) }
-        self.columns.append((name, number))
+        if number >= 0 { self.names[Int(number)] = name }
         return number
     }
 
-    fileprivate func isNull(_ row: Int32, _ column: StaticString?) -> Bool {
-        PQgetisnull(self.pointer, row, self.number(of: column)) != 0
-    }
+    fileprivate func isNull(_ row: Int32, _ column: Int32) -> Bool { PQgetisnull(self.pointer, row, column) != 0 }
 
-    fileprivate func bytes(_ row: Int32, _ column: StaticString?) -> UnsafeRawBufferPointer {
-        let column = self.number(of: column)
-        return UnsafeRawBufferPointer(
+    fileprivate func bytes(_ row: Int32, _ column: Int32) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(
             start: PQgetvalue(self.pointer, row, column),
             count: Int(PQgetlength(self.pointer, row, column))
         )
@@ -46,18 +51,23 @@ struct Row {
     fileprivate let rows: Rows
     fileprivate let index: Int32
 
-    func isNull(_ column: StaticString? = nil) -> Bool { self.rows.isNull(self.index, column) }
+    /// The bytes of a column; nil for NULL.
+    private func value(_ column: StaticString?) -> UnsafeRawBufferPointer? {
+        let number = self.rows.number(of: column)
+        return self.rows.isNull(self.index, number) ? nil : self.rows.bytes(self.index, number)
+    }
+
+    func isNull(_ column: StaticString? = nil) -> Bool { self.value(column) == nil }
 
     func withBytes<Value>(_ column: StaticString, _ body: (UnsafeRawBufferPointer) -> Value) -> Value {
-        body(self.rows.bytes(self.index, column))
+        body(self.value(column) ?? UnsafeRawBufferPointer(start: nil, count: 0))
     }
 
     func int64(_ column: StaticString? = nil) -> Int64 { self.optionalInt64(column) ?? 0 }
 
     /// A `smallint`, `int` or `bigint`.
     func optionalInt64(_ column: StaticString? = nil) -> Int64? {
-        guard !self.isNull(column) else { return nil }
-        let bytes = self.rows.bytes(self.index, column)
+        guard let bytes = self.value(column) else { return nil }
         switch bytes.count {
         case 2: return Int64(Int16(bigEndian: bytes.loadUnaligned(as: Int16.self)))
         case 4: return Int64(Int32(bigEndian: bytes.loadUnaligned(as: Int32.self)))
@@ -68,23 +78,17 @@ struct Row {
 
     func int(_ column: StaticString? = nil) -> Int { Int(clamping: self.int64(column)) }
 
-    func bool(_ column: StaticString? = nil) -> Bool {
-        self.isNull(column) ? false : self.rows.bytes(self.index, column).first == 1
+    func bool(_ column: StaticString? = nil) -> Bool { self.value(column)?.first == 1 }
+
+    func text(_ column: StaticString? = nil) -> String { self.optionalText(column) ?? "" }
+
+    func optionalText(_ column: StaticString? = nil) -> String? {
+        self.value(column).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    func text(_ column: StaticString? = nil) -> String {
-        String(decoding: self.rows.bytes(self.index, column), as: UTF8.self)
-    }
+    func bytes(_ column: StaticString? = nil) -> [UInt8] { self.value(column).map { Array($0) } ?? [] }
 
-    func optionalText(_ column: StaticString? = nil) -> String? { self.isNull(column) ? nil : self.text(column) }
-
-    func bytes(_ column: StaticString? = nil) -> [UInt8] { Array(self.rows.bytes(self.index, column)) }
-
-    func optionalBytes(_ column: StaticString? = nil) -> [UInt8]? { self.isNull(column) ? nil : self.bytes(column) }
-
-    func id(_ column: StaticString? = nil) -> APNSID? {
-        self.isNull(column) ? nil : Self.id(self.rows.bytes(self.index, column))
-    }
+    func id(_ column: StaticString? = nil) -> APNSID? { self.value(column).flatMap(Self.id) }
 
     private static func id(_ bytes: UnsafeRawBufferPointer) -> APNSID? {
         guard bytes.count == 16 else { return nil }
@@ -95,9 +99,7 @@ struct Row {
     }
 
     /// The text of a `jsonb`.
-    func json(_ column: StaticString? = nil) -> [UInt8]? {
-        self.isNull(column) ? nil : Array(self.bytes(column).dropFirst())
-    }
+    func json(_ column: StaticString? = nil) -> [UInt8]? { self.value(column).map { Array($0.dropFirst()) } }
 
     // MARK: Arrays
 
@@ -116,10 +118,8 @@ struct Row {
 
     /// Reads the elements of an array; NULL as no bytes.
     private func elements<Value>(_ column: StaticString?, _ read: (UnsafeRawBufferPointer) -> Value) -> [Value] {
-        guard !self.isNull(column) else { return [] }
-        let bytes = self.rows.bytes(self.index, column)
         // Dimensions, whether there are NULLs, the type, the length and the first index.
-        guard bytes.count >= 20 else { return [] }
+        guard let bytes = self.value(column), bytes.count >= 20 else { return [] }
         let count = Int32(bigEndian: bytes.loadUnaligned(fromByteOffset: 12, as: Int32.self))
         var values: [Value] = []
         var offset = 20
