@@ -16,10 +16,9 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .executable(name: "apns-relay", targets: ["APNSRelayCommand"]),
-        // For gateways of your own: requests for Web Push, their senders, and notifications that carry them.
-        .library(name: "WebPush", targets: ["WebPush"]),
-        // For servers of your own: evidence that a request comes from an unmodified copy of an app.
-        .library(name: "AppAttest", targets: ["AppAttest"]),
+        // For gateways of your own: requests for Web Push, their senders, notifications that carry them, and evidence that
+        // a request comes from an unmodified copy of an app (App Attest).
+        .library(name: "WebPushGateway", targets: ["WebPushGateway"]),
     ],
     dependencies: [
         // By name and path: a bare path takes the folder's name, which differs from clone to clone.
@@ -78,24 +77,18 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        // Web Push without storage and without a server, for this relay and for others.
+        // Apple's root certificate for App Attest, and a part of the OpenAPI document, as bytes.
+        .target(name: "CWebPushGatewayFiles", exclude: ["apple-app-attestation-root-ca.pem", "openapi.json"]),
+        // The gateway for Web Push: on any queue, without a server.
         .target(
-            name: "WebPush",
+            name: "WebPushGateway",
             dependencies: [
+                "CWebPushGatewayFiles",
+                "PushQueue",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-            ],
-            swiftSettings: settings
-        ),
-        // Apple's root certificate for App Attest, as bytes.
-        .target(name: "CAppAttestRoot", exclude: ["apple-app-attestation-root-ca.pem"]),
-        // App Attest without storage and without a server, for this relay and for others.
-        .target(
-            name: "AppAttest",
-            dependencies: [
-                "CAppAttestRoot",
-                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
                 .product(name: "X509", package: "swift-certificates"),
             ],
@@ -106,13 +99,12 @@ let package = Package(
         .target(
             name: "APNSRelay",
             dependencies: [
-                "AppAttest",
                 "CAPNSRelayFiles",
                 "CLibcurl",
                 "PostgresPushQueue",
                 "PushQueue",
                 "SQLitePushQueue",
-                "WebPush",
+                "WebPushGateway",
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "_APNSTransport", package: "swift-apns-pool"),
@@ -148,16 +140,6 @@ let package = Package(
             path: "Tests/PushQueueConformance",
             swiftSettings: settings
         ),
-        .testTarget(
-            name: "WebPushTests",
-            dependencies: [
-                "WebPush",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ],
-            swiftSettings: settings
-        ),
         // For tests: devices with keys of App Attest, and an authority that attests them.
         .target(
             name: "AppAttestTestDevice",
@@ -170,11 +152,13 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
-            name: "AppAttestTests",
+            name: "WebPushGatewayTests",
             dependencies: [
-                "AppAttest",
                 "AppAttestTestDevice",
+                "WebPushGateway",
+                .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             exclude: ["validation-guide.txt"],
             swiftSettings: settings
@@ -209,6 +193,7 @@ let package = Package(
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "Logging", package: "swift-log"),
             ],
+            exclude: ["record-locks.sql"],
             swiftSettings: settings
         ),
         // Measures the relay; no product.
@@ -221,7 +206,7 @@ let package = Package(
                 "PushQueue",
                 "RelayTestSupport",
                 "SQLitePushQueue",
-                "WebPush",
+                "WebPushGateway",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
@@ -240,7 +225,7 @@ let package = Package(
         .executableTarget(
             name: "web-push-fuzz",
             dependencies: [
-                "WebPush",
+                "WebPushGateway",
                 .product(name: "APNSModel", package: "swift-apns-pool"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
@@ -289,7 +274,6 @@ let package = Package(
             name: "APNSRelayTests",
             dependencies: [
                 "APNSRelay",
-                "AppAttest",
                 "AppAttestTestDevice",
                 "KillableRelay",
                 "PostgresPushQueue",
@@ -298,6 +282,7 @@ let package = Package(
                 "PushQueueConformance",
                 "RelayTestSupport",
                 "SQLitePushQueue",
+                "WebPushGateway",
                 .product(name: "APNSPool", package: "swift-apns-pool"),
                 .product(name: "APNSSimulator", package: "swift-apns-pool"),
                 .product(name: "Crypto", package: "swift-crypto"),

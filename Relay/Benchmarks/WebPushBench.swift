@@ -11,7 +11,7 @@ import NIOPosix
 import PostgresTestServer
 import PushQueue
 import RelayTestSupport
-import WebPush
+import WebPushGateway
 
 /// `relay-bench web-push`
 struct WebPushRun: AsyncParsableCommand {

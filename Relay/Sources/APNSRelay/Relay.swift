@@ -6,6 +6,7 @@ package import PostgresPushQueue
 package import PushQueue
 import ServiceLifecycle
 import UnixSignals
+import WebPushGateway
 
 #if canImport(Glibc)
     import Glibc
@@ -130,7 +131,7 @@ package struct Relay: Sendable {
             appRates: AppRates(clock: self.clock),
             guardedClock: self.clock as? GuardedClock,
             deviceToken: { [keys = self.settings.webPush?.deviceTokenKeys] token, route in
-                QueuedDeviceToken.open(token, of: route, keys)
+                Gateway.deviceToken(token, of: route, keys)
             }
         )
         let group = self.group
@@ -236,16 +237,7 @@ package struct Relay: Sendable {
         }
         if let progress { parts.append(ProgressService(file: progress, queue: self.queue, logger: self.logger)) }
         parts += [delivery, fleet, WebhookService(webhooks: webhooks)]
-        if let keys = self.settings.webPush?.deviceTokenKeys {
-            parts.append(
-                SubscriptionKeeper(
-                    store: SubscriptionStore(queue: self.queue),
-                    keys: keys,
-                    clock: self.clock,
-                    logger: self.logger
-                )
-            )
-        }
+        if let gateway = http.gateway { parts.append(GatewayService(gateway: gateway)) }
         if let reload { parts.append(SettingsWatch(reload: reload)) }
         if let waitForFailure { parts.append(QueueFailureService(waitForFailure: waitForFailure)) }
         if let news { parts.append(NewsService(news: news, dispatcher: dispatcher)) }

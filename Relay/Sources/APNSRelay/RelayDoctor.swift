@@ -1,10 +1,10 @@
 import APNSPool
-import AppAttest
 import Foundation
 import Logging
 import PostgresPushQueue
 import PushQueue
 import ServiceLifecycle
+import WebPushGateway
 
 #if canImport(Glibc)
     import Glibc
@@ -121,36 +121,14 @@ public struct RelayDoctor: Sendable {
     /// - Parameter now: the time to compare with the expiry of the root certificate.
     func registration(now: QueueTime) -> [Finding] {
         guard let webPush = self.settings.webPush else { return [] }
-        switch webPush.registration {
-        case .token:
-            let callers = self.settings.callers.filter { $0.has(.subscribe) }.map(\.name)
-            guard !callers.isEmpty || self.settings.callers.isEmpty else {
-                return [
-                    Finding("web push", isOK: false, "nobody can register devices; give a caller the role subscribe")
-                ]
-            }
-            let names = callers.isEmpty ? "everybody on this machine" : callers.joined(separator: ", ")
-            return [Finding("web push", isOK: true, "devices are registered by \(names)")]
-        case .open:
-            return [
-                Finding("web push", isOK: true, "everybody on this machine registers devices, without verification")
-            ]
-        case .appAttest(let verifier):
-            guard verifier.rootExpiry > now.seconds else {
-                let message = "the root certificate for App Attest has expired; set webPush.appAttestRootFile"
-                return [Finding("web push", isOK: false, message)]
-            }
-            return self.settings.apps.map { app in
-                guard let attested = app.attestedApp("production") else {
-                    let message = "no device can register: set app.\(app.name).appIDPrefix"
-                    return Finding("web push, app \(app.name)", isOK: false, message)
-                }
-                return Finding(
-                    "web push, app \(app.name)",
-                    isOK: true,
-                    "devices register themselves with App Attest, as \(attested.id)"
-                )
-            }
+        let registrars = self.settings.callers.filter { $0.has(.subscribe) }.map(\.name)
+        let findings = webPush.findings(
+            apps: self.settings.apps.map(GatewayApp.init),
+            registrars: self.settings.callers.isEmpty ? nil : registrars,
+            now: now
+        )
+        return findings.map { finding in
+            Finding("web push" + (finding.app.map { ", app \($0)" } ?? ""), isOK: finding.isOK, finding.message)
         }
     }
 

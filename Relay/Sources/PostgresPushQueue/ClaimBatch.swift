@@ -12,40 +12,40 @@ struct ClaimBatch: Sendable {
     init(_ rows: Rows) {
         for index in 0..<rows.count {
             let row = rows[index]
-            guard !row.isNull(0), let id = row.id(2) else {
+            guard !row.isNull("position"), let id = row.id("id") else {
                 self.isBlocked = true
                 continue
             }
-            let claim = Claim(id: id, epoch: row.int64(1), position: row.int64(0))
+            let claim = Claim(id: id, epoch: row.int64("epoch"), position: row.int64("position"))
             if let push = Self.push(row, claim) { self.pushes.append(push) } else { self.unreadable.append(claim) }
         }
     }
 
     private static func push(_ row: Row, _ claim: Claim) -> ClaimedPush? {
-        guard let token = row.withBytes(3, TokenBytes.token), let push = PreparedPush(row, at: 4) else { return nil }
+        guard let token = row.withBytes("token", TokenBytes.token), let push = PreparedPush(row) else { return nil }
         return ClaimedPush(
             claim: claim,
             token: token,
             push: push,
-            deadline: QueueTime(millisecondsSince1970: row.int64(11)),
-            queuedAt: QueueTime(millisecondsSince1970: row.int64(10)),
-            attempts: row.int(12),
-            resendsUnknown: row.bool(13),
-            mayBeProcessed: row.int64(14) == 2
+            deadline: QueueTime(millisecondsSince1970: row.int64("deadline")),
+            queuedAt: QueueTime(millisecondsSince1970: row.int64("queued_at")),
+            attempts: row.int("attempts"),
+            resendsUnknown: row.bool("resends"),
+            mayBeProcessed: row.int("tried") == 2
         )
     }
 }
 
 extension PreparedPush {
-    /// Reads six columns: topic, type, priority, expiration, collapse and payload; nil if they are not a push.
-    init?(_ row: Row, at first: Int32) {
+    /// Reads the columns `topic`, `type`, `priority`, `expiration`, `collapse` and `payload`; nil if they are not a push.
+    init?(_ row: Row) {
         self.init(
-            storedTopic: row.text(first),
-            type: row.text(first + 1),
-            priority: row.optionalInt64(first + 2),
-            expiration: row.optionalInt64(first + 3),
-            collapse: row.optionalText(first + 4),
-            payload: row.bytes(first + 5)
+            storedTopic: row.text("topic"),
+            type: row.text("type"),
+            priority: row.optionalInt64("priority"),
+            expiration: row.optionalInt64("expiration"),
+            collapse: row.optionalText("collapse"),
+            payload: row.bytes("payload")
         )
     }
 }

@@ -10,16 +10,14 @@ import CLibpq
 
 /// Why a statement has no result.
 enum PostgresFailure: Error {
-    /// There is no connection, and the statement was not sent.
-    case notConnected(String)
-    /// The connection was lost after the statement was sent. Its effect is unknown.
-    case lost(String)
+    /// There is no connection any more. If the statement was sent before, its effect is unknown.
+    case away(String)
     /// The server has refused the statement, or has rolled it back.
     case refused(state: String, message: String, detail: String?)
 
     var message: String {
         switch self {
-        case .notConnected(let message), .lost(let message), .refused(_, let message, _): message
+        case .away(let message), .refused(_, let message, _): message
         }
     }
 }
@@ -42,9 +40,9 @@ final class Connection {
             values.map { UnsafePointer($0) } + [nil],
             0
         )
-        guard let pointer else { throw .notConnected("There is no memory for a connection.") }
+        guard let pointer else { throw .away("There is no memory for a connection.") }
         self.pointer = pointer
-        guard PQstatus(pointer) == CONNECTION_OK else { throw .notConnected(self.message) }
+        guard PQstatus(pointer) == CONNECTION_OK else { throw .away(self.message) }
         PQsetnonblocking(pointer, 1)
     }
 
@@ -72,7 +70,7 @@ final class Connection {
     /// - Returns: the rows of the last one, with their values as text.
     @discardableResult
     func runScript(_ sql: String, until deadline: ContinuousClock.Instant = .longWait) throws(PostgresFailure) -> Rows {
-        guard PQsendQuery(self.pointer, sql) == 1 else { throw .notConnected(self.message) }
+        guard PQsendQuery(self.pointer, sql) == 1 else { throw .away(self.message) }
         return try self.result(until: deadline)
     }
 
@@ -85,7 +83,14 @@ final class Connection {
         _ parameters: Parameters = Parameters(),
         until deadline: ContinuousClock.Instant = .longWait
     ) throws(PostgresFailure) -> Rows {
-        let name = try self.prepare(sql, parameters.types, until: deadline)
+        try self.send(self.prepare(sql, parameters.types, until: deadline), parameters)
+        return try self.result(until: deadline)
+    }
+
+    /// Sends a prepared statement, or throws an error and sends nothing.
+    ///
+    /// - Parameter name: what ``prepare(_:_:until:)`` returned.
+    func send(_ name: String, _ parameters: Parameters) throws(PostgresFailure) {
         let isSent = parameters.buffer.withUnsafeBytes { buffer in
             let start = buffer.baseAddress?.assumingMemoryBound(to: CChar.self)
             // An empty value needs an address, too: without one, it is NULL.
@@ -97,14 +102,14 @@ final class Connection {
             let count = Int32(clamping: values.count)
             return PQsendQueryPrepared(self.pointer, name, count, values, lengths, formats, 1)
         }
-        guard isSent == 1 else { throw .notConnected(self.message) }
-        return try self.result(until: deadline)
+        guard isSent == 1 else { throw .away(self.message) }
     }
 
     // Never freed, and never written to.
     nonisolated(unsafe) private static let noBytes = UnsafePointer<CChar>(strdup(""))
 
-    private func prepare(
+    /// Prepares a statement, unless this connection has done so. Returns its name.
+    func prepare(
         _ sql: String,
         _ types: [Oid],
         until deadline: ContinuousClock.Instant
@@ -112,13 +117,9 @@ final class Connection {
         if let name = self.prepared[sql] { return name }
         let name = "apns_\(self.prepared.count)"
         guard PQsendPrepare(self.pointer, name, sql, Int32(clamping: types.count), types) == 1 else {
-            throw .notConnected(self.message)
+            throw .away(self.message)
         }
-        do {
-            _ = try self.result(until: deadline)
-        } catch .lost(let message) {
-            throw .notConnected(message)
-        }
+        _ = try self.result(until: deadline)
         self.prepared[sql] = name
         return name
     }
@@ -126,10 +127,10 @@ final class Connection {
     // MARK: Results
 
     /// Sends what is buffered, and waits for the last result, or for the first error.
-    private func result(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Rows {
+    func result(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Rows {
         while true {
             let left = PQflush(self.pointer)
-            guard left >= 0 else { throw .lost(self.message) }
+            guard left >= 0 else { throw .away(self.message) }
             if left == 0 { break }
             // The server may send something first, and wait until it is read.
             try self.wait(for: POLLIN | POLLOUT, until: deadline)
@@ -142,19 +143,19 @@ final class Connection {
             if case .failure = last { continue }
             last = checked
         }
-        guard let last else { throw .lost(self.message) }
+        guard let last else { throw .away(self.message) }
         return try last.get()
     }
 
     /// Waits for the socket, and reads what has arrived.
     private func wait(for events: Int32, until deadline: ContinuousClock.Instant) throws(PostgresFailure) {
         let left = ContinuousClock.now.duration(to: deadline)
-        guard left > .zero else { throw .lost("the server has not responded in time") }
+        guard left > .zero else { throw .away("the server has not responded in time") }
         var descriptor = pollfd(fd: self.socket, events: Int16(events), revents: 0)
         // At most a second, so that a changed clock of the system does no harm.
         let milliseconds = min(max(left.milliseconds, 1), 1_000)
         guard systemPoll(&descriptor, 1, Int32(milliseconds)) > 0 else { return }
-        guard PQconsumeInput(self.pointer) == 1 else { throw .lost(self.message) }
+        guard PQconsumeInput(self.pointer) == 1 else { throw .away(self.message) }
     }
 
     private func check(_ result: OpaquePointer) throws(PostgresFailure) -> Rows {
@@ -166,7 +167,7 @@ final class Connection {
         // Without a state, the connection is broken. With one of an administrator's command, it will be.
         let state = Self.field(result, "C")
         guard let state, PQstatus(self.pointer) == CONNECTION_OK, !state.hasPrefix("57P") else {
-            throw .lost(self.message)
+            throw .away(self.message)
         }
         throw .refused(
             state: state,

@@ -80,11 +80,7 @@ public struct ConnectionSettings: Sendable, Hashable {
     /// Opens a connection. Blocks.
     func connect() throws(PostgresFailure) -> Connection {
         let connection = try Connection(self.parameters.map { ($0.name, $0.value) })
-        do {
-            try connection.runScript(Self.session, until: .now.advanced(by: .seconds(10)))
-        } catch .lost(let message) {
-            throw .notConnected(message)
-        }
+        try connection.runScript(Self.session, until: .now.advanced(by: .seconds(10)))
         return connection
     }
 

@@ -56,23 +56,28 @@ public struct DatabaseState: Sendable, Hashable {
     init(_ rows: Rows) {
         for index in 0..<rows.count {
             let row = rows[index]
-            switch row.text(0) {
+            switch row.text("kind") {
             case "connections":
-                self.connections = row.int(2)
-                self.maxConnections = row.int(3)
+                self.connections = row.int("value")
+                self.maxConnections = row.int("other")
             case "next":
-                self.nextID = row.int64(2)
+                self.nextID = row.int64("value")
             case "held":
-                guard let holder = Holder(rawValue: row.text(1)) else { continue }
-                self.heldIDs[holder] = row.int64(2)
-                self.oldest[holder] = row.optionalInt64(3).map { .milliseconds(max($0, 0)) }
+                guard let holder = Holder(rawValue: row.text("name")) else { continue }
+                self.heldIDs[holder] = row.int64("value")
+                self.oldest[holder] = row.optionalInt64("other").map { .milliseconds(max($0, 0)) }
             case "required":
-                self.requiredStandbys = row.int(2)
+                self.requiredStandbys = row.int("value")
             case "standbys":
-                self.synchronousStandbys = row.int(2)
+                self.synchronousStandbys = row.int("value")
             case "table":
                 self.tables.append(
-                    Table(name: row.text(1), bytes: row.int(2), liveRows: row.int(3), deadRows: row.int(4))
+                    Table(
+                        name: row.text("name"),
+                        bytes: row.int("value"),
+                        liveRows: row.int("other"),
+                        deadRows: row.int("dead")
+                    )
                 )
             default: break
             }
@@ -116,7 +121,8 @@ public struct DatabaseState: Sendable, Hashable {
         ), next AS (
           SELECT xmax::text::bigint + age(xmax::xid) AS id FROM pg_snapshot_xmax(pg_current_snapshot()) AS xmax
         )
-        SELECT 'connections'::text, ''::text, count(*), current_setting('max_connections')::bigint, NULL::bigint
+        SELECT 'connections'::text AS kind, ''::text AS name, count(*) AS value,
+          current_setting('max_connections')::bigint AS other, NULL::bigint AS dead
         FROM pg_stat_activity
         WHERE coalesce(backend_type, 'client backend') = 'client backend' AND datid IS NOT NULL AND usesysid IS NOT NULL
         UNION ALL

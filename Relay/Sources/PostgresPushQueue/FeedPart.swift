@@ -15,19 +15,21 @@ struct FeedPart: Sendable {
     init(_ rows: Rows) {
         for index in 0..<rows.count {
             let row = rows[index]
-            guard row.isNull(1) else {
+            guard row.isNull("id") else {
                 // A row whose token no longer is one is left out.
                 guard let push = PushStatus(outcomeIn: row) else { continue }
-                self.entries.append(FeedEntry(cursor: FeedCursor(position: row.int64(0)), push: push))
+                self.entries.append(FeedEntry(cursor: FeedCursor(position: row.int64("cursor")), push: push))
                 continue
             }
-            self.end = row.optionalInt64(0)
-            self.last = row.int64(18)
-            self.pruned = row.int64(19)
+            self.end = row.optionalInt64("cursor")
+            self.last = row.int64("last")
+            self.pruned = row.int64("pruned")
             self.generations = FeedGenerations(
-                zip(row.int64s(20), row.int64s(21)).map { .init(id: UInt32(truncatingIfNeeded: $0), start: $1) }
+                zip(row.int64s("histories"), row.int64s("starts")).map {
+                    .init(id: UInt32(truncatingIfNeeded: $0), start: $1)
+                }
             )
-            self.isEnd = row.bool(22)
+            self.isEnd = row.bool("is_end")
         }
     }
 

@@ -35,12 +35,12 @@ final class Histories: Sendable {
 
         init(_ row: Row) {
             self.progress = QueueProgress(
-                queue: row.optionalInt64(0) ?? 0,
-                history: row.int64(1),
-                epoch: row.int64(2),
-                position: row.int64(3)
+                queue: row.optionalInt64("queue") ?? 0,
+                history: row.int64("history"),
+                epoch: row.int64("epoch"),
+                position: row.int64("feed")
             )
-            self.isCurrent = row.bool(4)
+            self.isCurrent = row.bool("is_current")
         }
     }
 
@@ -80,7 +80,7 @@ final class Histories: Sendable {
         parameters.add(seen?.epoch ?? 0)
         parameters.add(seen?.position ?? 0)
         let parked = try connection.run("SELECT apns.begin_history($1, $2, $3, $4, $5)", parameters)[0]
-            .optionalInt64(0)
+            .optionalInt64()
         guard let parked, found.history > 0 else { return nil }
         return QueueRestore(parked: Int(parked))
     }

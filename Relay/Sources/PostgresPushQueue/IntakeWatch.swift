@@ -57,7 +57,7 @@ final class IntakeWatch: Sendable {
             let deadline = ContinuousClock.now.advanced(by: .seconds(30))
             let rows = try connection.run("SELECT * FROM apns.intake_heads($1)", parameters, until: deadline)
             var found: [Int64: Int64] = [:]
-            for index in 0..<rows.count { found[rows[index].int64(0)] = rows[index].optionalInt64(1) }
+            for index in 0..<rows.count { found[rows[index].int64("route")] = rows[index].optionalInt64("position") }
             if found.contains(where: { heads[$0.key] != $0.value }) { self.whenFound() }
             heads = found
             self.wait(rows.count > 0 ? Self.interval.inUse : Self.interval.unused)

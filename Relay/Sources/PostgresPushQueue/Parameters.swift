@@ -32,6 +32,8 @@ struct Parameters {
     /// The bytes of each parameter in `buffer`; nil for NULL.
     private(set) var ranges: [Range<Int>?] = []
     private(set) var buffer: [UInt8] = []
+    /// The number of fields of the record that is being added; nil outside of records.
+    private var fields: Int32?
 
     // MARK: Values
 
@@ -39,21 +41,65 @@ struct Parameters {
 
     mutating func add(_ value: Int32) { self.add(.int32, value) { $0.append($1) } }
 
-    mutating func add(_ value: Int16) { self.add(.int16, value) { $0.append($1) } }
+    mutating func add(_ value: Int16?) { self.add(.int16, value) { $0.append($1) } }
 
     mutating func add(_ value: Bool) { self.add(.bool, value) { $0.buffer.append($1 ? 1 : 0) } }
 
-    mutating func add(_ value: String) { self.add(.text, value) { $0.buffer.append(contentsOf: $1.utf8) } }
+    mutating func add(_ value: String?) { self.add(.text, value) { $0.buffer.append(contentsOf: $1.utf8) } }
 
     mutating func add(_ value: [UInt8]?) { self.add(.bytes, value) { $0.buffer.append(contentsOf: $1) } }
 
     mutating func add(_ value: APNSID?) { self.add(.uuid, value) { $0.append($1) } }
 
     private mutating func add<Value>(_ kind: Kind, _ value: Value?, _ write: (inout Parameters, Value) -> Void) {
+        guard self.fields == nil else { return self.addField(kind, value, write) }
         self.types.append(kind.rawValue)
         let start = self.buffer.count
         if let value { write(&self, value) }
         self.ranges.append(value == nil ? nil : start..<self.buffer.count)
+    }
+
+    // MARK: Records
+
+    /// Adds an array of records of a composite type.
+    ///
+    /// - Parameters:
+    ///   - values: what the records are made from.
+    ///   - type: the number of the type, which differs from database to database.
+    ///   - write: adds the fields of a record as single values, in the order of the type.
+    mutating func add<Values: Collection>(
+        _ values: Values,
+        of type: Oid,
+        _ write: (inout Parameters, Values.Element) -> Void
+    ) {
+        // The server finds the type of the parameter itself.
+        self.array(0, of: type, values) { parameters, value in
+            let start = parameters.buffer.count
+            // The length and the number of fields.
+            parameters.append(Int64(0))
+            parameters.fields = 0
+            write(&parameters, value)
+            parameters.set(Int32(clamping: parameters.buffer.count - start - 4), at: start)
+            parameters.set(parameters.fields ?? 0, at: start + 4)
+            parameters.fields = nil
+        }
+    }
+
+    /// A field has its type and its length before it; NULL has the length -1.
+    private mutating func addField<Value>(_ kind: Kind, _ value: Value?, _ write: (inout Parameters, Value) -> Void) {
+        self.fields? += 1
+        self.append(Int32(bitPattern: kind.rawValue))
+        let start = self.buffer.count
+        self.append(Int32(-1))
+        guard let value else { return }
+        write(&self, value)
+        self.set(Int32(clamping: self.buffer.count - start - 4), at: start)
+    }
+
+    private mutating func set(_ number: Int32, at start: Int) {
+        withUnsafeBytes(of: number.bigEndian) { bytes in
+            for offset in bytes.indices { self.buffer[start + offset] = bytes[offset] }
+        }
     }
 
     // MARK: Arrays
@@ -126,11 +172,20 @@ struct Parameters {
         _ values: Values,
         _ write: (inout Parameters, Values.Element) -> Void
     ) {
-        self.types.append(kind.array)
+        self.array(kind.array, of: kind.rawValue, values, write)
+    }
+
+    private mutating func array<Values: Collection>(
+        _ type: Oid,
+        of element: Oid,
+        _ values: Values,
+        _ write: (inout Parameters, Values.Element) -> Void
+    ) {
+        self.types.append(type)
         let start = self.buffer.count
         self.append(Int32(values.isEmpty ? 0 : 1))
         self.append(Int32(1))  // May have NULLs.
-        self.append(Int32(bitPattern: kind.rawValue))
+        self.append(Int32(bitPattern: element))
         if !values.isEmpty {
             self.append(Int32(clamping: values.count))
             self.append(Int32(1))

@@ -1,4 +1,5 @@
 import APNSModel
+import CLibpq
 public import PushQueue
 
 extension PostgresPushQueue {
@@ -20,7 +21,7 @@ extension PostgresPushQueue {
         let (found, isRepeated): ([EnqueueResult], Bool)
         do {
             (found, isRepeated) = try await self.call(
-                "SELECT kinds, known FROM apns.store(\(Self.places(21)))",
+                "SELECT * FROM apns.store($1, $2, $3, $4)",
                 .harmless,
                 parameters,
                 isMeasured: true
@@ -37,25 +38,20 @@ extension PostgresPushQueue {
         return results
     }
 
-    static func places(_ count: Int) -> String { (1...count).map { "$\($0)" }.joined(separator: ", ") }
-
     private func storeParameters(
         _ pushes: [NewPush],
         isPartial: Bool,
         now: Int64
     ) async throws(QueueError) -> Parameters {
-        let (routes, callers) = try await self.numbers(pushes.map(\.route))
+        var routes: [Int32] = []
+        for push in pushes { routes.append(try await self.number(of: push.route)) }
         var parameters = Parameters()
         parameters.add(now)
         parameters.add(isPartial)
         parameters.add(self.room.limit(adding: pushes.count))
-        parameters.add(pushes.lazy.map(\.id))
-        parameters.add(routes)
-        parameters.add(callers)
-        parameters.add(pushes.lazy.map { $0.notBefore.millisecondsSince1970 })
-        parameters.add(pushes.lazy.map { $0.deadline.millisecondsSince1970 })
-        parameters.add(pushes.lazy.map { Self.expires($0).millisecondsSince1970 })
-        parameters.add(contentsOf: pushes)
+        parameters.add(pushes.indices, of: try await self.pushType()) { parameters, index in
+            parameters.add(pushes[index], route: routes[index])
+        }
         return parameters
     }
 
@@ -65,8 +61,8 @@ extension PostgresPushQueue {
     }
 
     private static func results(_ row: Row, _ pushes: [NewPush]) -> [EnqueueResult] {
-        guard !row.isNull(0) else { return pushes.map { _ in .queued } }
-        return zip(row.int64s(0), row.ids(1)).map { kind, known in
+        guard !row.isNull("kinds") else { return pushes.map { _ in .queued } }
+        return zip(row.int64s("kinds"), row.ids("known")).map { kind, known in
             guard kind != 0, let known else { return .queued }
             return kind == 1 ? .duplicate(of: known) : .conflict(with: known)
         }
@@ -93,16 +89,6 @@ extension PostgresPushQueue {
 
     // MARK: Numbers
 
-    /// The numbers of routes and of their callers.
-    func numbers(_ routes: [Route]) async throws(QueueError) -> (routes: [Int32], callers: [Int32]) {
-        var numbers: (routes: [Int32], callers: [Int32]) = ([], [])
-        for route in routes {
-            numbers.routes.append(try await self.number(of: route))
-            numbers.callers.append(try await self.number(ofCaller: route.caller))
-        }
-        return numbers
-    }
-
     func number(of route: Route) async throws(QueueError) -> Int32 {
         if let number = self.names[route] { return number }
         var parameters = Parameters()
@@ -112,38 +98,42 @@ extension PostgresPushQueue {
         parameters.add(route.caller)
         parameters.add(route.batch ?? Route.noBatch)
         let number = try await self.call("SELECT apns.route_id($1, $2, $3, $4, $5)", .harmless, parameters) { rows, _ in
-            Int32(clamping: rows[0].int64(0))
+            Int32(clamping: rows[0].int64())
         }
         self.names[route] = number
         return number
     }
 
-    func number(ofCaller name: String) async throws(QueueError) -> Int32 {
-        if let number = self.names[caller: name] { return number }
-        var parameters = Parameters()
-        parameters.add(name)
-        let number = try await self.call("SELECT apns.caller_id($1)", .harmless, parameters) { rows, _ in
-            Int32(clamping: rows[0].int64(0))
+    /// The number of the type `apns.new_push`.
+    private func pushType() async throws(QueueError) -> Oid {
+        if let type = self.names.pushType { return type }
+        let type = try await self.call("SELECT 'apns.new_push'::regtype::oid::bigint", .reading) { rows, _ in
+            Oid(clamping: rows[0].int64())
         }
-        self.names[caller: name] = number
-        return number
+        self.names.pushType = type
+        return type
     }
 }
 
 extension Parameters {
-    /// Adds twelve arrays, from whether a push may be sent again to its metadata.
-    mutating func add(contentsOf pushes: [NewPush]) {
-        self.add(pushes.lazy.map(\.resendsUnknown))
-        self.add(pushes.lazy.map { $0.supersedes?.rawValue })
-        self.add(pushes.lazy.map { TokenBytes.bytes(of: $0.token) })
-        self.add(pushes.lazy.map(\.push.topic))
-        self.add(pushes.lazy.map(\.push.pushType.rawValue))
-        self.add(pushes.lazy.map { $0.push.priority.map { Int16(clamping: $0.rawValue) } })
-        self.add(pushes.lazy.map(\.push.expiration.headerValue))
-        self.add(pushes.lazy.map(\.push.collapseID?.rawValue))
-        self.add(pushes.lazy.map(\.push.payload))
-        self.add(pushes.lazy.map(\.idempotency?.key))
-        self.add(pushes.lazy.map(\.idempotency?.digest))
-        self.add(pushes.lazy.map(\.metadata))
+    /// Adds the fields of `apns.new_push`, in their order.
+    fileprivate mutating func add(_ push: NewPush, route: Int32) {
+        self.add(push.id)
+        self.add(route)
+        self.add(push.notBefore.millisecondsSince1970)
+        self.add(push.deadline.millisecondsSince1970)
+        self.add(PostgresPushQueue.expires(push).millisecondsSince1970)
+        self.add(push.resendsUnknown)
+        self.add(push.supersedes?.rawValue)
+        self.add(TokenBytes.bytes(of: push.token))
+        self.add(push.push.topic)
+        self.add(push.push.pushType.rawValue)
+        self.add(push.push.priority.map { Int16(clamping: $0.rawValue) })
+        self.add(push.push.expiration.headerValue)
+        self.add(push.push.collapseID?.rawValue)
+        self.add(push.push.payload)
+        self.add(push.idempotency?.key)
+        self.add(push.idempotency?.digest)
+        self.add(push.metadata)
     }
 }

@@ -61,7 +61,7 @@ extension PostgresPushQueue: PushQueue {
                 parameters,
                 isMeasured: true
             ) { rows, _ in
-                Set(rows[0].int64s(0))
+                Set(rows[0].int64s())
             }
         } catch {
             if error.code == .undecided { self.undecidedMarks.withLock { $0[epochs] = number } }
@@ -88,10 +88,10 @@ extension PostgresPushQueue: PushQueue {
         ) { rows, isRepeated in
             var results = settlements.map { _ in SettleResult.settled }
             for row in 0..<rows.count {
-                let index = rows[row].int(0) - 1
+                let index = rows[row].int("n") - 1
                 guard settlements.indices.contains(index) else { continue }
                 let settlement = settlements[index]
-                let outcome = PushOutcome(rows[row], at: 1, of: settlement.claim.id)
+                let outcome = PushOutcome(rows[row], of: settlement.claim.id)
                 // The first call has stored it.
                 if isRepeated, outcome == settlement.outcome { continue }
                 results[index] = outcome.map { .alreadySettled($0) } ?? .stale
@@ -137,9 +137,9 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(self.leaseNow)
         return try await self.call("SELECT * FROM apns.expire_leases($1, $2)", .harmless, parameters) { rows, _ in
             var expired = ExpiredLeases()
-            expired.queued = rows[0].int(0)
-            expired.unknown = rows[0].int(1)
-            expired.resent = rows[0].int(2)
+            expired.queued = rows[0].int("queued")
+            expired.unknown = rows[0].int("unknown")
+            expired.resent = rows[0].int("resent")
             return expired
         }
     }
@@ -151,7 +151,7 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(self.expiry)
         parameters.add(Int32(clamping: limit))
         return try await self.call("SELECT apns.settle_overdue($1, $2, $3)", .harmless, parameters) { rows, _ in
-            rows[0].int(0)
+            rows[0].int()
         }
     }
 
@@ -184,7 +184,7 @@ extension PostgresPushQueue: PushQueue {
             rows,
             isRepeated in
             // The first call may have cancelled some, so there may be more.
-            isRepeated ? limit : rows[0].int(0)
+            isRepeated ? limit : rows[0].int()
         }
     }
 
@@ -196,19 +196,19 @@ extension PostgresPushQueue: PushQueue {
             var found: [APNSID: BatchCounts] = [:]
             for index in 0..<rows.count {
                 let row = rows[index]
-                guard let batch = row.id(0) else { continue }
+                guard let batch = row.id("batch") else { continue }
                 var counts = BatchCounts()
-                counts.pushes.queued = row.int(1)
-                counts.pushes.claimed = row.int(2)
-                counts.pushes.written = row.int(3)
-                counts.pushes.parked = row.int(4)
-                let outcomes = row.int64s(5)
+                counts.pushes.queued = row.int("queued")
+                counts.pushes.claimed = row.int("claimed")
+                counts.pushes.written = row.int("written")
+                counts.pushes.parked = row.int("parked")
+                let outcomes = row.int64s("outcomes")
                 for certainty in Certainty.allCases {
                     let number = certainty.storedNumber
                     guard number < outcomes.count, outcomes[number] > 0 else { continue }
                     counts.outcomes[certainty] = Int(clamping: outcomes[number])
                 }
-                counts.deadTokens = row.int(6)
+                counts.deadTokens = row.int("dead")
                 found[batch] = counts
             }
             return routes.map { route in route.batch.flatMap { found[$0] } ?? BatchCounts() }
@@ -236,18 +236,18 @@ extension PostgresPushQueue: PushQueue {
         var parameters = Parameters()
         parameters.add(caller)
         parameters.add(key)
-        return try await self.call("SELECT apns.id_of_key($1, $2)", .reading, parameters) { rows, _ in rows[0].id(0) }
+        return try await self.call("SELECT apns.id_of_key($1, $2)", .reading, parameters) { rows, _ in rows[0].id() }
     }
 
     public func cancel(_ id: APNSID) async throws(QueueError) -> CancelResult {
         var parameters = self.settling()
         parameters.add(id)
         return try await self.call("SELECT * FROM apns.cancel($1, $2)", .harmless, parameters) { rows, isRepeated in
-            switch rows[0].int(0) {
+            switch rows[0].int("kind") {
             case 0: return .cancelled
             case 1: return .written
             case 2:
-                guard let outcome = PushOutcome(rows[0], at: 1, of: id) else { return .notFound }
+                guard let outcome = PushOutcome(rows[0], of: id) else { return .notFound }
                 // The first call has cancelled it.
                 return isRepeated && outcome.error?.code == .cancelled ? .cancelled : .settled(outcome)
             default: return .notFound
@@ -320,8 +320,8 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(self.expiry)
         parameters.add(retries)
         parameters.add(ids)
-        return try await self.call("SELECT apns.decide_parked($1, $2, $3, $4)", .undecided, parameters) { rows, _ in
-            rows[0].int64s(0).map { $0 != 0 }
+        return try await self.call("SELECT apns.decide_parked($1, $2, $3, $4)", .never, parameters) { rows, _ in
+            rows[0].int64s().map { $0 != 0 }
         }
     }
 
@@ -332,11 +332,11 @@ extension PostgresPushQueue: PushQueue {
             (0..<rows.count).map { index in
                 let row = rows[index]
                 return QueueCounts.OfRoute(
-                    route: Route(row, at: 0),
-                    queued: row.int(5),
-                    claimed: row.int(6),
-                    written: row.int(7),
-                    parked: row.int(8)
+                    route: Route(row),
+                    queued: row.int("queued"),
+                    claimed: row.int("claimed"),
+                    written: row.int("written"),
+                    parked: row.int("parked")
                 )
             }
         }
@@ -359,8 +359,8 @@ extension PostgresPushQueue: PushQueue {
         return try await self.call("SELECT * FROM apns.queued_routes($1)", .reading, self.settling()) { rows, _ in
             (0..<rows.count).map { index in
                 QueuedRoute(
-                    route: Route(rows[index], at: 0),
-                    due: QueueTime(millisecondsSince1970: rows[index].int64(5))
+                    route: Route(rows[index]),
+                    due: QueueTime(millisecondsSince1970: rows[index].int64("due"))
                 )
             }
         }
@@ -394,7 +394,7 @@ extension PostgresPushQueue: PushQueue {
         var parameters = Parameters()
         parameters.add(key)
         return try await self.call("SELECT value FROM apns.value WHERE key = $1", .reading, parameters) { rows, _ in
-            rows.count == 0 ? nil : rows[0].bytes(0)
+            rows.count == 0 ? nil : rows[0].bytes()
         }
     }
 
@@ -415,7 +415,7 @@ extension PostgresPushQueue: PushQueue {
             .reading,
             parameters
         ) { rows, _ in
-            (0..<rows.count).map { (rows[$0].text(0), rows[$0].bytes(1)) }
+            (0..<rows.count).map { (rows[$0].text("key"), rows[$0].bytes("value")) }
         }
     }
 
@@ -439,8 +439,8 @@ extension PostgresPushQueue: PushQueue {
         parameters.add(key)
         parameters.add(value)
         parameters.add(expected)
-        return try await self.call("SELECT apns.exchange_value($1, $2, $3)", .undecided, parameters) { rows, _ in
-            rows[0].bool(0)
+        return try await self.call("SELECT apns.exchange_value($1, $2, $3)", .never, parameters) { rows, _ in
+            rows[0].bool()
         }
     }
 
@@ -453,7 +453,7 @@ extension PostgresPushQueue: PushQueue {
         }
         parameters.add(Int32(clamping: limit))
         return try await self.call("SELECT apns.prune($1, $2, $3, $4, $5)", .harmless, parameters) { rows, _ in
-            rows[0].int(0)
+            rows[0].int()
         }
     }
 }

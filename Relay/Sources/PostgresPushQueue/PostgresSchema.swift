@@ -27,9 +27,9 @@ public enum PostgresSchema {
 
     /// - Throws: `QueueError` (`unusable`) if the schema is newer than this relay.
     static func exists(in connection: Connection) throws -> Bool {
-        guard try connection.run("SELECT pg_catalog.to_regclass('apns.version')::text")[0].optionalText(0) != nil
+        guard try connection.run("SELECT pg_catalog.to_regclass('apns.version')::text")[0].optionalText() != nil
         else { return false }
-        let version = try connection.run("SELECT version FROM apns.version")[0].int(0)
+        let version = try connection.run("SELECT version FROM apns.version")[0].int()
         guard version <= self.version else {
             throw QueueError(
                 code: .unusable,
@@ -63,7 +63,7 @@ public enum PostgresSchema {
             _ = try connection.run(self.lock)
             let isMissing = try !self.exists(in: connection)
             if isMissing {
-                if try connection.run("SELECT pg_catalog.to_regnamespace('apns')::text")[0].isNull(0) {
+                if try connection.run("SELECT pg_catalog.to_regnamespace('apns')::text")[0].isNull() {
                     try connection.runScript("CREATE SCHEMA apns")
                 }
                 try connection.runScript(self.text)

@@ -2,12 +2,12 @@ import APNSModel
 import PushQueue
 
 extension PushOutcome {
-    /// Reads three columns: certainty, sends and result; nil if the first one is NULL.
+    /// Reads the columns `certainty`, `sends` and `result`; nil if the first one is NULL.
     ///
     /// - Parameter id: the push.
-    init?(_ row: Row, at first: Int32, of id: APNSID) {
-        guard !row.isNull(first) else { return nil }
-        self = StoredOutcome.outcome(sends: row.int(first + 1), result: row.json(first + 2), of: id)
+    init?(_ row: Row, of id: APNSID) {
+        guard !row.isNull("certainty") else { return nil }
+        self = StoredOutcome.outcome(sends: row.int("sends"), result: row.json("result"), of: id)
     }
 }
 

@@ -62,7 +62,7 @@ extension PostgresPushQueue {
     /// Stores the settings that `apns.enqueue` needs. All relays of a database store the same.
     package func publish(_ intake: SQLIntake) async throws(QueueError) {
         try await self.call(
-            "SELECT apns.publish_intake(\(Self.places(11)))",
+            "SELECT apns.publish_intake($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             .harmless,
             intake.parameters
         ) { _, _ in }

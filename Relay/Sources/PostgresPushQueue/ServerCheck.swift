@@ -13,17 +13,17 @@ enum ServerCheck {
         }
         let row = try connection.run(
             """
-            SELECT current_setting('server_version_num')::int, current_setting('server_version'), \
-            current_setting('fsync')
+            SELECT current_setting('server_version_num')::int AS number, current_setting('server_version') AS version, \
+            current_setting('fsync') AS fsync
             """
         )[0]
-        guard row.int(0) >= self.oldestVersion else {
+        guard row.int("number") >= self.oldestVersion else {
             throw QueueError(
                 code: .unusable,
-                message: "The server is PostgreSQL \(row.text(1)); the queue needs 13 or later."
+                message: "The server is PostgreSQL \(row.text("version")); the queue needs 13 or later."
             )
         }
-        guard row.text(2) == "on" else {
+        guard row.text("fsync") == "on" else {
             throw QueueError(
                 code: .unusable,
                 message: "The server has fsync off, so a power failure loses stored pushes. Set fsync = on."
@@ -42,7 +42,7 @@ enum ServerCheck {
         let other = try settings.connect()
         // Not prepared: the names of prepared statements would meet in the same session.
         let query = "SELECT pg_catalog.pg_backend_pid()"
-        for _ in 0..<3 where try connection.runScript(query)[0].text(0) == other.runScript(query)[0].text(0) {
+        for _ in 0..<3 where try connection.runScript(query)[0].text() == other.runScript(query)[0].text() {
             return false
         }
         return true

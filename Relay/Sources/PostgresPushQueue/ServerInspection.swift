@@ -58,18 +58,18 @@ public struct ServerInspection: Sendable {
 
     private static func version(_ connection: Connection) throws -> Finding {
         let row = try connection.run(
-            "SELECT current_setting('server_version'), current_setting('server_version_num')::int"
+            "SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number"
         )[0]
-        let isNew = row.int(1) >= ServerCheck.oldestVersion
+        let isNew = row.int("number") >= ServerCheck.oldestVersion
         return Finding(
             subject: "version",
             isOK: isNew,
-            message: "PostgreSQL \(row.text(0))" + (isNew ? "" : "; the queue needs 13 or later")
+            message: "PostgreSQL \(row.text("version"))" + (isNew ? "" : "; the queue needs 13 or later")
         )
     }
 
     private static func autovacuum(_ connection: Connection) throws -> Finding {
-        let isOn = try connection.run("SELECT current_setting('autovacuum') = 'on'")[0].bool(0)
+        let isOn = try connection.run("SELECT current_setting('autovacuum') = 'on'")[0].bool()
         return Finding(
             subject: "autovacuum",
             isOK: isOn,
@@ -89,7 +89,7 @@ public struct ServerInspection: Sendable {
 
     /// Whether a backup was restored; empty if there is no queue yet.
     private static func restore(_ connection: Connection, _ seen: QueueProgress?) throws -> [Finding] {
-        guard try connection.run("SELECT to_regprocedure('apns.progress()')::text")[0].optionalText(0) != nil
+        guard try connection.run("SELECT to_regprocedure('apns.progress()')::text")[0].optionalText() != nil
         else { return [] }
         let found = Histories.Found(try connection.run(Histories.query)[0])
         guard found.progress.history > 0 else { return [] }
@@ -110,11 +110,11 @@ public struct ServerInspection: Sendable {
     private static func durability(_ connection: Connection, _ state: DatabaseState) throws -> [Finding] {
         let row = try connection.run(
             """
-            SELECT current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on', \
-            current_setting('synchronous_commit'), current_setting('synchronous_standby_names')
+            SELECT current_setting('fsync') = 'on' AS fsync, current_setting('full_page_writes') = 'on' AS full_pages, \
+            current_setting('synchronous_commit') AS commit, current_setting('synchronous_standby_names') AS standbys
             """
         )[0]
-        let names = row.text(3)
+        let names = row.text("standbys")
         let standby: Finding
         if names.isEmpty {
             standby = Finding(
@@ -139,13 +139,13 @@ public struct ServerInspection: Sendable {
                 message: "commits wait for \(names); \(Self.grant) to see whether it is connected"
             )
         }
-        let commit = row.text(2)
+        let commit = row.text("commit")
         let isSynchronous = ["on", "remote_apply"].contains(commit)
         return [
             Finding(
                 subject: "fsync",
-                isOK: row.bool(0) && row.bool(1),
-                message: row.bool(0) && row.bool(1)
+                isOK: row.bool("fsync") && row.bool("full_pages"),
+                message: row.bool("fsync") && row.bool("full_pages")
                     ? "on" : "off, or full_page_writes is; a power failure loses stored pushes: set both to on"
             ),
             Finding(
@@ -169,8 +169,8 @@ public struct ServerInspection: Sendable {
             )[0]
             return Finding(
                 subject: "schema",
-                isOK: rights.bool(0),
-                message: rights.bool(0)
+                isOK: rights.bool(),
+                message: rights.bool()
                     ? "up to date" : "the role may not use all functions of the schema apns; let it own them"
             )
         } catch let error as QueueError {
@@ -183,16 +183,17 @@ public struct ServerInspection: Sendable {
         let row = try connection.run(
             """
             SELECT coalesce(has_schema_privilege(to_regnamespace('apns')::oid, 'CREATE'), \
-            has_database_privilege(current_database(), 'CREATE')), current_user::text, current_database()::text
+            has_database_privilege(current_database(), 'CREATE')) AS may_create, current_user::text AS role, \
+            current_database()::text AS database
             """
         )[0]
         return Finding(
             subject: "schema",
-            isOK: row.bool(0),
-            message: row.bool(0)
+            isOK: row.bool("may_create"),
+            message: row.bool("may_create")
                 ? "does not exist yet; the relay creates the schema apns and its queue when it starts"
-                : "does not exist yet, and the role \(row.text(1)) may not create it: grant CREATE on the database "
-                    + "\(row.text(2)), or run apns-relay migrate as a role that may"
+                : "does not exist yet, and the role \(row.text("role")) may not create it: grant CREATE on the database "
+                    + "\(row.text("database")), or run apns-relay migrate as a role that may"
         )
     }
 
@@ -203,7 +204,7 @@ public struct ServerInspection: Sendable {
                 try connection.run(
                     "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
                 )[0]
-                .int64(0)
+                .int64()
             ) / 1_000
         let after = Date().timeIntervalSince1970
         let difference = max(before - database, database - after, 0)

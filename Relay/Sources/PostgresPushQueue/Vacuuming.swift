@@ -20,7 +20,7 @@ final class Vacuuming: Sendable {
     /// Selects the tables that have many deleted rows, both absolutely and for their size. The statistics count the deleted
     /// rows of all relays.
     static let tables = """
-        SELECT pg_catalog.quote_ident(c.relname), s.n_dead_tup FROM pg_catalog.pg_stat_user_tables s \
+        SELECT pg_catalog.quote_ident(c.relname) AS name, s.n_dead_tup FROM pg_catalog.pg_stat_user_tables s \
         JOIN pg_catalog.pg_class c ON c.oid = s.relid \
         WHERE s.schemaname = 'apns' AND s.n_dead_tup >= $1 + s.n_live_tup / 10 \
         AND pg_catalog.pg_has_role(c.relowner, 'USAGE')
@@ -89,6 +89,6 @@ final class Vacuuming: Sendable {
 
     /// The estimated number of deleted rows of each table that ``tables`` selected.
     static func deletedRows(_ rows: Rows) -> [String: Int] {
-        Dictionary((0..<rows.count).map { (rows[$0].text(0), rows[$0].int(1)) }) { first, _ in first }
+        Dictionary((0..<rows.count).map { (rows[$0].text("name"), rows[$0].int("n_dead_tup")) }) { first, _ in first }
     }
 }

@@ -18,8 +18,8 @@ enum Repetition {
     case reading
     /// It has the same effect again, or none.
     case harmless
-    /// Only the caller can find out.
-    case undecided
+    /// Never: only the caller can find out whether it had an effect.
+    case never
 }
 
 /// A thread's connection, which is opened when it is needed.
@@ -65,6 +65,7 @@ final class Worker {
         var isRepeated = false
         var pause = Pause()
         while true {
+            var isSent = false
             // A call whose time is over is not begun: its caller would not get to know the effect, and the calls behind it
             // would wait for its connection.
             guard ContinuousClock.now < deadline else {
@@ -72,7 +73,10 @@ final class Worker {
             }
             do throws(PostgresFailure) {
                 let connection = try self.open()
-                let rows = try connection.run(sql, parameters, until: deadline)
+                let name = try connection.prepare(sql, parameters.types, until: deadline)
+                try connection.send(name, parameters)
+                isSent = true
+                let rows = try connection.result(until: deadline)
                 // The statement may have found its effect made.
                 if isRepeated, repetition != .reading {
                     _ = try connection.run("SELECT apns.confirm()", until: deadline)
@@ -84,12 +88,11 @@ final class Worker {
                 case .refused(let state, _, _) where SQLState.isReadOnly(state): self.connection = nil
                 case .refused(let state, let message, let detail):
                     throw QueueError(state: state, message: message, detail: detail)
-                case .notConnected: self.connection = nil
-                case .lost:
+                case .away:
                     self.connection = nil
-                    isRepeated = true
+                    isRepeated = isRepeated || isSent
                 }
-                let mayRepeat = !isRepeated || repetition != .undecided
+                let mayRepeat = !isRepeated || repetition != .never
                 guard mayRepeat, ContinuousClock.now < deadline, !self.isAbandoned() else {
                     if !isRepeated, case .refused(let state, let message, let detail) = error {
                         throw QueueError(state: state, message: message, detail: detail)
@@ -107,11 +110,7 @@ final class Worker {
         if let connection, connection.isOpen, self.connected == generation { return connection }
         self.connection = nil
         let new = try self.settings.connect()
-        do throws(PostgresFailure) {
-            try self.prepare(new)
-        } catch .lost(let message) {
-            throw .notConnected(message)
-        }
+        try self.prepare(new)
         self.connection = new
         self.connected = generation
         return new

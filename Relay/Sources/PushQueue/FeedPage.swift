@@ -13,6 +13,25 @@ public struct FeedCursor: Sendable, Hashable, Comparable {
     public static func < (left: FeedCursor, right: FeedCursor) -> Bool { left.position < right.position }
 }
 
+extension FeedCursor {
+    /// The form in requests and responses: the position and the generation, for example `17-9f2c41aa`.
+    package var text: String {
+        self.generation == 0 ? "\(self.position)" : "\(self.position)-\(String(self.generation, radix: 16))"
+    }
+
+    /// Parses a text of the form of ``text``; nil if it is not a cursor.
+    package init?(_ text: String) {
+        let parts = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let first = parts.first, first.utf8.first != UInt8(ascii: "+"), let position = Int64(first) else {
+            return nil
+        }
+        self.init(position: position)
+        guard parts.count == 2 else { return }
+        guard parts[1].utf8.first != UInt8(ascii: "+"), let generation = UInt32(parts[1], radix: 16) else { return nil }
+        self.generation = generation
+    }
+}
+
 /// The contents of a feed.
 public enum FeedKind: Sendable, Hashable {
     /// Every settled push.

@@ -6,7 +6,18 @@ import Synchronization
     import Foundation
 #endif
 
-/// The clocks that a queue needs. Tests replace them.
+/// The clocks that a queue and its relay need. Tests replace them.
+///
+/// | rule | clock |
+/// |---|---|
+/// | when a push was stored and settled; when it is due (`notBefore`) | ``now`` |
+/// | whether a push is still sent | ``now`` |
+/// | whether an overdue push ends; retentions; the end of batches, kept messages and attested keys | ``expiry`` |
+/// | leases of claims in a file; pauses, rates, delays of webhooks, heartbeats of a fleet | ``lease`` |
+/// | leases of claims in a database | the database's own, `apns.lease_clock` |
+/// | limits of single calls and measured durations | `ContinuousClock` |
+///
+/// So a clock that jumps ahead lets pushes wait, and ends none of them; and no jump ends a lease.
 public protocol QueueClock: Sendable {
     /// The time of day, for `notBefore`, deadlines and expirations. It may jump.
     var now: QueueTime { get }

@@ -35,3 +35,8 @@ public struct QueueTime: Sendable, Hashable, Codable, Comparable, CustomStringCo
 
     public var description: String { "\(self.millisecondsSince1970) ms" }
 }
+
+extension QueueTime {
+    /// The time in seconds since 1970, with fractions down to milliseconds. The API reports times in this form.
+    package var seconds: Double { Double(self.millisecondsSince1970) / 1_000 }
+}

@@ -141,36 +141,52 @@ final class GroupCommit: Sendable {
             return self.failAll(error)
         }
         let counts = self.waiting.withLock { (jobs: $0.jobs.count, intake: $0.intake.count) }
-        let isAlone = counts.jobs + counts.intake == 1
         let begin = ContinuousClock.now
-        var group: [Job] = []
-        var transaction = Running(self.transaction(db, state))
+        var running = Running(self.transaction(db, state), isAlone: counts.jobs + counts.intake == 1)
         do {
-            for _ in 0..<counts.jobs where group.isEmpty || begin.duration(to: .now) < Self.longestTransaction {
-                guard let job = self.waiting.withLock({ $0.take(\.jobs, isDurable: isDurable) }) else { break }
-                group.append(job)
-                try self.run(job, isAlone: isAlone, &transaction)
+            try self.run(\.jobs, counts.jobs, isDurable: isDurable, in: &running) {
+                begin.duration(to: .now) < Self.longestTransaction
             }
-            let hasJobs = !group.isEmpty
+            let hasJobs = !running.jobs.isEmpty
             let beginOfIntake = ContinuousClock.now
-            for number in 0..<counts.intake {
-                guard number == 0 || self.mayTakeMore(hasJobs, begin, beginOfIntake) else { break }
-                guard let job = self.waiting.withLock({ $0.take(\.intake, isDurable: isDurable) }) else { break }
-                group.append(job)
-                try self.run(job, isAlone: isAlone, &transaction)
+            try self.run(\.intake, counts.intake, isDurable: isDurable, in: &running) {
+                self.mayTakeMore(hasJobs, begin, beginOfIntake)
             }
             try db.execute(sql: "COMMIT")
-            self.whenCommitted(group.count, begin.duration(to: .now))
+            self.whenCommitted(running.jobs.count, begin.duration(to: .now))
         } catch {
             if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
             // A single job would only fail again.
-            let mayRunAgain = !self.isSyncFailure(error) && group.count > 1
-            for job in group {
+            let mayRunAgain = !self.isSyncFailure(error) && running.jobs.count > 1
+            for job in running.jobs {
                 if mayRunAgain { self.runAlone(job, db, &state) } else { job.fail(error) }
             }
             return
         }
-        self.committed(transaction, &state)
+        self.committed(running, &state)
+    }
+
+    /// Runs jobs of a list in a transaction: the first one, and more while there is time.
+    ///
+    /// - Parameters:
+    ///   - lane: the list.
+    ///   - count: the number of jobs that waited when the transaction began. Later ones wait for the next transaction.
+    ///   - isDurable: whether the transaction survives a power failure.
+    ///   - running: the transaction.
+    ///   - hasTime: whether there is time for one more job.
+    private func run(
+        _ lane: WritableKeyPath<Waiting, ArraySlice<Job>>,
+        _ count: Int,
+        isDurable: Bool,
+        in running: inout Running,
+        while hasTime: () -> Bool
+    ) throws {
+        for number in 0..<count {
+            guard number == 0 || hasTime(),
+                let job = self.waiting.withLock({ $0.take(lane, isDurable: isDurable) })
+            else { return }
+            try self.run(job, &running)
+        }
     }
 
     /// Whether there is time for one more intake job.
@@ -189,10 +205,10 @@ final class GroupCommit: Sendable {
     private func runAlone(_ job: Job, _ db: Database, _ state: inout WriterState) {
         if let error = self.failure.syncError { return job.fail(error) }
         let begin = ContinuousClock.now
-        var transaction = Running(self.transaction(db, state))
+        var running = Running(self.transaction(db, state), isAlone: true)
         do {
             try db.execute(sql: "BEGIN IMMEDIATE")
-            try self.run(job, isAlone: true, &transaction)
+            try self.run(job, &running)
             try db.execute(sql: "COMMIT")
             self.whenCommitted(1, begin.duration(to: .now))
         } catch {
@@ -200,7 +216,7 @@ final class GroupCommit: Sendable {
             _ = self.isSyncFailure(error)
             return job.fail(error)
         }
-        self.committed(transaction, &state)
+        self.committed(running, &state)
     }
 
     /// Whether the disk did not confirm a write. If so, this records that the queue has failed.
@@ -223,11 +239,16 @@ final class GroupCommit: Sendable {
     /// A transaction in which jobs run.
     private struct Running {
         let transaction: WriteTransaction
+        /// Whether it has only one job, which needs no savepoint: if the job fails, the transaction does.
+        let isAlone: Bool
+        /// The jobs that have begun.
+        var jobs: [Job] = []
         /// The functions that end the jobs. They are called after the commit.
         var ends: [@Sendable () -> Void] = []
 
-        init(_ transaction: WriteTransaction) {
+        init(_ transaction: WriteTransaction, isAlone: Bool) {
             self.transaction = transaction
+            self.isAlone = isAlone
         }
     }
 
@@ -239,9 +260,10 @@ final class GroupCommit: Sendable {
     }
 
     /// Runs a job in the transaction. Throws only if the whole transaction has failed.
-    private func run(_ job: Job, isAlone: Bool, _ running: inout Running) throws {
+    private func run(_ job: Job, _ running: inout Running) throws {
+        running.jobs.append(job)
         running.ends.append(
-            isAlone ? try job.run(running.transaction) : try self.runInSavepoint(job, running.transaction)
+            running.isAlone ? try job.run(running.transaction) : try self.runInSavepoint(job, running.transaction)
         )
     }
 

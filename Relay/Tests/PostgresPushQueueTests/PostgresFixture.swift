@@ -36,6 +36,10 @@ final class PostgresFixture: QueueFixture {
     /// Runs SQL in another database of the server.
     func run(_ sql: String) throws -> String { try self.server.run(sql) }
 
+    /// Runs SQL in the database of the queue.
+    @discardableResult
+    func runInDatabase(_ sql: String) throws -> String { try self.server.run(sql, in: self.database) }
+
     var now: QueueTime { self.clock.now }
 
     /// The options of one process, which the server knows under a name.

@@ -1,7 +1,7 @@
 import APNSModel
 import Foundation
 import HTTPTypes
-import WebPush
+import WebPushGateway
 
 // Lets libFuzzer choose requests for Web Push: `ci/steps/fuzz-web-push` builds this program with the fuzzer. Its arguments are those
 // of libFuzzer.

@@ -1,3 +1,5 @@
+import PushQueue
+
 /// A payload with placeholders, which the values of each device replace.
 ///
 /// A placeholder is `{{name}}` inside a string of the payload, also with spaces around the name; the name has 1 to 64 ASCII

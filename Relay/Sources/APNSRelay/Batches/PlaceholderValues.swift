@@ -1,4 +1,5 @@
 @_spi(Relay) import APNSModel
+import PushQueue
 
 /// The values that replace the placeholders of a payload: a JSON object of strings, numbers and booleans.
 struct PlaceholderValues: Sendable {

@@ -1,3 +1,5 @@
+import PushQueue
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else

@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
+import PushQueue
 
 /// The query of a request. Unknown and repeated parameters are refused, so that a mistyped name does not change the
 /// meaning of a request.

@@ -4,12 +4,13 @@ import ServiceLifecycle
 
 /// The endpoints that need no token: the page and the API's description, and the probes with the metrics.
 struct PageRoutes: Sendable {
-    let pages: [PageFile]
+    /// The files of the page, and the OpenAPI document.
+    let files: [PageFile]
     let status: any RelayStatus
     let metrics: @Sendable () async -> String
 
     var routes: [APIRoute] {
-        (self.pages + [PageFiles.openAPI]).map { file in
+        self.files.map { file in
             let body = ByteBuffer(string: file.body)
             return APIRoute(.get, file.path, .open) { _ in .body(body, file.contentType) }
         }

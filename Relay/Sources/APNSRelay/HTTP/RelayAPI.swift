@@ -7,6 +7,7 @@ import NIOCore
 import NIOHTTPTypes
 import PushQueue
 import ServiceLifecycle
+import WebPushGateway
 
 /// The relay's HTTP server.
 ///
@@ -23,6 +24,8 @@ struct RelayAPI: Sendable {
     let routes: [APIRoute]
     /// The endpoints of the probes' own listener; empty if the API's listener has them.
     private let probes: [APIRoute]
+    /// The gateway for Web Push; nil if the settings have none.
+    let gateway: Gateway?
     /// The limit on the size of all bodies that are being read. Exposed for tests.
     let budget: BufferBudget
 
@@ -97,19 +100,27 @@ struct RelayAPI: Sendable {
             status: status,
             budget: self.budget
         )
-        let webPush = WebPushGateway(
-            live: live,
-            queue: queue,
-            clock: clock,
-            intake: intake,
-            budget: self.budget
+        self.gateway = settings.webPush.flatMap { webPush in
+            Gateway(
+                webPush,
+                queue: queue,
+                clock: clock,
+                maxDeadline: settings.dispatch.maxDeadline,
+                host: RelayGatewayHost(live: live, intake: intake, quota: PushQuota(clock: clock)),
+                logger: logger
+            )
+        }
+        let webPush = self.gateway.map { [budget = self.budget] in GatewayRoutes(gateway: $0, budget: budget).routes }
+        let page = PageRoutes(
+            files: pages + [PageFiles.openAPI(with: self.gateway == nil ? [] : [Gateway.openAPI])],
+            status: status,
+            metrics: metrics
         )
-        let page = PageRoutes(pages: pages, status: status, metrics: metrics)
         let hasProbePort = settings.http.probePort != nil
         self.probes = hasProbePort ? page.probes : []
         self.routes =
             pushes.routes + batches.routes + FeedRoutes(queue: queue, news: news).routes + operators.routes
-            + fleet.routes + ReloadRoutes(reload: reload).routes + page.routes + (webPush?.routes ?? [])
+            + fleet.routes + ReloadRoutes(reload: reload).routes + page.routes + (webPush ?? [])
             + (hasProbePort ? [] : page.probes)
     }
 

@@ -3,6 +3,7 @@ import Hummingbird
 import HummingbirdCore
 import NIOCore
 import NIOHTTPTypes
+import WebPushGateway
 
 /// Reads bodies within the limits of the settings.
 struct RequestBodyReader: Sendable {
@@ -69,7 +70,7 @@ struct RequestBodyReader: Sendable {
     }
 
     /// Reads and decodes a body that is a JSON object.
-    func json<Value: RequestMembers>(
+    func json<Value: GatewayBody>(
         _ type: Value.Type,
         of request: APIRequest
     ) async throws -> (value: Value, bytes: [UInt8]) {

@@ -1,6 +1,5 @@
 import HTTPTypes
 import Hummingbird
-import PushQueue
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -39,28 +38,4 @@ extension Response {
         headers[.contentType] = contentType
         return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: body))
     }
-}
-
-/// A member that is encoded as `null` if it has no value. Without this wrapper, it would be left out.
-@propertyWrapper
-struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
-    var wrappedValue: Value?
-
-    init(wrappedValue: Value?) {
-        self.wrappedValue = wrappedValue
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        if let wrappedValue {
-            try container.encode(wrappedValue)
-        } else {
-            try container.encodeNil()
-        }
-    }
-}
-
-extension QueueTime {
-    /// The time in seconds since 1970, with fractions down to milliseconds. The API reports times in this form.
-    var seconds: Double { Double(self.millisecondsSince1970) / 1_000 }
 }

@@ -1,4 +1,5 @@
 @_spi(Relay) import APNSModel
+import PushQueue
 
 /// The member `headers` of a submitted push.
 struct PushHeaders {

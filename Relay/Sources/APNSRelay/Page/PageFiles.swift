@@ -9,7 +9,13 @@ enum PageFiles {
     }()
 
     /// The OpenAPI 3.1 document, served at `/openapi.json`. Tests compare it with the endpoints and the error codes.
-    static let openAPI = PageFile(apns_relay_openapi().pointee)
+    ///
+    /// - Parameter parts: documents with more paths and components.
+    static func openAPI(with parts: [String]) -> PageFile {
+        var file = PageFile(apns_relay_openapi().pointee)
+        for part in parts { file.body = JSONMerge.merged(file.body, part) }
+        return file
+    }
 }
 
 extension PageFile {

@@ -1,3 +1,4 @@
+import PushQueue
 import Synchronization
 
 /// The settings that apply now. Each request and each route reads them again, because they change while the relay runs.

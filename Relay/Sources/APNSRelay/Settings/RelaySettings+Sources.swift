@@ -1,8 +1,7 @@
 @_spi(Relay) public import APNSPool
-import AppAttest
 import PostgresPushQueue
 import PushQueue
-import WebPush
+import WebPushGateway
 
 extension RelaySettings {
     /// Reads all settings. `Relay/Operating.md` and `Relay/WebPush.md` list the keys.
@@ -83,21 +82,7 @@ extension RelaySettings {
                 "it is larger than \(reader.writtenName("storage.capacity")), \(self.storage.capacity) pushes"
             )
         }
-        switch self.webPush?.registration {
-        case .open where !OriginGuard.isLoopbackAddress(self.http.host):
-            reader.complain(
-                "webPush.registration",
-                .conflict,
-                "without verification, \(reader.writtenName("http.host")) must be a loopback address, not \(self.http.host)"
-            )
-        case .appAttest where !self.apps.isEmpty && self.apps.allSatisfy({ $0.appIDPrefix == nil }):
-            reader.complain(
-                "webPush.registration",
-                .conflict,
-                "App Attest needs the app ID prefix of an app: set \(reader.writtenName("app.\(self.apps[0].name).appIDPrefix"))"
-            )
-        case .open, .appAttest, .token, nil: break
-        }
+        self.webPush?.check(self, &reader)
         if self.dispatch.defaultDeadline > self.dispatch.maxDeadline {
             reader.complain(
                 "dispatch.defaultDeadline",
@@ -282,58 +267,6 @@ extension WebhookSettings {
         self.url = url
         self.secrets = [secret] + (next.map { [$0] } ?? [])
         self.apps = webhook.apps.map(Set.init)
-    }
-}
-
-extension WebPushSettings {
-    /// The settings `webPush.…`; nil if none is set, or if one is invalid, which is then reported.
-    fileprivate init?(_ draft: RelaySettingsTable.WebPush, _ reader: inout SettingsReader) {
-        guard draft != RelaySettingsTable.WebPush() else { return nil }
-        self = draft.settings
-        if self.origins.isEmpty {
-            reader.complain(
-                "webPush.origins",
-                .missing,
-                "it is missing: set the origin of the endpoints, such as https://push.example.com"
-            )
-        }
-        for origin in self.origins where !Self.isOrigin(origin) {
-            reader.complain(
-                "webPush.origins",
-                .malformed,
-                "'\(origin)' is not an origin, such as https://push.example.com"
-            )
-        }
-        func key(_ text: String?, _ file: String?, _ key: String, isRequired: Bool) -> [UInt8]? {
-            guard let text = reader.secret(text, orIn: file, key, isRequired: isRequired) else { return nil }
-            guard let bytes = Base64Text.decode(text), bytes.count == DeviceTokenKeys.keyCount else {
-                reader.complain(key, .malformed, "the key must be 32 random bytes in base64: openssl rand -base64 32")
-                return nil
-            }
-            return bytes
-        }
-        let current = key(draft.key, draft.keyFile, "webPush.key", isRequired: true)
-        let old = key(draft.oldKey, draft.oldKeyFile, "webPush.oldKey", isRequired: false)
-        let root = reader.secret(nil, orIn: draft.appAttestRootFile, "webPush.appAttestRoot", isRequired: false)
-        switch draft.registration {
-        case .token: break
-        case .open: self.registration = .open
-        case .appAttest:
-            do throws(AppAttestError) {
-                self.registration = .appAttest(try AppAttestVerifier(root: root))
-            } catch {
-                reader.complain("webPush.appAttestRootFile", .malformed, error.message)
-            }
-        }
-        guard let current else { return nil }
-        self.key = current
-        self.oldKeys = [old].compactMap { $0 }
-    }
-
-    private static func isOrigin(_ text: String) -> Bool {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        return parts.count == 3 && (parts[0] == "https:" || parts[0] == "http:") && parts[1].isEmpty
-            && !parts[2].isEmpty
     }
 }
 

@@ -1,5 +1,6 @@
 public import APNSPool
 public import Logging
+public import WebPushGateway
 
 /// Everything that an operator can set. ``RelaySettings/init(_:)`` reads it.
 public struct RelaySettings: Sendable {

@@ -24,21 +24,6 @@ enum RelaySettingsTable {
         var webPush = WebPush()
     }
 
-    /// The settings `webPush.…`.
-    struct WebPush: Sendable, Hashable {
-        var key: String?
-        var keyFile: String?
-        var oldKey: String?
-        var oldKeyFile: String?
-        var registration = Registration.token
-        var appAttestRootFile: String?
-        var settings = WebPushSettings(origins: [], key: [])
-
-        enum Registration: Sendable, Hashable {
-            case token, appAttest, open
-        }
-    }
-
     /// The settings `app.NAME.…`, except for those of the credential.
     struct App {
         var topic: String?
@@ -94,7 +79,7 @@ enum RelaySettingsTable {
     }
 
     /// The settings whose keys contain no name of an app, a caller or a webhook.
-    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, group, gateways].flatMap { $0 }
+    static let rows: [SettingRow<Draft>] = [names, http, dispatch, storage, group, webPush].flatMap { $0 }
 
     /// The keys of all settings.
     ///
@@ -134,22 +119,6 @@ enum RelaySettingsTable {
         .duration("http.idleTimeout", \.settings.http.idleTimeout, .seconds(1)...(.seconds(3_600))),
         .integer("http.maxConnections", \.settings.http.maxConnections, 1...100_000),
         .integer("http.maxConnectionsPerAddress", \.settings.http.maxConnectionsPerAddress, 1...100_000),
-    ]
-
-    private static let gateways: [SettingRow<Draft>] = [
-        .list("webPush.origins", \.webPush.settings.origins),
-        .text("webPush.key", \.webPush.key, isSecret: true), .file("webPush.keyFile", \.webPush.keyFile),
-        .text("webPush.oldKey", \.webPush.oldKey, isSecret: true), .file("webPush.oldKeyFile", \.webPush.oldKeyFile),
-        .boolean("webPush.requireVAPID", \.webPush.settings.requiresVAPID),
-        .integer("webPush.pushesPerMinute", \.webPush.settings.pushesPerMinute, 1...1_000_000),
-        .integer("webPush.keptMessages", \.webPush.settings.keptMessages, 0...1_000),
-        .size("webPush.keptBytes", \.webPush.settings.keptBytes, 65_536...(1 << 40)),
-        .choice(
-            "webPush.registration",
-            \.webPush.registration,
-            ["token": .token, "appAttest": .appAttest, "open": .open]
-        ),
-        .file("webPush.appAttestRootFile", \.webPush.appAttestRootFile),
     ]
 
     private static let year = Duration.seconds(366 * 86_400)

@@ -98,25 +98,18 @@ BEGIN
   RETURN floor(extract(epoch FROM p_time) * 1000);
 END $$;
 
--- A push as apns.store takes it.
-CREATE TYPE apns.checked_push AS (
-  id uuid, route int, due bigint, deadline bigint, expires bigint, resends boolean, supersedes text, token bytea,
-  topic text, type text, priority smallint, expiration bigint, collapse text, payload bytea, key text, digest bytea,
-  metadata text
-);
-
 -- Checks the arguments of apns.enqueue as the relay's HTTP API does, and adds the defaults. NULL means "not given".
 CREATE FUNCTION apns.checked(
   p_now bigint, p_element int, app text, token text, payload json, push_type text, environment text, topic text, priority int,
   expiration timestamptz, collapse_id text, apns_id uuid, idempotency_key text, not_before timestamptz,
   deadline timestamptz, lane text, supersedes text, resend_unknown boolean, metadata json
-) RETURNS apns.checked_push LANGUAGE plpgsql AS $$
+) RETURNS apns.new_push LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
   v_app apns.app;
   v_type apns.push_type;
   v_intake apns.intake;
-  v_push apns.checked_push;
+  v_push apns.new_push;
   v_environment text := environment;
   v_not_before bigint := apns.milliseconds(p_element, 'not_before', not_before);
   v_deadline bigint := apns.milliseconds(p_element, 'deadline', deadline);
@@ -240,30 +233,14 @@ BEGIN
 END $$;
 
 -- Stores checked pushes. Returns their ids; the known ones of duplicates.
-CREATE FUNCTION apns.store_checked(p_now bigint, p_push apns.checked_push[]) RETURNS uuid[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION apns.store_checked(p_now bigint, p_push apns.new_push[]) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
-  v_caller int := apns.caller_id('sql:' || session_user);
-  v_ids uuid[];
+  v_ids uuid[] := ARRAY(SELECT p.id FROM unnest(p_push) WITH ORDINALITY p ORDER BY p.ordinality);
   v_kinds smallint[];
   v_known uuid[];
   v_conflict int;
 BEGIN
-  SELECT s.kinds, s.known, p.ids INTO v_kinds, v_known, v_ids
-  FROM (
-    SELECT array_agg(p.id ORDER BY p.n) AS ids, array_agg(p.route ORDER BY p.n) AS routes,
-      array_agg(v_caller ORDER BY p.n) AS callers, array_agg(p.due ORDER BY p.n) AS dues,
-      array_agg(p.deadline ORDER BY p.n) AS deadlines, array_agg(p.expires ORDER BY p.n) AS expires,
-      array_agg(p.resends ORDER BY p.n) AS resends, array_agg(p.supersedes ORDER BY p.n) AS supersedes,
-      array_agg(p.token ORDER BY p.n) AS tokens, array_agg(p.topic ORDER BY p.n) AS topics,
-      array_agg(p.type ORDER BY p.n) AS types, array_agg(p.priority ORDER BY p.n) AS priorities,
-      array_agg(p.expiration ORDER BY p.n) AS expirations, array_agg(p.collapse ORDER BY p.n) AS collapses,
-      array_agg(p.payload ORDER BY p.n) AS payloads, array_agg(p.key ORDER BY p.n) AS keys,
-      array_agg(p.digest ORDER BY p.n) AS digests, array_agg(p.metadata ORDER BY p.n) AS metadata
-    FROM unnest(p_push) WITH ORDINALITY AS p(id, route, due, deadline, expires, resends, supersedes, token, topic, type,
-      priority, expiration, collapse, payload, key, digest, metadata, n)) p
-  CROSS JOIN LATERAL apns.store(p_now, false, NULL, p.ids, p.routes, p.callers, p.dues, p.deadlines,
-    p.expires, p.resends, p.supersedes, p.tokens, p.topics, p.types, p.priorities, p.expirations, p.collapses,
-    p.payloads, p.keys, p.digests, p.metadata) s;
+  SELECT s.kinds, s.known INTO v_kinds, v_known FROM apns.store(p_now, false, NULL, p_push) s;
   v_conflict := array_position(v_kinds, 2::smallint);
   IF v_conflict IS NOT NULL THEN
     RAISE EXCEPTION 'another push has this idempotency key or id: %', v_known[v_conflict]
@@ -307,7 +284,7 @@ BEGIN
 END $$;
 
 -- Checks an element of apns.enqueue_many.
-CREATE FUNCTION apns.checked_element(p_now bigint, p_element int, p_push json) RETURNS apns.checked_push
+CREATE FUNCTION apns.checked_element(p_now bigint, p_element int, p_push json) RETURNS apns.new_push
 LANGUAGE plpgsql AS $$
 DECLARE
   v_names text[] := ARRAY['app', 'token', 'payload', 'push_type', 'environment', 'topic', 'priority', 'expiration',
@@ -367,7 +344,7 @@ CREATE FUNCTION apns.enqueue_many(pushes json) RETURNS uuid[] LANGUAGE plpgsql S
 #variable_conflict use_variable
 DECLARE
   v_now bigint := apns.lease_clock();
-  v_checked apns.checked_push[];
+  v_checked apns.new_push[];
 BEGIN
   IF coalesce(json_typeof(pushes), 'null') = 'null' THEN RETURN '{}'; END IF;
   IF json_typeof(pushes) <> 'array' THEN

@@ -4,11 +4,20 @@
 -- whole of a change, nothing depends on statements that a session has prepared, and an operator can read here what a
 -- relay does.
 --
--- Three rules hold in all functions:
+-- Two rules hold in all functions:
 -- * Rows are found by index, one after the other, in a fixed order: an array with ANY, or LATERAL with LIMIT. Statistics
 --   of tables that are almost empty lead the planner to joins that take minutes once the tables are full.
--- * The row of apns.feed is locked last, because all relays wait for it.
 -- * Times are milliseconds since 1970. Leases count by the clock of the database: apns.lease_clock.
+--
+-- The lock order: a transaction waits for others only at these locks, and takes them in this order.
+-- 1. In apns.store: the advisory lock of the capacity, then new ids in their order, then new idempotency keys in theirs.
+-- 2. The places of pushes: their rows in queue, flight and parked, by position. Whoever has taken the place of a push
+--    changes its other rows without waiting. Places that are found by another order are taken with SKIP LOCKED, which
+--    waits for nobody; so are the rows of ended and tally.
+-- 3. The row of apns.feed, last, because all relays wait for it from then to the commit.
+-- Known ids and keys, repeated calls, outcomes of claims that have ended, and apns.begin_history may break the order. If
+-- two such transactions wait for each other, the server ends one of them, and its relay repeats it.
+-- Tests record the order of all other transactions (Relay/Tests/PostgresPushQueueTests/record-locks.sql).
 
 -- A relay that does not know this version of the schema must not use it.
 CREATE TABLE apns.version (version int NOT NULL);
@@ -273,7 +282,6 @@ CREATE FUNCTION apns.finish(
 DECLARE
   v_base bigint;
 BEGIN
-  -- All relays wait for this row, from here to the commit.
   UPDATE apns.feed SET last = last + cardinality(p_position) RETURNING last - cardinality(p_position) INTO v_base;
   WITH o AS (
     INSERT INTO apns.outcome (cursor, position, id, route, queued_at, due, deadline, settled_at, token, attempts, sends,
@@ -424,117 +432,125 @@ END $$;
 
 -- Enqueueing ---------------------------------------------------------------------------------------------------------
 
--- Stores pushes, in the order of the arrays.
+-- A push as apns.store takes it.
+CREATE TYPE apns.new_push AS (
+  id uuid, route int, due bigint, deadline bigint, expires bigint, resends boolean, supersedes text, token bytea, topic text, type text,
+  priority smallint, expiration bigint, collapse text, payload bytea, key text, digest bytea, metadata text
+);
+
+-- Stores pushes, in the order of the array. An idempotency key belongs to the caller of the route.
 --
 -- p_capacity: the most pushes without an outcome, or NULL if there is certainly room.
--- p_caller: the callers of the routes, to whom the idempotency keys belong.
 --
 -- Returns NULL if all were stored; else for each push 0 (stored), 1 (duplicate) or 2 (conflict), and the known push. If
 -- there is a conflict and the call is not partial, none is stored. Raises AP001 if the queue is full.
 CREATE FUNCTION apns.store(
-  p_now bigint, p_partial boolean, p_capacity bigint,
-  p_id uuid[], p_route int[], p_caller int[], p_due bigint[], p_deadline bigint[], p_expires bigint[],
-  p_resends boolean[], p_supersedes text[], p_token bytea[], p_topic text[], p_type text[], p_priority smallint[],
-  p_expiration bigint[], p_collapse text[], p_payload bytea[], p_key text[], p_digest bytea[], p_metadata text[],
-  OUT kinds smallint[], OUT known uuid[]
+  p_now bigint, p_partial boolean, p_capacity bigint, p_push apns.new_push[], OUT kinds smallint[], OUT known uuid[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
-  v_count int := cardinality(p_id);
-  v_keys int := cardinality(array_remove(p_key, NULL));
-  v_position bigint[];
-  v_taken uuid[]; -- the ids that this call has taken
-  v_stored bigint;
+  v_count int := cardinality(p_push);
+  v_position bigint[] := ARRAY(SELECT nextval('apns.position_seq') FROM generate_series(1, cardinality(p_push)));
   v_unsettled bigint;
-  v_push record;
-  v_known record;
+  v_stored bigint;
 BEGIN
   IF p_capacity IS NOT NULL THEN
     PERFORM pg_advisory_xact_lock(1095781971, -1);
     SELECT coalesce(sum(queued + claimed + written + parked), 0) INTO v_unsettled FROM apns.tally;
   END IF;
-  SELECT array_agg(nextval('apns.position_seq')) INTO v_position FROM generate_series(1, v_count);
-  -- Most calls have no known push: their ids and keys are taken at once.
-  WITH i AS (
-    INSERT INTO apns.ident (id, position)
-    SELECT a.id, a.position FROM unnest(p_id, v_position) AS a(id, position) ORDER BY a.id ON CONFLICT DO NOTHING
-    RETURNING id)
-  SELECT array_agg(id) INTO v_taken FROM i;
-  v_stored := coalesce(cardinality(v_taken), 0);
-  IF v_stored = v_count AND v_keys > 0 THEN
-    INSERT INTO apns.idempotency (position, caller, key, digest, id)
-    SELECT a.position, a.caller, a.key, a.digest, a.id
-    FROM unnest(v_position, p_caller, p_key, p_digest, p_id) AS a(position, caller, key, digest, id)
-    WHERE a.key IS NOT NULL ORDER BY a.caller, a.key, a.position ON CONFLICT (caller, key) DO NOTHING;
-    GET DIAGNOSTICS v_stored = ROW_COUNT;
-    v_stored := v_stored + v_count - v_keys;
-  END IF;
-  IF v_stored < v_count THEN
-    -- Otherwise they are taken one after the other.
-    DELETE FROM apns.idempotency WHERE position = ANY (v_position);
-    DELETE FROM apns.ident WHERE id = ANY (v_taken);
-    v_taken := '{}';
-    kinds := array_fill(0::smallint, ARRAY[v_count]);
-    known := array_fill(NULL::uuid, ARRAY[v_count]);
-    FOR v_push IN
-      SELECT * FROM unnest(p_id, v_position, p_caller, p_key, p_digest) WITH ORDINALITY
-        AS a(id, position, caller, key, digest, n)
-    LOOP
-      v_known := NULL;
-      IF v_push.key IS NOT NULL THEN
-        LOOP
-          INSERT INTO apns.idempotency (position, caller, key, digest, id)
-          VALUES (v_push.position, v_push.caller, v_push.key, v_push.digest, v_push.id)
-          ON CONFLICT (caller, key) DO NOTHING;
-          EXIT WHEN FOUND;
-          SELECT i.id, i.digest INTO v_known FROM apns.idempotency i
-          WHERE i.caller = v_push.caller AND i.key = v_push.key;
-          EXIT WHEN FOUND; -- else it was pruned meanwhile
-        END LOOP;
-      END IF;
-      IF v_known IS NULL THEN
-        INSERT INTO apns.ident (id, position) VALUES (v_push.id, v_push.position) ON CONFLICT DO NOTHING;
-        IF FOUND THEN
-          v_taken := v_taken || v_push.id;
-          CONTINUE;
-        END IF;
-        DELETE FROM apns.idempotency WHERE position = v_push.position;
-        SELECT v_push.id, k.digest INTO v_known FROM apns.ident i
-        LEFT JOIN LATERAL (SELECT * FROM apns.idempotency k WHERE k.position = i.position LIMIT 1) k ON true
-        WHERE i.id = v_push.id;
-      END IF;
-      kinds[v_push.n] := CASE WHEN v_known.digest = v_push.digest THEN 1 ELSE 2 END;
-      known[v_push.n] := v_push.id;
-      IF v_known.id IS NOT NULL THEN known[v_push.n] := v_known.id; END IF;
-    END LOOP;
+  IF NOT apns.take_names(v_position, p_push) THEN
+    SELECT t.kinds, t.known INTO kinds, known FROM apns.take_names_singly(v_position, p_push) t;
     PERFORM apns.confirm();
     IF NOT p_partial AND 2 = ANY (kinds) THEN
       DELETE FROM apns.idempotency WHERE position = ANY (v_position);
-      DELETE FROM apns.ident WHERE id = ANY (v_taken);
+      DELETE FROM apns.ident WHERE position = ANY (v_position)
+        AND id = ANY (ARRAY(SELECT p.id FROM unnest(p_push) p));
       RETURN;
     END IF;
   END IF;
   WITH p AS (
     INSERT INTO apns.push (position, id, route, queued_at, due, deadline, expires, resends, supersedes, subject, token,
       topic, type, priority, expiration, collapse, payload, metadata)
-    SELECT a.position, a.id, a.route, p_now, a.due, a.deadline, a.expires, a.resends, a.supersedes,
-      CASE WHEN a.supersedes IS NOT NULL THEN apns.subject(a.route, a.supersedes, a.token) END, a.token,
-      a.topic, a.type, a.priority, a.expiration, a.collapse, a.payload, a.metadata
-    FROM unnest(v_position, p_id, p_route, p_due, p_deadline, p_expires, p_resends, p_supersedes, p_token, p_topic,
-      p_type, p_priority, p_expiration, p_collapse, p_payload, p_metadata) WITH ORDINALITY
-      AS a(position, id, route, due, deadline, expires, resends, supersedes, token, topic, type, priority,
-        expiration, collapse, payload, metadata, n)
-    WHERE kinds IS NULL OR kinds[a.n] = 0
-    RETURNING route, due, position, expires, subject)
-  INSERT INTO apns.queue (route, due, position, expires, subject)
-  SELECT p.route, p.due, p.position, p.expires, p.subject FROM p;
-  GET DIAGNOSTICS v_stored = ROW_COUNT;
+    SELECT v_position[p.ordinality], p.id, p.route, p_now, p.due, p.deadline, p.expires, p.resends, p.supersedes,
+      CASE WHEN p.supersedes IS NOT NULL THEN apns.subject(p.route, p.supersedes, p.token) END, p.token, p.topic, p.type,
+      p.priority, p.expiration, p.collapse, p.payload, p.metadata
+    FROM unnest(p_push) WITH ORDINALITY p WHERE kinds IS NULL OR kinds[p.ordinality] = 0
+    RETURNING route, due, position, expires, subject),
+  q AS (
+    INSERT INTO apns.queue (route, due, position, expires, subject)
+    SELECT p.route, p.due, p.position, p.expires, p.subject FROM p),
+  t AS (INSERT INTO apns.tally (route, queued) SELECT p.route, count(*) FROM p GROUP BY p.route)
+  SELECT count(*) INTO v_stored FROM p;
   -- Not before: a call that stores nothing needs no room.
   IF v_stored > 0 AND v_unsettled + v_stored > p_capacity THEN
     RAISE EXCEPTION 'The queue has reached its capacity of % pushes.', p_capacity USING ERRCODE = 'AP001';
   END IF;
-  INSERT INTO apns.tally (route, queued)
-  SELECT a.route, count(*) FROM unnest(p_route) WITH ORDINALITY AS a(route, n)
-  WHERE kinds IS NULL OR kinds[a.n] = 0 GROUP BY a.route;
+END $$;
+
+-- Takes the ids and the idempotency keys of pushes at once. Returns false, and takes none, if one of them is known.
+CREATE FUNCTION apns.take_names(p_position bigint[], p_push apns.new_push[]) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  v_taken uuid[];
+  v_keys bigint := (SELECT count(p.key) FROM unnest(p_push) p);
+  v_count bigint := 0;
+BEGIN
+  WITH i AS (
+    INSERT INTO apns.ident (id, position)
+    SELECT p.id, p_position[p.ordinality] FROM unnest(p_push) WITH ORDINALITY p ORDER BY p.id ON CONFLICT DO NOTHING
+    RETURNING id)
+  SELECT array_agg(i.id) INTO v_taken FROM i;
+  IF cardinality(v_taken) = cardinality(p_push) AND v_keys > 0 THEN
+    INSERT INTO apns.idempotency (position, caller, key, digest, id)
+    SELECT p_position[p.ordinality], r.caller, p.key, p.digest, p.id FROM unnest(p_push) WITH ORDINALITY p
+    CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
+    WHERE p.key IS NOT NULL ORDER BY r.caller, p.key, p.ordinality ON CONFLICT (caller, key) DO NOTHING;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+  END IF;
+  IF cardinality(v_taken) = cardinality(p_push) AND v_count = v_keys THEN RETURN true; END IF;
+  DELETE FROM apns.idempotency WHERE position = ANY (p_position);
+  DELETE FROM apns.ident WHERE id = ANY (v_taken);
+  RETURN false;
+END $$;
+
+-- Takes the ids and the idempotency keys of pushes one after the other, in order. Returns for each push 0 (taken),
+-- 1 (duplicate) or 2 (conflict), and the known push.
+CREATE FUNCTION apns.take_names_singly(
+  p_position bigint[], p_push apns.new_push[], OUT kinds smallint[], OUT known uuid[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+  v_push record;
+  v_known record;
+BEGIN
+  kinds := array_fill(0::smallint, ARRAY[cardinality(p_push)]);
+  known := array_fill(NULL::uuid, ARRAY[cardinality(p_push)]);
+  FOR v_push IN
+    SELECT p.id, p_position[p.ordinality] AS position, r.caller, p.key, p.digest, p.ordinality AS n
+    FROM unnest(p_push) WITH ORDINALITY p
+    CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = p.route LIMIT 1) r
+    ORDER BY p.ordinality
+  LOOP
+    v_known := NULL;
+    IF v_push.key IS NOT NULL THEN
+      LOOP
+        INSERT INTO apns.idempotency (position, caller, key, digest, id)
+        VALUES (v_push.position, v_push.caller, v_push.key, v_push.digest, v_push.id)
+        ON CONFLICT (caller, key) DO NOTHING;
+        EXIT WHEN FOUND;
+        SELECT i.id, i.digest INTO v_known FROM apns.idempotency i
+        WHERE i.caller = v_push.caller AND i.key = v_push.key;
+        EXIT WHEN FOUND; -- else it was pruned meanwhile
+      END LOOP;
+    END IF;
+    IF v_known IS NULL THEN
+      INSERT INTO apns.ident (id, position) VALUES (v_push.id, v_push.position) ON CONFLICT DO NOTHING;
+      CONTINUE WHEN FOUND;
+      DELETE FROM apns.idempotency WHERE position = v_push.position;
+      SELECT v_push.id, k.digest INTO v_known FROM apns.ident i
+      LEFT JOIN LATERAL (SELECT * FROM apns.idempotency k WHERE k.position = i.position LIMIT 1) k ON true
+      WHERE i.id = v_push.id;
+    END IF;
+    kinds[v_push.n] := CASE WHEN v_known.digest = v_push.digest THEN 1 ELSE 2 END;
+    known[v_push.n] := coalesce(v_known.id, v_push.id);
+  END LOOP;
 END $$;
 
 -- Sending ------------------------------------------------------------------------------------------------------------
@@ -656,7 +672,7 @@ DECLARE
   v_done bigint[] := '{}';
   v_marks smallint[] := '{}';
   v_others int[] := '{}';
-  v_withdrawn boolean;
+  v_mark smallint; -- whether a push that this loop has taken was written; NULL if it could not be taken
 BEGIN
   SELECT array_agg(a.position) INTO v_known FROM unnest(p_position, p_id) AS a(position, id)
   CROSS JOIN LATERAL (SELECT FROM apns.push p WHERE p.position = a.position AND p.id = a.id LIMIT 1) p;
@@ -692,18 +708,19 @@ BEGIN
     END IF;
     -- The claim has ended, and the push has no outcome. It gets one if it was accepted.
     IF v_row.certainty = 4 THEN -- not in flight, or by a claim of another call
-      v_withdrawn := apns.withdraw(v_row.position);
-      IF NOT v_withdrawn THEN
+      v_mark := CASE WHEN apns.withdraw(v_row.position) THEN 0 END;
+      IF v_mark IS NULL THEN
         DELETE FROM apns.flight f WHERE f.position = v_row.position;
         IF FOUND THEN
+          v_mark := 1;
           INSERT INTO apns.tally (route, written) SELECT p.route, -1 FROM apns.push p
           WHERE p.position = v_row.position;
         END IF;
       END IF;
-      IF v_withdrawn OR FOUND THEN
+      IF v_mark IS NOT NULL THEN
         v_settled := v_settled || v_row.n::int;
         v_done := v_done || v_row.position;
-        v_marks := v_marks || (CASE WHEN v_withdrawn THEN 0 ELSE 1 END)::smallint;
+        v_marks := v_marks || v_mark;
         CONTINUE;
       END IF;
     END IF;

@@ -4,12 +4,15 @@ import HTTPTypes
 import PushQueue
 import RelayTestSupport
 import Testing
+import WebPushGateway
 
 @testable import APNSRelay
 
 struct APIDescriptionTests {
-    private static func document() throws -> [String: Any] {
-        try #require(try JSONSerialization.jsonObject(with: Data(PageFiles.openAPI.body.utf8)) as? [String: Any])
+    /// - Parameter parts: by default those of a relay with all parts.
+    private static func document(_ parts: [String] = [Gateway.openAPI]) throws -> [String: Any] {
+        let body = PageFiles.openAPI(with: parts).body
+        return try #require(try JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any])
     }
 
     /// All endpoints, also those that depend on settings.
@@ -45,9 +48,19 @@ struct APIDescriptionTests {
         }
     }
 
-    @Test("Every reference of the document leads somewhere, and every component is used")
-    func references() throws {
-        let document = try Self.document()
+    @Test("The document of a relay without a gateway has nothing of the gateway")
+    func documentWithoutGateway() async throws {
+        let routes = try await RelayServer.run(RelayServer.settings()) { $0.api.routes }
+        let document = try Self.document([])
+        let paths = try #require(document["paths"] as? [String: Any])
+        #expect(Set(paths.keys) == Set(routes.map(\.path)))
+        let text = PageFiles.openAPI(with: []).body.lowercased()
+        for word in ["webpush", "web push", "subscription", "attest", "vapid"] { #expect(!text.contains(word)) }
+    }
+
+    @Test("Every reference of the document leads somewhere, and every component is used", arguments: [true, false])
+    func references(hasGateway: Bool) throws {
+        let document = try Self.document(hasGateway ? [Gateway.openAPI] : [])
         var found: Set<String> = []
         func collect(_ value: Any) {
             if let members = value as? [String: Any] {

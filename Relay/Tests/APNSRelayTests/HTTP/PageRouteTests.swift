@@ -16,7 +16,7 @@ struct PageRouteTests {
                 "/": ("<!doctype html>", "text/html; charset=utf-8"),
                 "/live": ("live", "text/plain; charset=utf-8"), "/ready": ("ready", "text/plain; charset=utf-8"),
                 "/metrics": ("metric 1\n", "text/plain; version=0.0.4; charset=utf-8"),
-                "/openapi.json": (PageFiles.openAPI.body, "application/json"),
+                "/openapi.json": (PageFiles.openAPI(with: []).body, "application/json"),
             ]
             for (path, (text, type)) in expected {
                 let received = try await server.send(.GET, path, token: nil)

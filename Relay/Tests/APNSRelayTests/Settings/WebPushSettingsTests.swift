@@ -1,5 +1,4 @@
 import APNSPool
-import AppAttest
 import AppAttestTestDevice
 import Crypto
 import Foundation
@@ -7,6 +6,7 @@ import PushQueue
 import Testing
 
 @testable import APNSRelay
+@testable import WebPushGateway
 
 struct WebPushSettingsTests {
     private static let some = [
@@ -35,7 +35,7 @@ struct WebPushSettingsTests {
             return
         }
         #expect(verifier.rootExpiry == 2_373_148_800)
-        #expect(settings.apps.first?.attestedApp("production")?.id == "ABCDE12345.com.grasscove.Fern")
+        #expect(settings.apps.first.map(GatewayApp.init)?.attested("production")?.id == "ABCDE12345.com.grasscove.Fern")
         for prefix in ["ABCDE", "ABCDE1234.", "ABCDE123456"] {
             let error = #expect(throws: RelaySettingsError.self) {
                 try Self.read(appAttest.merging(["app.fern.appIDPrefix": prefix]) { $1 })

@@ -1,5 +1,4 @@
 import APNSModel
-import AppAttest
 import AppAttestTestDevice
 import Foundation
 import Logging
@@ -8,9 +7,9 @@ import PushQueue
 import PushQueueConformance
 import RelayTestSupport
 import Testing
-import WebPush
 
 @testable import APNSRelay
+@testable import WebPushGateway
 
 /// Devices that register themselves over HTTP, with keys that a test's authority attests.
 struct AppAttestRouteTests {

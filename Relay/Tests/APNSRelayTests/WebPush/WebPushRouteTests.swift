@@ -8,9 +8,9 @@ import PushQueueConformance
 import RelayTestSupport
 import Synchronization
 import Testing
-import WebPush
 
 @testable import APNSRelay
+@testable import WebPushGateway
 
 /// The gateway for Web Push over HTTP, with a queue and without a dispatcher.
 struct WebPushRouteTests {
