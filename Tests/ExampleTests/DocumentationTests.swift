@@ -157,27 +157,6 @@ struct DocumentationTests {
 
     // MARK: Values of your own
 
-    /// The payload of each example equals the one in the comment above it.
-    @Test("Custom values are encoded as the page on notifications shows, by the library and by a custom encoder")
-    func customValuesAreEncodedAsShown() throws {
-        let shown = try DocumentedCode.blocks(in: "Docs/Notifications.md", language: "swift")
-            .flatMap { $0.text.components(separatedBy: "\n") }
-            .compactMap { $0.hasPrefix("// {") ? String($0.dropFirst(3)) : nil }
-        let kickOff = try Date("2026-06-11T19:00:00Z", strategy: .iso8601)
-        let pushes = [
-            try soon(Match(homeTeam: "Elm", kickOff: kickOff)).prepared(),
-            try encodedByYou(Fixture(homeTeam: "Elm", kickOff: kickOff)).prepared(),
-        ]
-        #expect(shown.count == pushes.count)
-        for (text, push) in zip(shown, pushes) {
-            #expect(try Self.object(Array(text.utf8)) == Self.object(push.payload))
-        }
-    }
-
-    private static func object(_ json: [UInt8]) throws -> NSDictionary? {
-        try JSONSerialization.jsonObject(with: Data(json)) as? NSDictionary
-    }
-
     @Test("The limits and errors of custom values match the page on notifications")
     func limitsOfCustomValues() throws {
         struct Broken: Encodable, Sendable {

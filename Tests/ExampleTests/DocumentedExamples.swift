@@ -178,42 +178,6 @@ func nightly(_ push: PreparedPush, to tokens: [DeviceToken], with client: APNSCl
 
 // MARK: Notifications.md
 
-// example Docs/Notifications.md 2-3
-struct Match: Encodable, Sendable {
-    var homeTeam: String
-    var kickOff: Date
-
-    enum CodingKeys: String, CodingKey {
-        case homeTeam = "home_team"
-        case kickOff = "kick_off"
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        var fields = encoder.container(keyedBy: CodingKeys.self)
-        try fields.encode(self.homeTeam, forKey: .homeTeam)
-        try fields.encode(self.kickOff.formatted(.iso8601), forKey: .kickOff)
-    }
-}
-
-// {"aps":{"alert":"Soon"},"home_team":"Elm","kick_off":"2026-06-11T19:00:00Z","tags":["cup"]}
-func soon(_ match: Match) -> PushNotification {
-    PushNotification(topic: "com.grasscove.Fern", alert: "Soon").custom(match).custom(key: "tags", ["cup"])
-}
-
-struct Fixture: Encodable, Sendable {
-    var homeTeam: String
-    var kickOff: Date
-}
-
-// {"aps":{"alert":"Soon"},"match":{"home_team":"Elm","kick_off":"2026-06-11T19:00:00Z"}}
-func encodedByYou(_ match: Fixture) -> PushNotification {
-    let encoder = JSONEncoder()
-    encoder.dateEncodingStrategy = .iso8601
-    encoder.keyEncodingStrategy = .convertToSnakeCase
-    return PushNotification(topic: "com.grasscove.Fern", alert: "Soon").custom(key: "match", match, encoder: encoder)
-}
-// end of example
-
 // example Docs/Notifications.md 7-8
 struct RideAttributes: Codable, Sendable { var order: Int }
 struct RideState: Codable, Sendable { var stop: String }
