@@ -205,6 +205,8 @@ public struct APNSClientConfiguration: Sendable {
     var groupInvalidTokens: EventHub<InvalidToken>?
     /// Called when the client's `WorkerTally` may have changed; for the client's group.
     var onWorkerTally: (@Sendable () -> Void)?
+    /// Called when another credential has come into use; for the client's group.
+    var onCredential: (@Sendable (ResolvedAuthentication) -> Void)?
     /// The wall clock in seconds since 1970, replaceable in tests.
     package var wallClock: @Sendable () -> Int64 = { WallClock.secondsSince1970() }
     /// TLS contexts shared with other clients that have the same trust settings; nil: the client makes its own.

@@ -171,7 +171,7 @@ final class ClientRuntime: Sendable {
                 let pause = pauses.next()
                 self.monitor.reportEscalation(error, pause: pause)
                 // The failure of a candidate credential must not stop the active one.
-                if self.credentials.giveUp(session, .refused("an internal fault: \(error)")) { return }
+                if self.credentials.giveUp(session, .undecided("an internal fault: \(error)")) { return }
                 let until = self.clock.now.advanced(by: pause)
                 self.sending.router.pause(session, until: until)
                 self.monitor.signal()

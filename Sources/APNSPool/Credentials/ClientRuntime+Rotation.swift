@@ -11,18 +11,12 @@ extension ClientRuntime {
     private static let probePauses = Backoff(.doubling(), minimum: .seconds(1), maximum: .seconds(30))
     /// The time limit of one probe, with its connection and its provider token.
     private static let probeTime = Duration.seconds(30)
+    /// How long the contents of a changed file may take to get a verdict.
+    static let verdictTime = Duration.seconds(60)
 
     /// Reads and checks an authentication on a thread that may block on files.
     func resolve(_ authentication: APNSAuthentication) async throws(APNSAuthenticationError) -> ResolvedAuthentication {
-        let wallNow = self.configuration.wallClock()
-        let result = await FileThreads.runUnlessCancelled {
-            Result { () throws(APNSConfigurationError) in try authentication.resolve(wallNow: wallNow) }
-        }
-        switch result {
-        case .success(let resolved): return resolved
-        case .failure(let error): throw APNSAuthenticationError(error)
-        case nil: throw .cancelled
-        }
+        try await authentication.resolved(wallNow: self.configuration.wallClock())
     }
 
     /// Replaces the current credential with another one that APNs accepts.
@@ -135,22 +129,38 @@ extension ClientRuntime {
         return verdict
     }
 
-    /// Lets streams in flight finish and ends the session's tree. Pushes waiting in its pool move to the next session.
+    /// Lets streams in flight finish and ends the session's tree. Pushes waiting in its pool move to the next session: see
+    /// `SendRoute.end`.
     func retire(_ session: CredentialSession) async {
         session.retire()
         // Ends the fault of a credential that was in use.
         if session.adopted.isOpen { session.settings.credentialBreaker.replaced() }
-        await session.pool.drain()
-        await session.pool.failWaiters()
-        _ = await session.pool.drain(within: self.live.settings.timeouts.drain)
+        await session.failWaiters()
+        let time = self.live.settings.timeouts.drain
+        async let channelCalls = session.management.pool.drain(within: time)
+        _ = await (session.pool.drain(within: time), channelCalls)
         session.stop()
+    }
+}
+
+extension APNSAuthentication {
+    /// Reads and checks the authentication on a thread that may block on files.
+    func resolved(wallNow: Int64) async throws(APNSAuthenticationError) -> ResolvedAuthentication {
+        let result = await FileThreads.runUnlessCancelled {
+            Result { () throws(APNSConfigurationError) in try self.resolve(wallNow: wallNow) }
+        }
+        switch result {
+        case .success(let resolved): return resolved
+        case .failure(let error): throw APNSAuthenticationError(error)
+        case nil: throw .cancelled
+        }
     }
 }
 
 /// What became of a candidate.
 enum CandidateEnd: Sendable, Equatable {
     case adopted
-    /// With APNs' reason, or an internal fault.
+    /// With APNs' reason.
     case refused(String)
     /// Neither accepted nor refused in time, with what happened instead.
     case undecided(String)

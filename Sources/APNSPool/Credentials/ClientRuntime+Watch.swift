@@ -19,7 +19,8 @@ extension ClientRuntime {
     /// Watches the files of a credential and the expiry of its certificate until the session is retired.
     ///
     /// An unusable file is read at each check until it is usable: it may be half written, or the certificate may have
-    /// arrived before its key. A file that was accepted, or refused by APNs, is not tried again until it changes.
+    /// arrived before its key. A file without a verdict is tried again at the next check. A file that APNs accepted or
+    /// refused is not tried again until it changes.
     func watch(_ session: CredentialSession) async {
         let authentication = session.resolved.authentication
         let files = authentication.fileCheckInterval == nil ? [] : authentication.files
@@ -27,49 +28,45 @@ extension ClientRuntime {
         // Without files, only the certificate's expiry is checked: once an hour.
         let interval = (files.isEmpty ? nil : authentication.fileCheckInterval) ?? .seconds(3600)
         var expiry = CertificateExpiryWatch()
-        // Digests of the files when they were last usable, and when an unusable one was last logged.
-        var usable: [String?] = []
+        // Digests of the files that need no further try, and of those of the last warning.
+        var settled: [String?] = []
         var logged: [String?] = []
-        await withDiscardingTaskGroup { group in
-            while !session.isRetired, !Task.isCancelled {
-                self.warn(of: &expiry, session.resolved)
-                if await session.ended.wait(until: self.clock.now.advanced(by: interval), clock: self.clock) { break }
-                guard !files.isEmpty, session.adopted.isOpen, !session.isRetired,
-                    let contents = await FileThreads.runUnlessCancelled({ files.map(Self.digest) }), contents != usable
-                else { continue }
-                do throws(APNSAuthenticationError) {
-                    let resolved = try await self.resolve(authentication)
-                    usable = contents
-                    if !resolved.isSame(as: session.resolved) { group.addTask { await self.tryReloaded(resolved) } }
-                } catch {
-                    if contents != logged, error.code != .cancelled {
-                        self.logger.warning(
-                            "a changed key or certificate file cannot be used (yet); the old credential stays in use",
-                            metadata: ["error": "\(error)"]
-                        )
-                    }
+        while !session.isRetired, !Task.isCancelled {
+            self.warn(of: &expiry, session.resolved)
+            if await session.ended.wait(until: self.clock.now.advanced(by: interval), clock: self.clock) { break }
+            // A candidate of the user's own is not interrupted.
+            guard !files.isEmpty, session.adopted.isOpen, !session.isRetired, self.credentials.candidate == nil,
+                let contents = await FileThreads.runUnlessCancelled({ files.map(Self.digest) }), contents != settled
+            else { continue }
+            do throws(APNSAuthenticationError) {
+                let resolved = try await self.resolve(authentication)
+                if !resolved.isSame(as: session.resolved) {
+                    try await self.replaceCredential(with: resolved, within: Self.verdictTime)
+                }
+                settled = contents
+            } catch {
+                let metadata: Logger.Metadata = ["error": "\(error)"]
+                switch error.code {
+                case .refused:
+                    settled = contents
+                    self.logger.error("the key or certificate in the changed file is not used", metadata: metadata)
+                case .configuration, .noVerdict:
+                    guard contents != logged else { break }
                     logged = contents
+                    self.logger.warning(
+                        "a changed key or certificate file cannot be used (yet); the old credential stays in use",
+                        metadata: metadata
+                    )
+                // Another change of the authentication, or the client's end.
+                default: break
                 }
             }
-            group.cancelAll()
         }
     }
 
     private static func digest(of file: String) -> String? {
         let contents = SystemFile.contents(ofRegular: file, limit: CredentialInput.limit)
         return (try? contents.get()).flatMap { try? SHA256Digest.hexadecimal(of: $0) }
-    }
-
-    private func tryReloaded(_ resolved: ResolvedAuthentication) async {
-        do throws(APNSAuthenticationError) {
-            try await self.replaceCredential(with: resolved, within: nil)
-        } catch {
-            guard error.code == .refused || error.code == .configuration else { return }
-            self.logger.error(
-                "the key or certificate in the changed file is not used",
-                metadata: ["error": "\(error)"]
-            )
-        }
     }
 
     private func warn(of expiry: inout CertificateExpiryWatch, _ resolved: ResolvedAuthentication) {

@@ -103,6 +103,7 @@ final class CredentialManager: Sendable {
         let (isAdopted, retired) = self.change { $0.machine.adopt(session) }
         guard isAdopted else { return }
         session.adopted.open()
+        self.configuration.onCredential?(session.resolved)
         session.end.give(.adopted)
         if let retired { self.job.yield(.retire(retired)) }
     }
@@ -140,6 +141,7 @@ final class CredentialManager: Sendable {
         }
         guard let change else { return false }
         session.adopted.open()
+        self.configuration.onCredential?(session.resolved)
         for retired in change.retired {
             if change.hasStarted {
                 self.close(retired, .superseded)

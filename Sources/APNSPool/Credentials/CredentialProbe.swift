@@ -59,7 +59,8 @@ struct CredentialProbe: Sendable {
                 return
             }
             let text = "\(rejection.status) \(rejection.reason?.rawValue ?? "without a reason"): \(rejection.meaning)"
-            if rejection.status == 403 {
+            // ExpiredProviderToken: a clock is wrong. No reason: not APNs, but a proxy or an edge server.
+            if rejection.status == 403, rejection.reason != nil, rejection.reason != .expiredProviderToken {
                 self = .refused(text)
             } else if rejection.concernsTopic {
                 self = topic.map { .refused("\(text) (topic '\($0)')") } ?? .accepted

@@ -16,7 +16,7 @@ final class CredentialSession: Sendable, Equatable {
     let resizer = PoolResizer()
     /// Opens when this becomes the client's active credential, or when the session stops. Until then the session has
     /// one connection.
-    let adopted = Latch()
+    let adopted: Latch
     /// Opens when the session's tree must end. Also ends the pause before another tree starts.
     let stopping = Latch()
     /// Opens when the session's tree has ended.
@@ -36,6 +36,7 @@ final class CredentialSession: Sendable, Equatable {
         number: Int,
         resolved: ResolvedAuthentication,
         settings: ConnectionSettings,
+        adopted: Latch,
         tokens: ProviderTokenCache,
         currentPool: CurrentPool,
         management: ManagementEndpoint,
@@ -44,6 +45,7 @@ final class CredentialSession: Sendable, Equatable {
         self.number = number
         self.resolved = resolved
         self.settings = settings
+        self.adopted = adopted
         self.tokens = tokens
         self.currentPool = currentPool
         self.management = management

@@ -35,13 +35,15 @@ final class CredentialSessionFactory: Sendable {
         _ configuration: APNSClientConfiguration
     ) throws(APNSConfigurationError) -> CredentialSession {
         let context = try self.contexts.context(for: resolved.certificate)
+        // A candidate's troubles are reported as the result of its probe: pushes do not meet them.
+        let adopted = Latch()
         let breaker = CredentialBreaker { [events = self.monitor.events, version = self.version] event in
             version.advance()
-            events.write(.credential(event))
+            if adopted.isOpen { events.write(.credential(event)) }
         }
         let weather = Weather(
             onChange: { [version = self.version] in version.advance() },
-            onEvent: { [events = self.monitor.events] in events.write(.weather($0)) }
+            onEvent: { [events = self.monitor.events] in if adopted.isOpen { events.write(.weather($0)) } }
         )
         let settings = ConnectionSettings(
             connection: Self.connection(configuration, context),
@@ -57,6 +59,7 @@ final class CredentialSessionFactory: Sendable {
             number: number,
             resolved: resolved,
             settings: settings,
+            adopted: adopted,
             tokens: self.tokenCaches.cache(of: resolved),
             currentPool: CurrentPool(
                 pool,

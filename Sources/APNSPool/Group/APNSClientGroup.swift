@@ -12,7 +12,8 @@ public struct APNSApp: Sendable {
     /// The app's bundle ID. Pushes to other topics are not sent (`configuration`). Topics that begin with the bundle ID
     /// and a dot, such as those of VoIP or complications, belong to the app.
     public var topic: String
-    /// The app's key or certificate. Apps with the same credential share connections unless `isolation` forbids it.
+    /// The app's key or certificate. Apps with the same credential, from the same files if it has any, share connections
+    /// unless `isolation` forbids it.
     public var authentication: APNSAuthentication
     /// The environments that the app uses. Default: production and development.
     public var environments: Set<APNSEnvironment>
@@ -52,8 +53,8 @@ public final class APNSClientGroup: Service {
     /// Determines which apps share a connection pool.
     public struct Isolation: Sendable, Hashable {
         private let isPerApp: Bool
-        /// Apps with the same key (or certificate) and environment share a pool. This is the default. It uses the
-        /// fewest connections.
+        /// Apps with the same key (or certificate), from the same files if it has any, and the same environment share a
+        /// pool. This is the default. It uses the fewest connections.
         public static let perKey = Isolation(isPerApp: false)
         /// Each app has its own pool, so one app's flood of pushes does not take streams from other apps.
         public static let perApp = Isolation(isPerApp: true)
@@ -127,7 +128,7 @@ public final class APNSClientGroup: Service {
     ///   a topic or an environment, or any error in the app's authentication.
     public func add(_ app: APNSApp) throws(APNSConfigurationError) {
         let wallNow = self.registry.configuration.client.wallClock()
-        try self.registry.set(app, try app.authentication.resolve(wallNow: wallNow), mayReplace: false)
+        _ = try self.registry.set(app, try app.authentication.resolve(wallNow: wallNow), mayReplace: false)
     }
 
     /// Replaces the app with this name, if any, for example to change its key or environments.
@@ -142,15 +143,14 @@ public final class APNSClientGroup: Service {
     ///   - app: The app with its new values. Its files are read now.
     ///   - time: How long to wait for APNs' verdict. Default 60 s; nil: until APNs accepts or refuses the credential.
     /// - Throws: ``APNSAuthenticationError``: `configuration` if the app or its credential cannot be used at all,
-    ///   `refused` or `noVerdict`. The old app then stays.
+    ///   `refused`, `noVerdict`, `cancelled`, or `superseded` if the app was removed meanwhile. Otherwise the old app stays.
     public func replace(
         _ app: APNSApp,
         within time: Duration? = .seconds(60)
     ) async throws(APNSAuthenticationError) {
-        let resolved: ResolvedAuthentication
+        let resolved = try await app.authentication.resolved(wallNow: self.registry.configuration.client.wallClock())
         let candidate: AppRegistry.Candidate?
         do {
-            resolved = try app.authentication.resolve(wallNow: self.registry.configuration.client.wallClock())
             candidate = try self.registry.begin(app, resolved)
         } catch {
             throw APNSAuthenticationError(error)
@@ -158,10 +158,11 @@ public final class APNSClientGroup: Service {
         defer { if let candidate { self.registry.end(candidate) } }
         if let candidate { try await self.probe(candidate, within: time) }
         do {
-            try self.registry.set(app, resolved, mayReplace: true, candidate: candidate)
+            if try self.registry.set(app, resolved, mayReplace: true, candidate: candidate) { return }
         } catch {
             throw APNSAuthenticationError(error)
         }
+        throw APNSAuthenticationError(.superseded, "The app was removed meanwhile.")
     }
 
     private func probe(

@@ -9,8 +9,8 @@ final class AppRegistry: Sendable {
     /// Identifies the apps that share a pool.
     struct ClientKey: Hashable {
         var environment: APNSEnvironment
-        /// The credential. With the isolation `perApp`, or if the credential's public key is not known: the app with one
-        /// of its credentials.
+        /// The credential and its files. With the isolation `perApp`, or if the credential's public key is not known: the
+        /// app with one of its credentials.
         var owner: String
     }
 
@@ -114,16 +114,18 @@ final class AppRegistry: Sendable {
     /// Adds an app, or replaces the one with its name.
     ///
     /// - Parameter candidate: The app's new credential with its clients, if there are any.
+    /// - Returns: False if the app was removed while its candidate was probed.
     func set(
         _ app: APNSApp,
         _ resolved: ResolvedAuthentication,
         mayReplace: Bool,
         candidate: Candidate? = nil
-    ) throws(APNSConfigurationError) {
+    ) throws(APNSConfigurationError) -> Bool {
         try Self.check(app)
-        let isFree = self.state.withLock { state in
+        let isFree = self.state.withLock { state -> Bool? in
             let old = state.apps[app.name]
             guard mayReplace || old == nil else { return false }
+            guard candidate == nil || old != nil else { return nil }
             let owner = candidate?.owner ?? self.owner(of: app, resolved, &state)
             let clientIDs = self.clients(of: app, owner, &state)
             state.apps[app.name] = AppInfo(app: app, resolved: resolved, owner: owner, clientIDs: clientIDs)
@@ -132,13 +134,14 @@ final class AppRegistry: Sendable {
             }
             return true
         }
-        guard isFree else {
+        guard isFree != false else {
             throw APNSConfigurationError(
                 .conflict,
                 setting: "app.name",
                 message: "The group already has an app '\(app.name)'. Use replace to change it."
             )
         }
+        return isFree == true
     }
 
     private static func check(_ app: APNSApp) throws(APNSConfigurationError) {
@@ -153,7 +156,7 @@ final class AppRegistry: Sendable {
 
     /// The owner of the app's clients. A new credential never uses the old one's clients, whatever the isolation.
     private func owner(of app: APNSApp, _ resolved: ResolvedAuthentication, _ state: inout State) -> String {
-        if self.configuration.isolation != .perApp, let id = resolved.credentialID { return id }
+        if self.configuration.isolation != .perApp, let id = resolved.sharedOwner { return id }
         if let old = state.apps[app.name], old.resolved.isSame(as: resolved) { return old.owner }
         state.lastOwner += 1
         return "app/\(app.name)/\(state.lastOwner)"
@@ -178,8 +181,6 @@ final class AppRegistry: Sendable {
                     apps: []
                 )
             }
-            // The same key may have moved to another file. The next client reads it there.
-            state.clients[clientID]?.authentication = app.authentication
             state.clients[clientID]?.apps.insert(app.name)
             clientIDs[environment] = clientID
         }
@@ -187,6 +188,26 @@ final class AppRegistry: Sendable {
     }
 
     // MARK: A new credential
+
+    /// A client uses another credential, which it has read from its files.
+    func use(_ resolved: ResolvedAuthentication, by clientID: ConnectionQuota.ClientID) {
+        self.state.withLock { state in
+            guard let entry = state.clients[clientID] else { return }
+            for name in entry.apps where state.apps[name]?.clientIDs[entry.environment] == clientID {
+                state.apps[name]?.resolved = resolved
+            }
+            guard self.configuration.isolation != .perApp, let owner = resolved.sharedOwner else { return }
+            let key = ClientKey(environment: entry.environment, owner: owner)
+            self.forget(entry.key, of: clientID, &state)
+            if state.byKey[key] == nil { state.byKey[key] = clientID }
+            state.clients[clientID]?.key = key
+        }
+    }
+
+    /// Lets no further app use the client that a key leads to.
+    private func forget(_ key: ClientKey, of clientID: ConnectionQuota.ClientID, _ state: inout State) {
+        if state.byKey[key] == clientID { state.byKey[key] = nil }
+    }
 
     /// Makes room for clients with an app's new credential, beside those of the old one.
     ///
@@ -246,7 +267,7 @@ final class AppRegistry: Sendable {
         else {
             return
         }
-        state.byKey[entry.key] = nil
+        self.forget(entry.key, of: clientID, &state)
         entry.start.end(.failure(Self.noApp(name)))
         self.carryOut(state.quota.remove(clientID), &state)
         self.decide(&state)

@@ -109,6 +109,8 @@ final class ClientStarter: Sendable {
             self.registry.ended(clientID, .failure(failure))
             return
         }
+        // Its files may have changed since the last client read them.
+        self.registry.use(client.runtime.credentials.latest.resolved, by: clientID)
         guard self.registry.started(clientID, client) else {
             self.registry.ended(clientID, .failure(AppRegistry.shuttingDown))
             return
@@ -136,6 +138,7 @@ final class ClientStarter: Sendable {
         configuration.tlsContexts = self.contexts
         configuration.tokenCaches = self.tokenCaches
         configuration.onWorkerTally = { [weak registry = self.registry] in registry?.readTally(of: clientID) }
+        configuration.onCredential = { [weak registry = self.registry] in registry?.use($0, by: clientID) }
         let apps = entry.apps.sorted().joined(separator: ", ")
         configuration.logger[metadataKey: "apps"] = "\(apps)"
         configuration.metricLabels = [.init(name: "app", value: apps)]

@@ -287,10 +287,12 @@ final class SendLoop<Request: SendRequest> {
         let now = self.context.clock.now
         self.version = self.context.router.currentVersion
         if let end = route.admitLate(now: now) { return end }
-        self.route = self.context.router.renewed(route, now: now)
-        // No stream is held while a token is signed.
-        return self.route == nil
-            ? .notSent(.connectionLost, "its provider token was replaced before it was sent", isFinal: false) : nil
+        guard let renewed = self.context.router.renewed(route, now: now) else {
+            // No stream is held while a token is signed. The old route stays until its admission is returned.
+            return .notSent(.connectionLost, "its provider token was replaced before it was sent", isFinal: false)
+        }
+        self.route = renewed
+        return nil
     }
 
     @inline(never)

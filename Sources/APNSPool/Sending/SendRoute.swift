@@ -21,16 +21,12 @@ final class SendRoute: Sendable {
     let validUntil: MonotonicInstant
     /// The version of the client's state from which the route was made.
     let version: Int
-    /// Whether the route was made in bad weather, for one attempt that was admitted.
+    /// Whether the attempt was admitted in bad weather or while the credential is refused. The route is then for this attempt
+    /// alone.
     let isAdmitted: Bool
 
-    init(
-        _ session: CredentialSession,
-        _ destination: Destination,
-        version: Int,
-        isAdmitted: Bool = false
-    ) {
-        self.isAdmitted = isAdmitted
+    init(_ session: CredentialSession, _ destination: Destination, version: Int) {
+        self.isAdmitted = false
         self.credentialSession = session
         self.destination = destination
         self.pool = destination == .pushes ? session.pool : session.management.pool
@@ -40,8 +36,14 @@ final class SendRoute: Sendable {
     }
 
     /// Keeps the pool even if the session has a new one by now: a lease must be returned to the pool that it came from.
-    private init(_ other: SendRoute, _ token: ProviderToken, validUntil: MonotonicInstant, version: Int) {
-        self.isAdmitted = other.isAdmitted
+    private init(
+        _ other: SendRoute,
+        _ token: ProviderToken?,
+        validUntil: MonotonicInstant,
+        version: Int,
+        isAdmitted: Bool
+    ) {
+        self.isAdmitted = isAdmitted
         self.credentialSession = other.credentialSession
         self.destination = other.destination
         self.pool = other.pool
@@ -54,7 +56,13 @@ final class SendRoute: Sendable {
     ///
     /// - Parameter version: the version of the new route; nil: unchanged.
     func with(_ token: ProviderToken, validUntil: MonotonicInstant, version: Int? = nil) -> SendRoute {
-        SendRoute(self, token, validUntil: validUntil, version: version ?? self.version)
+        SendRoute(
+            self,
+            token,
+            validUntil: validUntil,
+            version: version ?? self.version,
+            isAdmitted: self.isAdmitted
+        )
     }
 
     var settings: ConnectionSettings {
@@ -86,9 +94,18 @@ final class SendRoute: Sendable {
         }
     }
 
-    /// Why nothing is sent while APNs refuses the credential; nil if the attempt may proceed. From time to time, one
-    /// attempt may proceed nevertheless, to test whether APNs accepts the credential again.
-    func admit(now: MonotonicInstant) -> AttemptEnd? {
+    /// Returns the route for one attempt that may proceed. While APNs refuses the credential, and in bad weather, one attempt
+    /// may proceed from time to time, to test whether pushes are delivered again.
+    ///
+    /// - Throws: why nothing is sent now.
+    func admitted(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
+        let isFair = self.settings.weather.isFair && !self.settings.credentialBreaker.hasFault
+        if let end = self.admit(now: now) { throw end }
+        if isFair { return self }
+        return SendRoute(self, self.token, validUntil: self.validUntil, version: self.version, isAdmitted: true)
+    }
+
+    private func admit(now: MonotonicInstant) -> AttemptEnd? {
         guard let (refusal, retryAfter) = self.settings.credentialBreaker.refusal(now: now) else {
             return self.admitInWeather(now: now)
         }

@@ -103,15 +103,12 @@ final class SendRouter: Sendable {
         // Read first, so that a later change makes the route outdated.
         let version = self.version.current
         if let end = self.stopped ?? self.pause(of: session, now: now) { throw end }
-        let settings = destination == .pushes ? session.settings : session.management.settings
-        let isFair = settings.weather.isFair && !settings.credentialBreaker.hasFault
-        var route = SendRoute(session, destination, version: version, isAdmitted: !isFair)
+        var route = SendRoute(session, destination, version: version)
         if session.resolved.signer != nil {
             guard let (token, validUntil) = session.tokens.current(now: now) else { return route }
             route = route.with(token, validUntil: validUntil)
         }
-        if let end = route.admit(now: now) { throw end }
-        return route
+        return try route.admitted(now: now)
     }
 
     /// The app of the last push; nil before the first one.
@@ -183,9 +180,7 @@ final class SendRouter: Sendable {
         }
         switch decision {
         case .use(let token, let validUntil):
-            let signed = route.with(token, validUntil: validUntil)
-            if let end = signed.admit(now: self.clock.now) { throw end }
-            return signed
+            return try route.with(token, validUntil: validUntil).admitted(now: self.clock.now)
         case .fail(let error, let nextTry):
             let retryAfter = nextTry.map { max(self.clock.now.duration(to: $0), .zero) }
             throw .notSent(.credential, error.description, retryAfter: retryAfter, isFinal: true)

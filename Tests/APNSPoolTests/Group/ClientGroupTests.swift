@@ -229,6 +229,73 @@ struct ClientGroupTests: GroupOfClients {
         }
     }
 
+    @Test("A key that changes in its file is the app's key from then on: for its status, and for apps that come later")
+    func changedKeyFile() async throws {
+        let clock = ManualClock()
+        try await self.withGroup(configure: { $0.client.use(clock) }) { group, simulator in
+            let links = try LinkedKeys()
+            defer { links.remove() }
+            var app = self.app(0, simulator)
+            app.authentication = .token(keyFile: links.file, teamID: LinkedKeys.team)
+            try group.add(app)
+            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+            #expect(group.status.allSatisfy { $0.credential.contains(links.keys[0].keyID) })
+            try links.change()
+            await until {
+                clock.advance(by: .seconds(1))
+                return group.status.allSatisfy { $0.credential.contains(links.keys[1].keyID) }
+            }
+            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+            // The old key again, from memory: it has its own connection, and the first app keeps the new one.
+            try group.add(self.app(1, simulator, key: links.keys[0]))
+            #expect(await self.deliver(group, 1, simulator).certainty == .accepted)
+            #expect(group.registry.state.withLock { $0.clients.count } == 2)
+            // The same key as the first app, by the same file.
+            app.name = "app2"
+            app.topic = self.topic(2)
+            try group.add(app)
+            #expect(await self.deliver(group, 2, simulator).certainty == .accepted)
+            #expect(group.registry.state.withLock { $0.clients.count } == 2)
+            // Back to the old key: it is another one, and so it is probed.
+            let requests = simulator.record.requestsProcessed
+            try await group.replace(self.app(0, simulator, key: links.keys[0]))
+            #expect(simulator.record.requestsProcessed == requests + 1)
+            #expect(group.status.filter { $0.app == "app0" }.allSatisfy { $0.credential.contains(links.keys[0].keyID) })
+        }
+    }
+
+    @Test("Apps with one key in two files do not share a client: each follows its own file")
+    func oneKeyInTwoFiles() async throws {
+        try await self.withGroup { group, simulator in
+            let links = try LinkedKeys()
+            defer { links.remove() }
+            for number in 0..<2 {
+                var app = self.app(number, simulator)
+                let file = number == 0 ? links.file : links.targets[0]
+                app.authentication = .token(keyFile: file, teamID: LinkedKeys.team)
+                try group.add(app)
+                #expect(await self.deliver(group, number, simulator).certainty == .accepted)
+            }
+            #expect(group.registry.state.withLock { $0.clients.count } == 2)
+        }
+    }
+
+    @Test("An app that is removed while its new key is probed stays removed")
+    func removedWhileProbed() async throws {
+        try await self.withGroup { group, simulator in
+            try group.add(self.app(0, simulator))
+            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+            simulator.inject(Fault(.respond(.serviceUnavailable), when: .always))
+            let replacement = Task { try await group.replace(self.app(0, simulator)) }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived > 1 }
+            #expect(group.remove("app0"))
+            simulator.removeFaults()
+            let error = await #expect(throws: APNSAuthenticationError.self) { try await replacement.value }
+            #expect(error?.code == .superseded, "\(String(describing: error))")
+            #expect(group.status == [])
+        }
+    }
+
     @Test("A group drains its clients within the time that was set last")
     func changedDrainTime() async throws {
         try await self.withGroup(configure: { $0.client.timeouts.drain = .seconds(60) }) { group, simulator in

@@ -223,6 +223,8 @@ struct ReplaceAuthenticationTests {
         #expect(isUndecided(verdict(429, "TooManyProviderTokenUpdates")))
         #expect(isUndecided(verdict(503, "ServiceUnavailable")))
         #expect(isUndecided(verdict(502, nil)) && isUndecided(verdict(404, "BadPath")))
+        // A proxy's 403, and a wrong clock.
+        #expect(isUndecided(verdict(403, nil)) && isUndecided(verdict(403, "ExpiredProviderToken")))
     }
 
     @Test("Replacing a key with itself or with an earlier key keeps that key's provider token")
@@ -436,7 +438,91 @@ struct ReplaceAuthenticationTests {
         }
     }
 
+    @Test("The refusal of a candidate's certificate is the result of the call, and no fault of the one in use")
+    func refusedCertificate() async throws {
+        let (logger, lines) = RecordingLog.make()
+        var simulation = Simulator.Configuration()
+        simulation.credential = .clientCertificate
+        let simulator = try await Simulator.start(simulation)
+        func authentication(_ certificate: SimulatedCertificate) -> APNSAuthentication {
+            .certificate(certificatePEM: certificate.certificatePEM, privateKeyPEM: certificate.privateKeyPEM)
+        }
+        var configuration = APNSClientConfiguration.local(
+            port: simulator.port,
+            caPEM: simulator.certificateAuthorityPEM
+        )
+        configuration.authentication = authentication(try simulator.makeClientCertificate())
+        configuration.logger = logger
+        try await withAPNSClient(configuration: configuration) { client in
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            simulator.inject(Fault(.clientCertificate(.revoked), when: .connections(times: nil)))
+            let second = try simulator.makeClientCertificate()
+            let error = await Self.result { try await client.replaceAuthentication(authentication(second)) }
+            #expect(
+                error?.code == .refused && error?.message.contains("revoked") == true,
+                "\(String(describing: error))"
+            )
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        }
+        #expect(lines.count(.critical, containing: "") == 0)
+        await simulator.stop()
+    }
+
     // MARK: Files
+
+    @Test(
+        "A changed file without a verdict is reported once and tried again, also after a reload by hand",
+        arguments: [false, true]
+    )
+    func fileWithoutVerdict(isReloaded: Bool) async throws {
+        let clock = ManualClock()
+        let (logger, lines) = RecordingLog.make()
+        let links = try LinkedKeys()
+        defer { links.remove() }
+        try await self.withKeys(configure: {
+            $0.authentication = .token(keyFile: links.file, teamID: LinkedKeys.team)
+            $0.use(clock)
+            $0.logger = logger
+        }) { client, simulator, _, _ in
+            for key in links.keys { simulator.addKey(key) }
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+            simulator.inject(Fault(.respond(.serviceUnavailable), when: .always))
+            try links.change()
+            let manager = client.runtime.credentials
+            await until {
+                clock.advance(by: .milliseconds(500))
+                return manager.candidate != nil
+            }
+            if isReloaded {
+                async let reload = Self.result { _ = try await client.reloadAuthentication(within: .seconds(10)) }
+                await until {
+                    clock.advance(by: .milliseconds(500))
+                    return manager.candidate == nil
+                }
+                #expect(await reload?.code == .noVerdict)
+            }
+            await until {
+                clock.advance(by: .milliseconds(500))
+                return lines.count(.warning, containing: "cannot be used (yet)") == 1
+            }
+            // A second try without a verdict says nothing new.
+            for isRunning in [true, false] {
+                await until {
+                    clock.advance(by: .milliseconds(500))
+                    return (manager.candidate != nil) == isRunning
+                }
+            }
+            #expect(manager.latest.number == 1)
+            simulator.removeFaults()
+            await until {
+                clock.advance(by: .milliseconds(500))
+                return manager.latest.number > 1
+            }
+            #expect(await client.status.authentication.keyID == links.keys[1].keyID)
+            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        }
+        #expect(lines.count(.warning, containing: "cannot be used (yet)") == 1)
+    }
 
     @Test func aReplacedFileIsAdoptedOnceItIsComplete() async throws {
         let clock = ManualClock()
@@ -481,27 +567,16 @@ struct ReplaceAuthenticationTests {
     }
 
     @Test func aChangedLinkToAKeyFileReplacesTheKey() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let team = "ABBM6U9RM5"
-        let keys = [SimulatedKey(teamID: team), SimulatedKey(teamID: team)]
-        for key in keys {
-            try key.p8.write(to: folder.appendingPathComponent(key.fileName), atomically: true, encoding: .utf8)
-        }
-        let link = folder.appendingPathComponent("current").path
-        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: keys[0].fileName)
-        try await self.withKeys(configure: { $0.authentication = .token(keyFile: link, teamID: team) }) {
-            client,
-            simulator,
-            _,
-            _ in
-            for key in keys { simulator.addKey(key) }
-            #expect(await client.status.authentication.keyID == keys[0].keyID)
-            try FileManager.default.removeItem(atPath: link)
-            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: keys[1].fileName)
+        let links = try LinkedKeys()
+        defer { links.remove() }
+        try await self.withKeys(configure: {
+            $0.authentication = .token(keyFile: links.file, teamID: LinkedKeys.team)
+        }) { client, simulator, _, _ in
+            for key in links.keys { simulator.addKey(key) }
+            #expect(await client.status.authentication.keyID == links.keys[0].keyID)
+            try links.change()
             #expect(try await client.reloadAuthentication())
-            #expect(await client.status.authentication.keyID == keys[1].keyID)
+            #expect(await client.status.authentication.keyID == links.keys[1].keyID)
         }
     }
 }
