@@ -10,7 +10,7 @@ enum SettingsFields {
     /// Properties that a text cannot express or that are only for tests.
     static let codeOnly: Set<String> = [
         "eventLoopGroup", "tracer", "clock", "connectionSeed", "metricLabels", "wallClock",
-        "groupInvalidTokens", "onWorkerTally", "tlsContexts", "tokenCaches",
+        "groupInvalidTokens", "onCredential", "onWorkerTally", "tlsContexts", "tokenCaches",
         "adjustConnection",
     ]
 
