@@ -244,16 +244,11 @@ func group(of apps: [APNSApp]) throws -> APNSClientGroup {
 
 // MARK: Operations.md
 
-// example Docs/Operations.md 1-3
+// example Docs/Operations.md 1-2
 func watch(_ client: APNSClient, logger: Logger) async {
     for await health in client.healthChanges {
         logger.notice("push: \(health)", metadata: ["ready": "\(health.isReady)"])
     }
-}
-
-func askWhatIsWrong(_ client: APNSClient) async -> String {
-    let check = await client.check(topic: "com.grasscove.Fern")
-    return check.isOK ? "all is well" : "\(check)\n\n\(await client.status.pool)"
 }
 
 func forCampaigns(_ configuration: inout APNSClientConfiguration) {
@@ -268,7 +263,7 @@ func beforeTheGame(_ client: APNSClient, connections: Int) async throws {
 // end of example
 
 func tune(_ client: APNSClient) throws {
-    // example Docs/Operations.md 4
+    // example Docs/Operations.md 3
     try client.update { settings in
         settings.pool.size = 8
         settings.timeouts.deadline = .seconds(10)
