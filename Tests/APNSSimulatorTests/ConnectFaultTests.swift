@@ -87,49 +87,51 @@ struct ConnectFaultTests {
         await simulator.stop()
     }
 
-    /// In TLS 1.3 the client's handshake succeeds, and the alert arrives with its first read.
     @Test(
+        "A refused certificate: in TLS 1.3 the client's handshake succeeds, and the alert arrives with its first read",
         arguments: [
-            (42, "bad certificate"), (44, "certificate revoked"), (45, "certificate expired"), (48, "unknown ca"),
-            (116, "certificate required"),
-        ] as [(UInt8, String)]
+            (TLSFault.CertificateRefusal.bad, "bad certificate"), (.revoked, "certificate revoked"),
+            (.expired, "certificate expired"), (.unknownCA, "unknown ca"),
+        ],
+        [TLSConfiguration.Version.tls12, .tls13]
     )
-    func alertsArriveAfterTheHandshakeInTLS13(alert: UInt8, text: String) async throws {
-        let simulator = try await self.start([Fault(.alert(alert), when: FaultTrigger(event: .open))])
+    func certificatesAreRefused(
+        refusal: (TLSFault.CertificateRefusal, text: String),
+        version: TLSConfiguration.Version
+    ) async throws {
+        let simulator = try await self.start([Fault(.clientCertificate(refusal.0), when: .connections(times: 2))])
+        let identity = try simulator.makeClientCertificate()
+        let client = try await RawClient.connect(simulator, maximumVersion: version, certificate: identity)
+        let end = try await client.waitForEnd()
+        guard case .tls(.clientCertificateRefused, let message) = end else {
+            Issue.record("\(String(describing: end))")
+            return
+        }
+        #expect(message.contains(refusal.text))
+        #expect(client.state.withLock { $0.isOpen == (version == .tls13) && $0.received == 0 })
+        let own = try WireClient(simulator, certificate: identity)
+        #expect(await own.open() == false)
+        #expect(await own.closed()?.code == .clientCertificateRefused)
+        try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsFailed == 2 }
+        #expect(simulator.record.failedConnections.map(\.cause) == [.certificateRefused])
+        #expect(try await self.attempt(simulator) == nil)
+        await simulator.stop()
+    }
+
+    @Test("A server that asks for certificates refuses only clients without one")
+    func certificatesAreRequired() async throws {
+        let simulator = try await self.start([Fault(.clientCertificate(.missing), when: .connections(times: nil))])
         let client = try await RawClient.connect(simulator)
         let end = try await client.waitForEnd()
         guard case .tls(.clientCertificateRefused, let message) = end else {
             Issue.record("\(String(describing: end))")
             return
         }
-        #expect(message.contains(text))
-        #expect(client.state.withLock { $0.isOpen && $0.received == 0 })
-        let own = try WireClient(simulator)
-        simulator.inject(Fault(.alert(alert), when: FaultTrigger(event: .open)))
-        #expect(await own.open() == false)
-        #expect(await own.closed()?.code == .clientCertificateRefused)
-        await simulator.stop()
-    }
-
-    @Test(arguments: [3, 20]) func anAlertMayFollowAnyRequest(number: Int) async throws {
-        let simulator = try await self.start([Fault(.alert(45, isProcessed: true), when: .nth(number))])
-        let client = try WireClient(simulator)
-        #expect(await client.open())
-        for _ in 1..<number { #expect(await client.send(1, jwt: self.jwt).map(\.status) == [200]) }
-        #expect(await client.send(1, jwt: self.jwt).map(\.ending) == [.unknown])
-        #expect(await client.closed()?.code == .clientCertificateRefused)
-        #expect(simulator.record.requestsProcessed == number && simulator.record.connectionsDropped == 1)
-        await simulator.stop()
-    }
-
-    @Test func lateAlertsInTLS12CloseTheConnection() async throws {
-        var tls = TLSFault()
-        tls.versions = .tls12
-        let simulator = try await self.start([
-            Fault(.tls(tls), when: .connections()), Fault(.alert(42), when: FaultTrigger(event: .open)),
-        ])
-        let client = try await RawClient.connect(simulator)
-        #expect(try await client.waitForEnd() == .fin)
+        #expect(message.contains("certificate required"))
+        #expect(try await self.attempt(simulator) == .clientCertificateRefused)
+        let own = try WireClient(simulator, certificate: try simulator.makeClientCertificate())
+        #expect(await own.open())
+        await own.close()
         await simulator.stop()
     }
 

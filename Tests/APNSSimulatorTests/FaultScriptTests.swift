@@ -24,6 +24,7 @@ struct FaultScriptTests {
         fault.alpn = .none
         fault.versions = .tls12
         fault.handshakeAlert = 40
+        fault.clientCertificate = .revoked
         return fault
     }()
 
@@ -43,7 +44,6 @@ struct FaultScriptTests {
         .goAway(debug: "text", code: 7), .gracefulGoAway(notice: .seconds(1), reason: "Shutdown"),
         .dropConnection(isProcessed: true, .closeNotify), .dropConnection(.rst),
         .silence, .silence(isProcessed: true, acknowledgesPings: true), .silence(reads: false),
-        .alert(42), .alert(45, isProcessed: true),
         .settings(maxConcurrentStreams: 3),
         .settings(
             .headerTableSize(0),
@@ -55,7 +55,8 @@ struct FaultScriptTests {
         .pingFlood(5), .settingsFlood(6), .slowReader(bytes: 10, every: .milliseconds(5)),
         .clock(offsetSeconds: -7200), .listenerDown(.seconds(2)), .closeOnAccept(.rst), .neverSpeak(),
         .neverSpeak(for: .seconds(1)), .handshakeStall(), .handshakeStall(afterBytes: 0, for: .seconds(3)),
-        .tls(Self.tls), .certificate(.otherHost), .alpn(.http11), .handshakeAlert(48), .rapidResetLimit(),
+        .tls(Self.tls), .certificate(.otherHost), .alpn(.http11), .handshakeAlert(48), .clientCertificate(.unknownCA),
+        .rapidResetLimit(),
     ]
 
     @Test(arguments: effects) func scriptsRoundTrip(effect: FaultEffect) throws {
@@ -210,7 +211,7 @@ struct FaultScriptTests {
             (#"[{"effect":{"kind":"respond","informational":[200]}}]"#, "[0].effect.informational", "from 100 to 199"),
             (#"[{"effect":{"kind":"delay"}}]"#, "[0].effect.milliseconds", "milliseconds"),
             (#"[{"effect":{"kind":"delay","milliseconds":1e300}}]"#, "[0].effect.milliseconds", "a number from 0"),
-            (#"[{"effect":{"kind":"alert","alert":"bad"}}]"#, "[0].effect.alert", "unknown name"),
+            (#"[{"effect":{"kind":"tls","handshakeAlert":"bad"}}]"#, "[0].effect.handshakeAlert", "unknown name"),
             (#"[{"effect":{"kind":"settings","maxFrameSize":1}}]"#, "[0].effect.maxFrameSize", "from 16384"),
             (#"[{"effect":{"kind":"settings","others":{"3":1}}}]"#, "[0].effect.others.3", "above 6"),
             (#"[{"effect":{"kind":"frame","type":1,"payload":"abc"}}]"#, "[0].effect.kind", "unknown effect"),

@@ -39,7 +39,7 @@ struct ForeignFaultTests {
             (Fault(.certificate(.notYetValid)), [60], "not yet valid"),
             (Fault(.certificate(.otherHost)), [60], "match"), (Fault(.certificate(.untrusted)), [60], "issuer"),
             (Fault(.handshakeAlert(40)), [35], "handshake failure"), (Fault(.handshakeAlert(48)), [35], "unknown ca"),
-            (Fault(.alert(45), when: FaultTrigger(event: .open)), [55, 56], "certificate expired"),
+            (Fault(.clientCertificate(.expired)), [55, 56], "certificate required"),
             (Fault(.reset(code: 8)), [92], "CANCEL"), (Fault(.dropConnection(.rst)), [55, 56], "reset"),
             (Fault(.neverSpeak()), [28], "timed out"),
         ] as [(Fault, [Int32], String)]

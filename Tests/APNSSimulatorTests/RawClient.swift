@@ -71,12 +71,15 @@ final class RawClient: Sendable {
     static func connect(
         _ simulator: Simulator,
         maximumVersion: TLSConfiguration.Version = .tls13,
-        isMute: Bool = false
+        isMute: Bool = false,
+        certificate: SimulatedCertificate? = nil
     ) async throws -> RawClient {
         var tls = TLSConfiguration()
         tls.caPEM = simulator.certificateAuthorityPEM
         tls.trustsSystemRoots = false
         tls.maximumVersion = maximumVersion
+        tls.certificateChainPEM = certificate?.certificatePEM
+        tls.privateKeyPEM = certificate?.privateKeyPEM
         let context = try TLSContext(.client, configuration: tls)
         let sink = Sink()
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -25,13 +25,19 @@ actor WireClient: ConnectionDelegate {
     private(set) var closeError: WireError?
 
     /// - Parameter pings: When the connection sends PINGs; by default never.
-    init(_ simulator: Simulator, pings: PathCheck.Limits = .patient) throws {
+    init(
+        _ simulator: Simulator,
+        pings: PathCheck.Limits = .patient,
+        certificate: SimulatedCertificate? = nil
+    ) throws {
         self.loop = MultiThreadedEventLoopGroup.singleton.next()
         self.port = simulator.port
         self.pings = pings
         var tls = TLSConfiguration()
         tls.caPEM = simulator.certificateAuthorityPEM
         tls.trustsSystemRoots = false
+        tls.certificateChainPEM = certificate?.certificatePEM
+        tls.privateKeyPEM = certificate?.privateKeyPEM
         self.tls = try TLSContext(.client, configuration: tls)
     }
 

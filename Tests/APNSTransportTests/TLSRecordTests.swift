@@ -134,19 +134,30 @@ struct TLSRecordTests {
     }
 
     @Test(
-        "After the handshake only an alert about the client certificate is a configuration error",
-        arguments: [
-            (UInt8(40), WireError.Code.tlsFailure), (47, .tlsFailure), (120, .tlsFailure),
-            (42, .clientCertificateRefused), (45, .clientCertificateRefused), (48, .clientCertificateRefused),
-            (116, .clientCertificateRefused),
-        ]
+        "After the handshake an alert about the client certificate is a configuration error",
+        arguments: [TLSConfiguration.CertificateRefusal.bad, .revoked, .expired, .unknownCA, .missing]
     )
-    func alerts(_ alert: UInt8, _ code: WireError.Code) throws {
+    func certificateAlerts(_ refusal: TLSConfiguration.CertificateRefusal) throws {
+        let link = try MemoryLink(
+            configureServer: { $0.certificateRefusal = refusal },
+            configureClient: { tls, authority in
+                guard refusal != .missing else { return }
+                let identity = try authority.issueClient(topics: ["com.example.app"])
+                tls.certificateChainPEM = identity.certificateChainPEM
+                tls.privateKeyPEM = identity.privateKeyPEM
+            }
+        )
+        try link.exchange()
+        #expect(link.delegate.events == [.closed(.clientCertificateRefused)])
+        link.finish()
+    }
+
+    @Test("After the handshake another alert is none")
+    func otherAlerts() throws {
         let link = try MemoryLink()
         try link.shakeHands()
-        #expect(link.server.appendAlert(alert))
-        try link.exchange()
-        #expect(link.delegate.events == [.ready, .closed(code)])
+        try link.sendAlert()
+        #expect(link.delegate.events == [.ready, .closed(.tlsFailure)])
         link.finish()
     }
 

@@ -6,7 +6,7 @@ extension FaultEffect: ScriptObject {
         .respond(status: 200, reason: nil), .earlyResponse(ScriptedResponse(status: 200)), .delay(.zero),
         .pause(.zero), .stall(), .refuse,
         // 2: INTERNAL_ERROR.
-        .reset(code: 2), .goAway(), .dropConnection(), .silence, .alert(0), .settings(), .pingFlood(1000),
+        .reset(code: 2), .goAway(), .dropConnection(), .silence, .settings(), .pingFlood(1000),
         .settingsFlood(1000), .slowReader(bytes: 16, every: .milliseconds(10)), .clock(offsetSeconds: 0),
         .listenerDown(.zero), .closeOnAccept(), .neverSpeak(), .handshakeStall(), .tls(TLSFault()),
         .rapidResetLimit(),
@@ -61,11 +61,6 @@ extension FaultEffect.Kind {
             form.value("acknowledgesPings", &acknowledgesPings, .bool)
             form.value("reads", &reads, .bool)
             self = .silence(isProcessed: isProcessed, acknowledgesPings: acknowledgesPings, reads: reads)
-        case .alert(var number, var isProcessed):
-            let problem = "expected an alert's number or name (RFC 8446, section 6.2)"
-            form.required("alert", &number, TLSAlertName.value, else: problem)
-            form.value("processed", &isProcessed, .bool)
-            self = .alert(number, isProcessed: isProcessed)
         case .delay(var distribution):
             distribution.describe(in: &form)
             self = .delay(distribution)
@@ -108,7 +103,8 @@ extension FaultEffect.Kind {
             form.value("certificate", &fault.certificate, .choice)
             form.value("alpn", &fault.alpn, .choice)
             form.value("versions", &fault.versions, .choice)
-            form.optional("handshakeAlert", &fault.handshakeAlert, .integer(in: 0...255))
+            form.optional("handshakeAlert", &fault.handshakeAlert, TLSAlertName.value)
+            form.optional("clientCertificate", &fault.clientCertificate, .choice)
             self = .tls(fault)
         case .rapidResetLimit(var burst, var rate):
             form.value("burst", &burst, .integer(in: 0...1_000_000))

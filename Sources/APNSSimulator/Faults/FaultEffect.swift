@@ -59,6 +59,20 @@ public struct TLSFault: Sendable, Hashable {
         case tls13 = "1.3"
     }
 
+    /// The alert with which the server refuses a client's certificate (RFC 8446, section 6.2).
+    public enum CertificateRefusal: String, Sendable, Hashable, CaseIterable {
+        /// Alert 42: the certificate is damaged or otherwise unusable.
+        case bad = "bad_certificate"
+        /// Alert 44.
+        case revoked = "certificate_revoked"
+        /// Alert 45.
+        case expired = "certificate_expired"
+        /// Alert 48: the certificate's authority is not trusted.
+        case unknownCA = "unknown_ca"
+        /// Alert 116: any certificate is accepted, and only clients without one are refused.
+        case missing = "certificate_required"
+    }
+
     /// The certificate that the server presents. Default: the valid one.
     public var certificate = Certificate.valid
     /// The server's reaction to ALPN. Default: it selects `h2`.
@@ -68,6 +82,10 @@ public struct TLSFault: Sendable, Hashable {
     /// The alert with which every handshake is rejected (RFC 8446, section 6.2), for example 40, handshake_failure. Nil
     /// for none.
     public var handshakeAlert: UInt8?
+    /// The server asks for a client certificate, and refuses it with this alert. A client without one gets
+    /// certificate_required (in TLS 1.2, handshake_failure). In TLS 1.3 the alert arrives when the client has finished its
+    /// handshake, as from APNs. Nil for none.
+    public var clientCertificate: CertificateRefusal?
 
     /// TLS without a fault.
     public init() {}
@@ -123,7 +141,6 @@ public struct FaultEffect: Sendable, Hashable {
         case goAway(GoAway)
         case drop(isProcessed: Bool, ConnectionEnding)
         case silence(isProcessed: Bool, acknowledgesPings: Bool, reads: Bool)
-        case alert(UInt8, isProcessed: Bool)
         // Effects in addition to the result of a request.
         case delay(DelayDistribution)
         case pause(Duration, everywhere: Bool)
@@ -284,13 +301,6 @@ public struct FaultEffect: Sendable, Hashable {
         FaultEffect(.silence(isProcessed: isProcessed, acknowledgesPings: acknowledgesPings, reads: reads))
     }
 
-    /// Sends a fatal TLS alert after a completed handshake, as a server does that checks a certificate late: 42
-    /// bad_certificate, 44 certificate_revoked, 45 certificate_expired, 48 unknown_ca, 116 certificate_required (RFC
-    /// 8446, section 6.2). In TLS 1.2 the connection is closed without the alert.
-    public static func alert(_ description: UInt8, isProcessed: Bool = false) -> FaultEffect {
-        FaultEffect(.alert(description, isProcessed: isProcessed))
-    }
-
     /// Sends SETTINGS_MAX_CONCURRENT_STREAMS.
     public static func settings(maxConcurrentStreams: UInt32) -> FaultEffect {
         self.settings(.maxConcurrentStreams(maxConcurrentStreams))
@@ -360,6 +370,13 @@ public struct FaultEffect: Sendable, Hashable {
         return self.tls(fault)
     }
 
+    /// Asks new connections for a client certificate, and refuses it with this alert.
+    public static func clientCertificate(_ refusal: TLSFault.CertificateRefusal) -> FaultEffect {
+        var fault = TLSFault()
+        fault.clientCertificate = refusal
+        return self.tls(fault)
+    }
+
     /// Ends a connection when the client has sent `burst` RST_STREAM frames and then more than `rate` per second. The
     /// defaults are nghttp2's.
     public static func rapidResetLimit(burst: Int = 1000, rate: Int = 33) -> FaultEffect {
@@ -374,7 +391,7 @@ public struct FaultEffect: Sendable, Hashable {
         case .respond, .stall, .delay: [.request]
         case .reset: [.request, .headers]
         case .earlyResponse: [.headers]
-        case .goAway, .drop, .silence, .alert, .settings, .pingFlood, .settingsFlood, .slowReader:
+        case .goAway, .drop, .silence, .settings, .pingFlood, .settingsFlood, .slowReader:
             [.request, .open, .time]
         case .pause, .clock, .listenerDown: [.request, .open, .time, .connect]
         case .closeOnAccept, .neverSpeak, .handshakeStall, .tls, .rapidResetLimit: [.connect]
@@ -384,7 +401,7 @@ public struct FaultEffect: Sendable, Hashable {
     /// Whether the effect applies in addition to others and does not decide the result of a request.
     var isBeside: Bool {
         switch self.kind {
-        case .respond, .earlyResponse, .stall, .reset, .goAway, .drop, .silence, .alert: false
+        case .respond, .earlyResponse, .stall, .reset, .goAway, .drop, .silence: false
         default: true
         }
     }
@@ -400,7 +417,6 @@ public struct FaultEffect: Sendable, Hashable {
         case .goAway: "goaway"
         case .drop: "drop"
         case .silence: "silence"
-        case .alert: "alert"
         case .delay: "delay"
         case .pause: "pause"
         case .settings: "settings"

@@ -74,7 +74,7 @@ final class ServerIdentities: Sendable {
         if fault.versions == .tls12 { tls.maximumVersion = .tls12 }
         if fault.versions == .tls13 { tls.minimumVersion = .tls13 }
         tls.handshakeAlert = fault.handshakeAlert
-        tls.sendsAnyAlert = true
+        tls.certificateRefusal = fault.clientCertificate?.inTLS
         if self.asksForCertificate {
             tls.requiresClientCertificate = true
             tls.trustsSystemRoots = false
@@ -103,5 +103,17 @@ final class ServerIdentities: Sendable {
         }
         state.identities[kind] = identity
         return identity
+    }
+}
+
+extension TLSFault.CertificateRefusal {
+    fileprivate var inTLS: TLSConfiguration.CertificateRefusal {
+        switch self {
+        case .bad: .bad
+        case .revoked: .revoked
+        case .expired: .expired
+        case .unknownCA: .unknownCA
+        case .missing: .missing
+        }
     }
 }

@@ -28,7 +28,6 @@ enum SessionAction {
     case gracefulGoAway(FaultEffect.GoAway, notice: Duration)
     case drop(ConnectionEnding)
     case silence(acknowledgesPings: Bool, reads: Bool)
-    case alert(UInt8)
     case write([UInt8])
     case settingsFlood(Int)
     case slowReader(bytes: Int, every: Duration)

@@ -125,7 +125,7 @@ final class SimulatorSession: ServerConnectionDelegate {
             case .slowReader(let bytes, let interval):
                 self.connection.readSlowly(bytes: bytes, every: TimeAmount(bounded: interval))
             case .listenerDown(let duration): self.core.closeListener(for: duration)
-            case .drop, .silence, .alert: self.end(action)
+            case .drop, .silence: self.end(action)
             }
         }
         self.schedule(delayed, after: delay)
@@ -143,7 +143,6 @@ final class SimulatorSession: ServerConnectionDelegate {
         case .drop(.fin): self.connection.drop()
         case .drop(.rst): self.connection.reset()
         case .drop(.closeNotify): self.connection.close()
-        case .alert(let number): self.connection.alert(number)
         default: break
         }
     }

@@ -91,9 +91,6 @@ extension SimulatorState {
             connection.isLost = true
             connection.processesWhenLost = isProcessed
             actions.append(.silence(acknowledgesPings: acknowledgesPings, reads: reads))
-        case .alert(let number, _):
-            connection.isLost = true
-            actions.append(.alert(number))
         default: break
         }
     }

@@ -232,7 +232,7 @@ struct SimulatorState {
             note.lose(.reset, isProcessed)
             note.isRefusal = code == HTTP2ErrorCode.refusedStream.rawValue
             actions.append(.reset(streamID, HTTP2ErrorCode(rawValue: code)))
-        case .drop(let isProcessed, _), .silence(let isProcessed, _, _), .alert(_, let isProcessed):
+        case .drop(let isProcessed, _), .silence(let isProcessed, _, _):
             note.lose(.lost, isProcessed)
             if let kind = draw.decisive { self.end(kind, &connection, into: &actions) }
         default: break

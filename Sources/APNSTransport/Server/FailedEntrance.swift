@@ -22,6 +22,14 @@ package struct FailedEntrance: Sendable, Hashable {
         case closed(isEstablished: Bool)
         /// OpenSSL's text.
         case other(String)
+
+        /// Whether the server has ended TLS with an alert about the client's certificate.
+        var isRefusedCertificate: Bool {
+            switch self {
+            case .clientCertificateMissing, .clientCertificateRefused: true
+            default: false
+            }
+        }
     }
 
     package var cause: Cause

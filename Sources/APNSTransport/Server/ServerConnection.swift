@@ -117,19 +117,6 @@ package final class ServerConnection {
         }
     }
 
-    /// Sends a fatal TLS alert (RFC 8446, section 6.2), and closes the connection when the client has closed it, or
-    /// after two seconds. In TLS 1.2 and before the end of the handshake no alert can be sent; the connection is then
-    /// only closed.
-    package func alert(_ description: UInt8) {
-        guard let tls, tls.appendAlert(description) else {
-            self.drop()
-            return
-        }
-        var bytes = ByteBuffer()
-        tls.takeOutput(into: &bytes)
-        self.gate?.sayLast(bytes, patience: .seconds(2))
-    }
-
     /// Closes the connection with a TCP reset.
     package func reset() {
         self.gate?.resetOnClose()
@@ -205,7 +192,10 @@ extension ServerConnection: WireOwner {
 
     func wireIsClosed(_ error: WireError) {
         let delegate = self.retainedDelegate
-        if let failure = self.failure(error) { delegate?.failed(failure) }
+        if let failure = self.failure(error) {
+            if failure.cause.isRefusedCertificate { self.gate?.lingerOnClose(.seconds(2)) }
+            delegate?.failed(failure)
+        }
         self.session = nil
         self.handler = nil
         self.tls = nil

@@ -25,6 +25,8 @@ final class ServerGate: ChannelDuplexHandler {
     private var losesInput = false
     /// How many bytes of input pass in each interval; `nil` if all do.
     private var slowBytes: Int?
+    /// How long the client may take to close a channel whose output is closed; `nil` closes it at once.
+    private var patience: TimeAmount?
     private var context: ChannelHandlerContext?
     private let entrance: ServerEntrance
     /// The addresses of both sides. The channel forgets them when it is closed.
@@ -154,17 +156,23 @@ final class ServerGate: ChannelDuplexHandler {
             .whenFailure { _ in }
     }
 
-    /// Sends `bytes` as the last ones, and closes the output side. Later input is lost. The connection is closed when
-    /// the client has closed it, or after `patience`. If it were closed immediately, the system would respond to unread
-    /// bytes with a reset, which may overtake `bytes`.
-    func sayLast(_ bytes: ByteBuffer, patience: TimeAmount) {
-        guard let context else { return }
+    /// Makes closing the channel close only its output side; later input is lost. The channel itself is closed when the
+    /// client has closed it, or after `patience`. Otherwise the system would respond to unread bytes with a reset, which
+    /// may overtake the last ones that were sent.
+    func lingerOnClose(_ patience: TimeAmount) {
+        self.patience = patience
+    }
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        guard mode == .all, let patience = self.patience else {
+            context.close(mode: mode, promise: promise)
+            return
+        }
+        self.patience = nil
         self.losesInput = true
-        context.writeAndFlush(self.wrapOutboundOut(bytes), promise: nil)
-        self.loseOutput()
         context.close(mode: .output, promise: nil)
         let channel = context.channel
-        context.eventLoop.scheduleTask(in: patience) { channel.close(mode: .all, promise: nil) }
+        context.eventLoop.scheduleTask(in: patience) { channel.close(mode: .all, promise: promise) }
     }
 
     private func setAutoRead(_ isOn: Bool) {

@@ -5,6 +5,16 @@ package struct TLSConfiguration: Sendable, Hashable {
         case tls13
     }
 
+    /// Why a server refuses a client's certificate.
+    package enum CertificateRefusal: Sendable, Hashable {
+        case bad
+        case revoked
+        case expired
+        case unknownCA
+        /// Only clients without a certificate are refused.
+        case missing
+    }
+
     /// The path of a file (PEM) with trust roots in addition to the system's.
     package var caFile: String?
     /// PEM text with trust roots in addition to the system's.
@@ -22,9 +32,9 @@ package struct TLSConfiguration: Sendable, Hashable {
     package var requiresClientCertificate = false
     /// Server only: the application protocol is HTTP/1.1 or 1.0 instead of `h2`.
     package var offersHTTP1Only = false
-    /// For tests of clients: the server can send any alert (``ServerConnection/alert(_:)``). It then keeps a copy of its
-    /// sessions' secrets.
-    package var sendsAnyAlert = false
+    /// For tests of clients: the server asks for a client certificate, and refuses it. Takes the place of
+    /// ``requiresClientCertificate``.
+    package var certificateRefusal: CertificateRefusal?
     /// For tests of clients: the server selects no application protocol.
     package var ignoresALPN = false
     /// For tests of clients: the server responds to every ClientHello with this fatal alert (RFC 8446, section 6.2).

@@ -61,7 +61,7 @@ package final class TLSContext: @unchecked Sendable {
                 capns_ctx_select_alpn_h2(pointer)
             }
             if let alert = configuration.handshakeAlert { Self.refuse(pointer, with: alert) }
-            if configuration.sendsAnyAlert { TLSSession.reportSecrets(of: pointer) }
+            if let refusal = configuration.certificateRefusal { Self.refuseCertificates(pointer, refusal) }
             // Only suites with forward secrecy and authenticated encryption. With TLS 1.2, HTTP/2 allows no others (RFC 9113,
             // section 9.2.2).
             guard SSL_CTX_set_cipher_list(pointer, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 else {
@@ -96,6 +96,21 @@ package final class TLSContext: @unchecked Sendable {
         )
     }
 
+    /// Makes OpenSSL ask for a certificate, and refuse it with the alert that belongs to the result of the check. In TLS 1.3
+    /// the client has then finished its handshake, as with APNs.
+    private static func refuseCertificates(_ pointer: OpaquePointer, _ refusal: TLSConfiguration.CertificateRefusal) {
+        SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
+        // The result is passed as the callback's argument. X509_V_OK is 0, the null pointer.
+        SSL_CTX_set_cert_verify_callback(
+            pointer,
+            { check, argument in
+                X509_STORE_CTX_set_error(check, Int32(clamping: Int(bitPattern: argument)))
+                return argument == nil ? 1 : 0
+            },
+            UnsafeMutableRawPointer(bitPattern: Int(refusal.verifyResult))
+        )
+    }
+
     private func useCertificate(chainPEM: String, keyPEM: String) throws(WireError) {
         let chain = try PEM.certificates(in: chainPEM, code: .certificateUnusable)
         guard let key = PEM.privateKey(in: Array(keyPEM.utf8), passphrase: nil) else {
@@ -123,6 +138,19 @@ package final class TLSContext: @unchecked Sendable {
                     "the certificate's chain cannot be used: \(OpenSSLErrors.drain().text)"
                 )
             }
+        }
+    }
+}
+
+extension TLSConfiguration.CertificateRefusal {
+    /// The result of the check for which OpenSSL sends the alert of this name.
+    fileprivate var verifyResult: Int32 {
+        switch self {
+        case .bad: X509_V_ERR_CERT_REJECTED
+        case .revoked: X509_V_ERR_CERT_REVOKED
+        case .expired: X509_V_ERR_CERT_HAS_EXPIRED
+        case .unknownCA: X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT
+        case .missing: X509_V_OK
         }
     }
 }

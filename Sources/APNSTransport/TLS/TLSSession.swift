@@ -36,8 +36,6 @@ final class TLSSession {
 
     let ssl: OpaquePointer
     let buffers = TLSBuffers()
-    /// Server only.
-    var trafficSecret = ServerTrafficSecret()
     private let context: TLSContext
     private let peerName: String
     /// Whether a call has failed. OpenSSL then allows no further input, output or `SSL_shutdown` (SSL_get_error(3)).
@@ -93,7 +91,6 @@ final class TLSSession {
             }
         case .server:
             SSL_set_accept_state(ssl)
-            SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())
         }
     }
 
@@ -193,10 +190,7 @@ final class TLSSession {
         }
         OpenSSLErrors.clear()
         let result = SSL_write(self.ssl, bytes.baseAddress, count)
-        if result == count {
-            self.trafficSecret.recordCount &+= UInt64((bytes.count + 16383) / 16384)
-            return nil
-        }
+        if result == count { return nil }
         self.isBroken = true
         return Self.recordError(OpenSSLErrors.drain())
     }

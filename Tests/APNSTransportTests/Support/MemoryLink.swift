@@ -84,19 +84,20 @@ final class MemoryLink {
 
     init(
         configureServer: (inout TLSConfiguration) -> Void,
+        configureClient: (inout TLSConfiguration, inout CertificateAuthority) throws -> Void = { _, _ in },
         configure: (inout Connection.Configuration) -> Void = { _ in }
     ) throws {
-        let authority = try CertificateAuthority()
+        var authority = try CertificateAuthority()
         let identity = try authority.issue(names: ["localhost"])
         var serverTLS = TLSConfiguration()
         serverTLS.certificateChainPEM = identity.certificateChainPEM
         serverTLS.privateKeyPEM = identity.privateKeyPEM
-        serverTLS.sendsAnyAlert = true
         configureServer(&serverTLS)
         self.server = try TLSSession(context: TLSContext(.server, configuration: serverTLS), peerName: "")
         var clientTLS = TLSConfiguration()
         clientTLS.caPEM = authority.certificatePEM
         clientTLS.trustsSystemRoots = false
+        try configureClient(&clientTLS, &authority)
         var configuration = Connection.Configuration(
             host: "localhost",
             port: 443,
@@ -145,6 +146,12 @@ final class MemoryLink {
                 moved = true
             }
         }
+    }
+
+    /// Makes the server end TLS with the alert bad_record_mac (20), as for a damaged record of the client.
+    func sendAlert() throws {
+        self.server.feed(ByteBuffer(bytes: [23, 3, 3, 0, 20] + [UInt8](repeating: 0, count: 20)))
+        try self.exchange()
     }
 
     func send(_ frames: Frame..., closeNotify: Bool = false) throws {

@@ -38,6 +38,5 @@ enum SoakFaults {
             when: .at(.seconds(107), every: .seconds(229), times: nil)
         ),
         Fault(.pingFlood(2000), when: .at(.seconds(67), every: .seconds(173), times: nil)),
-        Fault(.alert(80), when: .at(.seconds(131), every: .seconds(307), times: nil)),
     ]
 }
