@@ -142,7 +142,7 @@ public final class APNSClientGroup: Service {
     ///   - app: The app with its new values. Its files are read now.
     ///   - time: How long to wait for APNs' verdict. Default 60 s; nil: until APNs accepts or refuses the credential.
     /// - Throws: ``APNSAuthenticationError``: `configuration` if the app or its credential cannot be used at all,
-    ///   `refused` or `noVerdict`. The old app then stays.
+    ///   `refused`, `noVerdict` or `cancelled`. The old app then stays.
     public func replace(
         _ app: APNSApp,
         within time: Duration? = .seconds(60)
