@@ -56,7 +56,7 @@ release: ## Check the commit, and write VERSION=x.y.z to .build-release; does no
 	@ci/release/release $(VERSION)
 
 clean: ## Remove everything that was built
-	rm -rf .build .build-* Relay/.build Relay/.build-* Benchmarks/.build Benchmarks/.build-* Docs/Examples/NotificationService/.build
+	rm -rf .build .build-* Relay/.build Relay/.build-* Benchmarks/.build Benchmarks/.build-* Docs/Examples/*/.build
 
 toolchain:
 	@ci/lib/check-swift

@@ -1,6 +1,6 @@
 #if Sealing
-    // The examples of Docs/Sealing.md. `make format` copies what stands between `// example` and `// end of
-    // example` from the page.
+    // The examples of Docs/Sealing.md and Docs/Examples/Sealing. `make format` copies what stands between `// example` and `// end of
+    // example` from there.
     // swift-format-ignore-file
 
     import APNSModel
@@ -58,7 +58,8 @@
 
     // MARK: The extension
 
-    // example Docs/Sealing.md 2-3
+    // example Docs/Examples/Sealing/NotificationService.swift
+    /// Opens what `APNSSealing` has sealed, before iOS shows the alert.
     final class NotificationService: UNNotificationServiceExtension {
         override func didReceive(
             _ request: UNNotificationRequest,
@@ -84,7 +85,9 @@
             return revealed
         }
     }
+    // end of example
 
+    // example Docs/Examples/Sealing/Vault.swift
     /// What the app and its extension share: the keys, and which messages came.
     struct Vault: Codable {
         struct StoredKey: Codable {
@@ -129,7 +132,7 @@
 
     // MARK: Rotation
 
-    // example Docs/Sealing.md 4-5
+    // example Docs/Sealing.md 2-3
     /// On the server, when a device asks for a key: what it sends is the device's public key.
     func register(_ devicePublicKey: SealingPublicKey, account: String) throws -> (SealingPublicKey, SealingKey) {
         let pair = SealingKeyPair()
@@ -159,7 +162,7 @@
 
     // MARK: Web Push
 
-    // example Docs/Sealing.md 6-8
+    // example Docs/Examples/Sealing/Subscriptions.swift
     /// What the app and its extension share: the keys and the secret of each subscription, and which messages came.
     enum Subscriptions {
         static let gateway = URL(string: "https://push.example.com")!
@@ -199,7 +202,10 @@
         try Subscriptions.store(fetchSecret: fetchSecret, of: subscription)
         return (keys.p256dh, keys.auth)
     }
+    // end of example
 
+    // example Docs/Examples/Sealing/WebPushService.swift
+    /// Opens messages of Web Push, and fetches those that are too large for a notification.
     final class WebPushService: UNNotificationServiceExtension {
         private var fetching: Task<Void, Never>?
 
@@ -257,7 +263,9 @@
             var body: String
         }
     }
+    // end of example
 
+    // example Docs/Examples/Sealing/MessageKeeper.swift
     /// The gateway, as far as it keeps messages that are too large for a notification.
     enum MessageKeeper {
         static func fetch(_ kept: KeptWebPushMessage) async throws -> WebPushMessage {

@@ -221,7 +221,7 @@ struct DocumentationTests {
                 _ = await client.deliver(Self.push, to: "00fa11ce")
                 try await ContinuousClock().sleep(for: .milliseconds(1))
             }
-            #expect(await askWhatIsWrong(client) == "all is well")
+            #expect(await client.check(topic: "com.grasscove.Fern").isOK)
             await client.shutdown()
             _ = await (sweeping, watching)
         }
@@ -229,10 +229,10 @@ struct DocumentationTests {
 
     // MARK: Deployment
 
-    /// `Docs/Operations.md`: the grace period of a pod is long enough for the client's default drain.
+    /// `Docs/Examples/Deploy`: the grace period of a pod is long enough for the client's default drain.
     @Test func theGracePeriodIsLongerThanTheDrain() throws {
         let page = try String(
-            contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Operations.md"),
+            contentsOf: DocumentedCode.root.appendingPathComponent("Docs/Examples/Deploy/deployment.yaml"),
             encoding: .utf8
         )
         func number(after key: String) throws -> Int {

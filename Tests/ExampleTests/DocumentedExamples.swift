@@ -244,16 +244,11 @@ func group(of apps: [APNSApp]) throws -> APNSClientGroup {
 
 // MARK: Operations.md
 
-// example Docs/Operations.md 1-3
+// example Docs/Operations.md 1-2
 func watch(_ client: APNSClient, logger: Logger) async {
     for await health in client.healthChanges {
         logger.notice("push: \(health)", metadata: ["ready": "\(health.isReady)"])
     }
-}
-
-func askWhatIsWrong(_ client: APNSClient) async -> String {
-    let check = await client.check(topic: "com.grasscove.Fern")
-    return check.isOK ? "all is well" : "\(check)\n\n\(await client.status.pool)"
 }
 
 func forCampaigns(_ configuration: inout APNSClientConfiguration) {
@@ -268,7 +263,7 @@ func beforeTheGame(_ client: APNSClient, connections: Int) async throws {
 // end of example
 
 func tune(_ client: APNSClient) throws {
-    // example Docs/Operations.md 4
+    // example Docs/Operations.md 3
     try client.update { settings in
         settings.pool.size = 8
         settings.timeouts.deadline = .seconds(10)
@@ -311,46 +306,4 @@ func makeChannels(_ simulator: Simulator) {
 
     #expect(simulator.received(PushFilter(hasHints: true)).flatMap(\.hints) == [])
     // end of example
-}
-
-// MARK: Recipes.md
-
-// example Docs/Recipes.md 8
-func configurationForLambda() throws -> APNSClientConfiguration {
-    var configuration = try APNSClientConfiguration(settings: [.environment()])
-    configuration.pool.size = 1
-    configuration.pool.maxOverflow = 0  // more events at once run in other copies of the function
-    configuration.timeouts.deadline = .seconds(5)  // less than the function's timeout
-    return configuration
-}
-
-struct Shipment: Codable, Sendable {
-    var deviceToken: String
-    var order: Int
-    var pushID: APNSID
-}
-
-/// Throws if the push did not arrive and may be sent again, so that the event's queue delivers the event again.
-func notify(_ shipment: Shipment, with sender: some PushSender) async throws(PushError) {
-    let notification = PushNotification(
-        topic: "com.grasscove.Fern",
-        alert: Alert(title: "On its way", body: "Order \(shipment.order) has left the shop.")
-    )
-    let options = DeliveryOptions(apnsID: shipment.pushID)
-    let outcome = await sender.deliver(notification, to: shipment.deviceToken, options: options)
-    if let error = outcome.error, error.canResend { throw error }
-}
-// end of example
-
-@Test func anEventIsRepeatedOnlyIfItsPushMayBeSentAgain() async throws {
-    let shipment = Shipment(deviceToken: "00fa11ce", order: 17, pushID: .random())
-    let busy = RecordingPushSender { _, _ in
-        .failed(PushError(code: .queueFull, certainty: .notSent, message: "the queue is full"))
-    }
-    await #expect(throws: PushError.self) { try await notify(shipment, with: busy) }
-    let silent = RecordingPushSender { _, _ in
-        .failed(PushError(code: .connectionLost, certainty: .unknown, message: "no response"))
-    }
-    try await notify(shipment, with: silent)
-    #expect(silent.pushes.map(\.options.apnsID) == [shipment.pushID])
 }

@@ -58,7 +58,8 @@ func useCounter() async throws {
 }
 // end of example
 
-// example Docs/SupervisedPool.md 3
+// example Docs/Examples/SupervisedPool/Lines.swift
+/// A worker: a connection that carries one thing at a time.
 final class Line: PoolWorker {
     let id: WorkerID
     let pool: Pool<Line>
@@ -121,7 +122,7 @@ func lines(
 }
 // end of example
 
-// example Docs/SupervisedPool.md 4
+// example Docs/SupervisedPool.md 3
 func talk(_ reference: ChildRef<Pool<Line>>) async throws -> [String] {
     guard let pool = reference.current else { return [] }
     let clock = SystemMonotonicClock()

@@ -139,8 +139,9 @@ public struct APNSClientConfiguration: Sendable {
         /// The maximum number of attempts for one push, including the first. Default 5; 1 to 5. With 1, a push that was
         /// sent is not retried.
         ///
-        /// Attempts that sent no byte do not count. Neither do attempts that met a failure which meets every push, such as a
-        /// 503: while it lasts, one push at a time is tried and the others wait, each until its own deadline.
+        /// Attempts that sent no byte do not count. Neither do attempts that met GOAWAY or a failure which meets every
+        /// push, such as a 503. While it lasts, one push at a time is tried, and the others wait: until their
+        /// deadlines, or, if they were never sent, as long as `pool.unavailableAfter` and `pool.whenUnavailable` allow.
         public var maxAttempts: Int
         /// Whether a push is retried after a response with status 500. Default true.
         public var retriesInternalServerError: Bool

@@ -123,7 +123,7 @@ final class ClientRuntime: Sendable {
         }
     }
 
-    /// Runs one tree for each credential session: one normally, two during a rotation.
+    /// Runs one tree for each credential session; see `ClientTree`.
     private func runSessions() async {
         defer { self.lifecycle.end() }
         await withDiscardingTaskGroup { group in

@@ -16,9 +16,10 @@ import SupervisedPool
 /// └─ provider-token                         signs one token for all connections
 /// ```
 ///
-/// There is one tree for each credential session: one normally, two during a rotation. If the pool fails, the
-/// connections are restarted too, because their leases belong to that pool. `provider-token` is the last child: its
-/// token is cached outside the tree, so its restart affects no other child.
+/// There is one tree for each credential session: one normally, and during rotations also one for the candidate and one
+/// for each replaced credential that still drains. If the pool fails, the connections are restarted too, because their
+/// leases belong to that pool. `provider-token` is the last child: its token is cached outside the tree, so its restart
+/// affects no other child.
 enum ClientTree {
     static func make(_ runtime: ClientRuntime, _ session: CredentialSession) -> Supervisor {
         let monitor = runtime.monitor

@@ -27,7 +27,7 @@ final class WorkerTally: Sendable {
 
     private struct State {
         var limit: Int
-        /// The workers that run. An index may occur twice: during a rotation there are two sessions.
+        /// The workers that run. An index may occur more than once: during a rotation there are several sessions.
         var workers: [Int: (index: Int, mayConnect: Bool)] = [:]
         var lastNumber = 0
 

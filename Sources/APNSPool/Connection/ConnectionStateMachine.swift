@@ -215,7 +215,7 @@ struct ConnectionStateMachine {
         }
     }
 
-    /// Records responses other than 403, 500 and 503. They prove that the connection works.
+    /// Records responses that say something about their pushes. They prove that the connection works.
     mutating func receivedProof(connection: Int, count: Int = 1) -> [Action] {
         guard self.currentConnection == connection else { return self.receivedLateProof(connection) }
         self.errors.received(count)
@@ -243,7 +243,7 @@ struct ConnectionStateMachine {
         return self.open()
     }
 
-    /// Records a 403 that refuses neither the credential nor its token. It proves only that the connection responds.
+    /// Records any other response that is weather. It proves only that the connection responds.
     mutating func receivedOtherResponse(connection: Int) -> [Action] {
         guard self.currentConnection == connection else { return [] }
         self.errors.received()

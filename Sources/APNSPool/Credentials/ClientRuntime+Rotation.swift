@@ -129,8 +129,8 @@ extension ClientRuntime {
         return verdict
     }
 
-    /// Lets streams in flight finish and ends the session's tree. Pushes waiting in its pool move to the next session: see
-    /// `SendRoute.end`.
+    /// Lets streams in flight finish and ends the session's tree. Attempts that wait in its pool fail; `SendRoute.end`
+    /// lets the pushes try again with the credential that is in use then.
     func retire(_ session: CredentialSession) async {
         session.retire()
         // Ends the fault of a credential that was in use.

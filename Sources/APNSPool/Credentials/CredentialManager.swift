@@ -6,7 +6,7 @@ import APNSBasics
 import Logging
 import Synchronization
 
-/// The client's credentials: the current one, and at most one candidate to replace it.
+/// The client's credentials: the current one, at most one candidate to replace it, and replaced ones that still drain.
 ///
 /// `CredentialRotation` decides; this class carries out its decisions.
 final class CredentialManager: Sendable {
@@ -127,7 +127,8 @@ final class CredentialManager: Sendable {
 
     // MARK: Without a probe
 
-    /// Makes a session the current one without a probe. Pushes that wait for a replaced session move to this one.
+    /// Makes a session the current one without a probe. Pushes that wait for a replaced session then try this one
+    /// (`SendRoute.end`).
     ///
     /// - Returns: False if the client has ended.
     func install(_ session: CredentialSession) async -> Bool {

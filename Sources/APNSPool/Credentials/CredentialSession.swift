@@ -56,7 +56,7 @@ final class CredentialSession: Sendable, Equatable {
 
     var pool: Pool<ConnectionActor> { self.currentPool.current }
 
-    /// Whether no new route uses the session. Pushes that wait in its pool then move to its successor.
+    /// Whether no new route uses the session. Pushes that wait in its pool then try its successor (`SendRoute.end`).
     var isRetired: Bool { self.retired.load(ordering: .sequentiallyConsistent) }
 
     func retire() {
