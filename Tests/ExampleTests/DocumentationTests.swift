@@ -46,7 +46,8 @@ struct DocumentationTests {
         while let file = files?.nextObject() as? URL {
             let folder = file.lastPathComponent
             if folder.hasPrefix(".") || ["Tests", "Benchmarks", "Vendor"].contains(folder) { files?.skipDescendants() }
-            guard file.pathExtension == "md" else { continue }
+            let isExample = file.pathExtension == "swift" && file.pathComponents.contains("Examples")
+            guard file.pathExtension == "md" || isExample else { continue }
             let page = try String(contentsOf: file, encoding: .utf8)
             programs += page.components(separatedBy: "static func main() async {").count - 1
             #expect(!page.contains("static func main() async throws"), "\(file.lastPathComponent)")
