@@ -38,7 +38,7 @@ struct DocumentationTests {
         // Not in the blocks with commands of other programs.
         let prose = Self.text.replacing(/```sh\n.*?```/.dotMatchesNewlines(), with: "")
         let named = Self.options(prose)
-        #expect(named.count > 30)
+        #expect(named.count > 20)
         #expect(named.subtracting(listed) == [])
     }
 

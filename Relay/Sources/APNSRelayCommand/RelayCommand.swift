@@ -9,7 +9,7 @@ struct RelayCommand: AsyncParsableCommand {
         discussion: """
             Every push that the relay accepted ends in exactly one outcome, and none is silently sent twice, even if \
             the process is killed. Settings come from environment variables (APNS_RELAY_…) and from a JSON file. \
-            Relay/Operating.md lists them.
+            Operating.md lists them, in the folder Relay of the repository and of /usr/share/doc/apns-relay.
             """,
         version: Relay.version,
         subcommands: [Serve.self, Submit.self, Doctor.self, Migrate.self, Restored.self],
