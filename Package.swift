@@ -287,15 +287,4 @@ let package = Package(
     ]
 )
 
-// What only measuring needs (`make bench-instructions`). It is not always there: it imports internals, so that a release
-// build without `-enable-testing` would fail, and `swift run` would have two programs to choose from.
-if Context.environment["MICRO_BENCHMARKS"] != nil {
-    package.targets.append(
-        .executableTarget(
-            name: "MicroBenchmarks",
-            dependencies: ["APNSModel", "APNSPool", "APNSBasics", "APNSTransport", "SupervisedPool"]
-        )
-    )
-}
-
 for target in package.targets where target.type != .system { target.swiftSettings = settings }

@@ -7,7 +7,7 @@
 #
 #   UPDATE=1        write the limits anew instead
 #   ONLY=name,…     only these
-#   SCRATCH_PATH    where to build (default Benchmarks/.build), and beside it, with -micro behind the name
+#   SCRATCH_PATH    where to build (default Benchmarks/.build)
 # shellcheck source=ci/lib/common.sh
 . "$(dirname "$0")/../ci/lib/common.sh"
 ci/lib/install-packages bench
@@ -16,7 +16,6 @@ cd Benchmarks
 limits=limits.txt
 tolerance=1.03
 scratch=${SCRATCH_PATH:-.build}
-micro_scratch=${MICRO_SCRATCH_PATH:-$scratch-micro}
 in_flight=500
 few=5000
 many=25000
@@ -25,9 +24,6 @@ run_limit=600
 
 swift build -c release --product throughput --scratch-path "$scratch"
 throughput=$scratch/release/throughput
-MICRO_BENCHMARKS=1 swift build -c release -Xswiftc -enable-testing --product MicroBenchmarks \
-    --package-path .. --scratch-path "$micro_scratch"
-micro=$micro_scratch/release/MicroBenchmarks
 
 work=$(mktemp -d)
 finish() {
@@ -44,10 +40,8 @@ die() {
 }
 
 # Valgrind cannot read the debug information that Swift writes (DWARF 5).
-for program in throughput micro; do
-    strip -S -o "$work/$program" "${!program}"
-    declare "$program=$work/$program"
-done
+strip -S -o "$work/throughput" "$throughput"
+throughput=$work/throughput
 
 mkfifo "$work/input" "$work/output"
 "$work/throughput" --serve < "$work/input" > "$work/output" &
@@ -146,11 +140,5 @@ for mode in prepared encoded single; do
     done
     compare "$mode" "$figure"
 done
-while read -r name count; do
-    wanted "$name" || continue
-    fewer=$(counted "$micro" "$name" $((count / 5)))
-    more=$(counted "$micro" "$name" "$count")
-    compare "$name" $(((more - fewer) / (count - count / 5)))
-done < <("$micro")
 
 [ "$misses" -eq 0 ] || die "$misses above the limit (Benchmarks/$limits)"
