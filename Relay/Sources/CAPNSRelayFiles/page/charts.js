@@ -26,7 +26,7 @@ export class Chart {
         this.#title = title;
         this.#series = series;
         this.#paths = series.map(({ tone, name }) =>
-            svg("path", { class: `fill-${tone}`, "data-series": name }));
+            svg("path", { class: tone, "data-series": name }));
         this.#drawing.append(...this.#paths, svg("line", { x1: 0, x2: SECONDS, y1: HEIGHT, y2: HEIGHT }));
         root.append(el("figure", { class: "chart" },
             el("figcaption", {}, el("span", { class: "chart-title", text: title }), this.#highest, this.#value),
