@@ -46,7 +46,7 @@ class PanelTests(MockCase):
         browser.wait("five rows", lambda: len(self.shown_pushes()) == 5)
         self.assertEqual(browser.texts("#panel-outcomes .pill"),
                          ["Unknown", "Not processed", "Not sent", "Rejected", "Accepted"])
-        rows = browser.texts("#panel-outcomes .item-main")
+        rows = browser.texts("#panel-outcomes [data-push]")
         self.assertIn("expired: Too late.", rows[2])
         self.assertIn("grasscove · production · bulk", rows[3])
         self.assertIn("400 BadTopic: the topic is invalid", rows[3])

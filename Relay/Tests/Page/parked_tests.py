@@ -129,7 +129,8 @@ class ParkedTests(MockCase):
         self.open_parked(ids)
         self.assertEqual(browser.text("#parked-count"), "3")
         self.assertEqual(browser.text("#panel-parked [data-field=summary]"), "The oldest 3 of 3 parked pushes:")
-        self.assertEqual(browser.texts("#panel-parked .item [data-field=detail]"), ["403 Reason0", "403 Reason1", "403 Reason2"])
+        self.assertEqual(browser.texts("#panel-parked [data-push] [data-cell=outcome] .detail"),
+                         ["403 Reason0", "403 Reason1", "403 Reason2"])
         browser.click(f"[data-push='{ids[0]}']")
         browser.wait_text("#panel-push [data-field=state]", "Parked")
         browser.click("#panel-push [data-action=Retry]")

@@ -60,7 +60,7 @@ class SafetyTests(MockCase):
             browser.set_screen(width, 900)
             for name in TABS[:-1]:
                 browser.tab(name)
-                browser.wait("its content", lambda: len(browser.all(f"#panel-{name} .item")) >= len(texts))
+                browser.wait("its content", lambda: len(browser.all(f"#panel-{name} [data-push]")) >= len(texts))
                 self.assertIn(ATTACK, browser.text(f"#panel-{name}"))
                 self.assertIn(SCRIPT, browser.text(f"#panel-{name}"))
                 check(f"{name} at {width}")

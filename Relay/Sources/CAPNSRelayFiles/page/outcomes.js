@@ -2,30 +2,28 @@
 
 import { get, query } from "./api.js";
 import { moment, outcome, routeName } from "./format.js";
-import { button, el, exact, setText } from "./kit/dom.js";
+import { button, el, setText } from "./kit/dom.js";
 import { number, shortToken } from "./kit/format.js";
 import { Reader } from "./reader.js";
-import { Rows } from "./rows.js";
+import { Table } from "./table.js";
 
 const SHOWN = 50;
 const PAGE_SIZE = 1000;
 // How many of the last positions are searched. Positions have gaps, and an app may have few of the outcomes.
 const WIDTHS = [100, 1_000, 10_000];
 
-/** The row of a push. A click calls `onOpen(id)`. */
-export function pushRow(push, time, onOpen) {
-    const { word, tone, detail } = outcome(push.outcome);
-    const element = el("li", {},
-        el("button", { type: "button", class: "item", "data-push": push.id, onclick: () => onOpen(push.id) },
-            el("span", { class: `pill fixed ${tone}` }, exact(word)),
-            el("span", { class: "item-main" },
-                el("span", {}, exact(routeName(push))),
-                el("span", { class: "detail muted" },
-                    detail && el("span", { "data-field": "detail" }, exact(detail)), detail && " · ",
-                    el("span", { class: "mono" }, exact(shortToken(push.token))))),
-            el("span", { class: "detail muted", text: moment(time) })));
-    return { element, update() {} };
-}
+/** A table of pushes. `time` is the title and the member of the last column. A click on a push calls `onOpen(id)`. */
+export const pushTable = (label, [title, time], onOpen) => new Table({
+    name: "push", label, key: ({ id }) => id, onOpen,
+    columns: [
+        ["Push", "push", (push) => ({ text: shortToken(push.token), detail: routeName(push) })],
+        ["Outcome", "outcome", (push) => {
+            const { word, tone, detail } = outcome(push.outcome);
+            return { text: word, tone, detail };
+        }],
+        [title, "time", (push) => moment(push[time])],
+    ],
+});
 
 const position = (cursor) => Number.parseInt(cursor ?? "0", 10);
 
@@ -56,13 +54,12 @@ export class Outcomes {
     #refresh = button("Refresh", () => this.#reader.load(), { "data-action": "newest" });
 
     constructor(root, onOpen) {
-        const list = el("ul", { class: "items" });
-        const rows = new Rows(list, (push) => pushRow(push, push.settledAt, onOpen));
+        const table = pushTable("Outcomes", ["Settled", "settledAt"], onOpen);
         this.#reader = new Reader("outcomes", {
             read: async () => ({ total: this.#total, pushes: await newest(this.#app) }),
             show: ({ total, pushes }) => {
                 this.#shownTotal = total;
-                rows.update(pushes, ({ cursor }) => cursor);
+                table.update(pushes);
                 this.#count();
                 return pushes.length > 0 ? "" : "There is no recent outcome.";
             },
@@ -81,7 +78,7 @@ export class Outcomes {
             event.preventDefault();
             filter();
         } }, input, this.#refresh);
-        root.append(form, this.#reader.note, list);
+        root.append(form, this.#reader.note, table.element);
     }
 
     /** Loads the outcomes when the panel is opened for the first time. */

@@ -4,9 +4,8 @@ import { Actions } from "./actions.js";
 import { call, get, query } from "./api.js";
 import { el, setText } from "./kit/dom.js";
 import { count, dateTime, number } from "./kit/format.js";
-import { pushRow } from "./outcomes.js";
+import { pushTable } from "./outcomes.js";
 import { Reader } from "./reader.js";
-import { Rows } from "./rows.js";
 import { Table } from "./table.js";
 
 const SHOWN = 100;
@@ -18,8 +17,7 @@ export class Parked {
 
     constructor(root, onOpen) {
         const summary = el("p", { class: "muted", "data-field": "summary" });
-        const list = el("ul", { class: "items" });
-        const rows = new Rows(list, (push) => pushRow(push, push.queuedAt, onOpen));
+        const table = pushTable("Parked pushes", ["Queued", "queuedAt"], onOpen);
         const groups = new Table({
             name: "group", label: "Parked pushes by app and reason", key: ({ app, reason }) => `${app}/${reason}`,
             columns: [
@@ -33,14 +31,14 @@ export class Parked {
             read: () => Promise.all([get("/v1/parked/groups"), get("/v1/parked" + query({ limit: SHOWN }))]),
             show: ([counted, { pushes }]) => {
                 groups.update(counted.groups);
-                rows.update(pushes, ({ id }) => id);
+                table.update(pushes);
                 const all = counted.groups.reduce((sum, group) => sum + group.pushes, 0);
                 const total = `${counted.complete ? "" : "at least "}${count(all, "parked push")}`;
                 setText(summary, pushes.length > 0 ? `The oldest ${number(pushes.length)} of ${total}:` : "");
                 return pushes.length > 0 ? "" : "No push is parked.";
             },
         });
-        root.append(this.#reader.note, groups.element, summary, list);
+        root.append(this.#reader.note, groups.element, summary, table.element);
     }
 
     set isVisible(isVisible) {

@@ -7,7 +7,7 @@ const REST = 9;
 
 export class Reader {
     /** Says that there is nothing to show, or why. */
-    note = el("p", { class: "note", "data-field": "note" });
+    note = el("p", { class: "note", role: "status", "data-field": "note" });
     #noun;
     #read;
     #show;

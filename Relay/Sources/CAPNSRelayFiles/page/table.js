@@ -12,13 +12,13 @@ export class Table {
     /**
      * A row has the attribute `data-NAME` with the item's `key(item)`. `columns` has for each column its title, its name and
      * `cell(item, now)`, which returns a text or `{text, detail, title, tone}`; a text with a tone is a pill. Below a row
-     * stand `note(item, now)` and the buttons that `actions(item)` makes, if any.
+     * stand `note(item, now)` and the buttons that `actions(item)` makes, if any. A click on a row calls `onOpen(key)`, if any.
      */
-    constructor({ name, label, key, columns, note = () => "", actions = () => undefined }) {
+    constructor({ name, label, key, columns, note = () => "", actions = () => undefined, onOpen }) {
         const head = el("thead", {}, el("tr", {}, columns.map(([text]) => el("th", { scope: "col", text }))));
         this.element = el("table", { class: `${name}-table`, "aria-label": label }, head);
         this.#key = key;
-        this.#rows = new Rows(this.element, (item) => makeRow(item, { name, key, columns, note, actions }), head);
+        this.#rows = new Rows(this.element, (item) => makeRow(item, { name, key, columns, note, actions, onOpen }), head);
     }
 
     update(items, now) {
@@ -27,14 +27,15 @@ export class Table {
     }
 }
 
-function makeRow(item, { name, key, columns, note, actions }) {
-    const cells = columns.map(([, column], index) => makeCell(column, index === 0));
+function makeRow(item, { name, key, columns, note, actions, onOpen }) {
+    const cells = columns.map(([, column], index) => makeCell(column, index === 0, onOpen));
     const text = el("p", { "data-field": "note" });
     const buttons = actions(item);
     const below = el("tr", { class: "below" }, el("td", { colspan: columns.length }, text, buttons?.element));
     const row = el("tr", {}, cells.map(({ element }) => element));
+    const onclick = onOpen && (() => onOpen(key(item)));
     return {
-        element: el("tbody", { [`data-${name}`]: key(item), tabindex: -1 }, row, below),
+        element: el("tbody", { [`data-${name}`]: key(item), tabindex: -1, onclick }, row, below),
         update(newer, now) {
             for (const [index, [, , cell]] of columns.entries()) cells[index].update(cell(newer, now));
             setExact(text, note(newer, now));
@@ -44,8 +45,10 @@ function makeRow(item, { name, key, columns, note, actions }) {
     };
 }
 
-function makeCell(name, isHead) {
-    const [main, more] = [el("span"), el("span", { class: "detail muted" })];
+/** The head of a row that can be opened is a button. Its click reaches the row. */
+function makeCell(name, isHead, onOpen) {
+    const main = isHead && onOpen ? el("button", { type: "button" }) : el("span");
+    const more = el("span", { class: "detail muted" });
     const element = el(isHead ? "th" : "td", { scope: isHead && "row", "data-cell": name }, main, more);
     return {
         element,
