@@ -5,7 +5,7 @@ import { Batches } from "./batches.js";
 import { Chart } from "./charts.js";
 import { Figures } from "./figures.js";
 import { showFirst } from "./first.js";
-import { age, duration, OUTCOMES, rate, share } from "./format.js";
+import { duration, OUTCOMES, rate, share } from "./format.js";
 import { announce, find, setExact, setText } from "./kit/dom.js";
 import { number, timeOfDay } from "./kit/format.js";
 import { followTabs, selectTab } from "./kit/tabs.js";
@@ -20,13 +20,6 @@ import { makeQuotas, makeRelays, makeWebhooks, Routes } from "./tables.js";
 const INTERVAL = 2000;
 const SLOW = 4000;
 const TABS = ["outcomes", "parked", "push"];
-const QUEUE = [
-    { name: "queued", text: "Queued", title: "Waiting to be sent" },
-    { name: "claimed", text: "Claimed", title: "About to be sent" },
-    { name: "written", text: "Written", title: "In flight, without an outcome" },
-    { name: "parked", text: "Parked", title: "Waiting for an operator" },
-    { name: "oldest", text: "Oldest waiting", title: "How long a push has been due" },
-];
 const TOTALS = [
     ...OUTCOMES,
     { name: "queued", text: "Queued", title: "Pushes stored by requests" },
@@ -48,14 +41,12 @@ const sections = [
     makeRelays(), parked, push,
 ];
 const samples = new Samples();
-const queue = new Figures("queue", QUEUE, "figures large");
 const totals = new Figures("total", TOTALS, "figures");
 const charts = [
     new Chart(find("charts"), "Queued", [{ name: "queued", tone: "accent" }]),
     new Chart(find("charts"), "Outcomes", OUTCOMES),
 ];
 const login = new Login(refresh);
-find("queue").append(queue.element);
 find("totals").append(totals.element);
 
 // The overview
@@ -92,7 +83,7 @@ function show(overview) {
     login.finish();
     showFirst(overview, hasToken());
     for (const section of sections) section.update(overview);
-    showQueue(overview);
+    showCapacity(overview.queue);
     samples.set([...overview.history, { now: overview.now, totals: overview.totals }]);
     for (const chart of charts) chart.draw(samples);
     totals.update((name) => `${rate(samples.rate(name))}/s`, (name) => number(overview.totals[name]));
@@ -107,12 +98,10 @@ function show(overview) {
     showAge();
 }
 
-function showQueue({ queue: counts, now }) {
-    const oldest = counts.oldestDue === null ? "none" : age(counts.oldestDue, now);
-    queue.update((name) => (name === "oldest" ? oldest : number(counts[name])));
-    const used = counts.queued + counts.claimed + counts.written + counts.parked;
-    setText(find("capacity"), share(used, counts.capacity));
-    find("capacity").className = counts.capacity > 0 && used >= 0.9 * counts.capacity ? "bad" : "muted";
+function showCapacity({ queued, claimed, written, parked: waiting, capacity }) {
+    const used = queued + claimed + written + waiting;
+    setText(find("capacity"), `Pushes without an outcome: ${share(used, capacity)}`);
+    find("capacity").className = capacity > 0 && used >= 0.9 * capacity ? "bad" : "muted";
 }
 
 /** The state of the pill, its word, and the reason beside it. */
