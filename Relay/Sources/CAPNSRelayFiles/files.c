@@ -76,9 +76,6 @@ static const unsigned char reader_js[] = {
 static const unsigned char rows_js[] = {
 #embed "page/rows.js"
 };
-static const unsigned char samples_js[] = {
-#embed "page/samples.js"
-};
 static const unsigned char table_js[] = {
 #embed "page/table.js"
 };
@@ -118,7 +115,6 @@ static const struct apns_relay_file page[] = {
     FILE("/push.js", SCRIPT, push_js),
     FILE("/reader.js", SCRIPT, reader_js),
     FILE("/rows.js", SCRIPT, rows_js),
-    FILE("/samples.js", SCRIPT, samples_js),
     FILE("/table.js", SCRIPT, table_js),
     FILE("/tables.js", SCRIPT, tables_js),
 };

@@ -379,8 +379,8 @@ class MockRelay:
         now, totals = self.clock(), dict(self.totals)
         if self.samples and any(totals[name] < value for name, value in self.samples[-1]["totals"].items()):
             self.samples = []  # It was restarted.
-        history = list(self.samples)
-        self.samples.append({"now": now, "totals": totals})
+        history = self.samples = [sample for sample in self.samples if now - 300 <= sample["now"] < now]
+        self.samples = [*history, {"now": now, "totals": totals}]
         return {**quotas, "now": now, "version": self.version, "ready": self.reason is None, "reason": self.reason,
                 "problems": self.problems, "readAt": now if self.read_at is None else self.read_at, "history": history,
                 "queue": {**queue, "capacity": self.capacity, "oldestDue": min(due, default=None)},

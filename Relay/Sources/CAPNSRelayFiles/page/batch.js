@@ -2,11 +2,11 @@
 
 import { Actions } from "./actions.js";
 import { call, get, path, query } from "./api.js";
+import { speed } from "./charts.js";
 import { Figures, Meter } from "./figures.js";
 import { duration, moment, OUTCOMES, rate, share } from "./format.js";
 import { announce, el, exact, setExact, setText } from "./kit/dom.js";
 import { count, number } from "./kit/format.js";
-import { Samples } from "./samples.js";
 import { Fields } from "./table.js";
 
 const STATES = new Map([
@@ -31,7 +31,7 @@ const limitText = ({ pushesPerSecond: limit }) => (limit === null ? "no limit" :
 /** The row of a batch. `onChange()` is called after an action. */
 export function makeBatch({ id, name: given, app, environment, caller, createdAt }, onChange) {
     let shown;
-    let samples;
+    let samples = [];
     const name = `the batch ${given === null ? "" : `${given} `}of ${app} from ${moment(createdAt)}`;
     const kind = `${environment} · bulk · ${caller} · ${moment(createdAt)}`;
     const state = el("span", { class: "pill", "data-field": "state" });
@@ -53,7 +53,7 @@ export function makeBatch({ id, name: given, app, environment, caller, createdAt
         update(batch, now) {
             const isOther = shown && (shown.state !== batch.state || shown.pushesPerSecond !== batch.pushesPerSecond);
             // The speed before a change says nothing about the time that remains.
-            if (!shown || isOther) samples = new Samples();
+            if (isOther) samples = [];
             shown = batch;
             const [word, tone] = stateOf(batch, now);
             setExact(state, word);
@@ -61,10 +61,10 @@ export function makeBatch({ id, name: given, app, environment, caller, createdAt
             if (isOther) announce(`${name[0].toUpperCase()}${name.slice(1)}: ${word}, ${limitText(batch)}`);
             figures.update((name) => (part(batch, name) > 0 ? number(part(batch, name)) : undefined));
             const [settled, all] = [sum(Object.values(batch.outcomes)), total(batch)];
-            samples.add(performance.now() / 1000, { settled });
+            samples = [...samples.slice(-5), { now: performance.now() / 1000, totals: { settled } }];
             const done = all > 0 ? share(settled, all) : "No devices";
             meter.update(PARTS.map(({ name }) => part(batch, name)), all, settled, done);
-            setText(progress, [done, ...pace(batch, samples.rate("settled"), now)].join(" · "));
+            setText(progress, [done, ...pace(batch, speed(samples, "settled"), now)].join(" · "));
             buttons.update(batch);
             fields.update(batch, ["outcomes"]);
         },
@@ -77,15 +77,15 @@ function stateOf({ state, notBefore }, now) {
 }
 
 /** What the batch does now, and how long it will take. */
-function pace(batch, speed, now) {
+function pace(batch, perSecond, now) {
     if (batch.state === "receiving") return ["nothing is sent until all devices are stored", limitText(batch)];
     if (batch.state === "paused") return [limitText(batch)];
     if (batch.state === "cancelled") return waiting(batch) > 0 ? ["the other pushes are being cancelled"] : [];
     if (batch.state !== "running") return [];
     if (batch.notBefore > now) return [`starts in ${duration(batch.notBefore - now + 0.5)}`, limitText(batch)];
     if (waiting(batch) === 0) return ["only parked pushes are left: retry or drop them"];
-    const left = speed > 0 ? [`about ${duration(waiting(batch) / speed)} left`] : [];
-    return [`${rate(speed)}/s, ${limitText(batch)}`, ...left];
+    const left = perSecond > 0 ? [`about ${duration(waiting(batch) / perSecond)} left`] : [];
+    return [`${rate(perSecond)}/s, ${limitText(batch)}`, ...left];
 }
 
 function makeButtons(name, address, onChange) {

@@ -2,7 +2,7 @@
 
 import { get, hasToken, whenRefused } from "./api.js";
 import { Batches } from "./batches.js";
-import { Chart } from "./charts.js";
+import { Chart, speed } from "./charts.js";
 import { Figures } from "./figures.js";
 import { showFirst } from "./first.js";
 import { duration, OUTCOMES, rate, share } from "./format.js";
@@ -14,7 +14,6 @@ import { Outcomes } from "./outcomes.js";
 import { Parked } from "./parked.js";
 import { Problems } from "./problems.js";
 import { PushPanel } from "./push.js";
-import { Samples } from "./samples.js";
 import { makeQuotas, makeRelays, makeWebhooks, Routes } from "./tables.js";
 
 const INTERVAL = 2000;
@@ -40,7 +39,6 @@ const sections = [
     new Problems(find("problems")), new Batches(find("batches")), new Routes(), makeWebhooks(refresh), makeQuotas(),
     makeRelays(), parked, push,
 ];
-const samples = new Samples();
 const totals = new Figures("total", TOTALS, "figures");
 const charts = [
     new Chart(find("charts"), "Queued", [{ name: "queued", tone: "accent" }]),
@@ -84,9 +82,11 @@ function show(overview) {
     showFirst(overview, hasToken());
     for (const section of sections) section.update(overview);
     showCapacity(overview.queue);
-    samples.set([...overview.history, { now: overview.now, totals: overview.totals }]);
+    // A rate over less than a second says nothing.
+    const history = overview.history.filter(({ now }) => now < overview.now - 1);
+    const samples = [...history, { now: overview.now, totals: overview.totals }];
     for (const chart of charts) chart.draw(samples);
-    totals.update((name) => `${rate(samples.rate(name))}/s`, (name) => number(overview.totals[name]));
+    totals.update((name) => `${rate(speed(samples, name))}/s`, (name) => number(overview.totals[name]));
     outcomes.update(OUTCOMES.reduce((sum, { name }) => sum + overview.totals[name], 0));
     outcomes.open();
     find("parked-count").hidden = overview.queue.parked === 0;
