@@ -28,9 +28,6 @@ static const unsigned char kit_tabs_js[] = {
 static const unsigned char page_css[] = {
 #embed "page/page.css"
 };
-static const unsigned char panel_css[] = {
-#embed "page/panel.css"
-};
 static const unsigned char actions_js[] = {
 #embed "page/actions.js"
 };
@@ -46,12 +43,6 @@ static const unsigned char batches_js[] = {
 static const unsigned char charts_js[] = {
 #embed "page/charts.js"
 };
-static const unsigned char feed_js[] = {
-#embed "page/feed.js"
-};
-static const unsigned char fields_js[] = {
-#embed "page/fields.js"
-};
 static const unsigned char figures_js[] = {
 #embed "page/figures.js"
 };
@@ -61,20 +52,11 @@ static const unsigned char first_js[] = {
 static const unsigned char format_js[] = {
 #embed "page/format.js"
 };
-static const unsigned char groups_js[] = {
-#embed "page/groups.js"
-};
-static const unsigned char history_js[] = {
-#embed "page/history.js"
-};
 static const unsigned char login_js[] = {
 #embed "page/login.js"
 };
 static const unsigned char main_js[] = {
 #embed "page/main.js"
-};
-static const unsigned char meter_js[] = {
-#embed "page/meter.js"
 };
 static const unsigned char outcomes_js[] = {
 #embed "page/outcomes.js"
@@ -88,32 +70,17 @@ static const unsigned char problems_js[] = {
 static const unsigned char push_js[] = {
 #embed "page/push.js"
 };
-static const unsigned char quotas_js[] = {
-#embed "page/quotas.js"
-};
-static const unsigned char rate_js[] = {
-#embed "page/rate.js"
-};
 static const unsigned char reader_js[] = {
 #embed "page/reader.js"
-};
-static const unsigned char relays_js[] = {
-#embed "page/relays.js"
-};
-static const unsigned char routes_js[] = {
-#embed "page/routes.js"
 };
 static const unsigned char rows_js[] = {
 #embed "page/rows.js"
 };
-static const unsigned char samples_js[] = {
-#embed "page/samples.js"
+static const unsigned char table_js[] = {
+#embed "page/table.js"
 };
-static const unsigned char tokens_js[] = {
-#embed "page/tokens.js"
-};
-static const unsigned char webhooks_js[] = {
-#embed "page/webhooks.js"
+static const unsigned char tables_js[] = {
+#embed "page/tables.js"
 };
 static const unsigned char openapi_json[] = {
 #embed "openapi.json"
@@ -132,35 +99,24 @@ static const struct apns_relay_file page[] = {
     FILE("/kit/format.js", SCRIPT, kit_format_js),
     FILE("/kit/tabs.js", SCRIPT, kit_tabs_js),
     FILE("/page.css", CSS, page_css),
-    FILE("/panel.css", CSS, panel_css),
     FILE("/actions.js", SCRIPT, actions_js),
     FILE("/api.js", SCRIPT, api_js),
     FILE("/batch.js", SCRIPT, batch_js),
     FILE("/batches.js", SCRIPT, batches_js),
     FILE("/charts.js", SCRIPT, charts_js),
-    FILE("/feed.js", SCRIPT, feed_js),
-    FILE("/fields.js", SCRIPT, fields_js),
     FILE("/figures.js", SCRIPT, figures_js),
     FILE("/first.js", SCRIPT, first_js),
     FILE("/format.js", SCRIPT, format_js),
-    FILE("/groups.js", SCRIPT, groups_js),
-    FILE("/history.js", SCRIPT, history_js),
     FILE("/login.js", SCRIPT, login_js),
     FILE("/main.js", SCRIPT, main_js),
-    FILE("/meter.js", SCRIPT, meter_js),
     FILE("/outcomes.js", SCRIPT, outcomes_js),
     FILE("/parked.js", SCRIPT, parked_js),
     FILE("/problems.js", SCRIPT, problems_js),
     FILE("/push.js", SCRIPT, push_js),
-    FILE("/quotas.js", SCRIPT, quotas_js),
-    FILE("/rate.js", SCRIPT, rate_js),
     FILE("/reader.js", SCRIPT, reader_js),
-    FILE("/relays.js", SCRIPT, relays_js),
-    FILE("/routes.js", SCRIPT, routes_js),
     FILE("/rows.js", SCRIPT, rows_js),
-    FILE("/samples.js", SCRIPT, samples_js),
-    FILE("/tokens.js", SCRIPT, tokens_js),
-    FILE("/webhooks.js", SCRIPT, webhooks_js),
+    FILE("/table.js", SCRIPT, table_js),
+    FILE("/tables.js", SCRIPT, tables_js),
 };
 
 static const struct apns_relay_file openapi = FILE("/openapi.json", "application/json", openapi_json);

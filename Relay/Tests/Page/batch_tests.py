@@ -30,11 +30,11 @@ class BatchTests(MockCase):
 
     def test_no_batches(self):
         self.show()
-        self.browser.wait_text("#batches [data-field=empty]", "There are no batches.")
-        self.assertTrue(self.browser.is_shown("#batches [data-field=empty]"))
+        self.browser.wait_text("#batches > [data-field=note]", "There are no batches.")
+        self.assertTrue(self.browser.is_shown("#batches > [data-field=note]"))
         batch = self.relay.batch()
         self.browser.wait("the batch", lambda: self.shown_batches() == [batch["id"]])
-        self.assertFalse(self.browser.is_shown("#batches [data-field=empty]"))
+        self.assertFalse(self.browser.is_shown("#batches > [data-field=note]"))
 
     def test_progress(self):
         browser = self.browser
@@ -146,35 +146,33 @@ class BatchTests(MockCase):
         self.show()
         slow = self.batch(batch, "[data-action=Slow…]")
         browser.click(slow)
-        browser.wait("the dialog", lambda: browser.is_shown("#rate"))
-        self.assertIn("Slow the batch of fern", browser.text("#rate-title"))
-        self.assertEqual(browser.focused(), "rate-value")
-        # There is nothing to set yet.
-        browser.keys(Keys.ENTER)
-        self.assertTrue(browser.is_shown("#rate"))
+        browser.wait("the dialog", lambda: browser.is_shown("#confirm"))
+        self.assertIn("Slow the batch of fern", browser.text("#confirm-title"))
+        self.assertEqual(browser.focused(), "confirm-value")
         browser.keys("0", Keys.ENTER)
-        self.assertTrue(browser.is_shown("#rate"), "0 is no rate")
+        self.assertTrue(browser.is_shown("#confirm"), "0 is no rate")
         browser.keys(".5", Keys.ENTER)
         browser.wait("the rate", lambda: batch["pushesPerSecond"] == 0.5)
         browser.wait_text(self.batch(batch, "[data-field=progress]"), "limit 0.5/s")
         self.assertEqual(browser.focused("data-action"), "Slow…")
         # The dialog begins with the present rate. Going back changes nothing.
         before = self.relay.count("PATCH", ".*")
-        for leave in (lambda: browser.keys(Keys.ESCAPE), lambda: browser.click("#rate-cancel")):
+        for leave in (lambda: browser.keys(Keys.ESCAPE), lambda: browser.click("#confirm-no")):
             browser.click(slow)
-            self.assertEqual(browser.find("#rate-value").get_attribute("value"), "0.5")
+            self.assertEqual(browser.find("#confirm-value").get_attribute("value"), "0.5")
             browser.keys("7")
-            self.assertEqual(browser.find("#rate-value").get_attribute("value"), "7", "it is selected")
+            self.assertEqual(browser.find("#confirm-value").get_attribute("value"), "7", "it is selected")
             leave()
-            browser.wait("a closed dialog", lambda: not browser.is_shown("#rate"))
+            browser.wait("a closed dialog", lambda: not browser.is_shown("#confirm"))
         self.tick()
         self.assertEqual(self.relay.count("PATCH", ".*"), before)
         browser.click(slow)
-        browser.click("#rate-none")
+        browser.find("#confirm-value").clear()
+        browser.click("#confirm-yes")
         browser.wait("no limit", lambda: batch["pushesPerSecond"] is None)
         browser.wait_text(self.batch(batch, "[data-field=progress]"), "no limit")
         browser.click(slow)
-        self.assertEqual(browser.find("#rate-value").get_attribute("value"), "")
+        self.assertEqual(browser.find("#confirm-value").get_attribute("value"), "")
 
     def test_stop_asks_first(self):
         browser = self.browser
@@ -184,10 +182,10 @@ class BatchTests(MockCase):
         browser.click(stop)
         self.assertIn("Stop the batch of fern", browser.text("#confirm-title"))
         self.assertIn("about 890 of 1,000 pushes", browser.text("#confirm-text"))
-        self.assertEqual(browser.focused("value"), "cancel", "the safe answer has the focus")
+        self.assertEqual(browser.focused(), "confirm-no", "the safe answer has the focus")
         browser.keys(Keys.ESCAPE)
         browser.click(stop)
-        browser.click("#confirm button[value=cancel]")
+        browser.click("#confirm-no")
         self.tick()
         self.assertEqual(self.relay.count("DELETE", ".*"), 0)
         browser.click(stop)
@@ -195,7 +193,7 @@ class BatchTests(MockCase):
         self.wait_state(batch, "Cancelled")
         self.assertEqual(batch["state"], "cancelled")
         self.assertEqual(self.actions(batch), [])
-        self.assertEqual(browser.run("return document.activeElement.localName"), "summary")
+        self.assertEqual(browser.focused("data-batch"), batch["id"], "the focus stays at the batch")
 
     def test_an_action_that_fails_says_so_beside_it(self):
         browser = self.browser
@@ -214,7 +212,7 @@ class BatchTests(MockCase):
         # Somebody else has cancelled it, and the page does not know that yet.
         browser.click(self.batch(batch, "[data-action=Slow…]"))
         batch["state"] = "cancelled"
-        browser.find("#rate-value").send_keys("5", Keys.ENTER)
+        browser.find("#confirm-value").send_keys("5", Keys.ENTER)
         browser.wait_text(self.batch(batch, ".note"), "Slow: The batch was cancelled.")
         self.wait_state(batch, "Cancelled")
 
@@ -242,7 +240,7 @@ class BatchTests(MockCase):
         browser.find(self.batch(batch, "summary")).send_keys(Keys.ENTER)
         browser.wait("the details", lambda: browser.is_shown("[data-field='batch.id']"))
         deadline = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(1_795_500_000))
-        for name, value in {"id": batch["id"], "caller": "news", "idempotencyKey": "sale-17", "lines": "997",
+        for name, value in {"id": batch["id"], "caller": "news", "idempotencyKey": "sale-17", "lines": "1,000",
                             "metadata": '{"campaign":17}', "deadline": deadline, "invalid": "3"}.items():
             self.assertEqual(browser.text(f"[data-field='batch.{name}']"), value, name)
         self.tick(2)
@@ -292,10 +290,10 @@ class BatchTests(MockCase):
         self.show()
         browser.wait("the batch", lambda: self.shown_batches() == [batch["id"]])
         self.relay.fail("GET", "/v1/batches", (503, {"error": {"code": "unavailable", "message": "Disk is slow."}}))
-        browser.wait_text("#batches [data-field=note]", "The batches could not be loaded: Disk is slow.")
+        browser.wait_text("#batches > [data-field=note]", "The batches could not be loaded: Disk is slow.")
         self.assertEqual(self.shown_batches(), [batch["id"]], "the last figures stay")
         self.relay.faults.clear()
-        browser.wait("no message", lambda: not browser.is_shown("#batches [data-field=note]"))
+        browser.wait("no message", lambda: not browser.is_shown("#batches > [data-field=note]"))
 
     def test_a_slow_relay_is_asked_once_at_a_time(self):
         browser = self.browser

@@ -153,12 +153,12 @@ WIDE = r"""
     const wide = [...document.querySelectorAll('body *')].filter((e) =>
         e.getClientRects().length > 0 && !e.closest('.visually-hidden, .skip, svg')
         && e.getBoundingClientRect().right > width + 0.5).map((e) => `${e.tagName} ${e.id} ${e.className}`);
-    const places = '.overview, .panel-body, .panel, body, html, .routes, .quotas, .batch, .tabs, .dialog';
+    const places = '.overview, .panel-body, .panel, body, html, table, .batch, .tabs, .dialog';
     for (const e of document.querySelectorAll(places)) {
         const isWider = e.clientWidth > 0 && e.scrollWidth > e.clientWidth;
         if (isWider) wide.push(`${e.tagName} ${e.id} ${e.className} scrolls`);
     }
-    const cells = [...document.querySelectorAll('.routes tbody tr:first-child')].map((row) => [...row.children]);
+    const cells = [...document.querySelectorAll('.route-table tbody tr:first-child')].map((row) => [...row.children]);
     for (const row of cells) {
         const range = document.createRange();
         const rects = row.filter((e) => e.getClientRects().length > 0).map((e) => {

@@ -8,7 +8,7 @@ import urllib.request
 from browser import PATIENCE, Browser
 from mock_relay import MockRelay
 
-TABS = ("outcomes", "parked", "dead", "webhooks", "push")
+TABS = ("outcomes", "parked", "push")
 
 
 def figure(name, value):
@@ -120,7 +120,7 @@ class MockCase(PageCase):
                                 attempts=20, **values)["id"] for number in range(count)]
 
     def parked_rows(self):
-        return self.browser.values("[data-parked]", "data-parked")
+        return self.browser.values("#panel-parked [data-push]", "data-push")
 
     def open_parked(self, ids):
         self.show()

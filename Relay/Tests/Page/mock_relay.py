@@ -264,7 +264,8 @@ class MockRelay:
                 return self.cancel(self.known(id))
             case ("GET", "v1", "outcomes"):
                 entries, cursor = self.page(parameters, lambda push: True)
-                return {"outcomes": [{**push, "cursor": f"{position}-9f2c41aa"} for position, push in entries], "cursor": cursor}
+                return {"outcomes": [{**push, "cursor": f"{position}-9f2c41aa"} for position, push in entries],
+                        "cursor": cursor, "end": len(entries) < int(parameters.get("limit", 100))}
             case ("GET", "v1", "dead-tokens"):
                 entries, cursor = self.page(parameters, lambda push: push["outcome"]["tokenInvalidSince"] is not None)
                 limit, batch = int(parameters.get("limit", 100)), parameters.get("batch")
@@ -360,10 +361,14 @@ class MockRelay:
     def page(self, parameters, matches):
         after, limit = int(parameters.get("after", "0").split("-")[0]), int(parameters.get("limit", 100))
         app = parameters.get("app")
+        # A position after the end of the feed becomes the end, as in the relay.
+        end = self.feed[-1][0] if self.feed else 0
+        after = min(after, end)
         entries = [(position, self.pushes[id]) for position, id in self.feed if position > after]
         entries = [entry for entry in entries if matches(entry[1]) and app in (None, entry[1]["app"])][:limit]
-        cursor = f"{entries[-1][0]}-9f2c41aa" if entries else parameters.get("after")
-        return entries, cursor
+        # A page that reaches the end of the feed has the end as its cursor.
+        last = entries[-1][0] if len(entries) == limit else end
+        return entries, f"{last}-9f2c41aa"
 
     def overview(self):
         queue = {state: sum(route[state] for route in self.routes) for state in STATES}
@@ -374,8 +379,8 @@ class MockRelay:
         now, totals = self.clock(), dict(self.totals)
         if self.samples and any(totals[name] < value for name, value in self.samples[-1]["totals"].items()):
             self.samples = []  # It was restarted.
-        history = list(self.samples)
-        self.samples.append({"now": now, "totals": totals})
+        history = self.samples = [sample for sample in self.samples if now - 300 <= sample["now"] < now]
+        self.samples = [*history, {"now": now, "totals": totals}]
         return {**quotas, "now": now, "version": self.version, "ready": self.reason is None, "reason": self.reason,
                 "problems": self.problems, "readAt": now if self.read_at is None else self.read_at, "history": history,
                 "queue": {**queue, "capacity": self.capacity, "oldestDue": min(due, default=None)},

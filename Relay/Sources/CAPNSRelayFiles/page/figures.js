@@ -1,83 +1,51 @@
-// The queue's depth and capacity, and the counters since the start of the relay.
+// Named figures, and a bar with the shares of a total.
 
-import { age, rate, share } from "./format.js";
 import { el, setText } from "./kit/dom.js";
-import { number } from "./kit/format.js";
-import { Meter } from "./meter.js";
 
-/** Adds a figure with its name, and returns the function that sets its text. */
-function figure(root, name, { id, tone = "", title } = {}) {
-    const value = el("dd", { "data-figure": id, text: "–" });
-    root.append(el("div", { title }, el("dt", { class: tone && `dot ${tone}`, text: name }), value));
-    return (text) => setText(value, text);
-}
-
-export class QueueFigures {
+/** A list of figures. Each of `parts` has a `name`, a `text`, a `tone` if it has a colour, and a `title`. */
+export class Figures {
+    element;
+    #kind;
     #figures;
-    #meter = new Meter(["accent", "soft", "good", "warn"], { label: "Used capacity of the queue" });
-    #text = el("p", { class: "meter-text", "data-figure": "capacity" });
 
-    constructor(root) {
-        const list = el("dl", { class: "figures large" });
-        this.#figures = {
-            queued: figure(list, "Queued", { id: "queued", tone: "accent", title: "Waiting to be sent" }),
-            claimed: figure(list, "Claimed", { id: "claimed", tone: "soft", title: "About to be sent" }),
-            written: figure(list, "Written", { id: "written", tone: "good", title: "In flight, without an outcome" }),
-            parked: figure(list, "Parked", { id: "parked", tone: "warn", title: "Waiting for an operator" }),
-            oldest: figure(list, "Oldest waiting", { id: "oldest", title: "How long a push has been due" }),
-        };
-        root.append(list, this.#meter.element, this.#text);
+    /** A figure has the attribute `data-KIND` with its name. */
+    constructor(kind, parts, style) {
+        this.#kind = kind;
+        this.#figures = parts.map(({ name, text, tone, title }) => {
+            const [value, more] = [el("dd", { [`data-${kind}`]: name }), el("dd", { class: "muted" })];
+            const element = el("div", { title }, el("dt", { class: tone && `dot ${tone}`, text }), value, more);
+            return { name, value, more, element };
+        });
+        this.element = el("dl", { class: style }, this.#figures.map(({ element }) => element));
     }
 
-    update({ queue, now }) {
-        const counts = [queue.queued, queue.claimed, queue.written, queue.parked];
-        for (const [index, name] of ["queued", "claimed", "written", "parked"].entries()) {
-            this.#figures[name](number(counts[index]));
+    /** `text(name)` returns the text of a figure, or undefined to hide it, and `second(name)` a second line. */
+    update(text, second = () => "") {
+        for (const { name, value, more, element } of this.#figures) {
+            const shown = text(name);
+            element.hidden = shown === undefined;
+            setText(value, shown ?? "");
+            setText(more, second(name));
         }
-        this.#figures.oldest(queue.oldestDue === null ? "none" : age(queue.oldestDue, now));
-        const used = counts.reduce((sum, value) => sum + value, 0);
-        const text = share(used, queue.capacity);
-        this.#text.classList.toggle("bad", queue.capacity > 0 && used >= 0.9 * queue.capacity);
-        setText(this.#text, text);
-        this.#meter.update(counts, queue.capacity, used, text);
     }
 }
 
-export const OUTCOMES = [
-    { name: "accepted", text: "Accepted", tone: "good", title: "APNs accepted the push" },
-    { name: "rejected", text: "Rejected", tone: "bad", title: "APNs rejected the push" },
-    { name: "notProcessed", text: "Not processed", tone: "accent", title: "Sent, and provably not processed" },
-    { name: "notSent", text: "Not sent", tone: "soft", title: "Never sent: overdue, cancelled or superseded" },
-    { name: "unknown", text: "Unknown", tone: "warn", title: "May or may not have been processed" },
-];
+export class Meter {
+    element;
+    #segments;
 
-const OTHERS = [
-    { name: "queued", text: "Queued", title: "Pushes stored by requests" },
-    { name: "duplicates", text: "Duplicates", title: "Pushes that requests submitted again" },
-    { name: "retried", text: "Retried", title: "Attempts after which a push returned to the queue" },
-    { name: "parked", text: "Parked", title: "Pushes that were parked" },
-    { name: "late", text: "Late", title: "Outcomes that were ignored, because their push already had one" },
-];
-
-export class Totals {
-    #cells = new Map();
-
-    constructor(root) {
-        const list = el("dl", { class: "figures totals" });
-        for (const { name, text, tone, title } of [...OUTCOMES, ...OTHERS]) {
-            const perSecond = el("dd", { "data-rate": name, text: "–" });
-            const total = el("dd", { class: "muted", "data-total": name, text: "–" });
-            const term = el("dt", { class: tone && `dot ${tone}`, text });
-            list.append(el("div", { title }, term, perSecond, total));
-            this.#cells.set(name, { perSecond, total });
-        }
-        root.append(list);
+    /** `tones` has the colour of each segment. */
+    constructor(tones, label) {
+        this.#segments = tones.map((tone) => el("span", { class: `segment ${tone}` }));
+        this.element = el("div", { class: "meter", role: "progressbar", "aria-label": label }, this.#segments);
     }
 
-    update(totals, samples) {
-        for (const [name, { perSecond, total }] of this.#cells) {
-            setText(perSecond, `${rate(samples.rate(name))}/s`);
-            setText(total, number(totals[name]));
+    /** Shows values, one for each segment. `now` is the meter's value, `text` says it in words. */
+    update(values, total, now, text) {
+        for (const [index, segment] of this.#segments.entries()) {
+            segment.style.width = total > 0 ? `${Math.min(100, (values[index] / total) * 100)}%` : "0";
         }
+        const state = { valuemin: 0, valuemax: total, valuenow: now, valuetext: text };
+        for (const [name, value] of Object.entries(state)) this.element.setAttribute(`aria-${name}`, value);
     }
 }

@@ -2,6 +2,15 @@
 
 import { dateTime, number, timeOfDay } from "./kit/format.js";
 
+/** How a push can end. */
+export const OUTCOMES = [
+    { name: "accepted", text: "Accepted", tone: "good", title: "APNs accepted the push" },
+    { name: "rejected", text: "Rejected", tone: "bad", title: "APNs rejected the push" },
+    { name: "notProcessed", text: "Not processed", tone: "accent", title: "Sent, and provably not processed" },
+    { name: "notSent", text: "Not sent", tone: "soft", title: "Never sent: overdue, cancelled or superseded" },
+    { name: "unknown", text: "Unknown", tone: "warn", title: "May or may not have been processed" },
+];
+
 /** A number of events per second. */
 export function rate(value) {
     if (!Number.isFinite(value)) return "–";
@@ -45,19 +54,14 @@ export function age(due, now) {
 
 export const routeName = ({ app, environment, lane }) => [app, environment, lane].join(" · ");
 
-const OUTCOMES = new Map([
-    ["accepted", ["Accepted", "good"]], ["rejected", ["Rejected", "bad"]],
-    ["not-processed", ["Not processed", "warn"]], ["not-sent", ["Not sent", "warn"]],
-    ["unknown", ["Unknown", "warn"]],
-]);
-
 /** How a push ended: `{word, tone, detail}`. */
 export function outcome(value) {
     if (!value) return { word: "No outcome", tone: "", detail: "" };
-    const [word, tone] = OUTCOMES.get(value.outcome) ?? [String(value.outcome), ""];
+    const { text, tone } = OUTCOMES.find(({ text }) => text.toLowerCase() === String(value.outcome).replace("-", " "))
+        ?? { text: String(value.outcome), tone: "" };
     const name = [value.status, value.reason ?? value.code].filter((part) => part ?? false).join(" ");
     const message = value.message ?? "";
     // Some messages begin with the name.
     const detail = message.startsWith(name) ? message : [name, message].filter(Boolean).join(": ");
-    return { word, tone, detail };
+    return { word: text, tone, detail };
 }

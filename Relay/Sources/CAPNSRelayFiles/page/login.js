@@ -4,14 +4,18 @@ import { forgetToken, hasToken, setToken } from "./api.js";
 import { announce, find, setExact } from "./kit/dom.js";
 
 export class Login {
-    #onToken;
-
     /** `onToken()` is called when there is a token to try. */
     constructor(onToken) {
-        this.#onToken = onToken;
         find("login-form").addEventListener("submit", (event) => {
             event.preventDefault();
-            this.#submit();
+            try {
+                setToken(find("token").value);
+            } catch (error) {
+                explain(error.message);
+                return;
+            }
+            explain("");
+            onToken();
         });
         find("forget").addEventListener("click", () => {
             forgetToken();
@@ -24,39 +28,30 @@ export class Login {
     /** Asks for another token, because the relay refused the present one or there was none. */
     ask(reason) {
         forgetToken();
-        find("forget").hidden = true;
         const wasHidden = find("login").hidden;
-        find("login").hidden = false;
-        find("main").hidden = true;
-        this.#explain(reason);
+        show(true);
+        explain(reason);
         if (wasHidden || reason) find("token").focus();
     }
 
     /** Shows the rest of the page, because a request has succeeded. */
     finish() {
-        if (!find("login").hidden) {
-            find("login").hidden = true;
-            find("main").hidden = false;
-            find("token").value = "";
-            this.#explain("");
-            find("panel").focus({ preventScroll: true });
-        }
-        find("forget").hidden = !hasToken();
+        const wasHidden = find("login").hidden;
+        show(false);
+        if (wasHidden) return;
+        find("token").value = "";
+        explain("");
+        find("panel").focus({ preventScroll: true });
     }
+}
 
-    #submit() {
-        try {
-            setToken(find("token").value);
-        } catch (error) {
-            this.#explain(error.message);
-            return;
-        }
-        this.#explain("");
-        this.#onToken();
-    }
+function show(isAsking) {
+    find("login").hidden = !isAsking;
+    find("main").hidden = isAsking;
+    find("forget").hidden = !hasToken();
+}
 
-    #explain(text) {
-        setExact(find("login-note"), text);
-        announce(text, true);
-    }
+function explain(text) {
+    setExact(find("login-note"), text);
+    announce(text, true);
 }

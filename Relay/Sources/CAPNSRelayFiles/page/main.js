@@ -2,64 +2,53 @@
 
 import { get, hasToken, whenRefused } from "./api.js";
 import { Batches } from "./batches.js";
-import { Chart } from "./charts.js";
+import { Chart, speed } from "./charts.js";
+import { Figures } from "./figures.js";
 import { showFirst } from "./first.js";
-import { OUTCOMES, QueueFigures, Totals } from "./figures.js";
-import { duration } from "./format.js";
-import { History } from "./history.js";
-import { announce, el, find, setExact, setText } from "./kit/dom.js";
+import { duration, OUTCOMES, rate, share } from "./format.js";
+import { announce, find, setExact, setText } from "./kit/dom.js";
 import { number, timeOfDay } from "./kit/format.js";
 import { followTabs, selectTab } from "./kit/tabs.js";
 import { Login } from "./login.js";
-import { deadTokenRow, outcomeRow } from "./outcomes.js";
+import { Outcomes } from "./outcomes.js";
 import { Parked } from "./parked.js";
 import { Problems } from "./problems.js";
 import { PushPanel } from "./push.js";
-import { Quotas } from "./quotas.js";
-import { Relays } from "./relays.js";
-import { Routes } from "./routes.js";
-import { Samples } from "./samples.js";
-import { Webhooks } from "./webhooks.js";
+import { makeQuotas, makeRelays, makeWebhooks, Routes } from "./tables.js";
 
 const INTERVAL = 2000;
 const SLOW = 4000;
-const TABS = ["outcomes", "parked", "dead", "webhooks", "push"];
-
-const samples = new Samples();
-const problems = new Problems(find("problems"));
-const queue = new QueueFigures(find("queue"));
-const charts = [
-    new Chart(find("charts"), "Queued", [{ name: "queued", tone: "accent" }]),
-    new Chart(find("charts"), "Outcomes", OUTCOMES),
+const TABS = ["outcomes", "parked", "push"];
+const TOTALS = [
+    ...OUTCOMES,
+    { name: "queued", text: "Queued", title: "Pushes stored by requests" },
+    { name: "duplicates", text: "Duplicates", title: "Pushes that requests submitted again" },
+    { name: "retried", text: "Retried", title: "Attempts after which a push returned to the queue" },
+    { name: "parked", text: "Parked", title: "Pushes that were parked" },
+    { name: "late", text: "Late", title: "Outcomes that were ignored, because their push already had one" },
 ];
-const totals = new Totals(find("totals"));
-const batches = new Batches(find("batches"), find("batches-count"));
-const routes = new Routes(find("routes"), find("routes-count"), find("routes-filter"));
-const quotas = new Quotas(find("quotas-section"), find("quotas"));
-const relays = new Relays(find("relays-section"), find("relays"), find("relays-count"));
+
 const push = new PushPanel(find("panel-push"));
 const openPush = (id) => {
     showTab("push");
     push.open(id);
 };
-const outcomes = new History(find("panel-outcomes"), {
-    path: "/v1/outcomes", field: "outcomes", noun: "outcomes", empty: "No push has an outcome yet.",
-    makeRow: (entry) => outcomeRow(entry, openPush),
-});
-const dead = new History(find("panel-dead"), {
-    path: "/v1/dead-tokens", field: "tokens", noun: "dead tokens",
-    empty: "No device token was declared invalid.",
-    makeRow: (entry) => deadTokenRow(entry, openPush),
-});
+const outcomes = new Outcomes(find("panel-outcomes"), openPush);
 const parked = new Parked(find("panel-parked"), openPush);
-const webhooks = new Webhooks(find("panel-webhooks"), refresh);
+const sections = [
+    new Problems(find("problems")), new Batches(find("batches")), new Routes(), makeWebhooks(refresh), makeQuotas(),
+    makeRelays(), parked, push,
+];
+const totals = new Figures("total", TOTALS, "figures");
+const charts = [
+    new Chart(find("charts"), "Queued", [{ name: "queued", tone: "accent" }]),
+    new Chart(find("charts"), "Outcomes", OUTCOMES),
+];
 const login = new Login(refresh);
-const apps = el("datalist", { id: "apps" });
-document.body.append(apps);
+find("totals").append(totals.element);
 
 // The overview
 
-let tab = "outcomes";
 let timer;
 let isLoading = false;
 let began = 0; // When the pending request began.
@@ -76,8 +65,11 @@ async function refresh() {
     try {
         show(await get("/v1/overview"));
     } catch (error) {
-        if (error.status === 403 && hasToken()) lock("This token is not an operator's. Enter one of a caller with the role operate.");
-        else if (error.status !== 401 && error.name !== "AbortError") fail(error.message);
+        if (error.status === 403 && hasToken()) {
+            lock("This token is not an operator's. Enter one of a caller with the role operate.");
+        } else if (error.status !== 401 && error.name !== "AbortError") {
+            fail(error.message);
+        }
     } finally {
         isLoading = false;
     }
@@ -87,30 +79,29 @@ async function refresh() {
 function show(overview) {
     updated = Date.now() / 1000;
     login.finish();
-    samples.set([...overview.history, { now: overview.now, totals: overview.totals }]);
-    problems.update(overview);
     showFirst(overview, hasToken());
-    queue.update(overview);
+    for (const section of sections) section.update(overview);
+    showCapacity(overview.queue);
+    // A rate over less than a second says nothing.
+    const history = overview.history.filter(({ now }) => now < overview.now - 1);
+    const samples = [...history, { now: overview.now, totals: overview.totals }];
     for (const chart of charts) chart.draw(samples);
-    totals.update(overview.totals, samples);
-    batches.update(overview);
-    routes.update(overview);
-    quotas.update(overview);
-    relays.update(overview);
+    totals.update((name) => `${rate(speed(samples, name))}/s`, (name) => number(overview.totals[name]));
     outcomes.update(OUTCOMES.reduce((sum, { name }) => sum + overview.totals[name], 0));
-    parked.update(overview);
-    webhooks.update(overview);
-    push.update();
-    showCount("parked-count", overview.queue.parked);
-    showCount("webhooks-count", overview.problems.filter(({ cause }) => cause === "webhook").length);
-    showApps(overview.routes);
+    outcomes.open();
+    find("parked-count").hidden = overview.queue.parked === 0;
+    setText(find("parked-count"), number(overview.queue.parked));
     setExact(find("version"), overview.version);
     if (problem !== "") announce("The relay responds again.");
     problem = "";
-    if (tab === "outcomes") outcomes.open();
-    if (tab === "dead") dead.open();
     showState(...stateOf(overview));
     showAge();
+}
+
+function showCapacity({ queued, claimed, written, parked: waiting, capacity }) {
+    const used = queued + claimed + written + waiting;
+    setText(find("capacity"), `Pushes without an outcome: ${share(used, capacity)}`);
+    find("capacity").className = capacity > 0 && used >= 0.9 * capacity ? "bad" : "muted";
 }
 
 /** The state of the pill, its word, and the reason beside it. */
@@ -118,7 +109,8 @@ function stateOf({ ready, reason, problems: found, readAt, now }) {
     if (!ready) return ["not-ready", "Not ready", reason ?? ""];
     if (found.some(({ cause }) => cause !== "webhook")) return ["not-delivering", "Not delivering", ""];
     if (found.length > 0) return ["not-delivering", "Outcomes wait", ""];
-    return ["ready", "Ready", readAt === null || now - readAt < SLOW / 1000 ? "" : `The figures are from ${timeOfDay(readAt)}.`];
+    const isOld = readAt !== null && now - readAt >= SLOW / 1000;
+    return ["ready", "Ready", isOld ? `The figures are from ${timeOfDay(readAt)}.` : ""];
 }
 
 /** Shows the error. The old figures stay, with their time. */
@@ -146,39 +138,18 @@ function showState(state, word, reason) {
 }
 
 function showAge() {
-    if (isLocked) {
-        setText(find("updated"), "");
-        return;
-    }
-    if (problem !== "") {
+    if (problem !== "" && !isLocked) {
         const old = updated === undefined ? "There are no figures yet."
             : `The figures are from ${timeOfDay(updated)}, ${duration(Date.now() / 1000 - updated)} ago.`;
         setExact(find("reason"), `${problem} ${old} Trying again every ${INTERVAL / 1000} s.`);
     }
-    setText(find("updated"), updated === undefined ? "" : `Updated ${timeOfDay(updated)}`);
-}
-
-function showCount(id, value) {
-    find(id).hidden = !(value > 0);
-    setText(find(id), number(value));
-}
-
-let knownApps = "";
-
-function showApps(routes) {
-    const names = [...new Set(routes.map(({ app }) => String(app)))].sort();
-    if (names.join("\n") === knownApps) return;
-    knownApps = names.join("\n");
-    apps.replaceChildren(...names.map((value) => el("option", { value })));
+    setText(find("updated"), isLocked || updated === undefined ? "" : `Updated ${timeOfDay(updated)}`);
 }
 
 // The panel
 
 function showTab(name) {
-    tab = name;
     selectTab(TABS, name);
-    if (name === "outcomes") outcomes.open();
-    if (name === "dead") dead.open();
     parked.isVisible = name === "parked";
     push.isVisible = name === "push";
 }

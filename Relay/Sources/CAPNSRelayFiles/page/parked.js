@@ -1,114 +1,72 @@
-// Shows the parked pushes, in groups and one by one, and the buttons that retry or drop them.
+// The parked pushes: by app and reason, with the buttons that retry or drop those of a group, and the oldest ones.
 
 import { Actions } from "./actions.js";
-import { call, get, path, query } from "./api.js";
-import { outcome, routeName } from "./format.js";
-import { Groups } from "./groups.js";
-import { button, el, exact, setExact, setText } from "./kit/dom.js";
-import { count, dateTime, number, shortToken } from "./kit/format.js";
+import { call, get, query } from "./api.js";
+import { el, setText } from "./kit/dom.js";
+import { count, dateTime, number } from "./kit/format.js";
+import { pushTable } from "./outcomes.js";
 import { Reader } from "./reader.js";
-import { Rows } from "./rows.js";
+import { Table } from "./table.js";
 
-const PAGE_SIZE = 100;
-
-const retry = (id) => call("POST", path("v1", "parked", id, "retry"));
-const drop = (id) => call("DELETE", path("v1", "parked", id));
+const SHOWN = 100;
+const ACTION_SECONDS = 60;
 
 export class Parked {
-    #groups;
     #reader;
-    #rows;
-    #pushes = [];
-    #after; // The last push of the page that precedes the shown one.
-    #next = null;
-    #total = 0;
     #isVisible = false;
-    #summary = el("p", { class: "muted", "data-field": "summary" });
-    #note = el("p", { class: "note bad", "data-field": "note" });
-    #first;
-    #further;
 
     constructor(root, onOpen) {
-        const list = el("ul", { class: "items" });
-        this.#rows = new Rows(list, (push) => this.#makeRow(push, onOpen));
-        this.#reader = new Reader({
-            read: () => get("/v1/parked" + query({ after: this.#after, limit: PAGE_SIZE })),
-            show: (page) => {
-                [this.#pushes, this.#next] = [page.pushes, page.next];
-                setExact(this.#note, "");
-                this.#show();
-            },
-            fail: ({ message }) => setExact(this.#note, `The parked pushes could not be loaded: ${message}`),
+        const summary = el("p", { class: "muted", "data-field": "summary" });
+        const table = pushTable("Parked pushes", ["Queued", "queuedAt"], onOpen);
+        const groups = new Table({
+            name: "group", label: "Parked pushes by app and reason", key: ({ app, reason }) => `${app}/${reason}`,
+            columns: [
+                ["Reason", "reason", ({ app, reason }) => ({ text: reason ?? "No reason", detail: app })],
+                ["Pushes", "pushes", ({ pushes }) => number(pushes)],
+                ["Oldest queued", "oldest", ({ oldest }) => dateTime(oldest)],
+            ],
+            actions: (group) => makeActions(group, () => void this.#reader.load()),
         });
-        this.#groups = new Groups(() => this.#reader.load());
-        const turn = (text, name, after) =>
-            button(text, () => this.#turn(after()), { class: "small", "data-action": name });
-        this.#first = turn("First page", "first", () => undefined);
-        this.#further = turn("Next page", "next", () => this.#next);
-        root.append(this.#groups.element, el("div", { class: "bar" }, this.#summary, this.#first, this.#further),
-            this.#note, list);
-        this.#show();
+        this.#reader = new Reader("parked pushes", {
+            read: () => Promise.all([get("/v1/parked/groups"), get("/v1/parked" + query({ limit: SHOWN }))]),
+            show: ([counted, { pushes }]) => {
+                groups.update(counted.groups);
+                table.update(pushes);
+                const all = counted.groups.reduce((sum, group) => sum + group.pushes, 0);
+                const total = `${counted.complete ? "" : "at least "}${count(all, "parked push")}`;
+                setText(summary, pushes.length > 0 ? `The oldest ${number(pushes.length)} of ${total}:` : "");
+                return pushes.length > 0 ? "" : "No push is parked.";
+            },
+        });
+        root.append(this.#reader.note, groups.element, summary, table.element);
     }
 
     set isVisible(isVisible) {
         this.#isVisible = isVisible;
-        if (!isVisible) return;
-        this.#groups.load(this.#total);
-        this.#reader.load();
+        if (isVisible) this.#reader.load();
     }
 
-    update({ queue }) {
-        this.#total = queue.parked;
-        if (!this.#isVisible) return;
-        this.#reader.poll();
-        this.#groups.update(queue.parked);
+    /** Reads the parked pushes. Called every two seconds. */
+    update() {
+        if (this.#isVisible) this.#reader.poll();
     }
+}
 
-    #turn(after) {
-        this.#after = after ?? undefined;
-        this.#reader.load();
-    }
-
-    #show() {
-        this.#rows.update(this.#pushes, ({ id }) => id);
-        const shown = this.#pushes.length;
-        const all = Math.max(this.#total, shown);
-        setText(this.#summary, shown === 0 && this.#after === undefined ? "No push is parked."
-            : `${number(shown)} of ${count(all, "parked push")}, the oldest first`);
-        this.#first.hidden = this.#after === undefined;
-        this.#further.hidden = this.#next === null;
-    }
-
-    #makeRow(push, onOpen) {
-        const actions = new Actions();
-        const { app, token, id } = push;
-        const name = `the push to ${shortToken(token)}`;
-        actions.add("Retry", { label: `Retry ${name}`, work: () => retry(id).finally(() => this.#reader.load()) });
-        actions.add("Drop…", {
-            label: `Drop ${name}`, tone: "danger", work: () => drop(id).finally(() => this.#reader.load()),
-            question: () => ({
-                title: "Drop this push?",
-                text: `The push of ${app} to ${shortToken(token)} is never sent again. It ends with the ` +
-                    "outcome of its last attempt.",
-                yes: "Drop",
+function makeActions({ app, reason }, onChange) {
+    // Without a reason, the API would retry or drop all pushes of the app.
+    if (!reason) return undefined;
+    const decide = (method, path, verb) => call(method, path + query({ app, reason }), { seconds: ACTION_SECONDS })
+        .then((decided) => `${count(decided.pushes, "push")} ${verb}.`).finally(onChange);
+    return new Actions(`parked pushes of ${app} with the reason ${reason}`, [
+        { text: "Retry all", work: () => decide("POST", "/v1/parked/retry", "retried") },
+        {
+            text: "Drop all…", tone: "danger",
+            question: ({ pushes }) => ({
+                title: `Drop ${count(pushes, "parked push")}?`, yes: "Drop all",
+                text: `All pushes of ${app} that are parked with the reason ${reason} are never sent again, also ` +
+                    "those that were parked a moment ago. Each push ends with the outcome of its last attempt.",
             }),
-        });
-        const reason = el("span", { class: "item-title" });
-        const attempts = el("span");
-        const element = el("li", { class: "item", "data-parked": id },
-            el("span", { class: "item-main" }, reason,
-                el("span", { class: "item-detail muted" }, exact(routeName(push)), " · ",
-                    el("button", { type: "button", class: "link mono", "data-action": "open",
-                        "aria-label": `Show ${name}`, onclick: () => onOpen(id) }, exact(shortToken(token)))),
-                el("span", { class: "item-detail muted" }, `Queued ${dateTime(push.queuedAt)}, `, attempts),
-                actions.element));
-        return {
-            element,
-            update(push) {
-                const { word, detail } = outcome(push.outcome);
-                setExact(reason, detail || word);
-                setText(attempts, count(push.attempts, "attempt"));
-            },
-        };
-    }
+            work: () => decide("DELETE", "/v1/parked", "dropped"),
+        },
+    ]);
 }
