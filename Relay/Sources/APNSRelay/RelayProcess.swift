@@ -48,10 +48,7 @@ public enum RelayProcess {
         let prometheus = PrometheusMetrics()
         MetricsSystem.bootstrap(prometheus)
         let metrics = RelayMetrics(factory: prometheus)
-        let opened = try await settings.storage.open(logger: logger) { calls, duration in
-            metrics.committed(calls: calls, duration: duration)
-        }
-        metrics.recovered(opened.expired)
+        let opened = try await settings.storage.open(metrics: metrics, logger: logger)
         let relay: Relay
         do {
             try await opened.publish?(settings.sqlIntake)
@@ -94,7 +91,8 @@ public enum RelayProcess {
         return try PostgresSchema.create(postgres) ? "The schema was created." : "The schema is there already."
     }
 
-    /// Says that a backup of the queue was restored. Relays that share a database may run.
+    /// Says that a backup of the queue was restored. Relays that share a database may run meanwhile, but not while it is
+    /// being restored.
     ///
     /// - Returns: a line for a person.
     /// - Throws: `QueueError`: `inUse` if a relay uses the file.
@@ -103,13 +101,13 @@ public enum RelayProcess {
         let restore = try await settings.storage.restored(logger: logger)
         let readers =
             "Readers of the feed that have read further than the backup get 410, with the cursor to continue with."
-        guard settings.storage.parksAfterFailover else {
+        guard settings.storage.afterFailover == .park else {
             return
                 "\(readers) No push is parked, because storage.afterFailover is send."
         }
-        return restore.parked == 0
-            ? "\(readers) No push was due, so none is parked."
-            : "\(restore.parked) pushes may have been sent after the backup. They are parked. Start the relay, and retry or "
+        return restore.parkedCount == 0
+            ? "\(readers) No push was due or in flight, so none is parked."
+            : "\(restore.parkedCount) pushes may have been sent after the backup. They are parked. Start the relay, and retry or "
                 + "drop them on its page."
     }
 

@@ -67,7 +67,7 @@ struct Doctor: AsyncParsableCommand {
                     damage.isEmpty
                         ? "intact; \(counts.queued) queued, \(counts.parked) parked pushes"
                             + (queue.restore == nil
-                                ? "" : "; a backup was restored, so pushes that were due are parked")
+                                ? "" : "; a backup was restored: \(queue.restore?.parkedCount ?? 0) pushes were parked")
                         : "damaged; restore a backup: \(damage.joined(separator: "; "))"
                 )
             } catch {

@@ -61,7 +61,7 @@ final class Histories: Sendable {
     /// Begins a history because an operator says that a backup was restored. Blocks.
     func restored(_ connection: Connection) throws(PostgresFailure) -> QueueRestore {
         let found = Found(try connection.run(Self.query)[0])
-        return try self.begin(connection, after: found.progress, seen: self.seen) ?? QueueRestore(parked: 0)
+        return try self.begin(connection, after: found.progress, seen: self.seen) ?? QueueRestore()
     }
 
     /// Begins a history. This takes as long as there are pushes to park.
@@ -76,13 +76,18 @@ final class Histories: Sendable {
         var parameters = Parameters()
         parameters.add(self.options.clock.now.millisecondsSince1970)
         parameters.add(Int32(clamping: found.history))
-        parameters.add(self.options.parksAfterFailover)
+        parameters.add(self.options.afterFailover == .park)
         parameters.add(seen?.epoch ?? 0)
         parameters.add(seen?.position ?? 0)
-        let parked = try connection.run("SELECT apns.begin_history($1, $2, $3, $4, $5)", parameters)[0]
-            .optionalInt64()
-        guard let parked, found.history > 0 else { return nil }
-        return QueueRestore(parked: Int(parked))
+        let rows = try connection.run(
+            "SELECT app, environment, lane, parked FROM apns.begin_history($1, $2, $3, $4, $5)",
+            parameters
+        )
+        guard rows.count > 0, found.history > 0 else { return nil }
+        let parked = (0..<rows.count).lazy.map { rows[$0] }.filter { $0.int("parked") > 0 }
+        return QueueRestore(
+            parked: Dictionary(parked.map { (Route.Destination($0), $0.int("parked")) }, uniquingKeysWith: +)
+        )
     }
 
     /// Compares the progress that a call has read with what this process had seen before the call.

@@ -31,7 +31,7 @@ extension PostgresPushQueue: PushQueue {
             if self.histories.isBehind(claims: batch.pushes.map(\.claim) + batch.unreadable, seen: seen) {
                 self.checkHistory()
                 // The history parks them. Nobody has sent them since the restore.
-                if self.options.parksAfterFailover { continue }
+                if self.options.afterFailover == .park { continue }
             }
             if !batch.unreadable.isEmpty {
                 _ = try await self.settle(

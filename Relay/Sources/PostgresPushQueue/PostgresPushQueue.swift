@@ -22,12 +22,11 @@ public final class PostgresPushQueue: Sendable {
         public var timeout = Duration.seconds(10)
         /// The connections that this process opens for calls, at least 2. Default 6. One more looks for pushes of other programs.
         public var connections = 6
-        /// Whether to bring the schema up to date when the queue is opened. Default true.
+        /// Whether to create the schema, in a database that has none, when the queue is opened. Default true.
         public var migrates = true
-        /// Whether pushes that are due or in flight are parked when the database was restored from a backup or a standby
-        /// was promoted: they may have been sent in the time that the database has lost. Default true. False if a
-        /// promoted standby never lacks a commit (synchronous replication), or if sending a push twice is harmless.
-        public var parksAfterFailover = true
+        /// What happens to pushes that may have been sent in the time that the database has lost, when it was restored from a
+        /// backup or a standby was promoted. Default `park`.
+        public var afterFailover = AfterFailover.park
         /// Whether the queue notices a restore or a failover. Without that, only its small values may be used. Default true.
         public var beginsHistory = true
         /// How far the queue had come when this relay used it last; nil if that is not known. If the database has come less

@@ -1,16 +1,28 @@
 import APNSModel
 import PushQueue
 
+extension Route.Destination {
+    /// Reads the columns `app`, `environment` and `lane`.
+    init(_ row: Row) {
+        self.init(
+            app: row.text("app"),
+            environment: row.text("environment"),
+            lane: row.int("lane") == 0 ? .interactive : .bulk
+        )
+    }
+}
+
 extension Route {
     /// Stands for no batch in the tables.
     static let noBatch = APNSID(high: 0, low: 0)
 
     /// Reads the columns `app`, `environment`, `lane`, `caller` and `batch`.
     init(_ row: Row) {
+        let destination = Destination(row)
         self.init(
-            app: row.text("app"),
-            environment: row.text("environment"),
-            lane: row.int("lane") == 0 ? .interactive : .bulk,
+            app: destination.app,
+            environment: destination.environment,
+            lane: destination.lane,
             caller: row.text("caller"),
             batch: row.id("batch").flatMap { $0 == Self.noBatch ? nil : $0 }
         )

@@ -87,6 +87,8 @@ public struct ServerInspection: Sendable {
         )
     }
 
+    private static let whoActs = "A relay that runs acts on it within seconds; otherwise the next one that starts does"
+
     /// Whether a backup was restored; empty if there is no queue yet.
     private static func restore(_ connection: Connection, _ seen: QueueProgress?) throws -> [Finding] {
         guard try connection.run("SELECT to_regprocedure('apns.progress()')::text")[0].optionalText() != nil
@@ -95,11 +97,11 @@ public struct ServerInspection: Sendable {
         guard found.progress.history > 0 else { return [] }
         let message: String
         if !found.isCurrent {
-            message = "a standby was promoted or a backup was restored, and the next relay that starts acts on it"
+            message = "a standby was promoted or a backup was restored. \(Self.whoActs)"
         } else if let seen, seen.queue == found.progress.queue {
             message =
                 found.progress.isBehind(seen)
-                ? "a backup was restored, and the next relay that starts acts on it"
+                ? "a backup was restored. \(Self.whoActs)"
                 : "the queue has come as far as this relay has seen it"
         } else {
             message = "this relay has not used the queue before; if a backup was restored, run apns-relay restored"

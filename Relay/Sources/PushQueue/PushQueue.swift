@@ -11,6 +11,8 @@ public import APNSModel
 ///    └──── release, or the lease expires ◀──────┘ release: the push was provably not processed
 ///
 /// claimed or written ──park──▶ parked ──retryParked──▶ queued
+///
+/// queued, claimed or written ──after a restore──▶ parked
 /// ```
 /// A claim belongs to one claimant, the caller of `claim`, until its lease expires. It carries an epoch, which
 /// increases with each claim of the push. `markWritten` compares the epoch: if another claimant has claimed the push
@@ -34,6 +36,9 @@ public import APNSModel
 /// queued, and does not delay the pushes behind it.
 ///
 /// No text that is passed to a queue has the character U+0000.
+///
+/// After a restore or the promotion of a standby, an engine parks the pushes that may have been sent in the lost time: those
+/// that are due, and those in flight. See ``AfterFailover``.
 ///
 /// Several processes may share a queue if the engine allows it. Each process then sees the effects of its own calls at
 /// once. It may see the effects of other processes' calls a moment later.

@@ -37,10 +37,23 @@ public struct QueueProgress: Sendable, Hashable, Codable {
 
 /// A restore of the queue, or the promotion of a standby, as an engine has noticed it.
 public struct QueueRestore: Sendable, Hashable {
-    /// The number of pushes that were parked, because they may have been sent before.
-    public var parked: Int
+    /// The numbers of pushes that were parked, because they may have been sent before.
+    public var parked: [Route.Destination: Int]
 
-    public init(parked: Int) {
+    public init(parked: [Route.Destination: Int] = [:]) {
         self.parked = parked
     }
+
+    /// The number of all pushes that were parked.
+    public var parkedCount: Int { self.parked.values.reduce(0, +) }
+}
+
+/// What a queue does after a restore or the promotion of a standby with the pushes that may have been sent in the time that
+/// the queue has lost: those that are due, and those in flight.
+public enum AfterFailover: Sendable, Hashable {
+    /// Parks them. Those whose owner wants them sent again anyway stay queued.
+    case park
+    /// Goes on, as after the death of a process. Use it if a promoted standby never lacks a commit (synchronous replication),
+    /// or if it is harmless to send a push twice.
+    case send
 }

@@ -19,9 +19,9 @@ public final class SQLitePushQueue: Sendable {
         public var capacity: Int?
         /// How long a call waits while another process has locked the database. Default 5 s.
         public var busyTimeout: Duration
-        /// Whether pushes that are due are parked when the file is an older copy of itself, restored from a backup: they may
-        /// have been sent since. Default true.
-        public var parksAfterRestore = true
+        /// What happens to pushes that may have been sent since, when the file is an older copy of itself, restored from a
+        /// backup. Default `park`.
+        public var afterFailover = AfterFailover.park
         /// How far the queue had come when it was used last; nil if that is not known. If the file has come less far, a backup
         /// was restored.
         public var seen: QueueProgress?

@@ -5,28 +5,27 @@ extension WriteTransaction {
     func park(_ settlements: [Settlement]) throws {
         for settlement in settlements {
             guard let push = try self.claimed(settlement.claim) else { continue }
-            let tried = try self.addAttempt(settlement.outcome, of: push)
-            let attempts = push.attempts + (push.place.isWritten ? 1 : 0)
-            try self.remove(push)
-            let update = try self.db.prepared("UPDATE push SET attempts = ?, tried = ? WHERE position = ?")
-            update.bind(1, attempts)
-            update.bind(2, tried)
-            update.bind(3, push.position)
-            try update.run()
-            try self.addParked(position: push.position, route: push.route, since: self.now)
-            self.state.totals.add(1, to: .parked, of: push.route)
+            try self.park(push, with: settlement.outcome)
         }
     }
 
-    func addParked(position: Int64, route: Int64, since: QueueTime) throws {
-        let update = try self.db.prepared("UPDATE push SET expires = NULL WHERE position = ?")
-        update.bind(1, position)
+    /// Parks a push with the outcome of its last attempt.
+    func park(_ push: Push, with outcome: PushOutcome) throws {
+        let tried = try self.addAttempt(outcome, of: push)
+        try self.remove(push)
+        let update = try self.db.prepared(
+            "UPDATE push SET attempts = ?, tried = ?, expires = NULL WHERE position = ?"
+        )
+        update.bind(1, push.marks)
+        update.bind(2, tried)
+        update.bind(3, push.position)
         try update.run()
         let insert = try self.db.prepared("INSERT INTO parked (position, route, since) VALUES (?, ?, ?)")
-        insert.bind(1, position)
-        insert.bind(2, route)
-        insert.bind(3, since.millisecondsSince1970)
+        insert.bind(1, push.position)
+        insert.bind(2, push.route)
+        insert.bind(3, self.now.millisecondsSince1970)
         try insert.run()
+        self.state.totals.add(1, to: .parked, of: push.route)
     }
 
     func retryParked(_ id: APNSID) throws -> Bool {

@@ -1,3 +1,4 @@
+import APNSModel
 import PushQueue
 
 extension WriteTransaction {
@@ -23,10 +24,10 @@ extension WriteTransaction {
         self.state.opening &+= 1
         try self.setCounter("generation", self.state.opening)
         self.state.nextEpoch = self.state.opening << 32
-        let expired = try self.expireLeases(all: true)
-        let parked = isRestored && options.parksAfterRestore ? try self.parkDoubtful() : 0
+        // Before the claims end: in the lost time, their pushes may have got other outcomes.
+        let parked = isRestored && options.afterFailover == .park ? try self.parkDoubtful() : [:]
         return Recovery(
-            expired: expired,
+            expired: try self.expireLeases(all: true),
             generations: try self.beginGeneration(.random(in: 1...UInt32.max), start: start),
             restore: isRestored ? QueueRestore(parked: parked) : nil
         )
@@ -42,34 +43,34 @@ extension WriteTransaction {
         try self.setCounter("position", self.state.nextPosition)
     }
 
-    /// Parks queued pushes that are due, because they may have been sent. A push whose owner wants it sent again anyway stays
-    /// queued.
-    private func parkDoubtful() throws -> Int {
-        let due = try self.db.prepared("SELECT position FROM push WHERE due <= ? AND expires IS NOT NULL")
-        due.bind(1, self.now.millisecondsSince1970)
+    /// Parks the pushes that may have been sent in a time which this file has lost: those that are due, and those in flight.
+    /// A push whose owner wants it sent again anyway is queued.
+    private func parkDoubtful() throws -> [Route.Destination: Int] {
+        let doubtful = try self.db.prepared(
+            """
+            SELECT position FROM push WHERE due <= ? AND expires IS NOT NULL
+            UNION SELECT position FROM flight ORDER BY position
+            """
+        )
+        doubtful.bind(1, self.now.millisecondsSince1970)
         var positions: [Int64] = []
-        try due.forEach { row in
+        try doubtful.forEach { row in
             positions.append(row.int64(0))
             return true
         }
-        var parked = 0
+        var parked: [Route.Destination: Int] = [:]
         for position in positions {
-            guard let push = try self.push(at: position), push.place == .queued else { continue }
-            try self.setTried(try self.addAttempt(.restored(push.id, attempts: push.attempts), of: push), at: position)
-            guard !push.resends else { continue }
-            try self.remove(push)
-            try self.addParked(position: position, route: push.route, since: self.now)
-            self.state.totals.add(1, to: .parked, of: push.route)
-            parked += 1
+            guard let push = try self.push(at: position) else { continue }
+            let outcome = PushOutcome.restored(push.id, attempts: push.marks)
+            if push.resends {
+                try self.requeue(push, due: QueueTime(millisecondsSince1970: push.due), outcome: outcome)
+            } else {
+                try self.park(push, with: outcome)
+                let route = try self.state.names.route(push.route, in: self.db)
+                parked[route.destination, default: 0] += 1
+            }
         }
         return parked
-    }
-
-    private func setTried(_ tried: Int, at position: Int64) throws {
-        let update = try self.db.prepared("UPDATE push SET tried = ? WHERE position = ?")
-        update.bind(1, tried)
-        update.bind(2, position)
-        try update.run()
     }
 
     /// The maximum number of generations that the file remembers. A cursor of a forgotten generation is refused.

@@ -140,7 +140,7 @@ extension WriteTransaction {
                 expired.queued += 1
                 continue
             }
-            let outcome = PushOutcome.lost(push.id, attempts: push.attempts + 1)
+            let outcome = PushOutcome.lost(push.id, attempts: push.marks)
             if push.resends {
                 try self.requeue(push, due: due, outcome: outcome)
                 expired.resent += 1
@@ -152,8 +152,8 @@ extension WriteTransaction {
         return expired
     }
 
-    /// Queues a claimed or written push again.
-    private func requeue(
+    /// Queues a claimed or written push again, or changes a queued one.
+    func requeue(
         _ push: Push,
         due: QueueTime,
         outcome: PushOutcome?,
@@ -164,7 +164,7 @@ extension WriteTransaction {
         let due = due.millisecondsSince1970
         let update = try self.db.prepared("UPDATE push SET due = ?, attempts = ?, tried = ? WHERE position = ?")
         update.bind(1, due)
-        update.bind(2, push.attempts + (push.place.isWritten && countsAttempt ? 1 : 0))
+        update.bind(2, countsAttempt ? push.marks : push.attempts)
         update.bind(3, tried)
         update.bind(4, push.position)
         try update.run()

@@ -49,6 +49,8 @@ final class WriteTransaction {
         var place: Place
 
         var isParked: Bool { self.place == .parked }
+        /// The number of marks, with the current one.
+        var marks: Int { self.attempts + (self.place.isWritten ? 1 : 0) }
     }
 
     /// The state of a push without an outcome, and so the table that it is in besides `push`.
@@ -129,7 +131,7 @@ final class WriteTransaction {
         self.state.nextCursor &+= 1
         let insert = try self.prepared(Self.insertOutcome)
         insert.bind(1, cursor)
-        insert.bind(2, push.attempts + (push.place.isWritten ? 1 : 0))
+        insert.bind(2, push.marks)
         insert.bind(3, self.now.millisecondsSince1970)
         insert.bind(4, stored.invalidates ? 1 : 0)
         OutcomeColumns.bind(stored, to: insert, at: 5)

@@ -134,7 +134,7 @@ import Testing
         #expect(try await self.queue.claim(Self.route, limit: 2, lease: .seconds(600)).count == 2)
         let other = try self.connect()
         try other.runScript("BEGIN; SELECT \(change)")
-        async let parked = self.run("SELECT apns.begin_history(\(Self.now), 1, true, 0, 0)")
+        async let parked = self.run("SELECT sum(parked) FROM apns.begin_history(\(Self.now), 1, true, 0, 0)")
         try await self.waitForLock()
         try other.runScript("COMMIT")
         #expect(try await parked == "4")

@@ -65,6 +65,21 @@ final class PostgresFixture: QueueFixture {
     }
 
     func crash(_ queue: any PushQueue) async throws -> any PushQueue {
+        try await self.kill(queue)
+        return try await PostgresPushQueue.open(self.options(self.name), logger: .quiet)
+    }
+
+    func restore(_ queue: any PushQueue, _ afterFailover: AfterFailover) async throws -> (
+        queue: any PushQueue, restore: QueueRestore?
+    ) {
+        try await self.kill(queue)
+        var options = try self.options(self.name)
+        options.afterFailover = afterFailover
+        let restore = try await PostgresPushQueue.restored(options)
+        return (try await PostgresPushQueue.open(options, logger: .quiet), restore)
+    }
+
+    private func kill(_ queue: any PushQueue) async throws {
         try self.server.run(
             """
             SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
@@ -73,7 +88,6 @@ final class PostgresFixture: QueueFixture {
         )
         if let queue = queue as? PostgresPushQueue { await queue.abandon() }
         self.state.withLock { $0.life += 1 }
-        return try await PostgresPushQueue.open(self.options(self.name), logger: .quiet)
     }
 
     func join() async throws -> any PushQueue {

@@ -13,8 +13,9 @@ DECLARE
 BEGIN
   GET DIAGNOSTICS v_context = PG_CONTEXT;
   v_context := split_part(v_context, 'GET DIAGNOSTICS', 2);
-  -- Such a statement waits for nobody. One that finds rows by their ctid has locked them so before.
-  IF split_part(v_context, 'PL/pgSQL function', 1) !~ 'SKIP LOCKED|ctid = ANY' THEN
+  -- Such a statement waits for nobody. One that finds rows by their ctid has locked them so before. A history may begin in
+  -- another order.
+  IF split_part(v_context, 'PL/pgSQL function', 1) !~ 'SKIP LOCKED|ctid = ANY' AND v_context !~ 'apns.begin_history' THEN
     INSERT INTO public.locked (transaction, kind, position, context)
     VALUES (pg_current_xact_id(), TG_TABLE_NAME, (to_jsonb(OLD) ->> 'position')::bigint, v_context);
   END IF;

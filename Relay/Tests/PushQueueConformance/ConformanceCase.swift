@@ -7,7 +7,8 @@ public enum QueueConformance {
     public static var cases: [ConformanceCase] {
         EnqueueCases.all + ClaimCases.all + MarkCases.all + SettleCases.all + ReturnCases.all + ParkCases.all
             + SupersedeCases.all + OverdueCases.all + OnePushCases.all + FeedCases.all + StateCases.all
-            + BatchCases.all + PruneCases.all + CrashCases.all + RaceCases.all + SharingCases.all + HistoryCases.all
+            + BatchCases.all + PruneCases.all + CrashCases.all + RestoreCases.all + RaceCases.all + SharingCases.all
+            + HistoryCases.all
     }
 }
 
@@ -79,6 +80,15 @@ public protocol QueueFixture: Sendable {
     ///
     /// - Parameter queue: the queue that is open now. It is not used again.
     func crash(_ queue: any PushQueue) async throws -> any PushQueue
+
+    /// Discards everything that SIGKILL would lose at this moment, as an older backup would, says that the queue was
+    /// restored, and opens it again as a new process does.
+    ///
+    /// - Parameter queue: the queue that is open now. It is not used again.
+    /// - Returns: the queue, and what it has done because of the restore; nil if it did not notice it.
+    func restore(_ queue: any PushQueue, _ afterFailover: AfterFailover) async throws -> (
+        queue: any PushQueue, restore: QueueRestore?
+    )
 
     /// Opens the queue again, as another process does while the first one uses it. The case closes it.
     func join() async throws -> any PushQueue

@@ -29,6 +29,13 @@ final class Harness: Sendable {
         self.current.withLock { $0 = queue }
     }
 
+    /// Opens the queue as after a restore from a backup of this moment.
+    func restore(_ afterFailover: AfterFailover) async throws -> QueueRestore? {
+        let (queue, restore) = try await self.fixture.restore(self.queue, afterFailover)
+        self.current.withLock { $0 = queue }
+        return restore
+    }
+
     /// Crashes the process, and lets its claims end.
     func crashAndExpire() async throws {
         try await self.crash()

@@ -18,10 +18,16 @@ import Testing
         return options
     }
 
-    /// Stores three pushes, copies the file, sends the first two, closes the queue and puts the copy back.
+    /// The state of due pushes in the copy.
+    static let states = [PushStatus.State.queued, .claimed, .written]
+
+    /// Stores three pushes, copies the file, lets the first two be accepted, closes the queue and puts the copy back.
     ///
+    /// - Parameter state: the state of the first two in the copy.
     /// - Returns: the pushes, the cursor of a reader of all outcomes, and the progress at the end.
-    private func restored() async throws -> (pushes: [NewPush], cursor: FeedCursor?, seen: QueueProgress?) {
+    private func restored(
+        _ state: PushStatus.State
+    ) async throws -> (pushes: [NewPush], cursor: FeedCursor?, seen: QueueProgress?) {
         let queue = try await self.fixture.openQueue()
         var resent = try self.fixture.push()
         resent.resendsUnknown = true
@@ -29,8 +35,11 @@ import Testing
         later.notBefore = later.notBefore.advanced(by: .seconds(600))
         let pushes = [try self.fixture.push(), resent, later]
         _ = try await queue.enqueue(pushes, isPartial: false)
+        let claims = state == .queued ? [] : try await queue.claim(10)
+        if state == .written { _ = try await queue.markWritten(claims, lease: .seconds(60)) }
         let copy = self.fixture.file + "-copy"
         try SQLiteFixture.copy(self.fixture.file, to: copy)
+        _ = try await queue.settle(claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) })
         try await queue.settleAll()
         let page = try await queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 10)
         #expect(page.entries.count == 2)
@@ -46,7 +55,9 @@ import Testing
     }
 
     private func check(_ queue: SQLitePushQueue, _ pushes: [NewPush], _ cursor: FeedCursor?) async throws {
-        #expect(queue.restore == QueueRestore(parked: 1))
+        #expect(queue.restore == QueueRestore(parked: [SQLiteFixture.route.destination: 1]))
+        // No claim of the file has ended in another way.
+        #expect(queue.expiredAtOpen == ExpiredLeases())
         let parked = try await queue.parked(after: nil, limit: 10)
         #expect(parked.map(\.id) == [pushes[0].id])
         #expect(parked.first?.outcome?.certainty == .unknown)
@@ -63,9 +74,12 @@ import Testing
         #expect(try #require(page.entries.first).cursor.position > 1_000_000)
     }
 
-    @Test("A file that has come less far than its relay has seen was restored: what was due is parked")
-    func noticed() async throws {
-        let (pushes, cursor, seen) = try await self.restored()
+    @Test(
+        "A file that has come less far than its relay has seen was restored: what was due or in flight is parked",
+        arguments: states
+    )
+    func noticed(_ state: PushStatus.State) async throws {
+        let (pushes, cursor, seen) = try await self.restored(state)
         let queue = try await self.fixture.openQueue(self.options(seen: seen))
         try await self.check(queue, pushes, cursor)
         let progress = queue.progress
@@ -89,13 +103,13 @@ import Testing
         try FileManager.default.removeItem(atPath: self.fixture.file)
         try FileManager.default.moveItem(atPath: copy, toPath: self.fixture.file)
         let third = try await self.fixture.openQueue(self.options(seen: second.progress))
-        #expect(third.restore == QueueRestore(parked: 3))
+        #expect(third.restore?.parkedCount == 3)
         await third.close()
     }
 
-    @Test("An operator can say that a file was restored, if nothing else knows it")
-    func declared() async throws {
-        let (pushes, cursor, _) = try await self.restored()
+    @Test("An operator can say that a file was restored, if nothing else knows it", arguments: states)
+    func declared(_ state: PushStatus.State) async throws {
+        let (pushes, cursor, _) = try await self.restored(state)
         let queue = try await self.fixture.openQueue(self.options(isRestored: true))
         try await self.check(queue, pushes, cursor)
         await queue.close()

@@ -36,18 +36,34 @@ final class SQLiteFixture: QueueFixture {
         return try await self.openQueue()
     }
 
+    private var defaults: SQLitePushQueue.Options {
+        SQLitePushQueue.Options(capacity: self.state.withLock { $0.capacity }, busyTimeout: .milliseconds(200))
+    }
+
     func openQueue(_ options: SQLitePushQueue.Options? = nil) async throws -> SQLitePushQueue {
-        var defaults = SQLitePushQueue.Options(busyTimeout: .milliseconds(200))
-        defaults.capacity = self.state.withLock { $0.capacity }
-        return try await SQLitePushQueue.open(
+        try await SQLitePushQueue.open(
             file: self.file,
-            options: options ?? defaults,
+            options: options ?? self.defaults,
             clock: self.clock,
             logger: .quiet
         )
     }
 
     func crash(_ queue: any PushQueue) async throws -> any PushQueue {
+        try await self.crash(queue, self.defaults)
+    }
+
+    func restore(_ queue: any PushQueue, _ afterFailover: AfterFailover) async throws -> (
+        queue: any PushQueue, restore: QueueRestore?
+    ) {
+        var options = self.defaults
+        options.isRestored = true
+        options.afterFailover = afterFailover
+        let queue = try await self.crash(queue, options)
+        return (queue, queue.restore)
+    }
+
+    private func crash(_ queue: any PushQueue, _ options: SQLitePushQueue.Options) async throws -> SQLitePushQueue {
         let (old, new) = self.state.withLock { state in
             state.life += 1
             return (self.file(state.life - 1), self.file(state.life))
@@ -55,7 +71,7 @@ final class SQLiteFixture: QueueFixture {
         try Self.copy(old, to: new)
         await queue.close()
         for suffix in ["", "-wal", "-shm", ".lock"] { try? FileManager.default.removeItem(atPath: old + suffix) }
-        return try await self.openQueue()
+        return try await self.openQueue(options)
     }
 
     /// Copies the database and its log as they are at this moment. A reader keeps the log from being restarted and the

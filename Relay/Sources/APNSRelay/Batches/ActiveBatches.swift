@@ -20,9 +20,8 @@ final class ActiveBatches: Sendable {
         var template: PayloadTemplate
         var defaults: PlaceholderValues
         var state: BatchState
-        var pace: TokenBucket?
-        /// The rate of `pace`.
-        var rate: Double?
+        /// Limits the rate; nil if the batch has none.
+        var share: RateShare?
         var readAt = ContinuousClock.now
     }
 
@@ -86,16 +85,13 @@ final class ActiveBatches: Sendable {
     /// Returns whether the batch is known.
     private func update(_ id: APNSID, _ new: BatchState) -> Bool {
         let now = self.clock.lease
-        let members = Double(max(self.state.withLock { $0.members }(), 1))
         return self.state.withLock { state in
             guard var entry = state.entries[id] else { return false }
             entry.state = new
             entry.readAt = .now
             state.unreadable.remove(id)
-            let rate = new.pushesPerSecond.map { $0 / members }
-            if rate != entry.rate {
-                entry.rate = rate
-                entry.pace = rate.map { TokenBucket(rate: $0, burst: Self.burst, now: now) }
+            if new.pushesPerSecond != entry.share?.total {
+                entry.share = new.pushesPerSecond.map { RateShare($0, burst: Self.burst, now: now) }
             }
             state.entries[id] = entry
             return true
@@ -119,19 +115,22 @@ final class ActiveBatches: Sendable {
     /// - Returns: the number, and how long to wait if it is 0.
     func allowance(_ route: Route, wanted: Int) -> (count: Int, wait: Duration) {
         guard let id = route.batch, wanted > 0 else { return (wanted, .zero) }
-        let now = self.clock.lease
+        let (isLimited, members) = self.state.withLock { ($0.entries[id]?.share != nil, $0.members) }
+        guard isLimited else { return (wanted, .zero) }
+        let (now, relays) = (self.clock.lease, members())
         return self.state.withLock { state in
-            guard let rate = state.entries[id]?.rate else { return (wanted, .zero) }
-            let count = min(wanted, max(1, Int(rate * (Self.burst / .seconds(1)))))
-            guard let wait = state.entries[id]?.pace?.take(count, now: now) else { return (count, .zero) }
-            return (0, wait)
+            guard var share = state.entries[id]?.share else { return (wanted, .zero) }
+            defer { state.entries[id]?.share = share }
+            share.divide(by: relays, now: now)
+            let count = min(wanted, Int(share.held))
+            return share.bucket.take(count, now: now).map { (0, $0) } ?? (count, .zero)
         }
     }
 
     /// Gives back what was allowed and not claimed.
     func giveBack(_ count: Int, _ route: Route) {
         guard let id = route.batch, count > 0 else { return }
-        self.state.withLock { $0.entries[id]?.pace?.giveBack(count) }
+        self.state.withLock { $0.entries[id]?.share?.bucket.giveBack(count) }
     }
 
     /// Gives claimed pushes of a batch their payloads.

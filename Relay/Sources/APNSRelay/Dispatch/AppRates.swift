@@ -7,15 +7,8 @@ import Synchronization
 /// All routes of an app share one bucket. Bulk routes leave a reserve in it, so that interactive pushes do not wait behind
 /// them.
 final class AppRates: Sendable {
-    private struct Pace {
-        var rate: Double
-        var bucket: TokenBucket
-    }
-
     private struct State {
-        /// The pushes per second of all relays together.
-        var rates: [String: Int] = [:]
-        var paces: [String: Pace] = [:]
+        var shares: [String: RateShare] = [:]
         /// The number of relays that share the rates.
         var members: @Sendable () -> Int = { 1 }
     }
@@ -23,7 +16,7 @@ final class AppRates: Sendable {
     /// The time whose pushes are sent at once.
     private static let burst = Duration.milliseconds(100)
     /// The reserve of interactive routes, as a part of the pushes that are sent at once.
-    private static let reserve = 0.1
+    private static let reservedPart = 0.1
 
     /// The shortest waits of interactive and of bulk routes.
     private static let shortWait = Duration.milliseconds(2)
@@ -36,12 +29,18 @@ final class AppRates: Sendable {
         self.clock = clock
     }
 
-    /// Replaces the rates.
+    /// Replaces the rates. A rate that stays the same keeps its bucket.
     func set(_ apps: [RelayApp]) {
+        let now = self.clock.lease
         self.state.withLock { state in
-            state.rates = [:]
-            for app in apps { state.rates[app.name] = app.pushesPerSecond }
-            state.paces = state.paces.filter { state.rates[$0.key] != nil }
+            let old = state.shares
+            state.shares = [:]
+            for app in apps {
+                guard let rate = app.pushesPerSecond.map(Double.init) else { continue }
+                state.shares[app.name] =
+                    old[app.name].flatMap { $0.total == rate ? $0 : nil }
+                    ?? RateShare(rate, burst: Self.burst, reservedPart: Self.reservedPart, now: now)
+            }
         }
     }
 
@@ -53,19 +52,16 @@ final class AppRates: Sendable {
     /// - Parameter wanted: the maximum.
     /// - Returns: the number, and how long to wait if it is 0.
     func allowance(_ route: Route, wanted: Int) -> (count: Int, wait: Duration) {
-        let (total, members) = self.state.withLock { ($0.rates[route.app], $0.members) }
-        guard let total, wanted > 0 else { return (wanted, .zero) }
-        let now = self.clock.lease
-        let rate = Double(total) / Double(max(members(), 1))
-        let burst = max(1, rate * (Self.burst / .seconds(1)))
-        let reserve = max(1, burst * Self.reserve)
+        let (isLimited, members) = self.state.withLock { ($0.shares[route.app] != nil, $0.members) }
+        guard isLimited, wanted > 0 else { return (wanted, .zero) }
+        let (now, relays) = (self.clock.lease, members())
         return self.state.withLock { state in
-            var pace =
-                state.paces[route.app].flatMap { $0.rate == rate ? $0 : nil }
-                ?? Pace(rate: rate, bucket: TokenBucket(rate: rate, burst: .zero, least: burst + reserve, now: now))
-            defer { state.paces[route.app] = pace }
+            guard var share = state.shares.removeValue(forKey: route.app) else { return (wanted, .zero) }
+            defer { state.shares[route.app] = share }
+            share.divide(by: relays, now: now)
             let isInteractive = route.lane == .interactive
-            let (count, wait) = pace.bucket.take(upTo: wanted, leaving: isInteractive ? 0 : reserve, now: now)
+            let reserve = isInteractive ? 0 : share.reserve
+            let (count, wait) = share.bucket.take(upTo: wanted, leaving: reserve, now: now)
             // The bucket keeps what it gets meanwhile. Without this, each push would be claimed by itself.
             return (count, count > 0 ? wait : max(wait, isInteractive ? Self.shortWait : Self.longWait))
         }
@@ -74,6 +70,6 @@ final class AppRates: Sendable {
     /// Gives back what was allowed and not claimed.
     func giveBack(_ count: Int, _ route: Route) {
         guard count > 0 else { return }
-        self.state.withLock { $0.paces[route.app]?.bucket.giveBack(count) }
+        self.state.withLock { $0.shares[route.app]?.bucket.giveBack(count) }
     }
 }

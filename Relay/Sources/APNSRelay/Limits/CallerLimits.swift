@@ -7,34 +7,15 @@ import Synchronization
 ///
 /// If several relays share the queue, each has an equal share of a rate.
 final class CallerLimits: Sendable {
-    private struct Rate {
-        /// Of all relays together.
-        var pushesPerSecond: Int
-        /// The number of relays by which `bucket` divides the rate.
-        var members = 1
-        var bucket: TokenBucket
-
-        init(_ pushesPerSecond: Int, now: QueueTime) {
-            self.pushesPerSecond = pushesPerSecond
-            self.bucket = TokenBucket(rate: Double(pushesPerSecond), now: now)
-        }
-
-        /// Divides the rate by another number of relays. The balance stays, as far as the bucket can hold it.
-        mutating func divide(by members: Int, now: QueueTime) {
-            guard members != self.members else { return }
-            _ = self.bucket.take(0, now: now)
-            self.members = members
-            let rate = Double(self.pushesPerSecond) / Double(members)
-            self.bucket = TokenBucket(rate: rate, state: self.bucket.state, now: now)
-        }
-    }
-
     private struct State {
-        var rates: [String: Rate] = [:]
+        var rates: [String: RateShare] = [:]
         /// The names of the callers in the settings.
         var callers: Set<String> = []
         var apps: [String: RelayApp] = [:]
     }
+
+    /// How many seconds' pushes a caller may submit at once.
+    private static let burst = Duration.seconds(10)
 
     let capacity: CapacityLimits
     private let clock: any QueueClock
@@ -68,9 +49,9 @@ final class CallerLimits: Sendable {
             for app in apps { state.apps[app.name] = app }
             for caller in callers {
                 state.callers.insert(caller.name)
-                guard let rate = caller.pushesPerSecond else { continue }
-                let known = old[caller.name].flatMap { $0.pushesPerSecond == rate ? $0 : nil }
-                state.rates[caller.name] = known ?? Rate(rate, now: now)
+                guard let rate = caller.pushesPerSecond.map(Double.init) else { continue }
+                let known = old[caller.name].flatMap { $0.total == rate ? $0 : nil }
+                state.rates[caller.name] = known ?? RateShare(rate, burst: Self.burst, now: now)
             }
         }
     }
@@ -87,7 +68,7 @@ final class CallerLimits: Sendable {
             guard var rate = state.rates.removeValue(forKey: caller.name) else { return nil }
             defer { state.rates[caller.name] = rate }
             rate.divide(by: members, now: now)
-            return rate.bucket.take(count, now: now).map { (rate.pushesPerSecond, $0) }
+            return rate.bucket.take(count, now: now).map { (Int(rate.total), $0) }
         }
         guard let refused else { return }
         let share = members > 1 ? " Each of the \(members) relays has an equal share of it." : ""
@@ -123,7 +104,7 @@ final class CallerLimits: Sendable {
         var uses: [Use] = []
         for name in names.union(unsettled.keys).sorted() {
             var use = Use(name: name, unsettled: unsettled[name] ?? 0, capacity: limits[name])
-            use.pushesPerSecond = rates[name]?.pushesPerSecond
+            use.pushesPerSecond = rates[name].map { Int($0.total) }
             if var rate = rates[name] {
                 rate.divide(by: members, now: now)
                 _ = rate.bucket.take(0, now: now)

@@ -12,7 +12,10 @@ extension RelayMetrics {
         .counter("apns_relay_retries_total", "attempts", route)
             .means("Attempts after which a push returned to the queue."),
         .counter("apns_relay_parked_total", "pushes", route)
-            .means("Pushes that were parked, because an operator must retry or drop them."),
+            .means(
+                "Pushes that were parked, because an operator must retry or drop them. Those that apns-relay restored "
+                    + "parks are not counted."
+            ),
         .counter("apns_relay_late_outcomes_total", "outcomes", route)
             .means("Outcomes that were not stored, because the push already had an outcome or its claim had ended."),
         .counter("apns_relay_recovered_total", "pushes", ["result"])

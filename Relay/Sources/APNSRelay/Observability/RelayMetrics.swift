@@ -113,6 +113,16 @@ package final class RelayMetrics: Sendable {
         }
     }
 
+    /// Counts the pushes that were parked after a restore or the promotion of a standby.
+    func restored(_ restore: QueueRestore) {
+        for (destination, count) in restore.parked {
+            self.count(destination) { counters, totals in
+                totals.parked &+= count
+                counters.parked.increment(by: count)
+            }
+        }
+    }
+
     /// Counts an outcome that was not stored, because its push already had one or its claim had ended.
     func late(_ route: Route) {
         self.count(route) { counters, totals in
@@ -262,8 +272,12 @@ package final class RelayMetrics: Sendable {
     // MARK: Counters
 
     private func count(_ route: Route, _ body: (RouteCounters, inout RelayTotals) -> Void) {
+        self.count(route.destination, body)
+    }
+
+    private func count(_ destination: Route.Destination, _ body: (RouteCounters, inout RelayTotals) -> Void) {
         self.state.withLock { state in
-            let counters = Self.counters(of: route.destination, in: &state, self.factory)
+            let counters = Self.counters(of: destination, in: &state, self.factory)
             body(counters, &state.totals)
         }
     }

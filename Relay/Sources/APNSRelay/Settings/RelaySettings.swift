@@ -181,7 +181,8 @@ public struct DispatchSettings: Sendable, Hashable {
     /// The time limit for one attempt, from the mark to the outcome. Default 30 s.
     public var attemptDeadline = Duration.seconds(30)
     /// How long after ``attemptDeadline`` an outcome may still be stored, if the storage is full or cannot be reached.
-    /// After that, or when its relay starts again, the push ends as `unknown`. Default 10 minutes.
+    /// After that the push ends as `unknown`: its lease ends. With a queue in a file, it already does when the relay starts
+    /// again. Default 10 minutes.
     public var settleMargin = Duration.seconds(600)
     /// The time from storing a push to its deadline, for pushes that name no deadline. Default 1 day.
     public var defaultDeadline = Duration.seconds(86_400)
@@ -190,7 +191,7 @@ public struct DispatchSettings: Sendable, Hashable {
     /// The number of attempts after which a push that would return to the queue is parked. Default 20.
     public var maxAttempts = 20
     /// The time limit for a shutdown. After half of it, the clients drain. A push that still has no outcome at the end
-    /// ends as `unknown` at the next start. Default 25 s.
+    /// ends as `unknown`: with a queue in a file at the next start, with a database when its lease ends. Default 25 s.
     public var shutdownTimeout = Duration.seconds(25)
 
     public init() {}

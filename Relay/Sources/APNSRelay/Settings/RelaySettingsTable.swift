@@ -141,8 +141,8 @@ enum RelaySettingsTable {
         .boolean("storage.migrate", \.settings.storage.migrates),
         .choice(
             "storage.afterFailover",
-            \.settings.storage.parksAfterFailover,
-            ["park": true, "send": false]
+            \.settings.storage.afterFailover,
+            ["park": .park, "send": .send]
         ),
         .file("storage.progressFile", \.settings.storage.progressFile),
         .duration("storage.timeout", \.settings.storage.timeout, .seconds(1)...(.seconds(600))),

@@ -13,13 +13,13 @@ public struct StorageSettings: Sendable, Hashable {
     public var postgres: ConnectionSettings?
     /// The number of connections to the database for calls. One more looks for pushes of other programs. Default 6.
     public var connections = 6
-    /// Whether the relay creates or updates the queue's schema in the database when it starts. Default true.
+    /// Whether the relay creates the queue's schema when it starts, in a database that has none. Default true.
     public var migrates = true
     /// The longest wait of a call for a database that is away. Default 10 s.
     public var timeout = Duration.seconds(10)
-    /// Whether pushes that may have been sent are parked after a restore of the queue or the promotion of a standby.
-    /// Default true.
-    public var parksAfterFailover = true
+    /// What happens to pushes that may have been sent, after a restore of the queue or the promotion of a standby. The relay
+    /// that notices it decides. Default `park`.
+    public var afterFailover = AfterFailover.park
     /// The file in which the relay remembers how far it has seen the queue come; nil for the default: beside the SQLite file,
     /// or `apns-relay.progress` in the working directory.
     public var progressFile: String?
@@ -66,8 +66,6 @@ package struct OpenedQueue: Sendable {
     package var queue: any PushQueue
     /// The queue's times.
     package var clock: any QueueClock
-    /// The claims of the process that used the file before, by their end.
-    package var expired = ExpiredLeases()
     /// An element for each hint that other programs have stored pushes; nil if there are no hints.
     package var news: AsyncStream<Void>?
     /// Stores the settings that programs need which store pushes with SQL; nil if none can.
@@ -84,23 +82,27 @@ extension StorageSettings {
     /// Opens the queue.
     ///
     /// - Parameters:
-    ///   - isInspected: whether only small values are used. The schema of a database is then not updated, and no pushes are
+    ///   - isInspected: whether only small values are used. The schema of a database is then not created, and no pushes are
     ///     parked after a restore or a failover.
+    ///   - metrics: counts commits, the pushes that were recovered, and those that were parked after a restore; nil for none.
     ///   - logger: receives the findings about the storage.
-    ///   - whenCommitted: called after each commit, with the number of calls in it.
     /// - Throws: `QueueError` if the file or the database cannot be used.
     package func open(
         isInspected: Bool = false,
-        logger: Logger,
-        whenCommitted: @escaping @Sendable (Int, Duration) -> Void = { _, _ in }
+        metrics: RelayMetrics? = nil,
+        logger: Logger
     ) async throws(QueueError) -> OpenedQueue {
+        let whenRestored: @Sendable (QueueRestore) -> Void = { restore in
+            metrics?.restored(restore)
+            Self.log(restore, logger)
+        }
         let clock = GuardedClock(longestJump: self.maxClockJump)
         var opened: OpenedQueue
         if let postgres {
             var options = self.options(postgres, clock)
-            options.whenCommitted = { whenCommitted(1, $0) }
+            options.whenCommitted = { metrics?.committed(calls: 1, duration: $0) }
             options.beginsHistory = !isInspected
-            options.whenRestored = { self.log($0, logger) }
+            options.whenRestored = whenRestored
             if isInspected { options.migrates = false } else { options.seen = try self.seenProgress() }
             let (news, hints) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let queue = try await PostgresPushQueue.open(options, logger: logger) {
@@ -110,9 +112,12 @@ extension StorageSettings {
             opened.publish = { intake throws(QueueError) in try await queue.publish(intake) }
             opened.readStorage = { () throws(QueueError) in .database(try await queue.databaseState()) }
         } else {
-            let queue = try await self.openFile(clock: clock, logger: logger, whenCommitted: whenCommitted)
-            opened = OpenedQueue(queue: queue, clock: clock, expired: queue.expiredAtOpen)
-            if let restore = queue.restore { self.log(restore, logger) }
+            let queue = try await self.openFile(clock: clock, logger: logger) { calls, duration in
+                metrics?.committed(calls: calls, duration: duration)
+            }
+            opened = OpenedQueue(queue: queue, clock: clock)
+            metrics?.recovered(queue.expiredAtOpen)
+            if let restore = queue.restore { whenRestored(restore) }
             opened.waitForFailure = queue.waitForFailure
             opened.readStorage = { () throws(QueueError) in .file(try await queue.fileState()) }
         }
@@ -127,8 +132,8 @@ extension StorageSettings {
     }
 
     /// Logs that the queue was restored.
-    private func log(_ restore: QueueRestore, _ logger: Logger) {
-        guard restore.parked > 0 else {
+    private static func log(_ restore: QueueRestore, _ logger: Logger) {
+        guard restore.parkedCount > 0 else {
             logger.notice("The queue was restored from a backup, or a standby was promoted. No push was parked")
             return
         }
@@ -137,7 +142,7 @@ extension StorageSettings {
             The queue was restored from a backup, or a standby was promoted. Pushes that may have been sent before are \
             parked. Retry or drop them, on the page or with the API
             """,
-            metadata: ["parked": "\(restore.parked)"]
+            metadata: ["parked": "\(restore.parkedCount)"]
         )
     }
 
@@ -154,7 +159,7 @@ extension StorageSettings {
         }
         let queue = try await self.openFile(isRestored: true, logger: logger)
         await queue.close()
-        return queue.restore ?? QueueRestore(parked: 0)
+        return queue.restore ?? QueueRestore()
     }
 
     private func options(_ postgres: ConnectionSettings, _ clock: any QueueClock) -> PostgresPushQueue.Options {
@@ -162,7 +167,7 @@ extension StorageSettings {
         options.connections = self.connections
         options.migrates = self.migrates
         options.timeout = self.timeout
-        options.parksAfterFailover = self.parksAfterFailover
+        options.afterFailover = self.afterFailover
         options.capacity = self.capacity
         options.clock = clock
         return options
@@ -181,7 +186,7 @@ extension StorageSettings {
         whenCommitted: @escaping SQLitePushQueue.WhenCommitted = { _, _ in }
     ) async throws(QueueError) -> SQLitePushQueue {
         var options = SQLitePushQueue.Options(capacity: self.capacity)
-        options.parksAfterRestore = self.parksAfterFailover
+        options.afterFailover = self.afterFailover
         options.seen = try self.seenProgress()
         options.isRestored = isRestored
         return try await SQLitePushQueue.open(

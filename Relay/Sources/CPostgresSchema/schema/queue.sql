@@ -1177,14 +1177,14 @@ BEGIN
 END $$;
 
 -- Parks the pushes that may have been sent in a time which this database has lost: those that are due, and those in flight.
--- Their owners decide. A push whose owner wants it sent again anyway stays queued. Returns how many it parked.
-CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS bigint LANGUAGE plpgsql
+-- Their owners decide. A push whose owner wants it sent again anyway is queued. Returns how many it parked, in one or more
+-- rows for each route.
+CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS TABLE (of_route int, pushes bigint) LANGUAGE plpgsql
 SET enable_seqscan = on SET enable_hashjoin = on SET plan_cache_mode = auto AS $$
 DECLARE
   v_due bigint[]; -- due, and not to be sent again
   v_flight bigint[];
   v_resent bigint[];
-  v_parked bigint := 0;
 BEGIN
   SELECT array_agg(q.position) INTO v_resent
   FROM apns.queue q JOIN apns.push p ON p.position = q.position WHERE q.due <= p_now AND p.resends;
@@ -1199,13 +1199,16 @@ BEGIN
       DELETE FROM apns.flight
       WHERE position = ANY (ARRAY(SELECT position FROM apns.flight ORDER BY position FOR UPDATE))
       RETURNING position, route, state),
+    m AS (
+      UPDATE apns.push SET attempts = attempts + 1
+      WHERE position = ANY (ARRAY(SELECT position FROM f WHERE state = 2))),
     t AS (
       INSERT INTO apns.tally (route, claimed, written)
       SELECT route, -count(*) FILTER (WHERE state = 1), -count(*) FILTER (WHERE state = 2) FROM f GROUP BY route)
     SELECT array_agg(position) INTO v_flight FROM f;
     -- Other calls go on meanwhile, and may have moved pushes past these statements.
     EXIT WHEN v_due IS NULL AND v_flight IS NULL AND v_resent IS NULL;
-    WITH p AS (
+    RETURN QUERY WITH p AS (
       UPDATE apns.push SET tried = 2 WHERE position = ANY (v_due || v_flight || v_resent)
       RETURNING position, id, route, due, expires, subject, attempts, resends),
     a AS (
@@ -1213,8 +1216,9 @@ BEGIN
       SELECT p.position, 3, p.attempts, false, apns.failure('unknown', 'connectionLost', p.id, p.attempts,
         'the database was restored or a standby was promoted, and the push may have been sent before')
       FROM p
-      ON CONFLICT (position) DO UPDATE SET certainty = 3, result = excluded.result, invalidates = false
-      WHERE a.certainty < 3),
+      ON CONFLICT (position) DO UPDATE
+      SET certainty = 3, sends = excluded.sends, result = excluded.result, invalidates = false
+      WHERE a.certainty <= 3),
     k AS (
       INSERT INTO apns.parked (position, route, since) SELECT p.position, p.route, p_now FROM p WHERE NOT p.resends
       RETURNING route),
@@ -1225,10 +1229,9 @@ BEGIN
     t AS (
       INSERT INTO apns.tally (route, queued, parked)
       SELECT route, 0, count(*) FROM k GROUP BY route UNION ALL SELECT route, count(*), 0 FROM q GROUP BY route)
-    SELECT v_parked + count(*) INTO v_parked FROM k;
+    SELECT route, count(*) FROM k GROUP BY route;
     v_resent := NULL;
   END LOOP;
-  RETURN v_parked;
 END $$;
 
 -- Identifies the database and the timeline of its server.
@@ -1250,29 +1253,32 @@ CREATE FUNCTION apns.progress(
 $$;
 
 -- Begins a history, unless another relay has done so. Positions and epochs of the time that may be lost are not used again.
--- Returns the number of pushes that it parked; NULL if it began no history.
+-- Returns the numbers of pushes that it parked, and at the end a row without an app; no row if it began no history.
 --
 -- p_history: the history that the caller has found.
 -- p_parks: whether pushes that may have been sent in the lost time are parked.
 -- p_epoch, p_feed: the largest epoch and position that the caller has seen.
 CREATE FUNCTION apns.begin_history(p_now bigint, p_history int, p_parks boolean, p_epoch bigint, p_feed bigint)
-RETURNS bigint LANGUAGE plpgsql AS $$
+RETURNS TABLE (app text, environment text, lane smallint, parked bigint) LANGUAGE plpgsql AS $$
 DECLARE
   v_last bigint;
-  v_parked bigint := 0;
 BEGIN
   LOCK TABLE apns.history IN SHARE ROW EXCLUSIVE MODE;
-  IF p_history <> (SELECT coalesce(max(h.ordinal), 0) FROM apns.history h) THEN RETURN NULL; END IF;
+  IF p_history <> (SELECT coalesce(max(h.ordinal), 0) FROM apns.history h) THEN RETURN; END IF;
   IF p_history > 0 THEN
     PERFORM setval('apns.position_seq', nextval('apns.position_seq') + 1000000000);
     PERFORM setval('apns.epoch_seq', greatest(nextval('apns.epoch_seq'), p_epoch) + 1000000000);
-    IF p_parks THEN v_parked := apns.park_doubtful(p_now); END IF;
+    IF p_parks THEN
+      RETURN QUERY SELECT r.app, r.environment, r.lane, sum(k.pushes)::bigint FROM apns.park_doubtful(p_now) k
+      CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = k.of_route LIMIT 1) r
+      GROUP BY r.app, r.environment, r.lane;
+    END IF;
   END IF;
   SELECT f.last INTO v_last FROM apns.feed f FOR UPDATE;
   INSERT INTO apns.history (id, start, server)
   VALUES (floor(random() * 4294967294)::bigint + 1, v_last + 1, apns.server());
   IF p_history > 0 THEN UPDATE apns.feed SET last = greatest(last, p_feed) + 1000000000; END IF;
-  RETURN v_parked;
+  RETURN QUERY SELECT NULL, NULL, NULL::smallint, 0::bigint;
 END $$;
 
 -- The number of a caller; adds it if it is new.

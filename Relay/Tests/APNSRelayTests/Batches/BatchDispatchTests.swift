@@ -1,6 +1,7 @@
 import APNSModel
 import PushQueue
 import PushQueueConformance
+import Synchronization
 import Testing
 
 @testable import APNSRelay
@@ -166,6 +167,27 @@ struct BatchDispatchTests {
             // The first tenth of a second's pushes, and one more part, may come at once.
             #expect(start.duration(to: .now) > .seconds(1) - .milliseconds(10))
         }
+    }
+
+    @Test("A change of the relays divides a batch's rate at once, and does not fill its bucket again")
+    func dividedRate() async throws {
+        let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
+        let fixture = try await DispatchFixture(clock: clock) { _ in nil }
+        let members = Mutex(1)
+        let batches = fixture.context.batches
+        batches.follow { members.withLock { $0 } }
+        let route = try await Self.store(fixture, devices: 1) { $0.pushesPerSecond = 40 }.route
+        try await batches.refresh([route])
+        #expect(batches.allowance(route, wanted: 100).count == 4)
+        members.withLock { $0 = 2 }
+        #expect(batches.allowance(route, wanted: 100).count == 0)
+        clock.advance(by: .milliseconds(100))
+        #expect(batches.allowance(route, wanted: 100).count == 2)
+        members.withLock { $0 = 1 }
+        #expect(batches.allowance(route, wanted: 100).count == 0)
+        clock.advance(by: .milliseconds(100))
+        #expect(batches.allowance(route, wanted: 100).count == 4)
+        await fixture.queue.close()
     }
 
     @Test("The pushes of a batch that the queue has lost are parked", .timeLimit(.minutes(5)))

@@ -1,5 +1,6 @@
 import APNSModel
 import PushQueue
+import Synchronization
 import Testing
 
 @testable import APNSRelay
@@ -56,6 +57,26 @@ struct AppRatesTests {
         let expected = 300 / members
         #expect((expected - 3...expected + 3).contains(sent), "\(sent)")
         #expect(rates.allowance(Self.route(.interactive), wanted: 1).count == 1)
+    }
+
+    @Test("A change of the relays does not fill the bucket again, and neither do settings with the same rate")
+    func change() {
+        let (rates, clock) = Self.rates(1_000)
+        let members = Mutex(1)
+        rates.follow { members.withLock { $0 } }
+        #expect(rates.allowance(Self.route(.interactive), wanted: 500).count == 110)
+        for count in [2, 1, 4] {
+            members.withLock { $0 = count }
+            #expect(rates.allowance(Self.route(.interactive), wanted: 500).count == 0)
+        }
+        var app = TestRelay.app("fern")
+        app.pushesPerSecond = 1_000
+        rates.set([app])
+        clock.advance(by: .milliseconds(20))
+        #expect(rates.allowance(Self.route(.interactive), wanted: 500).count == 5)
+        app.pushesPerSecond = 2_000
+        rates.set([app])
+        #expect(rates.allowance(Self.route(.interactive), wanted: 500).count == 55)
     }
 
     @Test("Bulk pushes are sent at the app's rate, and an interactive one does not wait", .timeLimit(.minutes(5)))

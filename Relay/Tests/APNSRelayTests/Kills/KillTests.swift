@@ -295,10 +295,9 @@ struct KillTests {
             try FileManager.default.removeItem(atPath: "\(relay.file).progress")
             var settings = StorageSettings()
             settings.file = relay.file
-            #expect(
-                try await settings.restored(logger: Logger(label: "restore") { _ in SwiftLogNoOpLogHandler() }).parked
-                    == 100
-            )
+            let logger = Logger(label: "restore") { _ in SwiftLogNoOpLogHandler() }
+            let restore = try await settings.restored(logger: logger)
+            #expect(restore.parkedCount == 100)
         }
         try await relay.start()
         if isNoticed { #expect(relay.output.contains("may have been sent before")) }

@@ -1,5 +1,6 @@
 import APNSModel
 import Foundation
+import Logging
 import Metrics
 import PostgresPushQueue
 import PushQueue
@@ -112,6 +113,46 @@ struct RelayMetricsTests {
         ] {
             #expect(lines.contains("\(name)\(labels)\(more) \(value)"), "\(name)")
         }
+    }
+
+    @Test("Pushes that a relay parks at its start, because its file was restored, are counted")
+    func restored() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("restored-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        var storage = StorageSettings()
+        storage.file = folder.path + "/queue.sqlite"
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let first = try await storage.open(logger: logger)
+        let now = first.clock.now
+        let pushes = try [Self.fern, Self.fern, Self.moss].map { route in
+            NewPush(
+                id: .random(),
+                route: route,
+                token: try DeviceToken("abcd"),
+                push: try PreparedPush(topic: "com.a", pushType: .alert, payload: Array("{}".utf8)),
+                notBefore: now,
+                deadline: now.advanced(by: .seconds(3_600))
+            )
+        }
+        _ = try await first.queue.enqueue(pushes, isPartial: false)
+        let claims = try await first.queue.claim(Self.moss, limit: 1, lease: .seconds(60)).map(\.claim)
+        #expect(try await first.queue.markWritten(claims, lease: .seconds(60)) == [true])
+        var seen = try #require(first.queue.progress)
+        await first.queue.close()
+        // As after an outcome that a restored file does not have.
+        seen.position += 1
+        try storage.progress.write(seen)
+        let prometheus = PrometheusMetrics()
+        let metrics = RelayMetrics(factory: prometheus)
+        let second = try await storage.open(metrics: metrics, logger: logger)
+        await second.queue.close()
+        let text = try PrometheusText(prometheus.text())
+        #expect(text.value("apns_relay_parked_total", Self.labels) == 2)
+        let moss = ["app": "moss", "environment": "development", "lane": "bulk"]
+        #expect(text.value("apns_relay_parked_total", moss) == 1)
+        #expect(text.value("apns_relay_recovered_total", ["result": "unknown"]) == 0)
+        #expect(metrics.totals.parked == 3)
+        try FileManager.default.removeItem(at: folder)
     }
 
     @Test("Each function changes its metric")

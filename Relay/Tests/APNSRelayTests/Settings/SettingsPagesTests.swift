@@ -1,3 +1,4 @@
+@_spi(Relay) import APNSPool
 import Foundation
 import Testing
 
@@ -11,7 +12,8 @@ struct SettingsPagesTests {
     }
 
     private static let pages = [
-        "Relay/README.md", "Relay/API.md", "Relay/Operating.md", "Relay/Monitoring/README.md", "Relay/WebPush.md",
+        "Relay/README.md", "Relay/API.md", "Relay/SQL.md", "Relay/Operating.md", "Relay/Monitoring/README.md",
+        "Relay/WebPush.md",
     ]
 
     /// The settings in the first column of the tables of settings.
@@ -50,12 +52,61 @@ struct SettingsPagesTests {
         let (known, table) = (Self.known(), try Self.table())
         #expect(table.filter { !Self.exists($0, in: known) } == [])
         // Those of the library are in Docs/Configuration.md.
-        let own = known.filter { key in
-            !key.hasPrefix("client.")
-                && (!key.hasPrefix("app.") || ["topic", "environments"].contains { key.hasSuffix($0) })
-        }
+        let credentials = Set(SettingsTable.credentialKeys.map { "app.NAME.\($0)" })
+        let own = known.filter { !$0.hasPrefix("client.") && !credentials.contains($0) }
         #expect(own.subtracting(table) == [])
         #expect(own.count > 50)
+    }
+
+    /// The stored properties of a value that is a structure, with those of its own structures.
+    private static func properties(_ value: Any, _ path: String = "") -> [String: String] {
+        let mirror = Mirror(reflecting: value)
+        guard mirror.displayStyle == .struct, !mirror.children.isEmpty, !(value is Duration) else {
+            return [path: String(describing: value)]
+        }
+        return mirror.children.reduce(into: [:]) { properties, child in
+            let label = (path.isEmpty ? "" : path + ".") + (child.label ?? "")
+            properties.merge(Self.properties(child.value, label)) { $1 }
+        }
+    }
+
+    /// Two values of a setting.
+    private static func values(_ kind: SettingKind) -> [SettingKind.Value] {
+        switch kind {
+        case .integer(let range, _), .size(let range): [.integer(range.lowerBound), .integer(range.upperBound)]
+        case .boolean: [.boolean(false), .boolean(true)]
+        case .duration(let range, _): [.duration(range.lowerBound), .duration(range.upperBound)]
+        case .choice(let words): [.text(words.first ?? ""), .text(words.last ?? "")]
+        case .list: [.texts(["a"]), .texts(["b"])]
+        default: [.text("a"), .text("b")]
+        }
+    }
+
+    /// The properties that no row of a table sets.
+    private static func unset<Target>(_ target: Target, _ rows: [SettingRow<Target>]) -> Set<String> {
+        var targets = [target, target]
+        for row in rows {
+            for (index, value) in Self.values(row.kind).enumerated() { row.put(&targets[index], value) }
+        }
+        let (one, other) = (Self.properties(targets[0]), Self.properties(targets[1]))
+        return Set(one.keys.filter { one[$0] == other[$0] })
+    }
+
+    @Test("Every property of the settings has a row in a table, unless the properties of several rows become one")
+    func rows() {
+        let unset = Self.unset(RelaySettingsTable.Draft(), RelaySettingsTable.rows)
+        let others: Set = [
+            "settings.apps", "settings.callers", "settings.webhooks", "settings.webPush", "settings.storage.postgres",
+            "webPush.settings.key", "webPush.settings.oldKeys", "webPush.settings.registration",
+        ]
+        #expect(Set(unset.filter { !$0.hasPrefix("settings.group.client.") }) == others)
+        #expect(Self.unset(RelaySettingsTable.App(), RelaySettingsTable.App.rows) == [])
+        #expect(Self.unset(RelaySettingsTable.Caller(), RelaySettingsTable.Caller.rows) == [])
+        #expect(
+            Self.unset(RelaySettingsTable.Webhook(), RelaySettingsTable.Webhook.rows) == [
+                "settings.name", "settings.url", "settings.secrets", "settings.apps",
+            ]
+        )
     }
 
     @Test("Every setting that a page names exists", arguments: Self.pages)
@@ -64,7 +115,7 @@ struct SettingsPagesTests {
         let groups = Set(
             known.compactMap { key in key.contains(".") ? key.split(separator: ".").first.map(String.init) : nil }
         )
-        let names = try Repository.text(page).matches(of: /`([a-z]+)\.([A-Za-z.*_]+)`/)
+        let names = try Repository.text(page).matches(of: /`([A-Za-z]+)\.([A-Za-z.*_]+)`/)
             .filter { groups.contains(String($0.1)) && !["conf", "yaml"].contains($0.2) }
             .map { "\($0.1).\($0.2)" }
         #expect(names.filter { !Self.exists($0, in: known) } == [])
