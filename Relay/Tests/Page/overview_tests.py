@@ -90,6 +90,30 @@ class OverviewTests(MockCase):
         advance(2, queued=10)
         self.assertEqual(browser.text("[data-total=queued]"), "5.0/s")
 
+    def test_charts_begin_before_the_page(self):
+        browser = self.browser
+        now = 1_795_440_000.0
+        self.relay.clock = lambda: now
+        self.relay.totals.update(queued=1_000, accepted=600)
+        # The relay has these, and nobody had the page open.
+        for seconds, queued in (10, 0), (5, 750):
+            self.relay.samples.append({"now": now - seconds, "totals": {**self.relay.totals, "queued": queued}})
+        self.show()
+        self.assertEqual(browser.text("[data-rate=queued]"), "100/s")
+        self.assertIn("highest 150/s", browser.text(".chart figcaption"))
+        self.assertEqual(len(re.findall("M", browser.values("[data-series=queued]", "d")[0])), 2)
+
+    def test_batches_and_routes_come_first(self):
+        browser = self.browser
+        self.relay.route("fern", queued=10)
+        self.relay.batch(queued=10)
+        for width in 1280, 390:
+            browser.set_screen(width, 900)
+            self.show()
+            tops = browser.run("""return ['batches', 'routes', 'queue', 'charts', 'totals'].map((id) =>
+                document.getElementById(id).getBoundingClientRect().top)""")
+            self.assertEqual(tops, sorted(tops))
+
     def test_not_ready(self):
         browser = self.browser
         self.show()
@@ -111,13 +135,13 @@ class OverviewTests(MockCase):
         self.assertFalse(browser.is_shown("#problems"))
         causes = {
             "credential": "Pushes are not being delivered.", "apns": "Pushes are not being delivered.",
-            "rejections": "APNs rejects most pushes.",
+            "configuration": "Pushes are not being delivered.", "rejections": "APNs rejects most pushes.",
             "storage": "Pushes are not being delivered.", "disk": "New pushes are refused.",
         }
         for width in 1280, 390:
             browser.set_screen(width, 900)
             for cause, effect in causes.items():
-                apps = [{"app": "fern", "environment": "production"}] if cause in ("credential", "apns", "rejections") else []
+                apps = [{"app": "fern", "environment": "production"}] if cause not in ("storage", "disk") else []
                 self.relay.problems = [{
                     "cause": cause, "effect": effect, "message": f"<b>{cause}</b> is broken", "remedy": "Mend it.",
                     "since": self.relay.clock() - 65, "waiting": 1_234, "apps": apps}]
