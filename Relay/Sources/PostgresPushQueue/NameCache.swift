@@ -2,13 +2,13 @@ import CLibpq
 import PushQueue
 import Synchronization
 
-/// The numbers that stand for routes and for the type of a push in the tables. They change only if a backup is restored.
+/// The numbers that stand for routes in the tables and for types. They change only if a backup is restored.
 ///
 /// Each batch has a route of its own, and only one relay forgets it. So a full cache begins again.
 final class NameCache: Sendable {
     private struct State {
         var routes: [Route: Int32] = [:]
-        var pushType: Oid?
+        var types: [String: Oid] = [:]
     }
 
     /// The maximum number of routes.
@@ -26,10 +26,10 @@ final class NameCache: Sendable {
         }
     }
 
-    /// The number of the type `apns.new_push`.
-    var pushType: Oid? {
-        get { self.state.withLock { $0.pushType } }
-        set { self.state.withLock { $0.pushType = newValue } }
+    /// The number of a type.
+    subscript(type name: String) -> Oid? {
+        get { self.state.withLock { $0.types[name] } }
+        set { self.state.withLock { $0.types[name] = newValue } }
     }
 
     func removeAll() { self.state.withLock { $0 = State() } }

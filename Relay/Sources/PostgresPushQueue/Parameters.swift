@@ -39,17 +39,25 @@ struct Parameters {
 
     mutating func add(_ value: Int64?) { self.add(.int64, value) { $0.append($1) } }
 
-    mutating func add(_ value: Int32) { self.add(.int32, value) { $0.append($1) } }
+    mutating func add(_ value: Int32?) { self.add(.int32, value) { $0.append($1) } }
 
     mutating func add(_ value: Int16?) { self.add(.int16, value) { $0.append($1) } }
 
-    mutating func add(_ value: Bool) { self.add(.bool, value) { $0.buffer.append($1 ? 1 : 0) } }
+    mutating func add(_ value: Bool?) { self.add(.bool, value) { $0.buffer.append($1 ? 1 : 0) } }
 
     mutating func add(_ value: String?) { self.add(.text, value) { $0.buffer.append(contentsOf: $1.utf8) } }
 
     mutating func add(_ value: [UInt8]?) { self.add(.bytes, value) { $0.buffer.append(contentsOf: $1) } }
 
     mutating func add(_ value: APNSID?) { self.add(.uuid, value) { $0.append($1) } }
+
+    /// A JSON text.
+    mutating func addJSON(_ value: [UInt8]?) {
+        self.add(.json, value) { parameters, text in
+            parameters.buffer.append(1)  // The version of the format.
+            parameters.buffer.append(contentsOf: text)
+        }
+    }
 
     private mutating func add<Value>(_ kind: Kind, _ value: Value?, _ write: (inout Parameters, Value) -> Void) {
         guard self.fields == nil else { return self.addField(kind, value, write) }
@@ -112,24 +120,6 @@ struct Parameters {
 
     mutating func add(_ values: some Collection<Int32>) { self.array(.int32, values) { $0.element($1) } }
 
-    mutating func add(_ values: some Collection<Int16?>) {
-        self.array(.int16, values) { $0.appendOptional($1) { $0.element($1) } }
-    }
-
-    mutating func add(_ values: some Collection<Int32?>) {
-        self.array(.int32, values) { $0.appendOptional($1) { $0.element($1) } }
-    }
-
-    mutating func add(_ values: some Collection<Bool>) {
-        self.array(.bool, values) { parameters, value in parameters.bytes(CollectionOfOne(value ? 1 : 0)) }
-    }
-
-    mutating func add(_ values: some Collection<Bool?>) {
-        self.array(.bool, values) { parameters, value in
-            parameters.appendOptional(value) { $0.bytes(CollectionOfOne($1 ? 1 : 0)) }
-        }
-    }
-
     mutating func add(_ values: some Collection<String>) { self.array(.text, values) { $0.bytes($1.utf8) } }
 
     /// A nil array is NULL.
@@ -143,26 +133,10 @@ struct Parameters {
         self.array(.text, values) { $0.appendOptional($1) { $0.bytes($1.utf8) } }
     }
 
-    mutating func add(_ values: some Collection<[UInt8]>) { self.array(.bytes, values) { $0.bytes($1) } }
-
-    mutating func add(_ values: some Collection<[UInt8]?>) {
-        self.array(.bytes, values) { $0.appendOptional($1) { $0.bytes($1) } }
-    }
-
     mutating func add(_ values: some Collection<APNSID>) {
         self.array(.uuid, values) { parameters, id in
             parameters.append(Int32(16))
             parameters.append(id)
-        }
-    }
-
-    /// JSON texts.
-    mutating func addJSON(_ values: some Collection<[UInt8]?>) {
-        self.array(.json, values) { parameters, text in
-            guard let text else { return parameters.append(Int32(-1)) }
-            parameters.append(Int32(clamping: text.count + 1))
-            parameters.buffer.append(1)  // The version of the format.
-            parameters.buffer.append(contentsOf: text)
         }
     }
 

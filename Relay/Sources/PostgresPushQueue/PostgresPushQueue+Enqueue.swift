@@ -49,7 +49,7 @@ extension PostgresPushQueue {
         parameters.add(now)
         parameters.add(isPartial)
         parameters.add(self.room.limit(adding: pushes.count))
-        parameters.add(pushes.indices, of: try await self.pushType()) { parameters, index in
+        parameters.add(pushes.indices, of: try await self.type("apns.new_push")) { parameters, index in
             parameters.add(pushes[index], route: routes[index])
         }
         return parameters
@@ -104,13 +104,15 @@ extension PostgresPushQueue {
         return number
     }
 
-    /// The number of the type `apns.new_push`.
-    private func pushType() async throws(QueueError) -> Oid {
-        if let type = self.names.pushType { return type }
-        let type = try await self.call("SELECT 'apns.new_push'::regtype::oid::bigint", .reading) { rows, _ in
+    /// The number of a composite type, such as `apns.new_push`.
+    func type(_ name: String) async throws(QueueError) -> Oid {
+        if let type = self.names[type: name] { return type }
+        var parameters = Parameters()
+        parameters.add(name)
+        let type = try await self.call("SELECT $1::regtype::oid::bigint", .reading, parameters) { rows, _ in
             Oid(clamping: rows[0].int64())
         }
-        self.names.pushType = type
+        self.names[type: name] = type
         return type
     }
 }

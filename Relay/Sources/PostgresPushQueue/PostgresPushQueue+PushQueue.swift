@@ -75,12 +75,9 @@ extension PostgresPushQueue: PushQueue {
     public func settle(_ settlements: [Settlement]) async throws(QueueError) -> [SettleResult] {
         guard !settlements.isEmpty else { return [] }
         var parameters = self.settling()
-        parameters.add(settlements.lazy.map(\.claim.position))
-        parameters.add(settlements.lazy.map(\.claim.epoch))
-        parameters.add(settlements.lazy.map(\.claim.id))
-        parameters.add(settlements.map { StoredOutcome($0.outcome, of: $0.claim.id) })
+        parameters.add(settlements, of: try await self.type("apns.attempt_end")) { $0.add($1.claim, $1.outcome) }
         return try await self.call(
-            "SELECT * FROM apns.settle($1, $2, $3, $4, $5, $6, $7, $8)",
+            "SELECT * FROM apns.settle($1, $2)",
             on: .outcomes,
             .harmless,
             parameters,
@@ -102,34 +99,19 @@ extension PostgresPushQueue: PushQueue {
 
     public func release(_ releases: [Release]) async throws(QueueError) {
         guard !releases.isEmpty else { return }
-        var parameters = self.settling()
-        parameters.add(releases.lazy.map(\.claim.position))
-        parameters.add(releases.lazy.map(\.claim.epoch))
-        parameters.add(releases.lazy.map(\.notBefore.millisecondsSince1970))
-        parameters.add(releases.lazy.map(\.countsAttempt))
-        parameters.add(
-            releases.map { release in release.outcome.map { StoredOutcome($0, of: release.claim.id) } }
-        )
-        try await self.call(
-            "SELECT apns.release($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            on: .outcomes,
-            .harmless,
-            parameters
-        ) { _, _ in }
+        var parameters = Parameters()
+        parameters.add(releases, of: try await self.type("apns.attempt_end")) { parameters, release in
+            let due = release.notBefore.millisecondsSince1970
+            parameters.add(release.claim, due: due, counts: release.countsAttempt, release.outcome)
+        }
+        try await self.call("SELECT apns.release($1)", on: .outcomes, .harmless, parameters) { _, _ in }
     }
 
     public func park(_ settlements: [Settlement]) async throws(QueueError) {
         guard !settlements.isEmpty else { return }
         var parameters = self.settling()
-        parameters.add(settlements.lazy.map(\.claim.position))
-        parameters.add(settlements.lazy.map(\.claim.epoch))
-        parameters.add(settlements.map { StoredOutcome($0.outcome, of: $0.claim.id) })
-        try await self.call(
-            "SELECT apns.park($1, $2, $3, $4, $5, $6, $7)",
-            on: .outcomes,
-            .harmless,
-            parameters
-        ) { _, _ in }
+        parameters.add(settlements, of: try await self.type("apns.attempt_end")) { $0.add($1.claim, $1.outcome) }
+        try await self.call("SELECT apns.park($1, $2)", on: .outcomes, .harmless, parameters) { _, _ in }
     }
 
     public func expireLeases() async throws(QueueError) -> ExpiredLeases {

@@ -12,11 +12,17 @@ extension PushOutcome {
 }
 
 extension Parameters {
-    /// Adds the four arrays certainty, sends, invalidates and result.
-    mutating func add(_ outcomes: [StoredOutcome?]) {
-        self.add(outcomes.lazy.map { $0.map { Int16($0.certainty.storedNumber) } })
-        self.add(outcomes.lazy.map { $0.map { Int32(clamping: $0.sends) } })
-        self.add(outcomes.lazy.map { $0?.invalidates })
-        self.addJSON(outcomes.lazy.map { $0?.result })
+    /// Adds the fields of `apns.attempt_end`, in their order.
+    mutating func add(_ claim: Claim, due: Int64? = nil, counts: Bool? = nil, _ outcome: PushOutcome?) {
+        let stored = outcome.map { StoredOutcome($0, of: claim.id) }
+        self.add(claim.position)
+        self.add(claim.epoch)
+        self.add(claim.id)
+        self.add(due)
+        self.add(counts)
+        self.add(stored.map { Int16($0.certainty.storedNumber) })
+        self.add(stored.map { Int32(clamping: $0.sends) })
+        self.add(stored?.invalidates)
+        self.addJSON(stored?.result)
     }
 }

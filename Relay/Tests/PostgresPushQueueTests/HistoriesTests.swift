@@ -123,9 +123,8 @@ import Testing
             "apns.claim(1, 10, \(now), \(now), \(now), 600000)",
             "apns.mark(\(now), 600000, 1, \(flight))",
             """
-            apns.release(\(now), \(flight), ARRAY[\(now), \(now)]::bigint[], ARRAY[true, true],
-            ARRAY[NULL, NULL]::smallint[], ARRAY[NULL, NULL]::int[], ARRAY[NULL, NULL]::boolean[],
-            ARRAY[NULL, NULL]::jsonb[])
+            apns.release(ARRAY(SELECT ROW(position, epoch, NULL, \(now), true, NULL, NULL, NULL, NULL)::apns.attempt_end
+            FROM apns.flight))
             """,
         ]
     )

@@ -8,7 +8,7 @@ import Testing
 struct NameCacheTests {
     @Test("Names are remembered, and those of ever new batches use a bounded amount of memory") func bound() {
         let names = NameCache()
-        names.pushType = 3
+        names[type: "apns.new_push"] = 3
         for number in 0..<25_000 {
             let route = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop \(number)")
             names[route] = Int32(number)
@@ -18,8 +18,8 @@ struct NameCacheTests {
             names[Route(app: "fern", environment: "production", lane: .bulk, caller: "shop \(number)")] != nil
         }
         #expect(known <= NameCache.limit)
-        #expect(names.pushType == 3)
+        #expect(names[type: "apns.new_push"] == 3)
         names.removeAll()
-        #expect(names.pushType == nil)
+        #expect(names[type: "apns.new_push"] == nil)
     }
 }

@@ -274,58 +274,51 @@ BEGIN
   RETURN CASE WHEN v_certainty = 3 THEN 2 ELSE 1 END;
 END $$;
 
--- Moves pushes to the feed, in the order of the arrays. They have left queue, flight, parked and ended.
-CREATE FUNCTION apns.finish(
-  p_now bigint, p_position bigint[], p_marks smallint[], p_certainty smallint[], p_sends int[],
-  p_invalidates boolean[], p_result jsonb[]
-) RETURNS void LANGUAGE plpgsql AS $$
+-- Moves pushes to the feed, in the order of the array. They have left queue, flight, parked and ended.
+CREATE FUNCTION apns.finish(p_now bigint, p_ended apns.ended[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
+  v_position bigint[] := ARRAY(SELECT e.position FROM unnest(p_ended) e);
   v_base bigint;
 BEGIN
-  UPDATE apns.feed SET last = last + cardinality(p_position) RETURNING last - cardinality(p_position) INTO v_base;
+  UPDATE apns.feed SET last = last + cardinality(p_ended) RETURNING last - cardinality(p_ended) INTO v_base;
   WITH o AS (
     INSERT INTO apns.outcome (cursor, position, id, route, queued_at, due, deadline, settled_at, token, attempts, sends,
       certainty, invalidates, result, metadata)
-    SELECT v_base + a.n, a.position, p.id, p.route, p.queued_at, CASE WHEN p.due > 0 THEN p.due ELSE p.queued_at END,
+    SELECT v_base + e.ordinality, e.position, p.id, p.route, p.queued_at, CASE WHEN p.due > 0 THEN p.due ELSE p.queued_at END,
       p.deadline, p_now, p.token,
-      p.attempts + a.marks,
-      CASE WHEN t.certainty > a.certainty THEN t.sends ELSE a.sends END,
-      CASE WHEN t.certainty > a.certainty THEN t.certainty ELSE a.certainty END,
-      CASE WHEN t.certainty > a.certainty THEN t.invalidates ELSE a.invalidates END,
-      CASE WHEN t.certainty > a.certainty THEN apns.merged(t.result, a.result) ELSE a.result END, p.metadata
-    FROM unnest(p_position, p_marks, p_certainty, p_sends, p_invalidates, p_result) WITH ORDINALITY
-      AS a(position, marks, certainty, sends, invalidates, result, n)
-    CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = a.position LIMIT 1) p
+      p.attempts + e.marks,
+      CASE WHEN t.certainty > e.certainty THEN t.sends ELSE e.sends END,
+      CASE WHEN t.certainty > e.certainty THEN t.certainty ELSE e.certainty END,
+      CASE WHEN t.certainty > e.certainty THEN t.invalidates ELSE e.invalidates END,
+      CASE WHEN t.certainty > e.certainty THEN apns.merged(t.result, e.result) ELSE e.result END, p.metadata
+    FROM unnest(p_ended) WITH ORDINALITY e
+    CROSS JOIN LATERAL (SELECT * FROM apns.push p WHERE p.position = e.position LIMIT 1) p
     LEFT JOIN LATERAL (
-      SELECT * FROM apns.attempt t WHERE p.tried <> 0 AND t.position = a.position LIMIT 1) t ON true
+      SELECT * FROM apns.attempt t WHERE p.tried <> 0 AND t.position = e.position LIMIT 1) t ON true
     RETURNING route, certainty, invalidates),
   c AS (SELECT route, certainty, invalidates, count(*) AS pushes FROM o GROUP BY route, certainty, invalidates)
   INSERT INTO apns.batch_outcome (route, certainty, invalidates, pushes)
   SELECT c.route, c.certainty, c.invalidates, c.pushes FROM c
   CROSS JOIN LATERAL (
     SELECT FROM apns.route r WHERE r.id = c.route AND r.batch <> '00000000-0000-0000-0000-000000000000' LIMIT 1) r;
-  DELETE FROM apns.push WHERE position = ANY (p_position);
-  DELETE FROM apns.attempt WHERE position = ANY (p_position);
-  UPDATE apns.idempotency SET settled_at = p_now WHERE position = ANY (p_position);
+  DELETE FROM apns.push WHERE position = ANY (v_position);
+  DELETE FROM apns.attempt WHERE position = ANY (v_position);
+  UPDATE apns.idempotency SET settled_at = p_now WHERE position = ANY (v_position);
 END $$;
 
 -- Moves all ended pushes to the feed.
 CREATE FUNCTION apns.finish_ended(p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  v_ended record;
+  v_ended apns.ended[];
 BEGIN
   LOOP
-    WITH e AS (
-      DELETE FROM apns.ended WHERE position = ANY (ARRAY(
+    WITH d AS (
+      DELETE FROM apns.ended e WHERE e.position = ANY (ARRAY(
         SELECT position FROM apns.ended ORDER BY position LIMIT 2000 FOR UPDATE SKIP LOCKED))
-      RETURNING *)
-    SELECT array_agg(position ORDER BY position) AS position, array_agg(marks ORDER BY position) AS marks,
-      array_agg(certainty ORDER BY position) AS certainty, array_agg(sends ORDER BY position) AS sends,
-      array_agg(invalidates ORDER BY position) AS invalidates, array_agg(result ORDER BY position) AS result
-    INTO v_ended FROM e;
-    EXIT WHEN v_ended.position IS NULL;
-    PERFORM apns.finish(p_now, v_ended.position, v_ended.marks, v_ended.certainty, v_ended.sends,
-      v_ended.invalidates, v_ended.result);
+      RETURNING e)
+    SELECT array_agg(d.e ORDER BY (d.e).position) INTO v_ended FROM d;
+    EXIT WHEN v_ended IS NULL;
+    PERFORM apns.finish(p_now, v_ended);
   END LOOP;
 END $$;
 
@@ -652,32 +645,37 @@ BEGIN
   RETURN v_marked;
 END $$;
 
+-- The end of an attempt, as apns.settle, apns.release and apns.park take it. Only apns.release uses due and counts, and
+-- has attempts without an outcome, whose certainty is NULL.
+CREATE TYPE apns.attempt_end AS (
+  position bigint, epoch bigint, id uuid, due bigint, counts boolean, certainty smallint, sends int, invalidates boolean,
+  result jsonb
+);
+
 -- Stores final outcomes.
 --
 -- Returns a row for each push that was not settled by this call: with the outcome that it has, or without one if the
 -- outcome is stale.
-CREATE FUNCTION apns.settle(
-  p_now bigint, p_position bigint[], p_epoch bigint[], p_id uuid[], p_certainty smallint[],
-  p_sends int[], p_invalidates boolean[], p_result jsonb[]
-) RETURNS TABLE (n int, certainty smallint, sends int, result jsonb) LANGUAGE plpgsql AS $$
+CREATE FUNCTION apns.settle(p_now bigint, p_end apns.attempt_end[])
+RETURNS TABLE (n int, certainty smallint, sends int, result jsonb) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_known bigint[]; -- the positions of the pushes that have these ids
-  v_found bigint[]; -- those whose claims have not ended
+  v_found bigint[]; -- the positions of those whose claims have not ended
   v_epochs bigint[];
   v_written boolean;
   v_claimed bigint[];
   v_row record;
-  v_settled int[] := '{}';
   v_done bigint[] := '{}';
-  v_marks smallint[] := '{}';
+  v_ended apns.ended[] := '{}';
   v_others int[] := '{}';
-  v_mark smallint; -- whether a push that this loop has taken was written; NULL if it could not be taken
+  v_mark smallint; -- whether a push was written; NULL if this call does not settle it
 BEGIN
-  SELECT array_agg(a.position) INTO v_known FROM unnest(p_position, p_id) AS a(position, id)
-  CROSS JOIN LATERAL (SELECT FROM apns.push p WHERE p.position = a.position AND p.id = a.id LIMIT 1) p;
   WITH f AS (
-    DELETE FROM apns.flight WHERE position = ANY (v_known) AND epoch = ANY (p_epoch)
+    DELETE FROM apns.flight
+    WHERE position = ANY (ARRAY(
+        SELECT a.position FROM unnest(p_end) a
+        CROSS JOIN LATERAL (SELECT FROM apns.push p WHERE p.position = a.position AND p.id = a.id LIMIT 1) p))
+      AND epoch = ANY (ARRAY(SELECT a.epoch FROM unnest(p_end) a))
     RETURNING position, epoch, state, route),
   t AS (
     INSERT INTO apns.tally (route, claimed, written)
@@ -685,29 +683,23 @@ BEGIN
   SELECT array_agg(position), array_agg(epoch), bool_and(state = 2), array_agg(position) FILTER (WHERE state = 1)
   INTO v_found, v_epochs, v_written, v_claimed FROM f;
   -- Most calls settle written pushes, each once.
-  IF cardinality(v_found) = cardinality(p_position) AND v_written THEN
-    PERFORM apns.finish(p_now, p_position, array_fill(1::smallint, ARRAY[cardinality(p_position)]),
-      p_certainty, p_sends, p_invalidates, p_result);
+  IF cardinality(v_found) = cardinality(p_end) AND v_written THEN
+    PERFORM apns.finish(p_now, ARRAY(
+      SELECT ROW(a.position, 1, a.certainty, a.sends, a.invalidates, a.result)::apns.ended FROM unnest(p_end) a));
     RETURN;
   END IF;
-  FOR v_row IN
-    SELECT * FROM unnest(p_position, p_epoch, p_id, p_certainty) WITH ORDINALITY
-      AS a(position, epoch, id, certainty, n)
-  LOOP
+  FOR v_row IN SELECT * FROM unnest(p_end) WITH ORDINALITY LOOP
     IF v_row.position = ANY (v_done)
       OR NOT EXISTS (SELECT FROM apns.push p WHERE p.position = v_row.position AND p.id = v_row.id)
     THEN
-      v_others := v_others || v_row.n::int;
+      v_others := v_others || v_row.ordinality::int;
       CONTINUE;
     END IF;
+    v_mark := NULL;
     IF v_row.epoch = ANY (v_epochs) OR v_row.certainty = 4 AND v_row.position = ANY (v_found) THEN
-      v_settled := v_settled || v_row.n::int;
-      v_done := v_done || v_row.position;
-      v_marks := v_marks || (CASE WHEN v_row.position = ANY (v_claimed) THEN 0 ELSE 1 END)::smallint;
-      CONTINUE;
-    END IF;
-    -- The claim has ended, and the push has no outcome. It gets one if it was accepted.
-    IF v_row.certainty = 4 THEN -- not in flight, or by a claim of another call
+      v_mark := CASE WHEN v_row.position = ANY (v_claimed) THEN 0 ELSE 1 END;
+    ELSIF v_row.certainty = 4 THEN
+      -- The claim has ended, and the push has no outcome. It gets this one, even if another call has claimed it.
       v_mark := CASE WHEN apns.withdraw(v_row.position) THEN 0 END;
       IF v_mark IS NULL THEN
         DELETE FROM apns.flight f WHERE f.position = v_row.position;
@@ -717,27 +709,23 @@ BEGIN
           WHERE p.position = v_row.position;
         END IF;
       END IF;
-      IF v_mark IS NOT NULL THEN
-        v_settled := v_settled || v_row.n::int;
-        v_done := v_done || v_row.position;
-        v_marks := v_marks || v_mark;
-        CONTINUE;
-      END IF;
     END IF;
-    n := v_row.n;
-    RETURN NEXT;
+    IF v_mark IS NULL THEN
+      n := v_row.ordinality;
+      RETURN NEXT;
+    ELSE
+      v_done := v_done || v_row.position;
+      v_ended := v_ended
+        || ROW(v_row.position, v_mark, v_row.certainty, v_row.sends, v_row.invalidates, v_row.result)::apns.ended;
+    END IF;
   END LOOP;
-  IF v_settled <> '{}' THEN
-    PERFORM apns.finish(p_now, v_done, v_marks,
-      ARRAY(SELECT p_certainty[i] FROM unnest(v_settled) i), ARRAY(SELECT p_sends[i] FROM unnest(v_settled) i),
-      ARRAY(SELECT p_invalidates[i] FROM unnest(v_settled) i), ARRAY(SELECT p_result[i] FROM unnest(v_settled) i));
-  END IF;
+  IF v_done <> '{}' THEN PERFORM apns.finish(p_now, v_ended); END IF;
   PERFORM apns.confirm();
   RETURN QUERY
   SELECT i, o.certainty, o.sends, o.result FROM unnest(v_others) AS i
   LEFT JOIN LATERAL (
     SELECT o.certainty, o.sends, o.result FROM apns.outcome o
-    WHERE o.position = p_position[i] AND o.id = p_id[i] LIMIT 1) o ON true;
+    WHERE o.position = p_end[i].position AND o.id = p_end[i].id LIMIT 1) o ON true;
 END $$;
 
 -- Queues a push again that has left flight.
@@ -759,19 +747,12 @@ BEGIN
 END $$;
 
 -- Returns claimed or written pushes to the queue.
-CREATE FUNCTION apns.release(
-  p_now bigint, p_position bigint[], p_epoch bigint[], p_due bigint[], p_counts boolean[],
-  p_certainty smallint[], p_sends int[], p_invalidates boolean[], p_result jsonb[]
-) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION apns.release(p_end apns.attempt_end[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_row record;
   v_state smallint;
 BEGIN
-  FOR v_row IN
-    SELECT * FROM unnest(p_position, p_epoch, p_due, p_counts, p_certainty, p_sends, p_invalidates, p_result)
-      WITH ORDINALITY AS a(position, epoch, due, counts, certainty, sends, invalidates, result, n)
-    ORDER BY a.position, a.n
-  LOOP
+  FOR v_row IN SELECT * FROM unnest(p_end) WITH ORDINALITY ORDER BY position, ordinality LOOP
     DELETE FROM apns.flight WHERE position = v_row.position AND epoch = v_row.epoch RETURNING state INTO v_state;
     CONTINUE WHEN NOT FOUND;
     PERFORM apns.requeue(v_row.position, v_state, v_row.due, v_row.certainty, v_row.sends, v_row.invalidates,
@@ -780,21 +761,14 @@ BEGIN
 END $$;
 
 -- Parks claimed or written pushes.
-CREATE FUNCTION apns.park(
-  p_now bigint, p_position bigint[], p_epoch bigint[], p_certainty smallint[], p_sends int[],
-  p_invalidates boolean[], p_result jsonb[]
-) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION apns.park(p_now bigint, p_end apns.attempt_end[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_row record;
   v_route int;
   v_state smallint;
   v_marks smallint;
 BEGIN
-  FOR v_row IN
-    SELECT * FROM unnest(p_position, p_epoch, p_certainty, p_sends, p_invalidates, p_result) WITH ORDINALITY
-      AS a(position, epoch, certainty, sends, invalidates, result, n)
-    ORDER BY a.position, a.n
-  LOOP
+  FOR v_row IN SELECT * FROM unnest(p_end) WITH ORDINALITY ORDER BY position, ordinality LOOP
     DELETE FROM apns.flight WHERE position = v_row.position AND epoch = v_row.epoch RETURNING state INTO v_state;
     CONTINUE WHEN NOT FOUND;
     v_marks := CASE WHEN v_state = 2 THEN 1 ELSE 0 END;
