@@ -1,5 +1,4 @@
 import APNSModel
-import PostgresTestServer
 import PushQueue
 import PushQueueConformance
 import Testing
