@@ -1,7 +1,7 @@
 public import PushQueue
 import Synchronization
 
-/// The state of the server behind a queue, as far as the role may see it.
+/// What the metrics report about the server behind a queue, as far as the role may see it.
 public struct DatabaseState: Sendable, Hashable {
     /// A table of the queue.
     public struct Table: Sendable, Hashable {
@@ -33,17 +33,10 @@ public struct DatabaseState: Sendable, Hashable {
         case standby
     }
 
-    /// The connections of clients to the server, in all databases.
-    public package(set) var connections = 0
-    public package(set) var maxConnections = 0
     /// The tables of the schema `apns`.
     public package(set) var tables: [Table] = []
     /// The age of the oldest holder of each kind. Holders without a known age are missing.
     public package(set) var oldest: [Holder: Duration] = [:]
-    /// The number of synchronous standbys for which each commit waits.
-    public package(set) var requiredStandbys = 0
-    /// The number of connected standbys whose commits are waited for or could be; nil if the role may not see them.
-    public package(set) var synchronousStandbys: Int?
     /// The id that the server gives to the next transaction.
     var nextID: Int64 = 0
     /// The oldest id that each kind of holder needs.
@@ -52,24 +45,17 @@ public struct DatabaseState: Sendable, Hashable {
     /// A state of nothing. For tests.
     package init() {}
 
-    /// Reads the result of the query.
+    /// Reads the result of ``query`` or ``transactions``.
     init(_ rows: Rows) {
         for index in 0..<rows.count {
             let row = rows[index]
             switch row.text("kind") {
-            case "connections":
-                self.connections = row.int("value")
-                self.maxConnections = row.int("other")
             case "next":
                 self.nextID = row.int64("value")
             case "held":
                 guard let holder = Holder(rawValue: row.text("name")) else { continue }
                 self.heldIDs[holder] = row.int64("value")
                 self.oldest[holder] = row.optionalInt64("other").map { .milliseconds(max($0, 0)) }
-            case "required":
-                self.requiredStandbys = row.int("value")
-            case "standbys":
-                self.synchronousStandbys = row.int("value")
             case "table":
                 self.tables.append(
                     Table(
@@ -99,12 +85,12 @@ public struct DatabaseState: Sendable, Hashable {
         }
     }
 
-    /// One row for each fact: its kind, a name and up to three numbers.
+    /// Selects what keeps the server from removing deleted rows: one row for each fact, with its kind, a name and up to three
+    /// numbers.
     ///
     /// A plain role sees the ids, the databases and the roles of all sessions, but neither the kinds nor the times of those
-    /// that belong to other roles, and no standbys. A `VACUUM` keeps no rows, and a program that copies the server is no
-    /// standby.
-    static let query = """
+    /// that belong to other roles. A `VACUUM` keeps no rows.
+    static let transactions = """
         WITH held AS (
           SELECT CASE WHEN datid IS NULL THEN 'standby' ELSE 'session' END AS holder,
             greatest(age(backend_xid), age(backend_xmin)) AS age,
@@ -121,27 +107,22 @@ public struct DatabaseState: Sendable, Hashable {
         ), next AS (
           SELECT xmax::text::bigint + age(xmax::xid) AS id FROM pg_snapshot_xmax(pg_current_snapshot()) AS xmax
         )
-        SELECT 'connections'::text AS kind, ''::text AS name, count(*) AS value,
-          current_setting('max_connections')::bigint AS other, NULL::bigint AS dead
-        FROM pg_stat_activity
-        WHERE coalesce(backend_type, 'client backend') = 'client backend' AND datid IS NOT NULL AND usesysid IS NOT NULL
-        UNION ALL
-        SELECT 'next', '', id, NULL, NULL FROM next
+        SELECT 'next'::text AS kind, ''::text AS name, id AS value, NULL::bigint AS other, NULL::bigint AS dead FROM next
         UNION ALL
         (SELECT DISTINCT ON (holder) 'held', holder, id - age, milliseconds, NULL FROM held, next
         ORDER BY holder, age DESC, milliseconds DESC NULLS LAST)
-        UNION ALL
-        SELECT 'required', '', CASE WHEN names = '' THEN 0
-          ELSE coalesce(substring(names FROM '(\\d+)\\s*\\(')::bigint, 1) END, NULL, NULL
-        FROM current_setting('synchronous_standby_names') AS names
-        UNION ALL
-        SELECT 'standbys', '', (SELECT count(*) FROM pg_stat_replication
-          WHERE state = 'streaming' AND sync_state <> 'async' AND application_name <> 'pg_basebackup'), NULL, NULL
-        WHERE pg_has_role('pg_read_all_stats', 'USAGE')
-        UNION ALL
-        (SELECT 'table', relname, pg_total_relation_size(oid), pg_stat_get_live_tuples(oid), pg_stat_get_dead_tuples(oid)
-        FROM pg_class WHERE relnamespace = to_regnamespace('apns') AND relkind = 'r' ORDER BY 3 DESC NULLS LAST LIMIT 100)
         """
+
+    /// Selects what the metrics report: the rows of ``transactions``, and one for each table.
+    static let query =
+        transactions + """
+
+            UNION ALL
+            (SELECT 'table', relname, pg_total_relation_size(oid), pg_stat_get_live_tuples(oid),
+              pg_stat_get_dead_tuples(oid)
+            FROM pg_class WHERE relnamespace = to_regnamespace('apns') AND relkind = 'r'
+            ORDER BY 3 DESC NULLS LAST LIMIT 100)
+            """
 }
 
 extension PostgresPushQueue {

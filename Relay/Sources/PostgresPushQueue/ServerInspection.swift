@@ -37,7 +37,8 @@ public struct ServerInspection: Sendable {
             let version = try Self.version(connection)
             // An older server does not have the functions that follow.
             guard version.isOK else { return ([version], false) }
-            let state = DatabaseState(try connection.run(DatabaseState.query))
+            // Before other connections are opened.
+            let connections = try Self.connections(connection)
             let hasOwnSession = try ServerCheck.hasOwnSession(connection, settings)
             let sessions = Finding(
                 subject: "sessions",
@@ -47,10 +48,10 @@ public struct ServerInspection: Sendable {
             let schema = try Self.schema(connection, migrates: migrates)
             let isMissing = try !PostgresSchema.exists(in: connection)
             return (
-                try [version, sessions, Self.autovacuum(connection), Self.connections(state)]
-                    + Self.durability(connection, state)
+                try [version, sessions, Self.autovacuum(connection), connections]
+                    + Self.durability(connection)
                     + [schema] + Self.restore(connection, seen)
-                    + [Self.clock(connection), Self.oldestTransaction(state)],
+                    + [Self.clock(connection), Self.oldestTransaction(connection)],
                 isMissing && schema.isOK
             )
         }
@@ -77,12 +78,20 @@ public struct ServerInspection: Sendable {
         )
     }
 
-    private static func connections(_ state: DatabaseState) -> Finding {
-        let free = state.maxConnections - state.connections
+    /// The connections of clients, in all databases. A plain role does not see the kinds of other roles' sessions.
+    private static func connections(_ connection: Connection) throws -> Finding {
+        let row = try connection.run(
+            """
+            SELECT count(*) AS used, current_setting('max_connections')::bigint AS most FROM pg_stat_activity \
+            WHERE coalesce(backend_type, 'client backend') = 'client backend' AND datid IS NOT NULL \
+            AND usesysid IS NOT NULL
+            """
+        )[0]
+        let (most, free) = (row.int("most"), row.int("most") - row.int("used"))
         return Finding(
             subject: "connections",
             isOK: free > 10,
-            message: "\(free) of \(state.maxConnections) are free"
+            message: "\(free) of \(most) are free"
                 + (free > 10 ? "" : "; each relay needs storage.connections and one more: raise max_connections")
         )
     }
@@ -109,11 +118,16 @@ public struct ServerInspection: Sendable {
         return [Finding(subject: "restore", isOK: true, message: message)]
     }
 
-    private static func durability(_ connection: Connection, _ state: DatabaseState) throws -> [Finding] {
+    /// What a commit waits for. Only a role with `pg_monitor` sees standbys. A program that copies the server is none.
+    private static func durability(_ connection: Connection) throws -> [Finding] {
         let row = try connection.run(
             """
             SELECT current_setting('fsync') = 'on' AS fsync, current_setting('full_page_writes') = 'on' AS full_pages, \
-            current_setting('synchronous_commit') AS commit, current_setting('synchronous_standby_names') AS standbys
+            current_setting('synchronous_commit') AS commit, names AS standbys, \
+            coalesce(substring(names FROM '(\\d+)\\s*\\(')::bigint, 1) AS required, \
+            CASE WHEN pg_has_role('pg_read_all_stats', 'USAGE') THEN (SELECT count(*) FROM pg_stat_replication \
+            WHERE state = 'streaming' AND sync_state <> 'async' AND application_name <> 'pg_basebackup') END AS connected \
+            FROM current_setting('synchronous_standby_names') AS names
             """
         )[0]
         let names = row.text("standbys")
@@ -126,8 +140,8 @@ public struct ServerInspection: Sendable {
                     "no commit waits for one; the failure of this server's disk loses pushes, and a promoted standby "
                     + "may lack the newest"
             )
-        } else if let synchronous = state.synchronousStandbys {
-            let isOK = synchronous >= state.requiredStandbys
+        } else if let synchronous = row.optionalInt64("connected") {
+            let isOK = synchronous >= row.int64("required")
             standby = Finding(
                 subject: "standby",
                 isOK: isOK,
@@ -221,7 +235,8 @@ public struct ServerInspection: Sendable {
     }
 
     /// Rows that a transaction may still see cannot be removed, whoever it belongs to.
-    private static func oldestTransaction(_ state: DatabaseState) -> Finding {
+    private static func oldestTransaction(_ connection: Connection) throws -> Finding {
+        let state = DatabaseState(try connection.run(DatabaseState.transactions))
         let age = state.oldest.values.max() ?? .zero
         let isOK = age < .seconds(600)
         let isKnown = state.heldIDs[.session] == nil || state.oldest[.session] != nil

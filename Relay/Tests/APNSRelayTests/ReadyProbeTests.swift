@@ -62,7 +62,12 @@ struct ReadyProbeTests {
             try await Patience.wait(for: "the relay is not ready") {
                 await ReadyProbe(queue, logger: Self.logger).problem()?.contains("Free some space") == true
             }
-            // Outcomes use the reserve.
+            // Claims, outcomes, cancellations and settings use the reserve.
+            let claims = try await queue.claim(Self.route, limit: 10, lease: .seconds(60)).map(\.claim)
+            #expect(try await queue.markWritten(claims, lease: .seconds(60)).allSatisfy { $0 })
+            let outcomes = claims.map { Settlement(claim: $0, outcome: .accepted(Receipt(apnsID: $0.id))) }
+            #expect(try await queue.settle(outcomes).allSatisfy { $0 == .settled })
+            try await queue.setValue([1], forKey: "settings")
             while try await queue.cancelAll(Self.route, limit: 10) > 0 {
                 _ = try await queue.prune(Retention(outcomes: .zero, idempotencyKeys: .zero), limit: 10)
             }

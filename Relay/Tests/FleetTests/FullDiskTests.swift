@@ -43,6 +43,14 @@ struct FullDiskTests {
         try await blocking { try disk.fill(leaving: 40) }
         relay.resume()
         try #require(try await request.value == .acknowledged)
+        let changed = try await relay.request(
+            "PUT",
+            "/v1/settings",
+            body: #"{"maxInFlight":100}"#,
+            type: "application/json",
+            headers: [("if-match", "*")]
+        )
+        #expect(changed.status == 200, "\(changed.text)")
         #expect(try await load.post(5_000..<5_001, to: relay) == .refused(status: 503))
         #expect(try await relay.request("GET", "/ready").status == 503)
         try await relay.wait(for: "all pushes have an outcome") { $0.unsettled == 0 }

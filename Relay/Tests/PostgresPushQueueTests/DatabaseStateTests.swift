@@ -58,18 +58,9 @@ import Testing
     /// Uses up an id, as every change of the queue does.
     private func change() throws { try self.sql("SELECT pg_current_xact_id()") }
 
-    @Test("Connections and the tables' sizes are those of the server, for a role without rights, too")
-    func numbers() async throws {
+    @Test("The tables' sizes are those of the server, for a role without rights, too") func tables() async throws {
         let queue = try await self.open()
-        var state = try await queue.databaseState()
-        let count = "SELECT count(*) - 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"
-        // The queue opens its connections one after the other.
-        try await Patience.wait(for: "all connections are open") {
-            state = try await queue.databaseState()
-            return try Int(self.sql(count)) == state.connections
-        }
-        #expect(state.connections >= 2)
-        #expect(state.maxConnections == 200)
+        let state = try await queue.databaseState()
         let sizes = try self.sql(
             "SELECT relname || ' ' || pg_total_relation_size(oid) FROM pg_class "
                 + "WHERE relnamespace = 'apns'::regnamespace AND relkind = 'r'"
@@ -78,6 +69,35 @@ import Testing
         #expect(Set(tables) == Set(sizes.split(separator: "\n").map(String.init)))
         #expect(state.tables.count > 15)
         #expect(Set(state.oldest.keys) == Set(DatabaseState.Holder.allCases))
+        await queue.close()
+    }
+
+    @Test("doctor counts the connections of the server, for a role without rights, too") func connections() async throws
+    {
+        let queue = try await self.open()
+        _ = try await queue.counts()
+        let settings = try ConnectionSettings(self.server.url(self.database, user: "relay"))
+        // The queue opens its connections one after the other. One more is doctor's, or that of the session that counts.
+        try await Patience.wait(for: "all connections are counted") {
+            let count = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+            let used = try #require(Int(try self.sql(count)))
+            let message = try await Self.inspect(settings).first { $0.subject == "connections" }?.message
+            return used > 2 && message == "\(200 - used) of 200 are free"
+        }
+        await queue.close()
+    }
+
+    @Test("The metrics read no standbys, and doctor reads no sizes") func separateReadings() async throws {
+        let queue = try await self.open()
+        let settings = try ConnectionSettings(self.server.url(self.database, user: "relay"))
+        try self.sql("GRANT pg_monitor TO relay")
+        try self.sql("REVOKE ALL ON pg_stat_replication FROM PUBLIC")
+        _ = try await queue.databaseState()
+        await #expect(throws: QueueError.self) { try await Self.inspect(settings) }
+        try self.sql("GRANT SELECT ON pg_stat_replication TO PUBLIC")
+        try self.sql("REVOKE ALL ON FUNCTION pg_total_relation_size FROM PUBLIC")
+        _ = try await Self.inspect(settings)
+        await #expect(throws: QueueError.self) { try await queue.databaseState() }
         await queue.close()
     }
 
@@ -154,25 +174,22 @@ import Testing
 
     @Test("Standbys are seen with pg_monitor only; how many a commit waits for is always known")
     func standbys() async throws {
-        let queue = try await self.open()
-        #expect(try await queue.databaseState().requiredStandbys == 0)
+        let settings = try ConnectionSettings(self.server.url(self.database, user: "relay"))
+        var finding = try await Self.inspect(settings).first { $0.subject == "standby" }
+        #expect(finding?.message.hasPrefix("no commit waits for one") == true)
         try self.server.receiveLog(as: "a")
         try self.server.receiveLog(as: "c")
         try self.server.setSynchronousStandbys("ANY 2 (a, b)")
         let streaming = "SELECT count(*) FROM pg_stat_replication WHERE flush_lsn IS NOT NULL AND sync_state = 'quorum'"
         try await Patience.wait(for: "the log is received") { try self.server.run(streaming) == "1" }
-        var state = try await queue.databaseState()
-        #expect(state.requiredStandbys == 2)
-        #expect(state.synchronousStandbys == nil)
-        let plain = try await Self.inspect(try ConnectionSettings(self.server.url(self.database, user: "relay")))
-        #expect(plain.contains { $0.subject == "standby" && $0.isOK && $0.message.contains("GRANT pg_monitor") })
+        finding = try await Self.inspect(settings).first { $0.subject == "standby" }
+        #expect(finding?.isOK == true)
+        #expect(finding?.message.contains("GRANT pg_monitor") == true)
 
         try self.server.run("SET synchronous_commit = local; GRANT pg_monitor TO relay")
-        state = try await queue.databaseState()
-        #expect(state.synchronousStandbys == 1)
-        let monitor = try await Self.inspect(try ConnectionSettings(self.server.url(self.database, user: "relay")))
-        #expect(monitor.contains { $0.subject == "standby" && !$0.isOK })
-        await queue.close()
+        finding = try await Self.inspect(settings).first { $0.subject == "standby" }
+        #expect(finding?.isOK == false)
+        #expect(finding?.message.contains("ANY 2 (a, b), and 1 are connected") == true)
     }
 
     @Test("A database that is away is an error, and the next reading works") func away() async throws {

@@ -144,6 +144,8 @@ import Testing
             #expect(text.contains("22023: \(name): "), "\(arguments): \(text)")
             #expect(text.contains("COLUMN NAME:  \(name)"), "\(arguments): \(text)")
             #expect(text.contains("HINT: "), "\(arguments): \(text)")
+            let isMissing = arguments.contains("NULL") || arguments.contains("'null'")
+            #expect(text.contains("\(name): it is missing") == isMissing, "\(arguments): \(text)")
         }
     }
 

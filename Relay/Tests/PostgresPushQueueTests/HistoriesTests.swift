@@ -111,6 +111,27 @@ import Testing
         await self.queue.close()
     }
 
+    @Test("A history has no time limit for the statements that begin it") func noTimeLimit() async throws {
+        await self.queue.close()
+        // Another server's history.
+        _ = try await self.run(
+            """
+            UPDATE apns.history SET server = 'other';
+            CREATE TABLE time_limit (value text);
+            ALTER FUNCTION apns.begin_history RENAME TO begin_history_itself;
+            CREATE FUNCTION apns.begin_history(p_now bigint, p_history int, p_parks boolean, p_epoch bigint, p_feed bigint)
+            RETURNS bigint LANGUAGE sql AS $$
+              INSERT INTO time_limit SELECT current_setting('statement_timeout');
+              SELECT apns.begin_history_itself(p_now, p_history, p_parks, p_epoch, p_feed)
+            $$
+            """
+        )
+        let queue = try await PostgresPushQueue.open(self.options, logger: .quiet)
+        _ = try await queue.counts()
+        #expect(try await self.run("SELECT DISTINCT value FROM time_limit") == "0")
+        await queue.close()
+    }
+
     // MARK: Parking
 
     private static let flight =

@@ -106,6 +106,10 @@ import Testing
         }
         #expect(!isExchanged)
         try await self.waiting(for: "a value that is gone") { try await $0.setValue(nil, forKey: "other") }
+        let isGone = try await self.waiting(for: "a value that nobody has stored") {
+            try await $0.exchangeValue(nil, forKey: "other", expecting: nil)
+        }
+        #expect(isGone)
     }
 
     @Test("Marks that were committed by a call that gave up are recognised when it is repeated") func repeatedMark()
@@ -138,8 +142,9 @@ import Testing
         var push = try self.push()
         push.idempotency = IdempotencyKey(key: "order-1", digest: [1])
         let stored = push
-        // The number of the route must be known, so that the call has one statement.
-        _ = try await self.queue.enqueue([try self.push()], isPartial: false)
+        let other = try await PostgresPushQueue.open(self.options, logger: .quiet)
+        // The number of the route must be known, so that a call has one statement.
+        for queue in [self.queue, other] { _ = try await queue.enqueue([try self.push()], isPartial: false) }
         try self.server.setSynchronousStandbys("nobody")
         let queue = self.queue
         let first = Task { try await queue.enqueue([stored], isPartial: false) }
@@ -148,16 +153,39 @@ import Testing
             self.server.kill()
             try self.server.start()
         }
-        // The relay has found its effect by now, or a client repeats its request.
-        let second = Task { try await queue.enqueue([stored], isPartial: false) }
-        try await Patience.wait(for: "a repetition waits for the standby") {
-            try self.server.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "1"
-        }
-        #expect(try self.server.run("SELECT count(*) FROM apns.push", in: self.database) == "2")
-        #expect(try self.waits)
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        // The relay repeats its call.
+        try await Patience.wait(for: "the repetition waits for the standby") { try self.server.run(waiting) == "1" }
+        // The first new position after a checkpoint is logged, so that its transaction waits anyway.
+        try self.server.run("CHECKPOINT")
+        try self.server.run("SET synchronous_commit = local; SELECT nextval('apns.position_seq')", in: self.database)
+        // A client repeats its request, at another relay.
+        let second = Task { try await other.enqueue([stored], isPartial: false) }
+        try await Patience.wait(for: "both wait for the standby") { try self.server.run(waiting) == "2" }
+        #expect(try self.server.run("SELECT count(*) FROM apns.push", in: self.database) == "3")
         try self.server.setSynchronousStandbys("")
         let results = try await first.value + second.value
         #expect(results == [.queued, .duplicate(of: stored.id)])
+        await other.close()
+    }
+
+    @Test("A call that is repeated and finds nothing left to change waits for the standby") func repeatedRelease()
+        async throws
+    {
+        let claim = try await self.claim()
+        let release = Release(claim: claim, notBefore: SystemQueueClock().now)
+        try self.server.setSynchronousStandbys("nobody")
+        let queue = self.queue
+        let task = Task { try await queue.release([release]) }
+        try await Patience.wait(for: "the release waits for the standby") { try self.waits }
+        try await blocking {
+            self.server.kill()
+            try self.server.start()
+        }
+        try await Patience.wait(for: "its repetition waits for the standby") { try self.waits }
+        try self.server.setSynchronousStandbys("")
+        try await task.value
+        #expect(try await self.queue.counts().queued == 1)
     }
 
     private func claim() async throws -> Claim {
@@ -384,6 +412,84 @@ import Testing
         #expect(next.entries.map(\.push.id) == [sent.id])
         #expect(try #require(next.entries.first).cursor.position > 1_000_000)
         await queue.close()
+    }
+
+    @Test("When the same backup is restored a second time, no position of the feed and no epoch comes back")
+    func restoredTwice() async throws {
+        let push = try self.push()
+        _ = try await self.queue.enqueue([push], isPartial: false)
+        let restore = try self.server.dump(self.database)
+        var queue = self.queue
+        var (cursors, epochs): ([Int64], [Int64]) = ([], [])
+        for round in 0...2 {
+            if round > 0 { #expect(try await queue.retryParked([push.id]) == [true]) }
+            let claim = try #require(try await queue.claim(Self.route, limit: 1, lease: .seconds(600)).first).claim
+            _ = try await queue.markWritten([claim], lease: .seconds(600))
+            _ = try await queue.settle([Settlement(claim: claim, outcome: .accepted(Receipt(apnsID: claim.id)))])
+            let page = try await queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 10)
+            cursors.append(try #require(page.entries.last).cursor.position)
+            epochs.append(claim.epoch)
+            // It sees the end of the feed.
+            try await Patience.wait(for: "the relay has seen the outcome") {
+                _ = try await queue.queuedRoutes()
+                return queue.progress?.position == cursors.last
+            }
+            await queue.close()
+            // One restore begins one history.
+            let histories = try self.server.run("SELECT count(*) FROM apns.history", in: self.database)
+            #expect(histories == (round == 0 ? "1" : "2"))
+            try restore()
+            var options = self.options
+            options.seen = queue.progress
+            queue = try await PostgresPushQueue.open(options, logger: .quiet)
+            _ = try await queue.counts()
+        }
+        for numbers in [cursors, epochs] {
+            #expect(numbers[0] + 1_000_000 < numbers[1])
+            #expect(numbers[1] + 1_000_000 < numbers[2])
+        }
+        await queue.close()
+    }
+
+    @Test("After a restore, a relay that keeps running does not use the numbers of routes from before")
+    func routeNumbers() async throws {
+        _ = try await self.queue.counts()
+        let restore = try self.server.dump(self.database)
+        let claim = try await self.claim()
+        _ = try await self.queue.settle([Settlement(claim: claim, outcome: .accepted(Receipt(apnsID: claim.id)))])
+        _ = try await self.queue.queuedRoutes()
+        let history = try #require(self.queue.progress).history
+        try restore()
+        // Another relay has a push of another route first.
+        let other = "SELECT apns.route_id('moss', 'production', 1::smallint, 'shop')"
+        #expect(try self.server.run(other, in: self.database) == "1")
+        try await Patience.wait(for: "the relay notices the restore") {
+            _ = try await self.queue.queuedRoutes()
+            return self.queue.progress?.history != history
+        }
+        let push = try self.push()
+        #expect(try await self.queue.enqueue([push], isPartial: false) == [.queued])
+        #expect(try await self.queue.status(of: push.id)?.route == Self.route)
+    }
+
+    @Test("doctor says whether a restore was noticed, and when an operator must say it") func doctor() async throws {
+        func finding(_ seen: QueueProgress?) async throws -> String? {
+            let settings = self.options.connection
+            return try await blocking {
+                try ServerInspection(settings, seen: seen).findings.first { $0.subject == "restore" }?.message
+            }
+        }
+        _ = try await self.claim()
+        let seen = try #require(self.queue.progress)
+        #expect(try await finding(nil)?.contains("run apns-relay restored") == true)
+        #expect(try await finding(seen) == "the queue has come as far as this relay has seen it")
+        var later = seen
+        later.position += 1
+        let noticed = "a backup was restored, and the next relay that starts acts on it"
+        #expect(try await finding(later) == noticed)
+        await self.queue.close()
+        try self.server.promote()
+        #expect(try await finding(seen) == "a standby was promoted or \(noticed)")
     }
 
     @Test("A relay that sent nothing itself notices a restore by the position of the feed") func idleRelay()

@@ -128,7 +128,8 @@ package final class RelayUnderTest: Sendable {
         _ method: String,
         _ path: String,
         body: String? = nil,
-        type: String? = nil
+        type: String? = nil,
+        headers: [(String, String)] = []
     ) async throws -> TestHTTPClient.Response {
         guard let port = self.port else {
             throw RelayTestFailure("the relay was not started")
@@ -136,7 +137,7 @@ package final class RelayUnderTest: Sendable {
         return try await TestHTTPClient.shared.send(
             HTTPMethod(rawValue: method),
             "http://127.0.0.1:\(port)\(path)",
-            headers: type.map { ["content-type": $0] } ?? [:],
+            headers: HTTPHeaders(headers + (type.map { [("content-type", $0)] } ?? [])),
             body: body.map { Array($0.utf8) }
         )
     }

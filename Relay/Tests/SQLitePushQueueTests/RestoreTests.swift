@@ -90,6 +90,36 @@ import Testing
         await again.close()
     }
 
+    @Test("When the same copy is put back a second time, no position of the feed comes back")
+    func twice() async throws {
+        var queue = try await self.fixture.openQueue()
+        let push = try self.fixture.push()
+        _ = try await queue.enqueue([push], isPartial: false)
+        let copy = self.fixture.file + "-copy"
+        await queue.close()
+        try FileManager.default.copyItem(atPath: self.fixture.file, toPath: copy)
+        queue = try await self.fixture.openQueue(self.options(seen: queue.progress))
+        try await queue.settleAll()
+        var cursors: [FeedCursor] = []
+        for round in 0...2 {
+            if round > 0 {
+                #expect(queue.restore == QueueRestore(parked: 1))
+                #expect(try await queue.dropParked([push.id]) == [true])
+            }
+            let page = try await queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 10)
+            cursors.append(try #require(page.entries.last).cursor)
+            await queue.close()
+            for suffix in ["", "-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: self.fixture.file + suffix)
+            }
+            try FileManager.default.copyItem(atPath: copy, toPath: self.fixture.file)
+            queue = try await self.fixture.openQueue(self.options(seen: queue.progress))
+        }
+        #expect(cursors[0].position + 1_000_000 < cursors[1].position)
+        #expect(cursors[1].position + 1_000_000 < cursors[2].position)
+        await queue.close()
+    }
+
     @Test("A copy from an earlier start is noticed even if no outcome was stored since")
     func earlierStart() async throws {
         let first = try await self.fixture.openQueue()

@@ -261,6 +261,16 @@ struct BatchRouteTests {
         }
     }
 
+    @Test("While only the reserve of the disk is free, a batch is refused, and nothing of it is stored")
+    func withoutRoom() async throws {
+        try await RelayServer.run { server in
+            server.useUpRoom()
+            let refused = try await Self.submit(server, [Self.batch, Self.device(1)])
+            #expect(refused.status == 503, "\(refused.text)")
+            #expect(try await server.queue.values(withPrefix: BatchStore.prefix).isEmpty)
+        }
+    }
+
     @Test("Two braces outside the payload, or that begin no placeholder, are refused before anything is stored")
     func braces() async throws {
         try await RelayServer.run { server in

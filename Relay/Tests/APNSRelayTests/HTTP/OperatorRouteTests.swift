@@ -245,6 +245,34 @@ struct OperatorRouteTests {
         }
     }
 
+    @Test("While the queue does not respond, the overview answers from memory, and says why the relay is not ready")
+    func overviewFromMemory() async throws {
+        try await RelayServer.run { server in
+            _ = try await server.accepted()
+            let first = try await server.send(.GET, "/v1/overview", token: "ops-token")
+            #expect(first.json["ready"] as? Bool == true)
+            server.clock.advance(by: .seconds(60))
+            let (releases, release) = AsyncStream.makeStream(of: Never.self)
+            server.queue.state.withLock { $0.beforeCall = { for await _ in releases {} } }
+            server.status.state.withLock { state in
+                state.problems = [
+                    DeliveryProblem(cause: .storage, apps: [], message: "it does not respond", since: RelayServer.start)
+                ]
+            }
+            let received = try await server.send(.GET, "/v1/overview", token: "ops-token")
+            #expect(received.status == 200)
+            #expect(received.json["ready"] as? Bool == false)
+            #expect(received.json["reason"] as? String == "it does not respond")
+            #expect(received.json["readAt"] as? Double == RelayServer.start.seconds)
+            let queue = try #require(received.json["queue"] as? [String: any Sendable])
+            #expect(queue["queued"] as? Int == 1)
+            let problem = try #require((received.json["problems"] as? [[String: any Sendable]])?.first)
+            #expect(problem["waiting"] as? Int == 1)
+            #expect((problem["remedy"] as? String)?.isEmpty == false)
+            release.finish()
+        }
+    }
+
     @Test("All parked pushes of an app, or those with a reason, are queued again or dropped in one request")
     func allParked() async throws {
         try await RelayServer.run { server in

@@ -10,6 +10,7 @@ import PushQueueConformance
 import RelayTestSupport
 import SQLitePushQueue
 import ServiceLifecycle
+import Synchronization
 
 @testable import APNSRelay
 
@@ -164,6 +165,11 @@ struct RelayServer: Sendable {
         {"app":"\(app)","token":"\(self.deviceToken)","headers":{"apns-push-type":"alert"},\
         "payload":{"aps":{"alert":"Hi"}}\(more)}
         """
+    }
+
+    /// Lets the queue say that only the reserve of its disk is free.
+    func useUpRoom() {
+        self.queue.state.withLock { $0.roomError = QueueError(code: .unavailable, message: "the disk is nearly full") }
     }
 
     /// Hands one push in and returns its id.

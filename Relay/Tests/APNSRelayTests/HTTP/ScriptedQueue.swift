@@ -12,6 +12,8 @@ final class ScriptedQueue: WrappingPushQueue {
         var error: QueueError?
         /// What `enqueue` throws.
         var enqueueError: QueueError?
+        /// What `requireRoom` throws.
+        var roomError: QueueError?
         /// How often the feed was read.
         var outcomesRead = 0
         /// What `enqueue` calls before it stores.
@@ -33,6 +35,7 @@ final class ScriptedQueue: WrappingPushQueue {
     ) async throws(QueueError) -> Value {
         try self.check()
         await self.state.withLock { $0.beforeCall }?()
+        if name == "requireRoom", let error = self.state.withLock({ $0.roomError }) { throw error }
         if name == "outcomes" { self.state.withLock { $0.outcomesRead += 1 } }
         return try await body()
     }

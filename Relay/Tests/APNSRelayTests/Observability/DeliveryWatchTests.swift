@@ -14,6 +14,7 @@ struct DeliveryWatchTests {
     private let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))
     private let storage = StorageWatch()
     private let failures = Failures()
+    private let queue = FeedQueue()
     private let watch: DeliveryWatch
 
     private final class Failures: Sendable {
@@ -23,7 +24,7 @@ struct DeliveryWatchTests {
 
     init() {
         self.watch = DeliveryWatch(
-            queue: FeedQueue(FeedQueue.Disk()),
+            queue: self.queue,
             clock: self.clock,
             storage: self.storage,
             totals: { RelayTotals() },
@@ -64,6 +65,19 @@ struct DeliveryWatchTests {
         #expect(self.watch.problems.map(\.cause) == [.storage])
         #expect(self.watch.problems.first?.message == error.message)
         _ = try? await self.storage.observing { () throws(QueueError) in }
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
+    }
+
+    @Test("A disk without room for new pushes is a problem of its own")
+    func disk() async {
+        let error = QueueError(code: .unavailable, message: "the disk is nearly full")
+        self.queue.roomError.withLock { $0 = error }
+        await self.watch.update()
+        #expect(self.watch.problems.map(\.cause) == [.disk])
+        #expect(self.watch.problems.first?.message == error.message)
+        #expect(self.watch.problems.first?.effect == "New pushes are refused.")
+        self.queue.roomError.withLock { $0 = nil }
         await self.watch.update()
         #expect(self.watch.problems.isEmpty)
     }

@@ -109,6 +109,15 @@ struct AppAttestRouteTests {
         return webPush
     }
 
+    @Test("While only the reserve of the disk is free, no key is attested") func withoutRoom() async throws {
+        try await Self.run { client, _, server in
+            server.useUpRoom()
+            let refused = try await client.attest()
+            #expect(refused.status == 503, "\(refused.text)")
+            #expect(try await server.queue.values(withPrefix: SubscriptionStore.prefix).isEmpty)
+        }
+    }
+
     @Test("A device attests its key, registers, lists its subscriptions, changes its token, and deletes one")
     func flow() async throws {
         try await Self.run { first, _, server in

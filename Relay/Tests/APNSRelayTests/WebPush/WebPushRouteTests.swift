@@ -432,6 +432,21 @@ struct WebPushRouteTests {
         }
     }
 
+    @Test("While only the reserve of the disk is free, subscriptions and large messages are refused")
+    func withoutRoom() async throws {
+        try await RelayServer.run(Self.settings()) { server in
+            let subscription = try await Self.subscribe(server)
+            let before = try await server.queue.values(withPrefix: SubscriptionStore.prefix)
+            server.useUpRoom()
+            let body = #"{"app":"fern","token":"\#(RelayServer.deviceToken)"}"#
+            let refused = try await server.send(.POST, "/webpush/subscriptions", token: "backend", body: body)
+            #expect(refused.status == 503, "\(refused.text)")
+            let large = Array(Self.message.prefix(86)) + Array(repeating: 1, count: 3_900)
+            #expect(try await Self.push(server, subscription.path, Sender(), message: large).status == 503)
+            #expect(try await server.queue.values(withPrefix: SubscriptionStore.prefix) == before)
+        }
+    }
+
     @Test("The messages of a subscription end with it")
     func endedWithMessages() async throws {
         try await RelayServer.run(Self.settings { $0.keptMessages = 2 }) { server in

@@ -25,6 +25,8 @@ final class FeedQueue: PushQueue {
     private static let dead = QueueError(code: .closed, message: "the process was killed")
 
     let disk: Disk
+    /// What `requireRoom` throws.
+    let roomError = Mutex<QueueError?>(nil)
     /// How many more calls succeed; nil for any number.
     private let budget: Mutex<Int?>
 
@@ -127,7 +129,7 @@ final class FeedQueue: PushQueue {
     func retryParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] { throw Self.dead }
     func dropParked(_ ids: [APNSID]) async throws(QueueError) -> [Bool] { throw Self.dead }
     func counts() async throws(QueueError) -> QueueCounts { throw Self.dead }
-    func requireRoom() async throws(QueueError) {}
+    func requireRoom() async throws(QueueError) { if let error = self.roomError.withLock({ $0 }) { throw error } }
     func checkStorage() async throws(QueueError) { throw Self.dead }
     func queuedRoutes() async throws(QueueError) -> [QueuedRoute] { throw Self.dead }
     func prune(_ retention: Retention, limit: Int) async throws(QueueError) -> Int { throw Self.dead }
