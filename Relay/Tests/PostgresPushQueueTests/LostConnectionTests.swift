@@ -136,39 +136,6 @@ import Testing
         await queue.close()
     }
 
-    @Test("A push that only a crashed primary has is not accepted before the standby has it, too") func crashed()
-        async throws
-    {
-        var push = try self.push()
-        push.idempotency = IdempotencyKey(key: "order-1", digest: [1])
-        let stored = push
-        let other = try await PostgresPushQueue.open(self.options, logger: .quiet)
-        // The number of the route must be known, so that a call has one statement.
-        for queue in [self.queue, other] { _ = try await queue.enqueue([try self.push()], isPartial: false) }
-        try self.server.setSynchronousStandbys("nobody")
-        let queue = self.queue
-        let first = Task { try await queue.enqueue([stored], isPartial: false) }
-        try await Patience.wait(for: "the push waits for the standby") { try self.waits }
-        try await blocking {
-            self.server.kill()
-            try self.server.start()
-        }
-        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-        // The relay repeats its call.
-        try await Patience.wait(for: "the repetition waits for the standby") { try self.server.run(waiting) == "1" }
-        // The first new position after a checkpoint is logged, so that its transaction waits anyway.
-        try self.server.run("CHECKPOINT")
-        try self.server.run("SET synchronous_commit = local; SELECT nextval('apns.position_seq')", in: self.database)
-        // A client repeats its request, at another relay.
-        let second = Task { try await other.enqueue([stored], isPartial: false) }
-        try await Patience.wait(for: "both wait for the standby") { try self.server.run(waiting) == "2" }
-        #expect(try self.server.run("SELECT count(*) FROM apns.push", in: self.database) == "3")
-        try self.server.setSynchronousStandbys("")
-        let results = try await first.value + second.value
-        #expect(results == [.queued, .duplicate(of: stored.id)])
-        await other.close()
-    }
-
     @Test("A call that is repeated and finds nothing left to change waits for the standby") func repeatedRelease()
         async throws
     {
