@@ -99,7 +99,7 @@ class OverviewTests(MockCase):
         for seconds, queued in (10, 0), (5, 750):
             self.relay.samples.append({"now": now - seconds, "totals": {**self.relay.totals, "queued": queued}})
         self.show()
-        self.assertEqual(browser.text("[data-rate=queued]"), "100/s")
+        self.assertEqual(browser.text("[data-total=queued]"), "100/s")
         self.assertIn("highest 150/s", browser.text(".chart figcaption"))
         self.assertEqual(len(re.findall("M", browser.values("[data-series=queued]", "d")[0])), 2)
 
@@ -110,7 +110,7 @@ class OverviewTests(MockCase):
         for width in 1280, 390:
             browser.set_screen(width, 900)
             self.show()
-            tops = browser.run("""return ['batches', 'routes', 'queue', 'charts', 'totals'].map((id) =>
+            tops = browser.run("""return ['batches', 'routes', 'capacity', 'charts', 'totals'].map((id) =>
                 document.getElementById(id).getBoundingClientRect().top)""")
             self.assertEqual(tops, sorted(tops))
 
