@@ -120,9 +120,9 @@ import Testing
             CREATE TABLE time_limit (value text);
             ALTER FUNCTION apns.begin_history RENAME TO begin_history_itself;
             CREATE FUNCTION apns.begin_history(p_now bigint, p_history int, p_parks boolean, p_epoch bigint, p_feed bigint)
-            RETURNS bigint LANGUAGE sql AS $$
+            RETURNS TABLE (app text, environment text, lane smallint, parked bigint) LANGUAGE sql AS $$
               INSERT INTO time_limit SELECT current_setting('statement_timeout');
-              SELECT apns.begin_history_itself(p_now, p_history, p_parks, p_epoch, p_feed)
+              SELECT * FROM apns.begin_history_itself(p_now, p_history, p_parks, p_epoch, p_feed)
             $$
             """
         )
