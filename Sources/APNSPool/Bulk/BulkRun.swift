@@ -349,12 +349,15 @@ final class BulkRun: BulkEngine {
 
     /// Hands the first waiting pushes to the connection, as many as there are streams. Pushes that must not be sent any
     /// more end here.
-    private func submit(_ lease: consuming PoolLease<ConnectionActor>, by route: SendRoute) {
+    private func submit(_ lease: consuming PoolLease<ConnectionActor>, by waited: SendRoute) {
         let now = self.context.clock.now
         self.context.monitor.queueTimes.end(self.checkoutBegan, at: now)
-        if let end = route.admitLate(now: now) {
+        let route: SendRoute
+        do throws(AttemptEnd) {
+            route = try waited.admittedLate(now: now)
+        } catch {
             lease.release()
-            return self.checkoutFailed(end)
+            return self.checkoutFailed(error)
         }
         // While the credential is refused, the lease is for a single push, which tests it.
         let room = self.machine.leased(route.limit(lease.count))

@@ -128,7 +128,7 @@ public final class APNSClientGroup: Service {
     ///   a topic or an environment, or any error in the app's authentication.
     public func add(_ app: APNSApp) throws(APNSConfigurationError) {
         let wallNow = self.registry.configuration.client.wallClock()
-        _ = try self.registry.set(app, try app.authentication.resolve(wallNow: wallNow), mayReplace: false)
+        try self.registry.set(app, try app.authentication.resolve(wallNow: wallNow), mayReplace: false)
     }
 
     /// Replaces the app with this name, if any, for example to change its key or environments.
@@ -149,20 +149,20 @@ public final class APNSClientGroup: Service {
         within time: Duration? = .seconds(60)
     ) async throws(APNSAuthenticationError) {
         let resolved = try await app.authentication.resolved(wallNow: self.registry.configuration.client.wallClock())
-        let candidate: AppRegistry.Candidate?
+        let candidate: AppRegistry.Candidate
         do {
-            candidate = try self.registry.begin(app, resolved)
+            guard let begun = try self.registry.begin(app, resolved) else {
+                return try self.registry.set(app, resolved, mayReplace: true)
+            }
+            candidate = begun
         } catch {
             throw APNSAuthenticationError(error)
         }
-        defer { if let candidate { self.registry.end(candidate) } }
-        if let candidate { try await self.probe(candidate, within: time) }
-        do {
-            if try self.registry.set(app, resolved, mayReplace: true, candidate: candidate) { return }
-        } catch {
-            throw APNSAuthenticationError(error)
+        defer { self.registry.end(candidate) }
+        try await self.probe(candidate, within: time)
+        if !self.registry.adopt(candidate) {
+            throw APNSAuthenticationError(.superseded, "The app was removed meanwhile.")
         }
-        throw APNSAuthenticationError(.superseded, "The app was removed meanwhile.")
     }
 
     private func probe(

@@ -112,36 +112,33 @@ final class AppRegistry: Sendable {
     // MARK: Apps
 
     /// Adds an app, or replaces the one with its name.
-    ///
-    /// - Parameter candidate: The app's new credential with its clients, if there are any.
-    /// - Returns: False if the app was removed while its candidate was probed.
     func set(
         _ app: APNSApp,
         _ resolved: ResolvedAuthentication,
-        mayReplace: Bool,
-        candidate: Candidate? = nil
-    ) throws(APNSConfigurationError) -> Bool {
+        mayReplace: Bool
+    ) throws(APNSConfigurationError) {
         try Self.check(app)
-        let isFree = self.state.withLock { state -> Bool? in
-            let old = state.apps[app.name]
-            guard mayReplace || old == nil else { return false }
-            guard candidate == nil || old != nil else { return nil }
-            let owner = candidate?.owner ?? self.owner(of: app, resolved, &state)
-            let clientIDs = self.clients(of: app, owner, &state)
-            state.apps[app.name] = AppInfo(app: app, resolved: resolved, owner: owner, clientIDs: clientIDs)
-            for clientID in (old?.clientIDs ?? [:]).values where !clientIDs.values.contains(clientID) {
-                self.release(app.name, from: clientID, &state)
-            }
+        let isFree = self.state.withLock { state in
+            guard mayReplace || state.apps[app.name] == nil else { return false }
+            self.set(app, resolved, self.owner(of: app, resolved, &state), &state)
             return true
         }
-        guard isFree != false else {
+        guard isFree else {
             throw APNSConfigurationError(
                 .conflict,
                 setting: "app.name",
                 message: "The group already has an app '\(app.name)'. Use replace to change it."
             )
         }
-        return isFree == true
+    }
+
+    private func set(_ app: APNSApp, _ resolved: ResolvedAuthentication, _ owner: String, _ state: inout State) {
+        let old = state.apps[app.name]?.clientIDs ?? [:]
+        let clientIDs = self.clients(of: app, owner, &state)
+        state.apps[app.name] = AppInfo(app: app, resolved: resolved, owner: owner, clientIDs: clientIDs)
+        for clientID in old.values where !clientIDs.values.contains(clientID) {
+            self.release(app.name, from: clientID, &state)
+        }
     }
 
     private static func check(_ app: APNSApp) throws(APNSConfigurationError) {
@@ -221,6 +218,17 @@ final class AppRegistry: Sendable {
             let owner = self.owner(of: app, resolved, &state)
             let clientIDs = self.clients(of: app, owner, &state)
             return Candidate(app: app, resolved: resolved, owner: owner, clientIDs: clientIDs)
+        }
+    }
+
+    /// Replaces an app by its candidate.
+    ///
+    /// - Returns: False if the app was removed meanwhile.
+    func adopt(_ candidate: Candidate) -> Bool {
+        self.state.withLock { state in
+            guard state.apps[candidate.app.name] != nil else { return false }
+            self.set(candidate.app, candidate.resolved, candidate.owner, &state)
+            return true
         }
     }
 

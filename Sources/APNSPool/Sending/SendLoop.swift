@@ -286,9 +286,16 @@ final class SendLoop<Request: SendRequest> {
         guard let route else { return nil }
         let now = self.context.clock.now
         self.version = self.context.router.currentVersion
-        if let end = route.admitLate(now: now) { return end }
-        guard let renewed = self.context.router.renewed(route, now: now) else {
-            // No stream is held while a token is signed. The old route stays until its admission is returned.
+        let admitted: SendRoute
+        do throws(AttemptEnd) {
+            admitted = try route.admittedLate(now: now)
+        } catch {
+            return error
+        }
+        // Kept also if the attempt ends here, because its admission is then returned.
+        self.route = admitted
+        guard let renewed = self.context.router.renewed(admitted, now: now) else {
+            // No stream is held while a token is signed.
             return .notSent(.connectionLost, "its provider token was replaced before it was sent", isFinal: false)
         }
         self.route = renewed

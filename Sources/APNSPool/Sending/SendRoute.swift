@@ -101,8 +101,20 @@ final class SendRoute: Sendable {
     func admitted(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
         let isFair = self.settings.weather.isFair && !self.settings.credentialBreaker.hasFault
         if let end = self.admit(now: now) { throw end }
-        if isFair { return self }
-        return SendRoute(self, self.token, validUntil: self.validUntil, version: self.version, isAdmitted: true)
+        return isFair ? self : self.forOneAttempt
+    }
+
+    /// Returns the route for an attempt that has waited for its stream: the weather may have turned bad meanwhile.
+    ///
+    /// - Throws: why it is not written.
+    func admittedLate(now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
+        if self.isAdmitted || self.settings.weather.isFair { return self }
+        if let end = self.admitInWeather(now: now) { throw end }
+        return self.forOneAttempt
+    }
+
+    private var forOneAttempt: SendRoute {
+        SendRoute(self, self.token, validUntil: self.validUntil, version: self.version, isAdmitted: true)
     }
 
     private func admit(now: MonotonicInstant) -> AttemptEnd? {
@@ -117,9 +129,8 @@ final class SendRoute: Sendable {
         )
     }
 
-    /// Why nothing is sent in bad weather; nil if the attempt may proceed. The weather may have changed since the route was
-    /// made, so this is asked again before an attempt is written.
-    func admitInWeather(now: MonotonicInstant) -> AttemptEnd? {
+    /// Why nothing is sent in bad weather; nil if the attempt may proceed.
+    private func admitInWeather(now: MonotonicInstant) -> AttemptEnd? {
         guard case .wait(let until, let cause, let since) = self.settings.weather.admit(now: now) else { return nil }
         let newToken = cause.concernsCredential ? self.credentialSession.tokens.heldBackUntil : nil
         return .held(cause, since: since, until: until, newToken: newToken)
@@ -128,11 +139,6 @@ final class SendRoute: Sendable {
     /// Records that the attempt was not sent, so that another one may be tried in bad weather.
     func returnAdmission() {
         if self.isAdmitted { self.settings.weather.returnAdmission() }
-    }
-
-    /// Why an attempt that has waited for its stream is not written; nil if it may be.
-    func admitLate(now: MonotonicInstant) -> AttemptEnd? {
-        self.isAdmitted || self.settings.weather.isFair ? nil : self.admitInWeather(now: now)
     }
 }
 

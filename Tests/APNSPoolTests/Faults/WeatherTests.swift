@@ -94,6 +94,39 @@ struct WeatherTests {
         }
     }
 
+    @Test("A push that is admitted when it has its stream returns its admission if it is not written")
+    func lateAdmission() async throws {
+        try await self.withClient { client, _ in
+            let (router, session) = (client.runtime.sending.router, client.runtime.credentials.latest)
+            let (now, weather) = (client.runtime.clock.now, session.settings.weather)
+            let unsigned = try router.route(by: session, to: .pushes, now: now)
+            let route = try await router.sign(unsigned, until: .distantFuture)
+            weather.observe(.init(weather: 1, cause: .init(description: "503")), now: now)
+            for _ in 0..<2 {
+                // Only one push probes.
+                let late = try route.admittedLate(now: now)
+                #expect(late.isAdmitted && !route.isAdmitted)
+                #expect(throws: AttemptEnd.self) { try route.admittedLate(now: now) }
+                // The route without an admission has none to return.
+                route.returnAdmission()
+                #expect(throws: AttemptEnd.self) { try route.admittedLate(now: now) }
+                late.returnAdmission()
+            }
+        }
+    }
+
+    @Test("A route whose token must be signed in bad weather is not admitted yet")
+    func unsignedRoute() async throws {
+        try await self.withClient { client, _ in
+            let (router, session) = (client.runtime.sending.router, client.runtime.credentials.latest)
+            let (now, weather) = (client.runtime.clock.now, session.settings.weather)
+            weather.observe(.init(weather: 1, cause: .init(description: "503")), now: now)
+            let unsigned = try router.route(by: session, to: .pushes, now: now)
+            #expect(unsigned.isUnsigned && !unsigned.isAdmitted)
+            #expect(try await router.sign(unsigned, until: .distantFuture).isAdmitted)
+        }
+    }
+
     @Test(
         "Single pushes of many tasks wait for the end of the failure",
         arguments: weathers.filter { !$0.endsSinglePushes }
