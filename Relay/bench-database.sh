@@ -8,6 +8,11 @@
 #     COMMIT_DELAY=3000   microseconds that a commit waits
 #     SECONDS_EACH=5   seconds of each run
 #
+#   Relay/bench-database.sh supersedes   deadlocks, and how long requests take, while clients submit pushes with one key to the
+#                                     same 200 devices, and a relay sends them to a simulator
+#     CLIENTS=8
+#     SECONDS_EACH=15
+#
 #   Relay/bench-database.sh standby   how many accepted pushes a failover loses. The synchronous standby is away; the primary
 #                                     is killed while requests wait for it, starts again within storage.timeout, and is
 #                                     killed for good; the standby is promoted
@@ -33,8 +38,10 @@ if [ "$(id -u)" = 0 ]; then
     owner=(setpriv --reuid postgres --regid postgres --clear-groups)
 fi
 relay_pid=
+simulator_pid=
 finish() {
-    if [ -n "$relay_pid" ]; then kill -9 "$relay_pid" 2>/dev/null || true; fi
+    local pid
+    for pid in $relay_pid $simulator_pid; do kill -9 "$pid" 2>/dev/null || true; done
     for file in "$work"/running-*; do
         if [ -e "$file" ]; then
             signal CONT "${file##*-}"
@@ -112,14 +119,14 @@ wait_until() { # the server, a query
     return 1
 }
 
-# Relay. Its pushes are due in an hour, so nothing is sent.
+# Relay. Without a simulator, its pushes are due in an hour, so nothing is sent.
 
 start_relay() { # its databases
     openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$work/AuthKey_ABCDE12345.p8" \
         2>"$work/openssl"
     export APNS_RELAY_APPS=fern APNS_RELAY_APP_FERN_TOPIC=com.example.fern APNS_RELAY_APP_FERN_ENVIRONMENTS=production
     export APNS_RELAY_APP_FERN_KEY_FILE=$work/AuthKey_ABCDE12345.p8 APNS_RELAY_APP_FERN_TEAM_ID=TEAM123456
-    export APNS_RELAY_SERVER_PRODUCTION=localhost:9 APNS_RELAY_HTTP_PORT=0
+    export APNS_RELAY_SERVER_PRODUCTION=${APNS_RELAY_SERVER_PRODUCTION:-localhost:9} APNS_RELAY_HTTP_PORT=0
     export APNS_RELAY_STORAGE_POSTGRES=$1 APNS_RELAY_STORAGE_PROGRESS_FILE=$work/progress
     rm -f "$work/progress"
     : >"$work/relay"
@@ -186,6 +193,37 @@ END
     echo "SELECT * FROM apns.intake_heads((extract(epoch FROM now()) * 1000)::bigint);" >"$work/look.sql"
     pgbench -n -M prepared -T "$seconds" -f "$work/look.sql" 2>&1 |
         sed -n 's/^latency average = \([0-9.]*\) ms/a look: \1 ms of one connection, ten times a second for each relay/p'
+}
+
+supersedes() {
+    local end number requests=()
+    relay_programs
+    "$APNS_TOOL" simulator --port 0 --without-token --write-credentials "$work/sim" >"$work/simulator" 2>&1 &
+    simulator_pid=$!
+    for _ in $(seq 300); do
+        if [ -s "$work/sim/apns.env" ]; then break; fi
+        sleep 0.1
+    done
+    APNS_RELAY_SERVER_PRODUCTION=localhost:$(sed -n 's/.*localhost:\([0-9]*\).*/\1/p' "$work/sim/apns.env" | head -n 1)
+    export APNS_RELAY_SERVER_PRODUCTION APNS_RELAY_CLIENT_CA_FILE=$work/sim/ca.pem
+    new_server 1 ''
+    start_relay "host=$work port=1 dbname=postgres user=postgres"
+    for number in $(seq 200); do
+        printf '{"app":"fern","token":"%04x","headers":{"apns-push-type":"alert"},"payload":{"aps":{"badge":1}},"supersedes":"score"}\n' \
+            "$number"
+    done >"$work/pushes"
+    end=$((EPOCHSECONDS + ${SECONDS_EACH:-15}))
+    for number in $(seq "${CLIENTS:-8}"); do
+        client "$number" "$end" &
+        requests+=($!)
+    done
+    wait "${requests[@]}" || true
+    wait_until 1 "SELECT NOT EXISTS (SELECT FROM apns.push)"
+    cat "$work"/answers-* | awk '$2 == 202 { print $3 }' | sort -n | awk '{ t[NR] = $1 } END {
+        printf "%d requests of 200 pushes, %.3f s at the median and %.3f s at most\n", NR, t[int((NR + 1) / 2)], t[NR] }'
+    printf 'deadlocks: %s\n' "$(sql 1 "SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'")"
+    sql 1 "SELECT outcome || ': ' || count(*) FROM apns.outcomes GROUP BY outcome ORDER BY outcome"
+    stop_relay
 }
 
 standby() {
@@ -310,9 +348,9 @@ backlog() {
 }
 
 case "${1:-}" in
-    intake | standby | backlog) "$1" ;;
+    intake | supersedes | standby | backlog) "$1" ;;
     *)
-        echo "usage: $0 intake | standby | backlog" >&2
+        echo "usage: $0 intake | supersedes | standby | backlog" >&2
         exit 64
         ;;
 esac
