@@ -2,6 +2,7 @@ import APNSPool
 import APNSSimulator
 import Foundation
 import APNSTransport
+import TestSupport
 import Testing
 
 @testable import APNSCommand
@@ -14,9 +15,9 @@ struct CredentialsTests {
         shell.executableURL = URL(fileURLWithPath: "/bin/sh")
         shell.arguments = ["-c", "set -a; . \"$1\"; env -0", "sh", file]
         shell.environment = ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"]
-        let output = Pipe()
+        let output = Pipe.make()
         shell.standardOutput = output
-        try shell.run()
+        try shell.start()
         let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
         shell.waitUntilExit()
         let pairs = text.split(separator: "\0").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }

@@ -53,7 +53,7 @@ final class PseudoTerminal: Sendable {
         process.standardOutput = file ?? handle
         process.standardError = handle
         self.process = process
-        try process.run()
+        try process.start()
         try? handle.close()
         let thread = Thread { [weak self] in
             var bytes = [UInt8](repeating: 0, count: 4096)

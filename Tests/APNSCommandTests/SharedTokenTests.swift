@@ -119,7 +119,7 @@ struct SharedTokenTests {
         holder.arguments = [
             "-c", "exec 9>\"$1.lock\" && flock 9 && : >\"$1.held\" && exec sleep 1000", "sh", self.path("token"),
         ]
-        try holder.run()
+        try holder.start()
         #expect(
             await eventually { FileManager.default.fileExists(atPath: self.path("token.held")) || !holder.isRunning }
         )

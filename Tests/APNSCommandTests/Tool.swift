@@ -2,6 +2,7 @@ import APNSPool
 import APNSSimulator
 import Foundation
 import Synchronization
+import TestSupport
 
 @testable import APNSCommand
 
@@ -96,7 +97,7 @@ private final class OpenStreams: Sendable {
 /// A running process of the tool.
 final class Running: Sendable {
     private let process: Process
-    private let input = Pipe()
+    private let input = Pipe.make()
     private let folder: URL
     private let ended = Mutex<(isOver: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
 
@@ -120,7 +121,7 @@ final class Running: Sendable {
             }
             for waiter in waiters ?? [] { waiter.resume() }
         }
-        try process.run()
+        try process.start()
     }
 
     deinit {

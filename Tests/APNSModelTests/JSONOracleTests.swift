@@ -187,7 +187,7 @@ struct JSONOracleTests {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             process.terminationHandler = { _ in continuation.resume() }
             do {
-                try process.run()
+                try process.start()
             } catch {
                 process.terminationHandler = nil
                 continuation.resume(throwing: error)

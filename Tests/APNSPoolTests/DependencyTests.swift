@@ -55,7 +55,7 @@ struct DependencyTests {
         process.standardOutput = FileHandle.nullDevice
         let errors = try FileHandle(forWritingTo: errorFile)
         process.standardError = errors
-        try process.run()
+        try process.start()
         process.waitUntilExit()
         try errors.close()
         let errorText = try String(contentsOf: errorFile, encoding: .utf8)

@@ -1,5 +1,6 @@
 import APNSModel
 import Foundation
+import TestSupport
 
 @testable import APNSSimulator
 @testable import APNSTransport
@@ -24,11 +25,11 @@ enum Command {
                 let process = Process()
                 process.executableURL = URL(fileURLWithPath: path)
                 process.arguments = arguments
-                let pipe = Pipe()
+                let pipe = Pipe.make()
                 process.standardOutput = pipe
                 process.standardError = pipe
                 do {
-                    try process.run()
+                    try process.start()
                     let data = pipe.fileHandleForReading.readDataToEndOfFile()
                     process.waitUntilExit()
                     continuation.resume(

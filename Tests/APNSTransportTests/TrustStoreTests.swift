@@ -222,7 +222,7 @@ struct TrustStoreTests {
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = arguments
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try process.start()
         process.waitUntilExit()
         try #require(process.terminationStatus == 0)
         try folder.write(authority.certificatePEM + (try String(contentsOfFile: list, encoding: .utf8)))

@@ -24,7 +24,7 @@ public final class Curl: Sendable {
                 return ended.waiter.take()
             }?.resume()
         }
-        try self.process.run()
+        try self.process.start()
     }
 
     deinit { try? FileManager.default.removeItem(at: self.folder) }

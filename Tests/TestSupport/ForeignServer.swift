@@ -51,7 +51,7 @@ package final class ForeignServer: Sendable {
             process.standardInput = FileHandle.nullDevice
             process.standardOutput = FileHandle.nullDevice
             process.standardError = FileHandle.nullDevice
-            try process.run()
+            try process.start()
             let server = ForeignServer(
                 port: port,
                 caPEM: authority.certificatePEM,

@@ -46,7 +46,16 @@ step() {
     times+=($((SECONDS - start)))
 }
 
-# Prints the table of the steps and, for each failed step, the end of its output. Returns 1 if any step has failed.
+# Prints the tests of a log that have begun and not ended.
+unfinished() {
+    sed -nE -e 's/ with [0-9]+ test cases? (passed|failed) after / \1 after /' \
+        -e 's/^◇ (Test .*) started\.$/1 \1/p' -e 's/^(✔|✘) (Test .*) (passed|failed) after .*/-1 \2/p' "$1" |
+        awk '{ step = $1; sub(/^[^ ]+ /, "") } /^Test (case |run)/ { next } { open[$0] += step }
+            END { for (test in open) if (open[test] > 0) print "not ended: " test }'
+}
+
+# Prints the table of the steps and, for each failed step, its tests that did not end and the end of its output. Returns 1
+# if any step has failed.
 finish() {
     local index failed=0 passed=0 skipped=0
     for index in "${!names[@]}"; do
@@ -57,6 +66,7 @@ finish() {
         esac
         if [ "${results[$index]}" = FAILED ]; then
             printf '\n======== the last lines of %s (all of it: %s)\n' "${names[$index]}" "$LOGS/${names[$index]}.log"
+            unfinished "$LOGS/${names[$index]}.log"
             tail -n 60 "$LOGS/${names[$index]}.log"
         fi
     done

@@ -1,11 +1,12 @@
 import Foundation
+import PushQueueConformance
 
 /// A PgBouncer before a server, for tests. It ends with the process of the tests.
 package final class PgBouncer: Sendable {
     package let port: Int
     private let server: PostgresServer
     private let process: Process
-    private let life = Pipe()
+    private let life = Pipe.make()
 
     /// Whether the program is installed.
     package static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: Self.program) }

@@ -82,7 +82,7 @@ package final class PostgresServer: Sendable {
 
     /// Starts the server, and waits until it can be used.
     package func start() throws {
-        let life = Pipe()
+        let life = Pipe.make()
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments =
@@ -264,7 +264,7 @@ package final class PostgresServer: Sendable {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try process.start()
     }
 
     // MARK: SQL
@@ -330,20 +330,20 @@ package final class PostgresServer: Sendable {
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, &mask)
         defer { pthread_sigmask(SIG_SETMASK, &mask, nil) }
-        try process.run()
+        try process.start()
     }
 
     @discardableResult
     static func run(_ program: String, _ arguments: [String]) throws -> String {
         let process = Process()
-        let (output, errors) = (Pipe(), Pipe())
+        let (output, errors) = (Pipe.make(), Pipe.make())
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
         process.currentDirectoryURL = URL(fileURLWithPath: "/tmp")
         process.standardOutput = output
         process.standardError = errors
         process.standardInput = FileHandle.nullDevice
-        try process.run()
+        try process.start()
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         let problem = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()

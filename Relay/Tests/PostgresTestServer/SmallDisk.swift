@@ -1,10 +1,11 @@
 package import Foundation
+import PushQueueConformance
 
 /// A small file system in memory that can be filled, for tests. It ends with the process of the tests.
 package final class SmallDisk: Sendable {
     package let directory: URL
     private let process = Process()
-    private let life = Pipe()
+    private let life = Pipe.make()
 
     /// Whether this process may mount file systems.
     package static let isPossible = (try? SmallDisk(megabytes: 1)) != nil
@@ -12,7 +13,7 @@ package final class SmallDisk: Sendable {
     package init(megabytes: Int) throws {
         self.directory = URL(fileURLWithPath: "/tmp").appending(path: "disk-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: self.directory, withIntermediateDirectories: true)
-        let output = Pipe()
+        let output = Pipe.make()
         self.process.executableURL = URL(fileURLWithPath: "/bin/sh")
         self.process.arguments = [
             "-c",
@@ -25,7 +26,7 @@ package final class SmallDisk: Sendable {
         self.process.standardInput = self.life
         self.process.standardOutput = output
         self.process.standardError = FileHandle.nullDevice
-        try self.process.run()
+        try self.process.start()
         guard output.fileHandleForReading.readDataToEndOfFile() == Data("mounted\n".utf8) else {
             throw PostgresServer.Failure(description: "this process cannot mount a file system")
         }

@@ -19,11 +19,11 @@ final class RunningProcess: Sendable {
         let process = Process()
         process.executableURL = RelayUnderTest.products.appendingPathComponent(name)
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        let pipe = Pipe()
+        let pipe = Pipe.make()
         process.standardError = pipe
         process.standardOutput = FileHandle.nullDevice
         process.terminationHandler = { running.end($0.terminationReason == .exit ? $0.terminationStatus : nil) }
-        try process.run()
+        try process.start()
         running.pid.withLock { $0 = process.processIdentifier }
         let output = pipe.fileHandleForReading
         // Not a `readabilityHandler`: Dispatch on Linux can crash if the handle ends while its source is being cancelled.

@@ -2,6 +2,7 @@ import APNSModel
 import Foundation
 import GRDB
 import PushQueue
+import PushQueueConformance
 import Testing
 
 @testable import SQLitePushQueue
@@ -108,11 +109,11 @@ import Testing
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         // Says when it has the lock, and keeps it until its input ends.
         process.arguments = ["flock", "--nonblock", fixture.file + ".lock", "sh", "-c", "echo locked; cat"]
-        let (input, output) = (Pipe(), Pipe())
+        let (input, output) = (Pipe.make(), Pipe.make())
         process.standardInput = input
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try process.start()
         let said = output.fileHandleForReading.availableData
         // Not every system has the tool `flock`.
         if !said.isEmpty {

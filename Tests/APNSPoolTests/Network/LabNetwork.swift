@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 
 /// The environment of the tests that `ci/steps/network-lab` runs. `ci/lib/network-namespaces` creates it: the tests are in the
 /// client's network namespace, and the namespace `server` exists.
@@ -25,9 +26,9 @@ enum Lab {
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments = ["-ec", script]
         process.standardInput = FileHandle.nullDevice
-        let error = Pipe()
+        let error = Pipe.make()
         process.standardError = error
-        try process.run()
+        try process.start()
         let message = String(decoding: try error.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
         process.waitUntilExit()
         guard process.terminationStatus == 0 else { throw Failure(description: "'\(script)' failed: \(message)") }
@@ -38,8 +39,8 @@ enum Lab {
 final class LabNetwork: Sendable {
     private let number: Int
     private let process: Process
-    private let input = Pipe()
-    private let output = Pipe()
+    private let input = Pipe.make()
+    private let output = Pipe.make()
 
     var clientDevice: String { "client\(self.number)" }
     /// The server's address. A second one ends with 3. No machine has the addresses that end with 8 and 9.
@@ -61,7 +62,7 @@ final class LabNetwork: Sendable {
         process.standardInput = self.input
         process.standardOutput = self.output
         self.process = process
-        try process.run()
+        try process.start()
         for _ in commands { try self.expect("ok") }
         try self.expect("ready")
         try Lab.shell(

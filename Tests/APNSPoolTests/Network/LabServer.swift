@@ -41,7 +41,7 @@ final class LabServer: Sendable {
         ]
         process.standardOutput = try FileHandle(forWritingTo: output)
         process.standardInput = FileHandle.nullDevice
-        try process.run()
+        try process.start()
         guard
             await eventually({
                 !process.isRunning

@@ -182,7 +182,7 @@ enum Promtool {
         let handle = try FileHandle(forWritingTo: output)
         process.standardOutput = handle
         process.standardError = handle
-        try process.run()
+        try process.start()
         let isLate = DispatchWorkItem { process.terminate() }
         DispatchQueue.global().asyncAfter(deadline: .now() + 30, execute: isLate)
         process.waitUntilExit()

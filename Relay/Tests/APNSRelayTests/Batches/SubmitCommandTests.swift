@@ -1,6 +1,7 @@
 import APNSModel
 import Foundation
 import PushQueue
+import PushQueueConformance
 import RelayTestSupport
 import Synchronization
 import Testing
@@ -23,10 +24,10 @@ struct SubmitCommandTests {
             process.arguments =
                 ["submit", files.appending(path: "batch.json").path, files.appending(path: "devices").path]
                 + ["--url", "http://127.0.0.1:\(port)", "--token-file", files.appending(path: "token").path] + more
-            let output = Pipe()
+            let output = Pipe.make()
             process.standardError = output
             process.standardOutput = FileHandle.nullDevice
-            try process.run()
+            try process.start()
             let report = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
             process.waitUntilExit()
             return End(status: process.terminationStatus, report: report)

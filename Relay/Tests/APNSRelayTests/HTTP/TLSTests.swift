@@ -2,6 +2,7 @@ import APNSSimulator
 import Foundation
 import NIOHTTP1
 import PushQueue
+import PushQueueConformance
 import RelayTestSupport
 import ServiceLifecycle
 import Synchronization
@@ -77,11 +78,11 @@ struct TLSTests {
                 process.arguments =
                     ["curl", "--silent", "--insecure", "--max-time", "30", "--write-out", "%{http_code}"]
                     + options + ["https://localhost:\(server.port)/live"]
-                let output = Pipe()
+                let output = Pipe.make()
                 process.standardOutput = output
                 await withCheckedContinuation { (ended: CheckedContinuation<Void, Never>) in
                     process.terminationHandler = { _ in ended.resume() }
-                    do { try process.run() } catch { ended.resume() }
+                    do { try process.start() } catch { ended.resume() }
                 }
                 let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
                 #expect(text == "live200")

@@ -4,6 +4,7 @@ import Logging
 import Metrics
 import PostgresPushQueue
 import PushQueue
+import PushQueueConformance
 import SQLitePushQueue
 import Testing
 
@@ -305,11 +306,11 @@ struct RelayMetricsTests {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: try #require(Self.promtool))
         process.arguments = ["check", "metrics"]
-        let (input, output) = (Pipe(), Pipe())
+        let (input, output) = (Pipe.make(), Pipe.make())
         process.standardInput = input
         process.standardOutput = output
         process.standardError = output
-        try process.run()
+        try process.start()
         try input.fileHandleForWriting.write(contentsOf: Data(prometheus.text().utf8))
         try input.fileHandleForWriting.close()
         let complaints = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)

@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import Logging
 import PushQueue
+import PushQueueConformance
 import RelayTestSupport
 import SQLitePushQueue
 import Testing
@@ -34,9 +35,9 @@ struct DoctorCommandTests {
             process.executableURL = RelayUnderTest.products.appending(path: "apns-relay")
             process.arguments = ["doctor"]
             process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-            let output = Pipe()
+            let output = Pipe.make()
             process.standardOutput = output
-            try process.run()
+            try process.start()
             let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
             process.waitUntilExit()
             return text
