@@ -26,6 +26,7 @@ extension ClientRuntime {
         with resolved: ResolvedAuthentication,
         within time: Duration?
     ) async throws(APNSAuthenticationError) {
+        let end = time.map { self.clock.now.advanced(by: $0) } ?? .distantFuture
         guard self.lifecycle.current.takesPushes else { throw .clientStopped }
         let credentials = self.credentials
         let session: CredentialSession
@@ -41,7 +42,7 @@ extension ClientRuntime {
         }
         let name = resolved.name
         self.logger.info("probing a new credential", metadata: ["credential": "\(name)"])
-        async let _: Void = self.decide(on: session, within: time)
+        async let _: Void = self.decide(on: session, until: end)
         switch await session.end.wait(onCancel: { credentials.giveUp(session, .cancelled) }) {
         case .adopted:
             self.logger.notice("a new credential is in use", metadata: ["credential": "\(name)"])
@@ -58,9 +59,9 @@ extension ClientRuntime {
     }
 
     /// Probes the candidate, and then adopts or drops it.
-    private func decide(on session: CredentialSession, within time: Duration?) async {
+    private func decide(on session: CredentialSession, until end: MonotonicInstant) async {
         let topic = self.configuration.defaultTopic ?? self.sending.router.lastBundleID
-        switch await self.probe(session, topic: topic, within: time) {
+        switch await self.probe(session, topic: topic, until: end) {
         case .accepted: self.credentials.adopt(session)
         case .refused(let words): self.credentials.giveUp(session, .refused(words))
         case .undecided(let words): self.credentials.giveUp(session, .undecided(words))
@@ -71,10 +72,13 @@ extension ClientRuntime {
     ///
     /// - Parameters:
     ///   - topic: The topic that the credential is needed for; nil if none is known.
-    ///   - time: The time limit; nil: none.
+    ///   - end: The time limit.
     /// - Returns: `undecided` when the time is over or the task is cancelled.
-    func probe(_ session: CredentialSession, topic: String?, within time: Duration?) async -> CredentialProbe.Verdict {
-        let end = time.map { self.clock.now.advanced(by: $0) } ?? .distantFuture
+    func probe(
+        _ session: CredentialSession,
+        topic: String?,
+        until end: MonotonicInstant
+    ) async -> CredentialProbe.Verdict {
         var pauses = Self.probePauses
         while true {
             let verdict = await self.probeOnce(
@@ -91,8 +95,8 @@ extension ClientRuntime {
     }
 
     /// Probes the credential in use.
-    func probeCurrent(topic: String, within time: Duration?) async -> CredentialProbe.Verdict {
-        await self.probe(self.credentials.latest, topic: topic, within: time)
+    func probeCurrent(topic: String, until end: MonotonicInstant) async -> CredentialProbe.Verdict {
+        await self.probe(self.credentials.latest, topic: topic, until: end)
     }
 
     private func probeOnce(

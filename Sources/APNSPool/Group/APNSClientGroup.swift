@@ -179,8 +179,7 @@ public final class APNSClientGroup: Service {
             case .failure(let error): throw .noVerdict(name, error.message)
             }
             defer { client.endCall() }
-            let left = time.map { _ in self.registry.now.duration(to: deadline) }
-            switch await client.runtime.probeCurrent(topic: candidate.app.topic, within: left) {
+            switch await client.runtime.probeCurrent(topic: candidate.app.topic, until: deadline) {
             case .accepted: break
             case .refused(let words): throw .refused(name, words)
             case .undecided where Task.isCancelled: throw .cancelled
