@@ -7,7 +7,7 @@ extension APNSClient {
     func beginCandidate() async throws -> CredentialSession {
         let credentials = self.runtime.credentials
         let candidate = try credentials.makeSession(try await self.runtime.resolve(.withoutToken))
-        #expect(credentials.begin(candidate))
+        #expect(credentials.begin(candidate) == .begun)
         return candidate
     }
 }

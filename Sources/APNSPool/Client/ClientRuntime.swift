@@ -146,7 +146,15 @@ final class ClientRuntime: Sendable {
                         // If the session was stopped before its tree ran, nothing else fails the waiters of its pool.
                         await session.failWaiters()
                     }
-                    group.addTask { await self.watch(session) }
+                    group.addTask {
+                        // A read of a file may take minutes. The end of the session does not wait for it.
+                        await withTaskGroup { group in
+                            group.addTask { await self.watch(session) }
+                            group.addTask { await session.ended.wait() }
+                            await group.next()
+                            group.cancelAll()
+                        }
+                    }
                 case .retire(let session):
                     group.addTask { await self.retire(session) }
                 }

@@ -38,7 +38,7 @@ public struct APNSAuthentication: Sendable {
     /// How often the key and certificate files are checked for changes. Default 60 s; 1 s to a day; nil: never.
     ///
     /// A changed file is read, probed and activated as by ``APNSClient/reloadAuthentication(within:)``. Without a
-    /// verdict, a warning says so, and it is tried again at the next check.
+    /// verdict, a warning says so, and it is tried again at the next check; a refused one is tried once more.
     public var fileCheckInterval: Duration? = .seconds(60)
     static let fileCheckLimits = Duration.seconds(1)...Duration.seconds(86_400)
 

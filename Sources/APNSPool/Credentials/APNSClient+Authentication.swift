@@ -152,6 +152,10 @@ public struct APNSAuthenticationError: Error, Sendable, Hashable, CustomStringCo
         Self(.noVerdict, "APNs neither accepted nor refused \(name): \(words). The old credential stays in use.")
     }
 
+    static let superseded = APNSAuthenticationError(
+        .superseded,
+        "Another change of the authentication replaced this one."
+    )
     static let clientStopped = APNSAuthenticationError(.clientStopped, "The client has stopped.")
     static let cancelled = APNSAuthenticationError(.cancelled, "The calling task was cancelled.")
 }

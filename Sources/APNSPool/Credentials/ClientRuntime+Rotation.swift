@@ -21,10 +21,13 @@ extension ClientRuntime {
 
     /// Replaces the current credential with another one that APNs accepts.
     ///
-    /// - Parameter time: How long to wait for a verdict; nil: without limit.
+    /// - Parameters:
+    ///   - time: How long to wait for a verdict; nil: without limit.
+    ///   - supersedes: Whether another candidate may be dropped for this one.
     func replaceCredential(
         with resolved: ResolvedAuthentication,
-        within time: Duration?
+        within time: Duration?,
+        supersedes: Bool = true
     ) async throws(APNSAuthenticationError) {
         let end = time.map { self.clock.now.advanced(by: $0) } ?? .distantFuture
         guard self.lifecycle.current.takesPushes else { throw .clientStopped }
@@ -35,8 +38,11 @@ extension ClientRuntime {
         } catch {
             throw APNSAuthenticationError(error)
         }
-        guard credentials.begin(session) else {
-            // The client sends nothing: it has not started, or its authentication was revoked.
+        switch credentials.begin(session, supersedes: supersedes) {
+        case .begun: break
+        case .busy: throw .superseded
+        case .notSending:
+            // The client has not started, or its authentication was revoked.
             guard await credentials.install(session) else { throw .clientStopped }
             return
         }
@@ -51,8 +57,7 @@ extension ClientRuntime {
         case .undecided(let words):
             throw .noVerdict(name, words)
         case .superseded:
-            if self.lifecycle.current != .running { throw .clientStopped }
-            throw APNSAuthenticationError(.superseded, "Another change of the authentication replaced this one.")
+            throw self.lifecycle.current == .running ? .superseded : .clientStopped
         case .cancelled:
             throw .cancelled
         }
@@ -73,7 +78,7 @@ extension ClientRuntime {
     /// - Parameters:
     ///   - topic: The topic that the credential is needed for; nil if none is known.
     ///   - end: The time limit.
-    /// - Returns: `undecided` when the time is over or the task is cancelled.
+    /// - Returns: `undecided` when the time is over, the task is cancelled, or the client shuts down.
     func probe(
         _ session: CredentialSession,
         topic: String?,
@@ -88,9 +93,9 @@ extension ClientRuntime {
             )
             guard case .undecided = verdict, !session.isRetired else { return verdict }
             let next = self.clock.now.advanced(by: pauses.next())
-            guard next < end, (try? await self.clock.sleep(until: next)) != nil, self.clock.now < end else {
-                return verdict
-            }
+            guard next < end, await !self.lifecycle.drainRequested.wait(until: next, clock: self.clock),
+                !Task.isCancelled, self.clock.now < end
+            else { return verdict }
         }
     }
 

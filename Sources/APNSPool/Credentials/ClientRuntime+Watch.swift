@@ -19,8 +19,8 @@ extension ClientRuntime {
     /// Watches the files of a credential and the expiry of its certificate until the session is retired.
     ///
     /// An unusable file is read at each check until it is usable: it may be half written, or the certificate may have
-    /// arrived before its key. A file without a verdict is tried again at the next check. A file that APNs accepted or
-    /// refused is not tried again until it changes.
+    /// arrived before its key. A file without a verdict is tried again at the next check, and so is a refused one, once: a
+    /// single APNs server can be confused. After that, it is not tried again until it changes.
     func watch(_ session: CredentialSession) async {
         let authentication = session.resolved.authentication
         let files = authentication.fileCheckInterval == nil ? [] : authentication.files
@@ -28,27 +28,29 @@ extension ClientRuntime {
         // Without files, only the certificate's expiry is checked: once an hour.
         let interval = (files.isEmpty ? nil : authentication.fileCheckInterval) ?? .seconds(3600)
         var expiry = CertificateExpiryWatch()
-        // Digests of the files that need no further try, and of those of the last warning.
+        // Digests of the files that need no further try, of refused ones, and of those of the last warning.
         var settled: [String?] = []
+        var refused: [String?] = []
         var logged: [String?] = []
         while !session.isRetired, !Task.isCancelled {
             self.warn(of: &expiry, session.resolved)
             if await session.ended.wait(until: self.clock.now.advanced(by: interval), clock: self.clock) { break }
-            // A candidate of the user's own is not interrupted.
             guard !files.isEmpty, session.adopted.isOpen, !session.isRetired, self.credentials.candidate == nil,
                 let contents = await FileThreads.runUnlessCancelled({ files.map(Self.digest) }), contents != settled
             else { continue }
             do throws(APNSAuthenticationError) {
                 let resolved = try await self.resolve(authentication)
                 if !resolved.isSame(as: session.resolved) {
-                    try await self.replaceCredential(with: resolved, within: Self.verdictTime)
+                    // A candidate of the user's own is not interrupted.
+                    try await self.replaceCredential(with: resolved, within: Self.verdictTime, supersedes: false)
                 }
                 settled = contents
             } catch {
                 let metadata: Logger.Metadata = ["error": "\(error)"]
                 switch error.code {
                 case .refused:
-                    settled = contents
+                    if contents == refused { settled = contents }
+                    refused = contents
                     self.logger.error("the key or certificate in the changed file is not used", metadata: metadata)
                 case .configuration, .noVerdict:
                     guard contents != logged else { break }

@@ -83,19 +83,29 @@ final class CredentialManager: Sendable {
 
     // MARK: Rotation
 
+    /// Whether a candidate has begun.
+    enum Beginning {
+        case begun
+        /// Another candidate is being probed, and may not be superseded.
+        case busy
+        /// The client has ended, or no current credential carries pushes meanwhile.
+        case notSending
+    }
+
     /// Runs a candidate's tree beside that of the current session.
     ///
-    /// - Returns: False if the client has ended, or if no current credential carries pushes meanwhile.
-    func begin(_ session: CredentialSession) -> Bool {
-        let (hasBegun, superseded) = self.change { state -> (Bool, CredentialSession?) in
-            guard !state.isOver, state.hasStarted, !state.machine.isRevoked else { return (false, nil) }
+    /// - Parameter supersedes: Whether it may end another candidate.
+    func begin(_ session: CredentialSession, supersedes: Bool = true) -> Beginning {
+        let (beginning, superseded) = self.change { state -> (Beginning, CredentialSession?) in
+            guard !state.isOver, state.hasStarted, !state.machine.isRevoked else { return (.notSending, nil) }
+            guard supersedes || state.machine.candidate == nil else { return (.busy, nil) }
             state.sessions.append(session)
             // Inside the lock: a job yielded after `finish()` would be lost, and the session would never end.
             self.job.yield(.run(session))
-            return (true, state.machine.begin(session))
+            return (.begun, state.machine.begin(session))
         }
         if let superseded { self.close(superseded, .superseded) }
-        return hasBegun
+        return beginning
     }
 
     /// Makes the candidate the current session.

@@ -93,7 +93,7 @@ struct ProbeRequest: SendRequest {
         guard !self.session.isRetired else {
             throw .notSent(.connectionLost, "the credential is no longer needed", isFinal: true)
         }
-        return try router.route(by: self.session, to: .pushes, now: now)
+        return try router.route(by: self.session, to: .pushes, version: router.currentVersion, now: now)
     }
 
     func encode(id: APNSID, authorization: HeaderBlock?, _ context: SendContext) -> HTTP2Request {

@@ -69,8 +69,10 @@ final class SendRouter: Sendable {
     /// - Returns: a route that may still need to be signed.
     /// - Throws: the reason why nothing is sent now.
     func next(to destination: SendRoute.Destination, now: MonotonicInstant) throws(AttemptEnd) -> SendRoute {
+        // Read first, so that a later change makes the route outdated.
+        let version = self.version.current
         guard let session = self.credentials.current else { throw self.stopped ?? .credentialRevoked }
-        return try self.route(by: session, to: destination, now: now)
+        return try self.route(by: session, to: destination, version: version, now: now)
     }
 
     /// Returns a signed route for pushes.
@@ -93,15 +95,15 @@ final class SendRouter: Sendable {
 
     /// Returns a route by a session's credential, whether or not it is in use.
     ///
+    /// - Parameter version: the version that was read before the session was chosen.
     /// - Returns: a route that may still need to be signed.
     /// - Throws: the reason why nothing is sent now.
     func route(
         by session: CredentialSession,
         to destination: SendRoute.Destination,
+        version: Int,
         now: MonotonicInstant
     ) throws(AttemptEnd) -> SendRoute {
-        // Read first, so that a later change makes the route outdated.
-        let version = self.version.current
         if let end = self.stopped ?? self.pause(of: session, now: now) { throw end }
         var route = SendRoute(session, destination, version: version)
         if session.resolved.signer != nil {

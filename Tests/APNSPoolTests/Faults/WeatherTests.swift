@@ -99,7 +99,7 @@ struct WeatherTests {
         try await self.withClient { client, _ in
             let (router, session) = (client.runtime.sending.router, client.runtime.credentials.latest)
             let (now, weather) = (client.runtime.clock.now, session.settings.weather)
-            let unsigned = try router.route(by: session, to: .pushes, now: now)
+            let unsigned = try router.route(by: session, to: .pushes, version: router.currentVersion, now: now)
             let route = try await router.sign(unsigned, until: .distantFuture)
             weather.observe(.init(weather: 1, cause: .init(description: "503")), now: now)
             for _ in 0..<2 {
@@ -117,12 +117,17 @@ struct WeatherTests {
 
     @Test("A route whose token must be signed in bad weather is not admitted yet")
     func unsignedRoute() async throws {
-        try await self.withClient { client, _ in
+        let signer = HangingSigner()
+        try await withSimulatedAPNS(configure: {
+            $0.usePatientLimits()
+            $0.authentication = signer.authentication
+        }) { client, _ in
             let (router, session) = (client.runtime.sending.router, client.runtime.credentials.latest)
             let (now, weather) = (client.runtime.clock.now, session.settings.weather)
             weather.observe(.init(weather: 1, cause: .init(description: "503")), now: now)
-            let unsigned = try router.route(by: session, to: .pushes, now: now)
+            let unsigned = try router.route(by: session, to: .pushes, version: router.currentVersion, now: now)
             #expect(unsigned.isUnsigned && !unsigned.isAdmitted)
+            signer.release()
             #expect(try await router.sign(unsigned, until: .distantFuture).isAdmitted)
         }
     }

@@ -71,6 +71,16 @@ struct CredentialManagerTests {
         await run.value
     }
 
+    @Test("A key that was found in a file supersedes no candidate of the user's own")
+    func candidateOfTheUser() async throws {
+        let (client, _, candidate) = try await self.beginRotation()
+        let credentials = client.runtime.credentials
+        let found = try credentials.makeSession(try await client.runtime.resolve(.withoutToken))
+        #expect(credentials.begin(found, supersedes: false) == .busy)
+        #expect(credentials.candidate === candidate && !candidate.isRetired)
+        await client.shutdown()
+    }
+
     @Test("After the tree of a candidate has ended, pushes use the active credential")
     func forgottenCandidate() async throws {
         let (client, active, candidate) = try await self.beginRotation()

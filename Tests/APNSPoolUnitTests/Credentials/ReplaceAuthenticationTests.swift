@@ -468,115 +468,20 @@ struct ReplaceAuthenticationTests {
         await simulator.stop()
     }
 
-    // MARK: Files
-
-    @Test(
-        "A changed file without a verdict is reported once and tried again, also after a reload by hand",
-        arguments: [false, true]
-    )
-    func fileWithoutVerdict(isReloaded: Bool) async throws {
+    @Test("A probe without a time limit ends with its client")
+    func probeDuringShutdown() async throws {
         let clock = ManualClock()
-        let (logger, lines) = RecordingLog.make()
-        let links = try LinkedKeys()
-        defer { links.remove() }
-        try await self.withKeys(configure: {
-            $0.authentication = .token(keyFile: links.file, teamID: LinkedKeys.team)
-            $0.use(clock)
-            $0.logger = logger
-        }) { client, simulator, _, _ in
-            for key in links.keys { simulator.addKey(key) }
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
+        try await self.withKeys(configure: { $0.use(clock) }) { client, simulator, _, _ in
             simulator.inject(Fault(.respond(.serviceUnavailable), when: .always))
-            try links.change()
-            let manager = client.runtime.credentials
-            await until {
-                clock.advance(by: .milliseconds(500))
-                return manager.candidate != nil
+            let verdict = Task { await client.runtime.probeCurrent(topic: "com.example.app", until: .distantFuture) }
+            await until { simulator.record.requestsReceived > 0 }
+            #expect(await ends(advancing: clock) { await client.shutdown(within: .seconds(5)) })
+            #expect(await ends(advancing: clock) { _ = await verdict.value })
+            verdict.cancel()
+            guard case .undecided = await verdict.value else {
+                Issue.record("a client that shuts down has a verdict")
+                return
             }
-            if isReloaded {
-                async let reload = Self.result { _ = try await client.reloadAuthentication(within: .seconds(10)) }
-                await until {
-                    clock.advance(by: .milliseconds(500))
-                    return manager.candidate == nil
-                }
-                #expect(await reload?.code == .noVerdict)
-            }
-            await until {
-                clock.advance(by: .milliseconds(500))
-                return lines.count(.warning, containing: "cannot be used (yet)") == 1
-            }
-            // A second try without a verdict says nothing new.
-            for isRunning in [true, false] {
-                await until {
-                    clock.advance(by: .milliseconds(500))
-                    return (manager.candidate != nil) == isRunning
-                }
-            }
-            #expect(manager.latest.number == 1)
-            simulator.removeFaults()
-            await until {
-                clock.advance(by: .milliseconds(500))
-                return manager.latest.number > 1
-            }
-            #expect(await client.status.authentication.keyID == links.keys[1].keyID)
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-        }
-        #expect(lines.count(.warning, containing: "cannot be used (yet)") == 1)
-    }
-
-    @Test func aReplacedFileIsAdoptedOnceItIsComplete() async throws {
-        let clock = ManualClock()
-        let (logger, lines) = RecordingLog.make()
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        var simulation = Simulator.Configuration()
-        simulation.credential = .clientCertificate
-        let simulator = try await Simulator.start(simulation)
-        let first = try simulator.makeClientCertificate()
-        let second = try simulator.makeClientCertificate(validTo: 500 * 86_400)
-        let certificateFile = folder.appendingPathComponent("apns.pem")
-        let keyFile = folder.appendingPathComponent("apns.key")
-        try first.certificatePEM.write(to: certificateFile, atomically: true, encoding: .utf8)
-        try first.privateKeyPEM.write(to: keyFile, atomically: true, encoding: .utf8)
-        var configuration = APNSClientConfiguration.local(
-            port: simulator.port,
-            caPEM: simulator.certificateAuthorityPEM
-        )
-        configuration.authentication = .certificate(certificateFile: certificateFile.path, keyFile: keyFile.path)
-        configuration.use(clock)
-        configuration.logger = logger
-        try await withAPNSClient(configuration: configuration) { client in
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            #expect(try await !client.reloadAuthentication())
-            // The new certificate is complete, but only part of its key is written.
-            try second.certificatePEM.write(to: certificateFile, atomically: true, encoding: .utf8)
-            try String(second.privateKeyPEM.prefix(100)).write(to: keyFile, atomically: false, encoding: .utf8)
-            try await clock.advance(toWakeUpAt: clock.now.advanced(by: .seconds(60)))
-            await lines.wait { $0.contains { $0.message.contains("cannot be used (yet)") } }
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            #expect(await Self.result { try await client.reloadAuthentication() }?.code == .configuration)
-            try second.privateKeyPEM.write(to: keyFile, atomically: false, encoding: .utf8)
-            try await clock.advance(toWakeUpAt: clock.now.advanced(by: .seconds(60)))
-            await until { await client.status.authentication.certificateExpiry == second.notAfter }
-            #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            #expect(simulator.record.requestsProcessed == 4)
-        }
-        #expect(lines.count(.warning, containing: "cannot be used (yet)") == 1)
-        await simulator.stop()
-    }
-
-    @Test func aChangedLinkToAKeyFileReplacesTheKey() async throws {
-        let links = try LinkedKeys()
-        defer { links.remove() }
-        try await self.withKeys(configure: {
-            $0.authentication = .token(keyFile: links.file, teamID: LinkedKeys.team)
-        }) { client, simulator, _, _ in
-            for key in links.keys { simulator.addKey(key) }
-            #expect(await client.status.authentication.keyID == links.keys[0].keyID)
-            try links.change()
-            #expect(try await client.reloadAuthentication())
-            #expect(await client.status.authentication.keyID == links.keys[1].keyID)
         }
     }
 }
