@@ -143,7 +143,8 @@ public final class APNSClientGroup: Service {
     ///   - app: The app with its new values. Its files are read now.
     ///   - time: How long to wait for APNs' verdict. Default 60 s; nil: until APNs accepts or refuses the credential.
     /// - Throws: ``APNSAuthenticationError``: `configuration` if the app or its credential cannot be used at all,
-    ///   `refused`, `noVerdict`, `cancelled`, or `superseded` if the app was removed meanwhile. Otherwise the old app stays.
+    ///   `refused`, `noVerdict`, `cancelled`, or `superseded` if a later call removed the app or began to replace it. This
+    ///   call then changes nothing.
     public func replace(
         _ app: APNSApp,
         within time: Duration? = .seconds(60)
@@ -161,7 +162,7 @@ public final class APNSClientGroup: Service {
         defer { self.registry.end(candidate) }
         try await self.probe(candidate, within: time)
         if !self.registry.adopt(candidate) {
-            throw APNSAuthenticationError(.superseded, "The app was removed meanwhile.")
+            throw APNSAuthenticationError(.superseded, "A later change of the app replaced this one.")
         }
     }
 

@@ -27,7 +27,7 @@ extension AppRegistry {
     var runningClients: [(apps: String, client: APNSClient)] {
         self.state.withLock { state in
             state.clients.values.compactMap { entry in
-                entry.client.map { (entry.apps.sorted().joined(separator: ", "), $0) }
+                entry.client.map { (entry.appNames, $0) }
             }
         }.sorted { $0.apps < $1.apps }
     }

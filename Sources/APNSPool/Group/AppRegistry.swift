@@ -18,7 +18,10 @@ final class AppRegistry: Sendable {
         var key: ClientKey
         var authentication: APNSAuthentication
         var environment: APNSEnvironment
-        var apps: Set<String>
+        /// The apps that hold the client, each with the number of its holds: its own, and one for each of its candidates.
+        var apps: [String: Int]
+        /// Their names, sorted.
+        var appNames: String { self.apps.keys.sorted().joined(separator: ", ") }
         var client: APNSClient?
         /// The callers that wait until the client runs.
         var start = ClientStart()
@@ -41,6 +44,8 @@ final class AppRegistry: Sendable {
         /// The owner of its clients.
         var owner: String
         var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID]
+        /// The number of the last change that was made or begun.
+        var change: Int
     }
 
     /// A new credential of an app, for which there are clients beside those of the old one.
@@ -49,6 +54,8 @@ final class AppRegistry: Sendable {
         var resolved: ResolvedAuthentication
         var owner: String
         var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID]
+        /// The app's `change` when the candidate began.
+        var change: Int
     }
 
     /// The answer to a request for a client.
@@ -79,6 +86,7 @@ final class AppRegistry: Sendable {
         var byKey: [ClientKey: ConnectionQuota.ClientID] = [:]
         var apps: [String: AppInfo] = [:]
         var lastOwner = 0
+        var lastChange = 0
         var hasRun = false
         var isOver = false
         /// Whether a task of the starter makes decisions at short intervals.
@@ -135,10 +143,15 @@ final class AppRegistry: Sendable {
     private func set(_ app: APNSApp, _ resolved: ResolvedAuthentication, _ owner: String, _ state: inout State) {
         let old = state.apps[app.name]?.clientIDs ?? [:]
         let clientIDs = self.clients(of: app, owner, &state)
-        state.apps[app.name] = AppInfo(app: app, resolved: resolved, owner: owner, clientIDs: clientIDs)
-        for clientID in old.values where !clientIDs.values.contains(clientID) {
-            self.release(app.name, from: clientID, &state)
-        }
+        state.lastChange += 1
+        state.apps[app.name] = AppInfo(
+            app: app,
+            resolved: resolved,
+            owner: owner,
+            clientIDs: clientIDs,
+            change: state.lastChange
+        )
+        for clientID in old.values { self.release(app.name, from: clientID, &state) }
     }
 
     private static func check(_ app: APNSApp) throws(APNSConfigurationError) {
@@ -159,7 +172,8 @@ final class AppRegistry: Sendable {
         return "app/\(app.name)/\(state.lastOwner)"
     }
 
-    /// The clients of an app in all its environments, which are made if there are none.
+    /// The clients of an app in all its environments, which are made if there are none. The app holds each of them once
+    /// more: `release` ends that.
     private func clients(
         of app: APNSApp,
         _ owner: String,
@@ -175,10 +189,10 @@ final class AppRegistry: Sendable {
                     key: key,
                     authentication: app.authentication,
                     environment: environment,
-                    apps: []
+                    apps: [:]
                 )
             }
-            state.clients[clientID]?.apps.insert(app.name)
+            state.clients[clientID]?.apps[app.name, default: 0] += 1
             clientIDs[environment] = clientID
         }
         return clientIDs
@@ -190,7 +204,7 @@ final class AppRegistry: Sendable {
     func use(_ resolved: ResolvedAuthentication, by clientID: ConnectionQuota.ClientID) {
         self.state.withLock { state in
             guard let entry = state.clients[clientID] else { return }
-            for name in entry.apps where state.apps[name]?.clientIDs[entry.environment] == clientID {
+            for name in entry.apps.keys where state.apps[name]?.clientIDs[entry.environment] == clientID {
                 state.apps[name]?.resolved = resolved
             }
             guard self.configuration.isolation != .perApp, let owner = resolved.sharedOwner else { return }
@@ -217,28 +231,33 @@ final class AppRegistry: Sendable {
             }
             let owner = self.owner(of: app, resolved, &state)
             let clientIDs = self.clients(of: app, owner, &state)
-            return Candidate(app: app, resolved: resolved, owner: owner, clientIDs: clientIDs)
+            state.lastChange += 1
+            state.apps[app.name]?.change = state.lastChange
+            return Candidate(
+                app: app,
+                resolved: resolved,
+                owner: owner,
+                clientIDs: clientIDs,
+                change: state.lastChange
+            )
         }
     }
 
     /// Replaces an app by its candidate.
     ///
-    /// - Returns: False if the app was removed meanwhile.
+    /// - Returns: False if a later change of the app was made or has begun.
     func adopt(_ candidate: Candidate) -> Bool {
         self.state.withLock { state in
-            guard state.apps[candidate.app.name] != nil else { return false }
+            guard state.apps[candidate.app.name]?.change == candidate.change else { return false }
             self.set(candidate.app, candidate.resolved, candidate.owner, &state)
             return true
         }
     }
 
-    /// Gives the clients of a candidate up, unless the app has them by now.
+    /// Gives the clients of a candidate up, unless the app or another candidate holds them too.
     func end(_ candidate: Candidate) {
         self.state.withLock { state in
-            let used = state.apps[candidate.app.name]?.clientIDs.values.map(\.self) ?? []
-            for clientID in candidate.clientIDs.values where !used.contains(clientID) {
-                self.release(candidate.app.name, from: clientID, &state)
-            }
+            for clientID in candidate.clientIDs.values { self.release(candidate.app.name, from: clientID, &state) }
         }
     }
 
@@ -271,10 +290,9 @@ final class AppRegistry: Sendable {
     }
 
     private func release(_ name: String, from clientID: ConnectionQuota.ClientID, _ state: inout State) {
-        guard state.clients[clientID]?.apps.remove(name) != nil, let entry = state.clients[clientID], entry.apps.isEmpty
-        else {
-            return
-        }
+        guard let holds = state.clients[clientID]?.apps[name] else { return }
+        state.clients[clientID]?.apps[name] = holds > 1 ? holds - 1 : nil
+        guard let entry = state.clients[clientID], entry.apps.isEmpty else { return }
         self.forget(entry.key, of: clientID, &state)
         entry.start.end(.failure(Self.noApp(name)))
         self.carryOut(state.quota.remove(clientID), &state)

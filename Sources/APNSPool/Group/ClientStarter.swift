@@ -103,7 +103,7 @@ final class ClientStarter: Sendable {
         } catch {
             self.configuration.client.logger.error(
                 "an app's client cannot be started",
-                metadata: ["apps": "\(entry.apps.sorted().joined(separator: ", "))", "error": "\(error)"]
+                metadata: ["apps": "\(entry.appNames)", "error": "\(error)"]
             )
             let failure = PushError(code: .configuration, certainty: .notSent, message: error.description)
             self.registry.ended(clientID, .failure(failure))
@@ -139,9 +139,8 @@ final class ClientStarter: Sendable {
         configuration.tokenCaches = self.tokenCaches
         configuration.onWorkerTally = { [weak registry = self.registry] in registry?.readTally(of: clientID) }
         configuration.onCredential = { [weak registry = self.registry] in registry?.use($0, by: clientID) }
-        let apps = entry.apps.sorted().joined(separator: ", ")
-        configuration.logger[metadataKey: "apps"] = "\(apps)"
-        configuration.metricLabels = [.init(name: "app", value: apps)]
+        configuration.logger[metadataKey: "apps"] = "\(entry.appNames)"
+        configuration.metricLabels = [.init(name: "app", value: entry.appNames)]
         let settings = configuration
         let result = try? await NIOThreadPool.singleton.runIfActive {
             Result { () throws(APNSConfigurationError) in try APNSClient(configuration: settings) }

@@ -296,6 +296,63 @@ struct ClientGroupTests: GroupOfClients {
         }
     }
 
+    enum Change: CaseIterable {
+        case addedAgain, rolledBack, replacedAgain
+    }
+
+    @Test("A change of an app while an earlier new key is probed stays", arguments: Change.allCases)
+    func changedWhileProbed(change: Change) async throws {
+        try await self.withGroup { group, simulator in
+            let (old, last) = (SimulatedKey(), SimulatedKey())
+            try group.add(self.app(0, simulator, key: old))
+            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+            simulator.inject(Fault(.respond(.serviceUnavailable), when: .always))
+            let first = Task { try await group.replace(self.app(0, simulator)) }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived > 1 }
+            var second: Task<Void, any Error>?
+            switch change {
+            case .addedAgain:
+                group.remove("app0")
+                try group.add(self.app(0, simulator, key: last))
+            case .rolledBack:
+                try await group.replace(self.app(0, simulator, key: old))
+            case .replacedAgain:
+                second = Task { try await group.replace(self.app(0, simulator, key: last)) }
+                try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsOpened == 3 }
+            }
+            simulator.removeFaults()
+            let error = await #expect(throws: APNSAuthenticationError.self) { try await first.value }
+            #expect(error?.code == .superseded, "\(String(describing: error))")
+            try await second?.value
+            let key = change == .rolledBack ? old : last
+            #expect(group.status.map(\.credential).allSatisfy { $0.contains(key.keyID) })
+            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+        }
+    }
+
+    @Test("The end of a call that replaces a key does not end another one's probe of the same key")
+    func twoReplacementsWithOneKey() async throws {
+        try await self.withGroup(configure: { $0.maxConnections = 1 }) { group, simulator in
+            for number in 0..<2 { try group.add(self.app(number, simulator)) }
+            let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
+            let app = self.app(1, simulator)
+            let calls = try await group.withClient(for: "app0", in: environment) { _ in
+                var calls: [Task<Void, any Error>] = []
+                for number in 1...2 {
+                    calls.append(Task { try await group.replace(app) })
+                    await until { group.registry.waiting == number }
+                }
+                calls[0].cancel()
+                let error = await #expect(throws: APNSAuthenticationError.self) { try await calls[0].value }
+                #expect(error?.code == .cancelled)
+                return calls
+            }
+            try await calls[1].value
+            await until { group.registry.state.withLock { $0.clients.count == 2 } }
+            #expect(await self.deliver(group, 1, simulator).certainty == .accepted)
+        }
+    }
+
     @Test("A group drains its clients within the time that was set last")
     func changedDrainTime() async throws {
         try await self.withGroup(configure: { $0.client.timeouts.drain = .seconds(60) }) { group, simulator in
