@@ -12,8 +12,11 @@ public struct APNSApp: Sendable {
     /// The app's bundle ID. Pushes to other topics are not sent (`configuration`). Topics that begin with the bundle ID
     /// and a dot, such as those of VoIP or complications, belong to the app.
     public var topic: String
-    /// The app's key or certificate. Apps with the same credential, from the same files if it has any, share connections
-    /// unless `isolation` forbids it.
+    /// The app's key or certificate. Apps with the same credential share connections unless `isolation` forbids it. If it
+    /// comes from files, these must be the same too, with the same passphrase and `fileCheckInterval`.
+    ///
+    /// If their `tokenSource` or `tokenRefreshInterval` differs, that of the app that was added or replaced last applies
+    /// from the next start of a client on.
     public var authentication: APNSAuthentication
     /// The environments that the app uses. Default: production and development.
     public var environments: Set<APNSEnvironment>
@@ -53,8 +56,8 @@ public final class APNSClientGroup: Service {
     /// Determines which apps share a connection pool.
     public struct Isolation: Sendable, Hashable {
         private let isPerApp: Bool
-        /// Apps with the same key (or certificate), from the same files if it has any, and the same environment share a
-        /// pool. This is the default. It uses the fewest connections.
+        /// Apps with the same key (or certificate) from the same source and the same environment share a pool: see
+        /// ``APNSApp/authentication``. This is the default. It uses the fewest connections.
         public static let perKey = Isolation(isPerApp: false)
         /// Each app has its own pool, so one app's flood of pushes does not take streams from other apps.
         public static let perApp = Isolation(isPerApp: true)
@@ -135,7 +138,8 @@ public final class APNSClientGroup: Service {
     ///
     /// A new credential of an app is probed first, as ``APNSClient/replaceAuthentication(_:within:)`` does, with the app's
     /// topic: in the environments in which the app's clients run, or in one of its environments if none runs. Pushes in
-    /// flight with the old credential finish, including running bulk calls. A new credential has its own connections.
+    /// flight with the old credential finish, including running bulk calls. A new credential has its own connections, and
+    /// so has the same credential from other files, or with another passphrase or `fileCheckInterval`.
     ///
     /// The credential is not probed before the group runs, nor if the app is new or its credential is the same.
     ///

@@ -9,13 +9,14 @@ final class AppRegistry: Sendable {
     /// Identifies the apps that share a pool.
     struct ClientKey: Hashable {
         var environment: APNSEnvironment
-        /// The credential and its files. With the isolation `perApp`, or if the credential's public key is not known: the
+        /// The credential and its source. With the isolation `perApp`, or if the credential's public key is not known: the
         /// app with one of its credentials.
         var owner: String
     }
 
     struct ClientEntry {
         var key: ClientKey
+        /// The next client is made with it.
         var authentication: APNSAuthentication
         var environment: APNSEnvironment
         /// The apps that hold the client, each with the number of its holds: its own, and one for each of its candidates.
@@ -143,6 +144,8 @@ final class AppRegistry: Sendable {
     private func set(_ app: APNSApp, _ resolved: ResolvedAuthentication, _ owner: String, _ state: inout State) {
         let old = state.apps[app.name]?.clientIDs ?? [:]
         let clientIDs = self.clients(of: app, owner, &state)
+        // The credential is the same, but its token source may be another one.
+        for clientID in clientIDs.values { state.clients[clientID]?.authentication = app.authentication }
         state.lastChange += 1
         state.apps[app.name] = AppInfo(
             app: app,
@@ -164,10 +167,15 @@ final class AppRegistry: Sendable {
         }
     }
 
-    /// The owner of the app's clients. A new credential never uses the old one's clients, whatever the isolation.
+    /// The owner of the app's clients. A new credential never uses the old one's clients, whatever the isolation. Neither
+    /// does the same credential from another source, because a client watches the source that it was made with.
     private func owner(of app: APNSApp, _ resolved: ResolvedAuthentication, _ state: inout State) -> String {
         if self.configuration.isolation != .perApp, let id = resolved.sharedOwner { return id }
-        if let old = state.apps[app.name], old.resolved.isSame(as: resolved) { return old.owner }
+        if let old = state.apps[app.name], old.resolved.isSame(as: resolved),
+            old.resolved.authentication.source == app.authentication.source
+        {
+            return old.owner
+        }
         state.lastOwner += 1
         return "app/\(app.name)/\(state.lastOwner)"
     }
@@ -200,7 +208,18 @@ final class AppRegistry: Sendable {
 
     // MARK: A new credential
 
-    /// A client uses another credential, which it has read from its files.
+    /// A client changes to another credential. The next client with this number starts with it.
+    func change(to resolved: ResolvedAuthentication, by clientID: ConnectionQuota.ClientID) {
+        let source = resolved.authentication.source
+        self.state.withLock { state in
+            // After a change in the same files, the entry's authentication reads it too, and may have a newer token source.
+            guard source.isEmpty || source != state.clients[clientID]?.authentication.source else { return }
+            state.clients[clientID]?.authentication = resolved.authentication
+        }
+        self.use(resolved, by: clientID)
+    }
+
+    /// A client uses a credential, which may be another one than its files held when the app was added.
     func use(_ resolved: ResolvedAuthentication, by clientID: ConnectionQuota.ClientID) {
         self.state.withLock { state in
             guard let entry = state.clients[clientID] else { return }

@@ -138,7 +138,7 @@ final class ClientStarter: Sendable {
         configuration.tlsContexts = self.contexts
         configuration.tokenCaches = self.tokenCaches
         configuration.onWorkerTally = { [weak registry = self.registry] in registry?.readTally(of: clientID) }
-        configuration.onCredential = { [weak registry = self.registry] in registry?.use($0, by: clientID) }
+        configuration.onCredential = { [weak registry = self.registry] in registry?.change(to: $0, by: clientID) }
         configuration.logger[metadataKey: "apps"] = "\(entry.appNames)"
         configuration.metricLabels = [.init(name: "app", value: entry.appNames)]
         let settings = configuration

@@ -201,34 +201,6 @@ struct ClientGroupTests: GroupOfClients {
         }
     }
 
-    @Test("A key that has moved to another file is read there when its client starts again")
-    func movedKeyFile() async throws {
-        let clock = ManualClock()
-        try await self.withGroup(configure: {
-            $0.client.use(clock)
-            $0.idleTimeout = .seconds(60)
-        }) { group, simulator in
-            let directory = FileManager.default.temporaryDirectory.appending(path: "group-\(UUID())")
-            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-            defer { try? FileManager.default.removeItem(at: directory) }
-            let key = SimulatedKey()
-            var app = self.app(0, simulator, key: key)
-            for name in ["old.p8", "new.p8"] {
-                let file = directory.appending(path: name)
-                try Data(key.p8.utf8).write(to: file)
-                app.authentication = .token(keyFile: file.path, keyID: key.keyID, teamID: key.teamID)
-                try await group.replace(app)
-                #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
-            }
-            try FileManager.default.removeItem(at: directory.appending(path: "old.p8"))
-            await until {
-                clock.advance(by: .seconds(1))
-                return group.status.allSatisfy { !$0.isRunning }
-            }
-            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
-        }
-    }
-
     @Test("A key that changes in its file is the app's key from then on: for its status, and for apps that come later")
     func changedKeyFile() async throws {
         let clock = ManualClock()
