@@ -267,17 +267,17 @@ public final class APNSClientGroup: Service {
     ///
     /// It is `starting` before the group runs, and `stopped` from the shutdown on. It is `serving` while no client is
     /// degraded or failing, even if none runs. Otherwise it is `degraded` if a client is ready
-    /// (``APNSHealth/isReady``), and `failing` if none is. The cause names the apps of the first degraded or failing
-    /// client; ``APNSAppSender/health`` reports on one app.
+    /// (``APNSHealth/isReady``), and `failing` if none is. A client that could not be started is failing. The cause names
+    /// the apps of the first degraded or failing client; ``APNSAppSender/health`` reports on one app.
     public var health: APNSHealth {
         get async {
             if self.registry.isOver { return .stopped }
             guard self.registry.hasRun else { return .starting }
             var causes: [APNSHealth.Cause] = []
             var serving = 0
-            for (apps, client) in self.registry.runningClients {
-                let health = await client.health
-                if health.isReady { serving += 1 }
+            for (apps, standing) in self.registry.standings {
+                let health = await standing.health
+                if case .client = standing, health.isReady { serving += 1 }
                 guard let cause = health.cause else { continue }
                 causes.append(.init(code: cause.code, message: "\(apps): \(cause.message)"))
             }

@@ -17,18 +17,17 @@ extension AppRegistry {
         if state.isOver { return .shutDown }
         if !state.hasRun { return .notRunning }
         if let client = state.clients[clientID]?.client { return .client(client) }
+        if let failure = state.clients[clientID]?.failure { return .fault(failure) }
         switch state.quota.state(clientID) {
         case .queued, .starting, .running: return .starting
         case .stopped, .stopping, nil: return .idle
         }
     }
 
-    /// The running clients, each with the names of its apps.
-    var runningClients: [(apps: String, client: APNSClient)] {
+    /// The states of all clients, each with the names of its apps.
+    var standings: [(apps: String, standing: Standing)] {
         self.state.withLock { state in
-            state.clients.values.compactMap { entry in
-                entry.client.map { (entry.appNames, $0) }
-            }
+            state.clients.map { clientID, entry in (entry.appNames, self.standing(clientID, state)) }
         }.sorted { $0.apps < $1.apps }
     }
 

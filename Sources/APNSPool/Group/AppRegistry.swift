@@ -24,6 +24,8 @@ final class AppRegistry: Sendable {
         /// Their names, sorted.
         var appNames: String { self.apps.keys.sorted().joined(separator: ", ") }
         var client: APNSClient?
+        /// Why the last client could not be made.
+        var failure: PushError?
         /// The callers that wait until the client runs.
         var start = ClientStart()
     }
@@ -69,7 +71,7 @@ final class AppRegistry: Sendable {
 
     /// The state of an app's client.
     enum Standing {
-        /// The app or environment is unknown; the error says why.
+        /// The app or environment is unknown, or its client could not be made; the error says why.
         case fault(PushError)
         /// The group is not running yet.
         case notRunning
@@ -144,8 +146,12 @@ final class AppRegistry: Sendable {
     private func set(_ app: APNSApp, _ resolved: ResolvedAuthentication, _ owner: String, _ state: inout State) {
         let old = state.apps[app.name]?.clientIDs ?? [:]
         let clientIDs = self.clients(of: app, owner, &state)
-        // The credential is the same, but its token source may be another one.
-        for clientID in clientIDs.values { state.clients[clientID]?.authentication = app.authentication }
+        for clientID in clientIDs.values {
+            // The credential is the same, but its token source may be another one.
+            state.clients[clientID]?.authentication = app.authentication
+            // It was read without an error just now.
+            state.clients[clientID]?.failure = nil
+        }
         state.lastChange += 1
         state.apps[app.name] = AppInfo(
             app: app,
@@ -504,6 +510,7 @@ final class AppRegistry: Sendable {
         self.state.withLock { state in
             guard !state.isOver, let start = state.clients[clientID]?.start else { return false }
             state.clients[clientID]?.client = client
+            state.clients[clientID]?.failure = nil
             state.quota.started(clientID, now: self.now)
             start.end(.success(client))
             state.clients[clientID]?.start = ClientStart()
@@ -518,6 +525,7 @@ final class AppRegistry: Sendable {
     func ended(_ clientID: ConnectionQuota.ClientID, _ result: Result<APNSClient, PushError>?) {
         self.state.withLock { state in
             state.clients[clientID]?.client = nil
+            if case .failure(let error) = result { state.clients[clientID]?.failure = error }
             if let result, let start = state.clients[clientID]?.start {
                 state.clients[clientID]?.start = ClientStart()
                 start.end(result)

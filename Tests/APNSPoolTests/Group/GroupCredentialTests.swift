@@ -134,4 +134,40 @@ struct GroupCredentialTests: GroupOfClients {
             #expect(FileManager.default.fileExists(atPath: file))
         }
     }
+
+    @Test("An app whose client cannot be started is failing, until it can be started or the app is replaced")
+    func healthWithoutAFile() async throws {
+        let clock = ManualClock()
+        try await self.withGroup(.perKey, clock) { group, simulator, folder in
+            let key = SimulatedKey()
+            let file = folder.appending(path: "key.p8")
+            var app = self.app(0, simulator)
+            app.authentication = .token(keyFile: file.path, keyID: key.keyID, teamID: key.teamID)
+            let sender = group.sender(for: "app0", in: .custom(host: "localhost", port: simulator.port))
+            try Data(key.p8.utf8).write(to: file)
+            try group.add(app)
+            for isReplaced in [false, true] {
+                #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+                await self.idle(group, clock)
+                try FileManager.default.removeItem(at: file)
+                #expect(await sender.health == .serving)
+                #expect(await self.deliver(group, 0, simulator).error?.code == .configuration)
+                for health in [await sender.health, await group.health] {
+                    guard case .failing(let cause) = health else {
+                        Issue.record("\(health)")
+                        continue
+                    }
+                    #expect(cause.code == .configuration && cause.message.contains(file.path))
+                }
+                try Data(key.p8.utf8).write(to: file)
+                if isReplaced {
+                    try await group.replace(app)
+                } else {
+                    #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+                }
+                #expect(await sender.health == .serving)
+                #expect(await group.health == .serving)
+            }
+        }
+    }
 }
