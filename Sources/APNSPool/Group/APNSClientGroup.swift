@@ -239,6 +239,10 @@ public final class APNSClientGroup: Service {
     /// Calls `body` with the app's client, for broadcasts and channels. The client is not stopped before `body`
     /// returns. Do not keep the client after that. The app's topic is not checked.
     ///
+    /// If `body` replaces the client's credential, that holds for all apps that share the client, but not for other
+    /// environments: prefer ``replace(_:within:)``. If `body` revokes it, nothing is sent until it replaces it, or, once
+    /// the client was stopped, until ``replace(_:within:)`` gives each app another credential.
+    ///
     /// - Parameters:
     ///   - app: The app's name.
     ///   - environment: One of the app's environments.

@@ -24,7 +24,7 @@ final class AppRegistry: Sendable {
         /// Their names, sorted.
         var appNames: String { self.apps.keys.sorted().joined(separator: ", ") }
         var client: APNSClient?
-        /// Why the last client could not be made.
+        /// Why the last client could not be made, or that its credential was revoked: then there is no further client.
         var failure: PushError?
         /// The callers that wait until the client runs.
         var start = ClientStart()
@@ -149,8 +149,8 @@ final class AppRegistry: Sendable {
         for clientID in clientIDs.values {
             // The credential is the same, but its token source may be another one.
             state.clients[clientID]?.authentication = app.authentication
-            // It was read without an error just now.
-            state.clients[clientID]?.failure = nil
+            // It was read without an error just now. A revocation stays.
+            if state.clients[clientID]?.failure?.code == .configuration { state.clients[clientID]?.failure = nil }
         }
         state.lastChange += 1
         state.apps[app.name] = AppInfo(
@@ -389,6 +389,7 @@ final class AppRegistry: Sendable {
     ) -> Entrance {
         if state.isOver { return .refused(Self.shuttingDown) }
         guard let entry = state.clients[clientID] else { return .refused(Self.noApp(name)) }
+        if let failure = entry.failure, failure.code == .credential { return .refused(failure) }
         switch state.quota.enter(clientID, asCall: isCall, isUrgent: isUrgent, now: self.now) {
         case .use:
             guard let client = entry.client else { return .refused(Self.noApp(name)) }
@@ -441,6 +442,12 @@ final class AppRegistry: Sendable {
         code: .shuttingDown,
         certainty: .notSent,
         message: "the group is shutting down and takes no further pushes"
+    )
+
+    static let revoked = PushError(
+        code: .credential,
+        certainty: .notSent,
+        message: "the authentication was revoked: nothing is sent until the group's replace gives the app another one"
     )
 
     // MARK: Clients

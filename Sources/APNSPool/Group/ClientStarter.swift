@@ -119,7 +119,7 @@ final class ClientStarter: Sendable {
         self.live.apply { self.apply($0, to: clientID) }
         // It fails if all its apps were removed while it was being made, so that it was shut down before it could run.
         try? await client.runtime.run()
-        self.registry.ended(clientID, nil)
+        self.registry.ended(clientID, client.runtime.credentials.isRevoked ? .failure(AppRegistry.revoked) : nil)
     }
 
     private func makeClient(

@@ -170,4 +170,27 @@ struct GroupCredentialTests: GroupOfClients {
             }
         }
     }
+
+    @Test("A revoked key stays revoked when its client is stopped, until the app gets another one", arguments: isolations)
+    func revokedByItsClient(isolation: APNSClientGroup.Isolation) async throws {
+        let clock = ManualClock()
+        try await self.withGroup(isolation, clock) { group, simulator, _ in
+            let app = self.app(0, simulator)
+            try group.add(app)
+            let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
+            try await group.withClient(for: "app0", in: environment) { await $0.revokeAuthentication() }
+            for _ in 0..<2 {
+                #expect(await self.deliver(group, 0, simulator).error?.code == .credential)
+                #expect(await group.sender(for: "app0", in: environment).health.cause?.code == .credential)
+                #expect(await group.health.cause?.code == .credential)
+                await self.idle(group, clock)
+                // The same key again.
+                try await group.replace(app)
+            }
+            #expect(simulator.record.requestsReceived == 0)
+            try await group.replace(self.app(0, simulator))
+            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+            #expect(await group.health == .serving)
+        }
+    }
 }
