@@ -47,18 +47,12 @@ public struct APNSAppSender: PushSender {
     // MARK: State
 
     /// The health of the app's client. It is also `serving` if no client runs because there is nothing to send: the
-    /// next push starts one. It is `starting` before the group runs and while the app waits for its turn, `stopped`
-    /// from the group's shutdown on, and `failing` with `configuration` for an unknown app or environment.
+    /// next push starts one. It is `starting` before the group runs and while the app waits for its turn, and `stopped`
+    /// from the group's shutdown on. It is `failing` with `configuration` for an unknown app or environment, and if the
+    /// client could not be started for the last push, for example because its key's file cannot be read; with
+    /// `credential` if its credential was revoked.
     public var health: APNSHealth {
-        get async {
-            switch self.sender.registry.standing(self.app, self.environment) {
-            case .fault(let error): .failing(.init(code: .configuration, message: error.message))
-            case .notRunning, .starting: .starting
-            case .shutDown: .stopped
-            case .idle: .serving
-            case .client(let client): await client.health
-            }
-        }
+        get async { await self.sender.registry.standing(self.app, self.environment).health }
     }
 
     /// A snapshot of the app's client, which apps with the same key share; nil while none runs.
@@ -99,5 +93,20 @@ extension APNSAppSender: BulkEngineSender {
         _ control: BulkControl
     ) -> any BulkEngine {
         GroupBulkRun(sender: self, source, options, control)
+    }
+}
+
+extension AppRegistry.Standing {
+    var health: APNSHealth {
+        get async {
+            switch self {
+            case .fault(let error):
+                .failing(.init(code: error.code == .credential ? .credential : .configuration, message: error.message))
+            case .notRunning, .starting: .starting
+            case .shutDown: .stopped
+            case .idle: .serving
+            case .client(let client): await client.health
+            }
+        }
     }
 }

@@ -12,8 +12,11 @@ public struct APNSApp: Sendable {
     /// The app's bundle ID. Pushes to other topics are not sent (`configuration`). Topics that begin with the bundle ID
     /// and a dot, such as those of VoIP or complications, belong to the app.
     public var topic: String
-    /// The app's key or certificate. Apps with the same credential, from the same files if it has any, share connections
-    /// unless `isolation` forbids it.
+    /// The app's key or certificate. Apps with the same credential share connections unless `isolation` forbids it. If it
+    /// comes from files, these must be the same too, with the same passphrase and `fileCheckInterval`.
+    ///
+    /// If their `tokenSource` or `tokenRefreshInterval` differs, that of the app that was added or replaced last applies
+    /// from the next start of a client on.
     public var authentication: APNSAuthentication
     /// The environments that the app uses. Default: production and development.
     public var environments: Set<APNSEnvironment>
@@ -53,8 +56,8 @@ public final class APNSClientGroup: Service {
     /// Determines which apps share a connection pool.
     public struct Isolation: Sendable, Hashable {
         private let isPerApp: Bool
-        /// Apps with the same key (or certificate), from the same files if it has any, and the same environment share a
-        /// pool. This is the default. It uses the fewest connections.
+        /// Apps with the same key (or certificate) from the same source and the same environment share a pool: see
+        /// ``APNSApp/authentication``. This is the default. It uses the fewest connections.
         public static let perKey = Isolation(isPerApp: false)
         /// Each app has its own pool, so one app's flood of pushes does not take streams from other apps.
         public static let perApp = Isolation(isPerApp: true)
@@ -135,7 +138,8 @@ public final class APNSClientGroup: Service {
     ///
     /// A new credential of an app is probed first, as ``APNSClient/replaceAuthentication(_:within:)`` does, with the app's
     /// topic: in the environments in which the app's clients run, or in one of its environments if none runs. Pushes in
-    /// flight with the old credential finish, including running bulk calls. A new credential has its own connections.
+    /// flight with the old credential finish, including running bulk calls. A new credential has its own connections, and
+    /// so has the same credential from other files, or with another passphrase or `fileCheckInterval`.
     ///
     /// The credential is not probed before the group runs, nor if the app is new or its credential is the same.
     ///
@@ -143,7 +147,8 @@ public final class APNSClientGroup: Service {
     ///   - app: The app with its new values. Its files are read now.
     ///   - time: How long to wait for APNs' verdict. Default 60 s; nil: until APNs accepts or refuses the credential.
     /// - Throws: ``APNSAuthenticationError``: `configuration` if the app or its credential cannot be used at all,
-    ///   `refused`, `noVerdict`, `cancelled`, or `superseded` if the app was removed meanwhile. Otherwise the old app stays.
+    ///   `refused`, `noVerdict`, `cancelled`, or `superseded` if a later call removed the app or began to replace it. This
+    ///   call then changes nothing.
     public func replace(
         _ app: APNSApp,
         within time: Duration? = .seconds(60)
@@ -161,7 +166,7 @@ public final class APNSClientGroup: Service {
         defer { self.registry.end(candidate) }
         try await self.probe(candidate, within: time)
         if !self.registry.adopt(candidate) {
-            throw APNSAuthenticationError(.superseded, "The app was removed meanwhile.")
+            throw APNSAuthenticationError(.superseded, "A later change of the app replaced this one.")
         }
     }
 
@@ -234,6 +239,10 @@ public final class APNSClientGroup: Service {
     /// Calls `body` with the app's client, for broadcasts and channels. The client is not stopped before `body`
     /// returns. Do not keep the client after that. The app's topic is not checked.
     ///
+    /// If `body` replaces the client's credential, that holds for all apps that share the client, but not for other
+    /// environments: prefer ``replace(_:within:)``. If `body` revokes it, nothing is sent until it replaces it, or, once
+    /// the client was stopped, until ``replace(_:within:)`` gives each app another credential.
+    ///
     /// - Parameters:
     ///   - app: The app's name.
     ///   - environment: One of the app's environments.
@@ -262,17 +271,17 @@ public final class APNSClientGroup: Service {
     ///
     /// It is `starting` before the group runs, and `stopped` from the shutdown on. It is `serving` while no client is
     /// degraded or failing, even if none runs. Otherwise it is `degraded` if a client is ready
-    /// (``APNSHealth/isReady``), and `failing` if none is. The cause names the apps of the first degraded or failing
-    /// client; ``APNSAppSender/health`` reports on one app.
+    /// (``APNSHealth/isReady``), and `failing` if none is. A client that could not be started is failing. The cause names
+    /// the apps of the first degraded or failing client; ``APNSAppSender/health`` reports on one app.
     public var health: APNSHealth {
         get async {
             if self.registry.isOver { return .stopped }
             guard self.registry.hasRun else { return .starting }
             var causes: [APNSHealth.Cause] = []
             var serving = 0
-            for (apps, client) in self.registry.runningClients {
-                let health = await client.health
-                if health.isReady { serving += 1 }
+            for (apps, standing) in self.registry.standings {
+                let health = await standing.health
+                if case .client = standing, health.isReady { serving += 1 }
                 guard let cause = health.cause else { continue }
                 causes.append(.init(code: cause.code, message: "\(apps): \(cause.message)"))
             }

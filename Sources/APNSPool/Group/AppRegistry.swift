@@ -9,17 +9,23 @@ final class AppRegistry: Sendable {
     /// Identifies the apps that share a pool.
     struct ClientKey: Hashable {
         var environment: APNSEnvironment
-        /// The credential and its files. With the isolation `perApp`, or if the credential's public key is not known: the
+        /// The credential and its source. With the isolation `perApp`, or if the credential's public key is not known: the
         /// app with one of its credentials.
         var owner: String
     }
 
     struct ClientEntry {
         var key: ClientKey
+        /// The next client is made with it.
         var authentication: APNSAuthentication
         var environment: APNSEnvironment
-        var apps: Set<String>
+        /// The apps that hold the client, each with the number of its holds: its own, and one for each of its candidates.
+        var apps: [String: Int]
+        /// Their names, sorted.
+        var appNames: String { self.apps.keys.sorted().joined(separator: ", ") }
         var client: APNSClient?
+        /// Why the last client could not be made, or that its credential was revoked: then there is no further client.
+        var failure: PushError?
         /// The callers that wait until the client runs.
         var start = ClientStart()
     }
@@ -41,6 +47,8 @@ final class AppRegistry: Sendable {
         /// The owner of its clients.
         var owner: String
         var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID]
+        /// The number of the last change that was made or begun.
+        var change: Int
     }
 
     /// A new credential of an app, for which there are clients beside those of the old one.
@@ -49,6 +57,8 @@ final class AppRegistry: Sendable {
         var resolved: ResolvedAuthentication
         var owner: String
         var clientIDs: [APNSEnvironment: ConnectionQuota.ClientID]
+        /// The app's `change` when the candidate began.
+        var change: Int
     }
 
     /// The answer to a request for a client.
@@ -61,7 +71,7 @@ final class AppRegistry: Sendable {
 
     /// The state of an app's client.
     enum Standing {
-        /// The app or environment is unknown; the error says why.
+        /// The app or environment is unknown, or its client could not be made; the error says why.
         case fault(PushError)
         /// The group is not running yet.
         case notRunning
@@ -79,6 +89,7 @@ final class AppRegistry: Sendable {
         var byKey: [ClientKey: ConnectionQuota.ClientID] = [:]
         var apps: [String: AppInfo] = [:]
         var lastOwner = 0
+        var lastChange = 0
         var hasRun = false
         var isOver = false
         /// Whether a task of the starter makes decisions at short intervals.
@@ -135,10 +146,21 @@ final class AppRegistry: Sendable {
     private func set(_ app: APNSApp, _ resolved: ResolvedAuthentication, _ owner: String, _ state: inout State) {
         let old = state.apps[app.name]?.clientIDs ?? [:]
         let clientIDs = self.clients(of: app, owner, &state)
-        state.apps[app.name] = AppInfo(app: app, resolved: resolved, owner: owner, clientIDs: clientIDs)
-        for clientID in old.values where !clientIDs.values.contains(clientID) {
-            self.release(app.name, from: clientID, &state)
+        for clientID in clientIDs.values {
+            // The credential is the same, but its token source may be another one.
+            state.clients[clientID]?.authentication = app.authentication
+            // It was read without an error just now. A revocation stays.
+            if state.clients[clientID]?.failure?.code == .configuration { state.clients[clientID]?.failure = nil }
         }
+        state.lastChange += 1
+        state.apps[app.name] = AppInfo(
+            app: app,
+            resolved: resolved,
+            owner: owner,
+            clientIDs: clientIDs,
+            change: state.lastChange
+        )
+        for clientID in old.values { self.release(app.name, from: clientID, &state) }
     }
 
     private static func check(_ app: APNSApp) throws(APNSConfigurationError) {
@@ -151,15 +173,21 @@ final class AppRegistry: Sendable {
         }
     }
 
-    /// The owner of the app's clients. A new credential never uses the old one's clients, whatever the isolation.
+    /// The owner of the app's clients. A new credential never uses the old one's clients, whatever the isolation. Neither
+    /// does the same credential from another source, because a client watches the source that it was made with.
     private func owner(of app: APNSApp, _ resolved: ResolvedAuthentication, _ state: inout State) -> String {
         if self.configuration.isolation != .perApp, let id = resolved.sharedOwner { return id }
-        if let old = state.apps[app.name], old.resolved.isSame(as: resolved) { return old.owner }
+        if let old = state.apps[app.name], old.resolved.isSame(as: resolved),
+            old.resolved.authentication.source == app.authentication.source
+        {
+            return old.owner
+        }
         state.lastOwner += 1
         return "app/\(app.name)/\(state.lastOwner)"
     }
 
-    /// The clients of an app in all its environments, which are made if there are none.
+    /// The clients of an app in all its environments, which are made if there are none. The app holds each of them once
+    /// more: `release` ends that.
     private func clients(
         of app: APNSApp,
         _ owner: String,
@@ -175,10 +203,10 @@ final class AppRegistry: Sendable {
                     key: key,
                     authentication: app.authentication,
                     environment: environment,
-                    apps: []
+                    apps: [:]
                 )
             }
-            state.clients[clientID]?.apps.insert(app.name)
+            state.clients[clientID]?.apps[app.name, default: 0] += 1
             clientIDs[environment] = clientID
         }
         return clientIDs
@@ -186,11 +214,22 @@ final class AppRegistry: Sendable {
 
     // MARK: A new credential
 
-    /// A client uses another credential, which it has read from its files.
+    /// A client changes to another credential. The next client with this number starts with it.
+    func change(to resolved: ResolvedAuthentication, by clientID: ConnectionQuota.ClientID) {
+        let source = resolved.authentication.source
+        self.state.withLock { state in
+            // After a change in the same files, the entry's authentication reads it too, and may have a newer token source.
+            guard source.isEmpty || source != state.clients[clientID]?.authentication.source else { return }
+            state.clients[clientID]?.authentication = resolved.authentication
+        }
+        self.use(resolved, by: clientID)
+    }
+
+    /// A client uses a credential, which may be another one than its files held when the app was added.
     func use(_ resolved: ResolvedAuthentication, by clientID: ConnectionQuota.ClientID) {
         self.state.withLock { state in
             guard let entry = state.clients[clientID] else { return }
-            for name in entry.apps where state.apps[name]?.clientIDs[entry.environment] == clientID {
+            for name in entry.apps.keys where state.apps[name]?.clientIDs[entry.environment] == clientID {
                 state.apps[name]?.resolved = resolved
             }
             guard self.configuration.isolation != .perApp, let owner = resolved.sharedOwner else { return }
@@ -217,28 +256,33 @@ final class AppRegistry: Sendable {
             }
             let owner = self.owner(of: app, resolved, &state)
             let clientIDs = self.clients(of: app, owner, &state)
-            return Candidate(app: app, resolved: resolved, owner: owner, clientIDs: clientIDs)
+            state.lastChange += 1
+            state.apps[app.name]?.change = state.lastChange
+            return Candidate(
+                app: app,
+                resolved: resolved,
+                owner: owner,
+                clientIDs: clientIDs,
+                change: state.lastChange
+            )
         }
     }
 
     /// Replaces an app by its candidate.
     ///
-    /// - Returns: False if the app was removed meanwhile.
+    /// - Returns: False if a later change of the app was made or has begun.
     func adopt(_ candidate: Candidate) -> Bool {
         self.state.withLock { state in
-            guard state.apps[candidate.app.name] != nil else { return false }
+            guard state.apps[candidate.app.name]?.change == candidate.change else { return false }
             self.set(candidate.app, candidate.resolved, candidate.owner, &state)
             return true
         }
     }
 
-    /// Gives the clients of a candidate up, unless the app has them by now.
+    /// Gives the clients of a candidate up, unless the app or another candidate holds them too.
     func end(_ candidate: Candidate) {
         self.state.withLock { state in
-            let used = state.apps[candidate.app.name]?.clientIDs.values.map(\.self) ?? []
-            for clientID in candidate.clientIDs.values where !used.contains(clientID) {
-                self.release(candidate.app.name, from: clientID, &state)
-            }
+            for clientID in candidate.clientIDs.values { self.release(candidate.app.name, from: clientID, &state) }
         }
     }
 
@@ -271,10 +315,9 @@ final class AppRegistry: Sendable {
     }
 
     private func release(_ name: String, from clientID: ConnectionQuota.ClientID, _ state: inout State) {
-        guard state.clients[clientID]?.apps.remove(name) != nil, let entry = state.clients[clientID], entry.apps.isEmpty
-        else {
-            return
-        }
+        guard let holds = state.clients[clientID]?.apps[name] else { return }
+        state.clients[clientID]?.apps[name] = holds > 1 ? holds - 1 : nil
+        guard let entry = state.clients[clientID], entry.apps.isEmpty else { return }
         self.forget(entry.key, of: clientID, &state)
         entry.start.end(.failure(Self.noApp(name)))
         self.carryOut(state.quota.remove(clientID), &state)
@@ -346,6 +389,7 @@ final class AppRegistry: Sendable {
     ) -> Entrance {
         if state.isOver { return .refused(Self.shuttingDown) }
         guard let entry = state.clients[clientID] else { return .refused(Self.noApp(name)) }
+        if let failure = entry.failure, failure.code == .credential { return .refused(failure) }
         switch state.quota.enter(clientID, asCall: isCall, isUrgent: isUrgent, now: self.now) {
         case .use:
             guard let client = entry.client else { return .refused(Self.noApp(name)) }
@@ -398,6 +442,12 @@ final class AppRegistry: Sendable {
         code: .shuttingDown,
         certainty: .notSent,
         message: "the group is shutting down and takes no further pushes"
+    )
+
+    static let revoked = PushError(
+        code: .credential,
+        certainty: .notSent,
+        message: "the authentication was revoked: nothing is sent until the group's replace gives the app another one"
     )
 
     // MARK: Clients
@@ -467,6 +517,7 @@ final class AppRegistry: Sendable {
         self.state.withLock { state in
             guard !state.isOver, let start = state.clients[clientID]?.start else { return false }
             state.clients[clientID]?.client = client
+            state.clients[clientID]?.failure = nil
             state.quota.started(clientID, now: self.now)
             start.end(.success(client))
             state.clients[clientID]?.start = ClientStart()
@@ -481,6 +532,7 @@ final class AppRegistry: Sendable {
     func ended(_ clientID: ConnectionQuota.ClientID, _ result: Result<APNSClient, PushError>?) {
         self.state.withLock { state in
             state.clients[clientID]?.client = nil
+            if case .failure(let error) = result { state.clients[clientID]?.failure = error }
             if let result, let start = state.clients[clientID]?.start {
                 state.clients[clientID]?.start = ClientStart()
                 start.end(result)
@@ -513,71 +565,6 @@ final class AppRegistry: Sendable {
             let count = client.runtime.workers.count
             state.quota.applied(clientID, connections: count.limit, surplus: count.surplus)
             self.decide(&state)
-        }
-    }
-
-    // MARK: State
-
-    func standing(_ name: String, _ environment: APNSEnvironment) -> Standing {
-        self.state.withLock { state in
-            guard let clientID = state.apps[name]?.clientIDs[environment] else {
-                return .fault(Self.noApp(name, environment, state))
-            }
-            return self.standing(clientID, state)
-        }
-    }
-
-    private func standing(_ clientID: ConnectionQuota.ClientID, _ state: State) -> Standing {
-        if state.isOver { return .shutDown }
-        if !state.hasRun { return .notRunning }
-        if let client = state.clients[clientID]?.client { return .client(client) }
-        switch state.quota.state(clientID) {
-        case .queued, .starting, .running: return .starting
-        case .stopped, .stopping, nil: return .idle
-        }
-    }
-
-    /// The running clients, each with the names of its apps.
-    var runningClients: [(apps: String, client: APNSClient)] {
-        self.state.withLock { state in
-            state.clients.values.compactMap { entry in
-                entry.client.map { (entry.apps.sorted().joined(separator: ", "), $0) }
-            }
-        }.sorted { $0.apps < $1.apps }
-    }
-
-    var hasRun: Bool { self.state.withLock { $0.hasRun } }
-    var isOver: Bool { self.state.withLock { $0.isOver } }
-
-    func topic(_ name: String) -> String? { self.state.withLock { $0.apps[name]?.app.topic } }
-
-    /// How many callers wait until the app's client runs.
-    func waiting(_ name: String, _ environment: APNSEnvironment) -> Int {
-        self.state.withLock { state in state.apps[name]?.clientIDs[environment].map { state.quota.waiting($0) } ?? 0 }
-    }
-
-    /// How many callers wait until a client runs, or may take a call again.
-    var waiting: Int {
-        self.state.withLock { state in state.clients.keys.reduce(0) { $0 + state.quota.waiting($1) } }
-    }
-
-    var reservedConnections: Int { self.state.withLock { $0.quota.totalReserved } }
-
-    var status: [APNSClientGroup.AppStatus] {
-        self.state.withLock { state in
-            state.apps.values.flatMap { info in
-                info.clientIDs.map { environment, clientID in
-                    APNSClientGroup.AppStatus(
-                        app: info.app.name,
-                        environment: environment,
-                        credential: info.resolved.name,
-                        isRunning: state.clients[clientID]?.client != nil,
-                        connections: state.quota.connections(clientID),
-                        inFlight: state.clients[clientID]?.client?.runtime.lifecycle.pushesInFlight ?? 0,
-                        certificateExpiry: info.resolved.certificate?.notAfter
-                    )
-                }
-            }.sorted { ($0.app, $0.environment.description) < ($1.app, $1.environment.description) }
         }
     }
 }

@@ -103,7 +103,7 @@ final class ClientStarter: Sendable {
         } catch {
             self.configuration.client.logger.error(
                 "an app's client cannot be started",
-                metadata: ["apps": "\(entry.apps.sorted().joined(separator: ", "))", "error": "\(error)"]
+                metadata: ["apps": "\(entry.appNames)", "error": "\(error)"]
             )
             let failure = PushError(code: .configuration, certainty: .notSent, message: error.description)
             self.registry.ended(clientID, .failure(failure))
@@ -119,7 +119,7 @@ final class ClientStarter: Sendable {
         self.live.apply { self.apply($0, to: clientID) }
         // It fails if all its apps were removed while it was being made, so that it was shut down before it could run.
         try? await client.runtime.run()
-        self.registry.ended(clientID, nil)
+        self.registry.ended(clientID, client.runtime.credentials.isRevoked ? .failure(AppRegistry.revoked) : nil)
     }
 
     private func makeClient(
@@ -138,10 +138,9 @@ final class ClientStarter: Sendable {
         configuration.tlsContexts = self.contexts
         configuration.tokenCaches = self.tokenCaches
         configuration.onWorkerTally = { [weak registry = self.registry] in registry?.readTally(of: clientID) }
-        configuration.onCredential = { [weak registry = self.registry] in registry?.use($0, by: clientID) }
-        let apps = entry.apps.sorted().joined(separator: ", ")
-        configuration.logger[metadataKey: "apps"] = "\(apps)"
-        configuration.metricLabels = [.init(name: "app", value: apps)]
+        configuration.onCredential = { [weak registry = self.registry] in registry?.change(to: $0, by: clientID) }
+        configuration.logger[metadataKey: "apps"] = "\(entry.appNames)"
+        configuration.metricLabels = [.init(name: "app", value: entry.appNames)]
         let settings = configuration
         let result = try? await NIOThreadPool.singleton.runIfActive {
             Result { () throws(APNSConfigurationError) in try APNSClient(configuration: settings) }

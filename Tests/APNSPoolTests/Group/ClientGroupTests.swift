@@ -201,34 +201,6 @@ struct ClientGroupTests: GroupOfClients {
         }
     }
 
-    @Test("A key that has moved to another file is read there when its client starts again")
-    func movedKeyFile() async throws {
-        let clock = ManualClock()
-        try await self.withGroup(configure: {
-            $0.client.use(clock)
-            $0.idleTimeout = .seconds(60)
-        }) { group, simulator in
-            let directory = FileManager.default.temporaryDirectory.appending(path: "group-\(UUID())")
-            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-            defer { try? FileManager.default.removeItem(at: directory) }
-            let key = SimulatedKey()
-            var app = self.app(0, simulator, key: key)
-            for name in ["old.p8", "new.p8"] {
-                let file = directory.appending(path: name)
-                try Data(key.p8.utf8).write(to: file)
-                app.authentication = .token(keyFile: file.path, keyID: key.keyID, teamID: key.teamID)
-                try await group.replace(app)
-                #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
-            }
-            try FileManager.default.removeItem(at: directory.appending(path: "old.p8"))
-            await until {
-                clock.advance(by: .seconds(1))
-                return group.status.allSatisfy { !$0.isRunning }
-            }
-            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
-        }
-    }
-
     @Test("A key that changes in its file is the app's key from then on: for its status, and for apps that come later")
     func changedKeyFile() async throws {
         let clock = ManualClock()
@@ -293,6 +265,63 @@ struct ClientGroupTests: GroupOfClients {
             let error = await #expect(throws: APNSAuthenticationError.self) { try await replacement.value }
             #expect(error?.code == .superseded, "\(String(describing: error))")
             #expect(group.status == [])
+        }
+    }
+
+    enum Change: CaseIterable {
+        case addedAgain, rolledBack, replacedAgain
+    }
+
+    @Test("A change of an app while an earlier new key is probed stays", arguments: Change.allCases)
+    func changedWhileProbed(change: Change) async throws {
+        try await self.withGroup { group, simulator in
+            let (old, last) = (SimulatedKey(), SimulatedKey())
+            try group.add(self.app(0, simulator, key: old))
+            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+            simulator.inject(Fault(.respond(.serviceUnavailable), when: .always))
+            let first = Task { try await group.replace(self.app(0, simulator)) }
+            try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived > 1 }
+            var second: Task<Void, any Error>?
+            switch change {
+            case .addedAgain:
+                group.remove("app0")
+                try group.add(self.app(0, simulator, key: last))
+            case .rolledBack:
+                try await group.replace(self.app(0, simulator, key: old))
+            case .replacedAgain:
+                second = Task { try await group.replace(self.app(0, simulator, key: last)) }
+                try await simulator.waitUntil(timeout: Patience.limit) { $0.connectionsOpened == 3 }
+            }
+            simulator.removeFaults()
+            let error = await #expect(throws: APNSAuthenticationError.self) { try await first.value }
+            #expect(error?.code == .superseded, "\(String(describing: error))")
+            try await second?.value
+            let key = change == .rolledBack ? old : last
+            #expect(group.status.map(\.credential).allSatisfy { $0.contains(key.keyID) })
+            #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+        }
+    }
+
+    @Test("The end of a call that replaces a key does not end another one's probe of the same key")
+    func twoReplacementsWithOneKey() async throws {
+        try await self.withGroup(configure: { $0.maxConnections = 1 }) { group, simulator in
+            for number in 0..<2 { try group.add(self.app(number, simulator)) }
+            let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
+            let app = self.app(1, simulator)
+            let calls = try await group.withClient(for: "app0", in: environment) { _ in
+                var calls: [Task<Void, any Error>] = []
+                for number in 1...2 {
+                    calls.append(Task { try await group.replace(app) })
+                    await until { group.registry.waiting == number }
+                }
+                calls[0].cancel()
+                let error = await #expect(throws: APNSAuthenticationError.self) { try await calls[0].value }
+                #expect(error?.code == .cancelled)
+                return calls
+            }
+            try await calls[1].value
+            await until { group.registry.state.withLock { $0.clients.count == 2 } }
+            #expect(await self.deliver(group, 1, simulator).certainty == .accepted)
         }
     }
 

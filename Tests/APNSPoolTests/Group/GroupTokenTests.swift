@@ -89,7 +89,7 @@ struct GroupTokenTests: GroupOfClients {
             try group.add(self.app(1, simulator, key: key, hosts: ["localhost", "127.0.0.1"]))
             #expect(await self.deliver(group, 1, simulator).certainty == .accepted)
             #expect(await self.deliver(group, 1, simulator, host: "127.0.0.1").certainty == .accepted)
-            let clients = group.registry.runningClients.map { $0.client }
+            let clients = group.registry.state.withLock { $0.clients.values.compactMap(\.client) }
             let caches = clients.map { $0.runtime.credentials.latest.tokens }
             #expect(caches.count == 2 && caches[0] === caches[1])
             #expect(caches[0].status.generation == 1)
