@@ -42,7 +42,7 @@ struct WebhookMachine: Sendable {
     struct Page: Sendable, Hashable {
         /// The positions of the first and the last outcome; nil if there is none.
         var outcomes: ClosedRange<Int64>?
-        /// The generation of the first outcome's cursor.
+        /// The generation of the feed when the page was read.
         var generation: UInt32 = 0
         var count: Int
         /// When the first outcome was settled.

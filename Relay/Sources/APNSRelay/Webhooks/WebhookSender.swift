@@ -183,7 +183,7 @@ final class WebhookSender: Sendable {
             var summary = WebhookMachine.Page(count: page.entries.count, end: page.cursor?.position)
             if let first = page.entries.first, let last = page.entries.last, first.cursor <= last.cursor {
                 summary.outcomes = first.cursor.position...last.cursor.position
-                summary.generation = first.cursor.generation
+                summary.generation = page.generation
                 summary.oldest = first.push.settledAt
                 if let request = try? WebhookRequest(page.entries) { loop.body = (first.cursor.position, request) }
             }
