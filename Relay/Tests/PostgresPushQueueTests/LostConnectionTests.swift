@@ -313,6 +313,15 @@ import Testing
             (try? await self.queue.enqueue([push], isPartial: false)) == [.queued]
         }
         try await self.queue.checkStorage()
+        // A call that stores no push finds it, too.
+        try self.server.run(
+            "CREATE TRIGGER refuse BEFORE INSERT ON apns.flight EXECUTE FUNCTION refuse()",
+            in: self.database
+        )
+        let refusedClaim = try await #require(throws: QueueError.self) {
+            try await self.queue.claim(Self.route, limit: 1, lease: .seconds(600))
+        }
+        await #expect(throws: refusedClaim) { try await self.queue.requireRoom() }
     }
 
     @Test("A server without fsync is refused") func fsync() async throws {

@@ -69,6 +69,19 @@ struct DeliveryWatchTests {
         #expect(self.watch.problems.isEmpty)
     }
 
+    @Test("A change that fails is a problem until it succeeds, although reads and other changes do")
+    func failingWrites() async {
+        self.storage.note("claim", QueueError(code: .unavailable, message: "the table is locked"))
+        _ = try? await self.storage.observing { () throws(QueueError) in }
+        self.storage.note("settle", nil)
+        await self.watch.update()
+        #expect(self.watch.problems.map(\.cause) == [.storage])
+        #expect(self.watch.problems.first?.message == "the table is locked")
+        self.storage.note("claim", nil)
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
+    }
+
     @Test("A disk without room for new pushes is a problem of its own")
     func disk() async {
         let error = QueueError(code: .unavailable, message: "the disk is nearly full")
