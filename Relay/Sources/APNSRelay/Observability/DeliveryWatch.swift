@@ -93,8 +93,12 @@ final class DeliveryWatch: Service {
                 if error.code == .unavailable { found.append((Key(cause: .disk), error.message)) }
             }
         }
-        for webhook in self.state.withLock({ $0.webhooks }) where webhook.isStuck(now: now) {
-            found.append((Key(cause: .webhook), Self.message(webhook)))
+        for webhook in self.state.withLock({ $0.webhooks }) {
+            if let fault = webhook.fault {
+                found.append((Key(cause: .webhook), fault))
+            } else if webhook.isStuck(now: self.clock.lease) {
+                found.append((Key(cause: .webhook), Self.message(webhook)))
+            }
         }
         for (app, failure) in failures { found.append((Key(cause: failure.cause, app: app), failure.message)) }
         self.state.withLock { state in

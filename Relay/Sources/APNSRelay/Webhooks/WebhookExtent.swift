@@ -17,7 +17,7 @@ struct WebhookExtent: Sendable, Hashable, Codable {
     var onlyInvalidTokens: Bool
     /// When its first outcome was settled.
     var oldest: QueueTime
-    /// When the request was made.
+    /// When the request was made, by the clock for leases.
     var formed: QueueTime
 }
 

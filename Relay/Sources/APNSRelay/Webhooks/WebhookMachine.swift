@@ -258,6 +258,7 @@ struct WebhookMachine: Sendable {
             position: self.position ?? 0,
             failures: self.failures,
             lastError: self.lastError,
+            fault: self.fault,
             nextAttempt: self.isSending ? nil : self.pausedUntil ?? self.nextAttempt,
             request: self.current.map {
                 .init(id: self.id(of: $0), outcomes: $0.count, since: $0.formed, oldestOutcome: $0.oldest)

@@ -123,6 +123,10 @@ struct DeliveryWatchTests {
         await self.watch.updateWebhooks()
         await self.watch.update()
         #expect(self.watch.problems.isEmpty)
+        // A corrected clock makes no request older.
+        self.clock.jump(by: .seconds(7_200))
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
         self.clock.advance(by: .seconds(3_600))
         await self.watch.update()
         let problem = try #require(self.watch.problems.first)
@@ -133,6 +137,18 @@ struct DeliveryWatchTests {
         await self.watch.updateWebhooks()
         await self.watch.update()
         #expect(self.watch.problems.isEmpty)
+    }
+
+    @Test("A webhook whose stored position cannot be read is a problem at once")
+    func unreadableWebhook() async {
+        var machine = WebhookMachine(name: "crm")
+        machine.cannotRestore("the position of crm cannot be read")
+        let webhook = machine.status(url: "")
+        self.failures.webhooks.withLock { $0 = [webhook] }
+        await self.watch.updateWebhooks()
+        await self.watch.update()
+        #expect(self.watch.problems.map(\.cause) == [.webhook])
+        #expect(self.watch.problems.first?.message == "the position of crm cannot be read")
     }
 
     @Test("The counters of the last five minutes are kept, one of five seconds")
