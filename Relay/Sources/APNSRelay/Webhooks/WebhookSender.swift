@@ -198,7 +198,8 @@ final class WebhookSender: Sendable {
         guard let gap, gap.reason == .deleted, gap.last > loop.countedGap else { return }
         let first = max(gap.first, loop.countedGap &+ 1)
         loop.countedGap = gap.last
-        let lost = Int(clamping: gap.last &- first &+ 1)
+        // A restore skips 10⁹ positions, which no outcome has had.
+        let lost = Int(clamping: (gap.last &- first &+ 1) % 1_000_000_000)
         self.metrics.webhookLost(self.name, lost)
         self.logger.error(
             "Outcomes were deleted before the webhook read them. Some of them may not have been for this webhook",

@@ -126,41 +126,50 @@ struct WebhooksSQLiteTests {
         }
     }
 
-    @Test("Outcomes that were deleted before they were posted are counted, and the webhook goes on behind them")
-    func countsMissing() async throws {
+    @Test(
+        "Outcomes that were deleted before they were posted are counted, and the webhook goes on behind them",
+        arguments: [false, true]
+    )
+    func countsMissing(isRestored: Bool) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let queue = try await SQLitePushQueue.open(
-            file: folder.appendingPathComponent("queue.sqlite").path,
-            logger: Self.logger
-        )
+        // The positions that the restore skips.
+        let skipped = isRestored ? 1_000_000_000 : 0
         try await WebhookReceiver.run { receiver in
             let prometheus = PrometheusMetrics()
-            let webhooks = Webhooks(
-                [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
-                queue: queue,
-                metrics: RelayMetrics(factory: prometheus),
-                clock: SystemQueueClock(),
-                logger: Self.logger
-            )
+            let metrics = RelayMetrics(factory: prometheus)
             for round in 0..<2 {
+                var options = SQLitePushQueue.Options()
+                options.isRestored = isRestored && round == 1
+                let queue = try await SQLitePushQueue.open(
+                    file: folder.appendingPathComponent("queue.sqlite").path,
+                    options: options,
+                    logger: Self.logger
+                )
+                let webhooks = Webhooks(
+                    [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
+                    queue: queue,
+                    metrics: metrics,
+                    clock: SystemQueueClock(),
+                    logger: Self.logger
+                )
                 try await Self.settle(10, queue)
                 if round == 1 {
                     _ = try await queue.prune(Retention(outcomes: .zero), limit: 100)
                     try await Self.settle(5, queue)
                 }
                 let task = Task { await webhooks.run() }
-                let position: Int64 = round == 0 ? 10 : 25
+                let position = Int64(round == 0 ? 10 : 25 + skipped)
                 let isStored = try await eventually { await webhooks.storedStatuses().first?.position == position }
                 #expect(isStored)
                 task.cancel()
                 await task.value
+                await queue.close()
             }
-            #expect(receiver.deliveries.flatMap(\.cursors) == Array(1...10) + Array(21...25))
-            #expect(prometheus.text().contains(#"apns_relay_webhook_lost_outcomes_total{webhook="crm"} 10"#))
+            #expect(receiver.deliveries.flatMap(\.cursors) == Array(1...10) + (21...25).map { $0 + skipped })
+            #expect(prometheus.text().contains(#"apns_relay_webhook_lost_outcomes_total{webhook="crm"} 10"# + "\n"))
         }
-        await queue.close()
     }
 
     @Test("Every outcome arrives once, in order, also across a closed and opened queue")
