@@ -98,6 +98,10 @@ import Testing
         #expect(try await self.queue.settle(settlements) == [.settled])
         let again = try await self.waiting(for: "a second outcome") { try await $0.settle(settlements) }
         #expect(again == [.alreadySettled(outcome)])
+        try await self.waiting(for: "a late release") {
+            try await $0.release(claims.map { Release(claim: $0, notBefore: SystemQueueClock().now) })
+        }
+        try await self.waiting(for: "a late parking") { try await $0.park(settlements) }
         let cancelled = try await self.waiting(for: "a late cancellation") { try await $0.cancel(stored.id) }
         #expect(cancelled == .settled(outcome))
         try await self.queue.setValue([1], forKey: "subscription")

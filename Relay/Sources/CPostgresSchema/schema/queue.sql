@@ -754,7 +754,10 @@ DECLARE
 BEGIN
   FOR v_row IN SELECT * FROM unnest(p_end) WITH ORDINALITY ORDER BY position, ordinality LOOP
     DELETE FROM apns.flight WHERE position = v_row.position AND epoch = v_row.epoch RETURNING state INTO v_state;
-    CONTINUE WHEN NOT FOUND;
+    IF NOT FOUND THEN
+      PERFORM apns.confirm();
+      CONTINUE;
+    END IF;
     PERFORM apns.requeue(v_row.position, v_state, v_row.due, v_row.certainty, v_row.sends, v_row.invalidates,
       v_row.result, v_row.counts);
   END LOOP;
@@ -770,7 +773,10 @@ DECLARE
 BEGIN
   FOR v_row IN SELECT * FROM unnest(p_end) WITH ORDINALITY ORDER BY position, ordinality LOOP
     DELETE FROM apns.flight WHERE position = v_row.position AND epoch = v_row.epoch RETURNING state INTO v_state;
-    CONTINUE WHEN NOT FOUND;
+    IF NOT FOUND THEN
+      PERFORM apns.confirm();
+      CONTINUE;
+    END IF;
     v_marks := CASE WHEN v_state = 2 THEN 1 ELSE 0 END;
     UPDATE apns.push SET attempts = attempts + v_marks,
       tried = apns.add_attempt(v_row.position, tried, v_row.certainty, v_row.sends, v_row.invalidates, v_row.result)
