@@ -77,7 +77,7 @@ struct WebhookStatus: Sendable, Hashable {
         var id: String
         /// The number of outcomes when it was made.
         var outcomes: Int
-        /// When it was made.
+        /// When it was made, by the clock for leases.
         var since: QueueTime
         /// When its first outcome was settled.
         var oldestOutcome: QueueTime
@@ -93,11 +93,15 @@ struct WebhookStatus: Sendable, Hashable {
     /// The number of failed attempts of the current request.
     var failures: Int
     var lastError: String?
+    /// Why nothing is posted although no request has failed: the stored position cannot be read.
+    var fault: String?
     var nextAttempt: QueueTime?
     /// The current request; nil if there is none.
     var request: Request?
 
     /// Whether the receiver has not acknowledged the current request for an hour.
+    ///
+    /// - Parameter now: the time for leases.
     func isStuck(now: QueueTime) -> Bool {
         self.request.map { $0.since.duration(to: now) >= Self.patience } ?? false
     }

@@ -40,7 +40,8 @@ struct FeedPart: Sendable {
                 FeedEntry(cursor: self.generations.cursor(at: $0.cursor.position), push: $0.push)
             },
             cursor: end ?? cursor,
-            isEnd: self.isEnd
+            isEnd: self.isEnd,
+            generation: self.generations.present
         )
     }
 }

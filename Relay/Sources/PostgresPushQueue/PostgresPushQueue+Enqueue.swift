@@ -18,19 +18,13 @@ extension PostgresPushQueue {
         try await self.requireRoom()
         let now = self.now
         let parameters = try await self.storeParameters(pushes, isPartial: isPartial, now: now)
-        let (found, isRepeated): ([EnqueueResult], Bool)
-        do {
-            (found, isRepeated) = try await self.call(
-                "SELECT * FROM apns.store($1, $2, $3, $4)",
-                .harmless,
-                parameters,
-                isMeasured: true
-            ) { rows, isRepeated in
-                (Self.results(rows[0], pushes), isRepeated)
-            }
-        } catch {
-            if error.isDiskFull { self.room.setDiskFull(error) }
-            throw error
+        let (found, isRepeated) = try await self.call(
+            "SELECT * FROM apns.store($1, $2, $3, $4)",
+            .harmless,
+            parameters,
+            isMeasured: true
+        ) { rows, isRepeated in
+            (Self.results(rows[0], pushes), isRepeated)
         }
         self.room.setDiskFull(nil)
         let results = isRepeated ? try await self.resolved(found, pushes, now) : found

@@ -46,7 +46,7 @@ extension PostgresPushQueue: PushQueue {
     public func markWritten(_ claims: [Claim], lease: Duration) async throws(QueueError) -> [Bool] {
         guard !claims.isEmpty else { return [] }
         let epochs = claims.map(\.epoch)
-        let number = self.undecidedMarks.withLock { $0.removeValue(forKey: epochs) } ?? .random(in: .min ... .max)
+        let number = self.undecidedMarks.withLock { $0[epochs] } ?? .random(in: .min ... .max)
         var parameters = Parameters()
         parameters.add(self.leaseNow)
         parameters.add(lease.milliseconds)
@@ -64,9 +64,11 @@ extension PostgresPushQueue: PushQueue {
                 Set(rows[0].int64s())
             }
         } catch {
+            // Another error does not undo a mark that an earlier call may have made.
             if error.code == .undecided { self.undecidedMarks.withLock { $0[epochs] = number } }
             throw error
         }
+        self.undecidedMarks.withLock { $0[epochs] = nil }
         // Of two equal claims in a call, one is marked.
         var left = marked
         return claims.map { left.remove($0.epoch) != nil }

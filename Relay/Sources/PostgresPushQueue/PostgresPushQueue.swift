@@ -214,7 +214,12 @@ public final class PostgresPushQueue: Sendable {
                 continuation.resume(returning: result)
             }
         }
-        return try result.get()
+        do {
+            return try result.get()
+        } catch {
+            if error.isDiskFull { self.room.setDiskFull(error) }
+            throw error
+        }
     }
 
     /// The time of day, in milliseconds.

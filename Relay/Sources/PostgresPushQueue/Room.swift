@@ -32,13 +32,13 @@ final class Room: Sendable {
 
     func set(unsettled: Int) { self.unsettled.withLock { $0 = unsettled } }
 
-    /// The error of the last call that stored pushes, if the server's disk was full less than ten seconds ago. A relay that
-    /// gets no more pushes because of this error then tries again.
+    /// The error of the last call that found the server's disk full, if that was less than ten seconds ago. A relay that gets
+    /// no more pushes because of this error then tries again.
     var diskFull: QueueError? {
         let last = self.refusal.withLock { $0 }
         return last.flatMap { $0.time.duration(to: .now) < .seconds(10) ? $0.error : nil }
     }
 
-    /// Remembers whether a call that stores pushes has found the server's disk full.
+    /// Remembers that a call has found the server's disk full, or that pushes were stored since.
     func setDiskFull(_ error: QueueError?) { self.refusal.withLock { $0 = error.map { ($0, .now) } } }
 }

@@ -26,6 +26,9 @@ package struct FeedGenerations: Sendable, Hashable {
         self.generations = generations
     }
 
+    /// The number of the present generation; 0 if none is known.
+    package var present: UInt32 { self.generations.last?.id ?? 0 }
+
     /// The cursor of a position, with the generation that assigned it. It stays the same after each opening.
     package func cursor(at position: Int64) -> FeedCursor {
         let owner = self.generations.last { $0.start <= position }

@@ -87,11 +87,20 @@ public struct FeedPage: Sendable {
     public var isEnd: Bool
     /// The outcomes that are missing between the given cursor and the page; nil if none is missing.
     public var gap: FeedGap?
+    /// The present generation of the feed, of which the next outcome gets its cursor; 0 if it is unknown.
+    public var generation: UInt32
 
-    public init(entries: [FeedEntry], cursor: FeedCursor?, isEnd: Bool, gap: FeedGap? = nil) {
+    public init(
+        entries: [FeedEntry],
+        cursor: FeedCursor?,
+        isEnd: Bool,
+        gap: FeedGap? = nil,
+        generation: UInt32 = 0
+    ) {
         self.entries = entries
         self.cursor = cursor
         self.isEnd = isEnd
         self.gap = gap
+        self.generation = generation
     }
 }

@@ -66,7 +66,7 @@ extension QueueError {
         QueueError(
             code: .unavailable,
             message:
-                "\(file): its disk has \(max(room.free, 0) >> 20) MiB of free space. \(room.reserve >> 20) MiB are "
+                "\(file): its disk has \(max(min(room.free, room.available), 0) >> 20) MiB of free space. \(room.reserve >> 20) MiB are "
                 + "reserved for outcomes and settings, so new pushes are refused. Free some space or enlarge the disk; the "
                 + "relay then accepts pushes by itself."
         )

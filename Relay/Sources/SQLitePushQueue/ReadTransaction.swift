@@ -106,7 +106,7 @@ struct ReadTransaction {
         limit: Int,
         generations: FeedGenerations = FeedGenerations([])
     ) throws -> FeedPage {
-        var page = FeedPage(entries: [], cursor: cursor, isEnd: false)
+        var page = FeedPage(entries: [], cursor: cursor, isEnd: false, generation: generations.present)
         guard limit > 0 else { return page }
         if let cursor {
             page.gap = generations.gap(

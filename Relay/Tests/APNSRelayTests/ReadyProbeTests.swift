@@ -86,6 +86,11 @@ struct ReadyProbeTests {
         #expect(DiskRoom(free: 8 << 20, size: 32 << 20).fits())
         #expect(!DiskRoom(free: 7 << 20, size: 32 << 20).fits())
         #expect(DiskRoom(free: .max, size: .max).fits())
+        // Of which the log needs half, with what it has.
+        let half = 32 << 20
+        #expect(DiskRoom(free: 64 << 20, size: large, available: half).fits())
+        #expect(!DiskRoom(free: 64 << 20, size: large, available: half - 1).fits())
+        #expect(DiskRoom(free: 64 << 20, size: large, available: 0, log: half).fits())
     }
 
     @Test("A relay whose queue cannot be used any more ends with the reason")

@@ -98,6 +98,10 @@ import Testing
         #expect(try await self.queue.settle(settlements) == [.settled])
         let again = try await self.waiting(for: "a second outcome") { try await $0.settle(settlements) }
         #expect(again == [.alreadySettled(outcome)])
+        try await self.waiting(for: "a late release") {
+            try await $0.release(claims.map { Release(claim: $0, notBefore: SystemQueueClock().now) })
+        }
+        try await self.waiting(for: "a late parking") { try await $0.park(settlements) }
         let cancelled = try await self.waiting(for: "a late cancellation") { try await $0.cancel(stored.id) }
         #expect(cancelled == .settled(outcome))
         try await self.queue.setValue([1], forKey: "subscription")
@@ -125,6 +129,10 @@ import Testing
         }
         #expect(error?.code == .undecided || error?.code == .unavailable)
         try self.server.setSynchronousStandbys("")
+        // A repetition that does not reach the server decides nothing.
+        self.server.kill()
+        await #expect(throws: QueueError.self) { try await queue.markWritten([claim], lease: .seconds(600)) }
+        try self.server.start()
         var marks: [Bool] = []
         try await Patience.wait(for: "the mark is repeated") {
             marks = (try? await queue.markWritten([claim], lease: .seconds(600))) ?? []
@@ -134,6 +142,29 @@ import Testing
         // Only the call that made them has them.
         #expect(try await self.queue.markWritten([claim], lease: .seconds(600)) == [false])
         await queue.close()
+    }
+
+    @Test("A refusal of a repeated call does not say that the first one had no effect") func refusedRepetition()
+        async throws
+    {
+        let claim = try await self.claim()
+        func rename(_ name: String, to other: String) throws {
+            try self.server.run(
+                "SET synchronous_commit = off; ALTER FUNCTION apns.\(name) RENAME TO \(other)",
+                in: self.database
+            )
+        }
+        try self.server.setSynchronousStandbys("nobody")
+        let queue = self.queue
+        let task = Task { try await queue.markWritten([claim], lease: .seconds(600)) }
+        try await Patience.wait(for: "the mark waits for the standby") { try self.waits }
+        try rename("mark", to: "other_mark")
+        try self.server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        let error = try await #require(throws: QueueError.self) { try await task.value }
+        #expect(error.code == .undecided)
+        try self.server.setSynchronousStandbys("")
+        try rename("other_mark", to: "mark")
+        #expect(try await queue.markWritten([claim], lease: .seconds(600)) == [true])
     }
 
     @Test("A call that is repeated and finds nothing left to change waits for the standby") func repeatedRelease()
@@ -286,6 +317,15 @@ import Testing
             (try? await self.queue.enqueue([push], isPartial: false)) == [.queued]
         }
         try await self.queue.checkStorage()
+        // A call that stores no push finds it, too.
+        try self.server.run(
+            "CREATE TRIGGER refuse BEFORE INSERT ON apns.flight EXECUTE FUNCTION refuse()",
+            in: self.database
+        )
+        let refusedClaim = try await #require(throws: QueueError.self) {
+            try await self.queue.claim(Self.route, limit: 1, lease: .seconds(600))
+        }
+        await #expect(throws: refusedClaim) { try await self.queue.requireRoom() }
     }
 
     @Test("A server without fsync is refused") func fsync() async throws {

@@ -116,6 +116,24 @@ import Testing
         await again.close()
     }
 
+    @Test("Free pages in the file are no room for its log") func freePages() async throws {
+        let fixture = try SQLiteFixture()
+        let first = try await fixture.openQueue()
+        _ = try await first.enqueue(try (0..<1_500).map { _ in try fixture.push(payloadSize: 4_000) }, isPartial: false)
+        try await first.settleAll()
+        // This copies the log into the file.
+        await first.close()
+        let queue = try await fixture.openQueue()
+        let disk = QueueDisk(file: fixture.file, maxPageCount: nil)
+        let rooms = try await queue.read { db in
+            try [1, 2].map { free in try disk.room(db) { _ in (free << 20, 16 << 20) } }
+        }
+        #expect(rooms.allSatisfy { $0.free >= $0.reserve })
+        #expect(rooms.map(\.available) == [1 << 20, 2 << 20])
+        #expect(rooms.map { $0.fits() } == [false, true])
+        await queue.close()
+    }
+
     private final class StoredCalls: Sendable {
         private let state = Mutex(0)
         var count: Int { self.state.withLock { $0 } }

@@ -51,7 +51,9 @@ final class ActiveBatches: Sendable {
     func follow(_ members: @escaping @Sendable () -> Int) { self.state.withLock { $0.members = members } }
 
     /// Reads the batches of routes, and forgets all others.
-    func refresh(_ routes: [Route]) async throws(QueueError) {
+    ///
+    /// - Parameter whenUnreadable: called with the ids of batches that cannot be read, once each.
+    func refresh(_ routes: [Route], whenUnreadable: (APNSID) -> Void = { _ in }) async throws(QueueError) {
         let ids = routes.compactMap(\.batch)
         for id in ids where !self.isFresh(id) {
             guard let stored = try await self.store.storedState(id) else {
@@ -64,7 +66,7 @@ final class ActiveBatches: Sendable {
             guard let state, let batch, let defaults = try? PlaceholderValues(Array(batch.values.utf8)),
                 let template = try? PayloadTemplate(Array(batch.payload.utf8))
             else {
-                _ = self.state.withLock { $0.unreadable.insert(id) }
+                if self.state.withLock({ $0.unreadable.insert(id).inserted }) { whenUnreadable(id) }
                 continue
             }
             let entry = Entry(batch: batch, template: template, defaults: defaults, state: state)

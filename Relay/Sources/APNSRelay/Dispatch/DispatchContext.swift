@@ -16,7 +16,7 @@ struct DispatchContext: Sendable {
     var pausedApps = PausedApps([])
     let batches: ActiveBatches
     let appRates: AppRates
-    let storage = StorageWatch()
+    var storage: StorageWatch { self.outbox.storage }
     /// The clock, if it detects implausible jumps; nil otherwise.
     var guardedClock: GuardedClock?
     /// The device token of a push in the queue; nil if it cannot be decrypted.
@@ -57,8 +57,11 @@ struct DispatchContext: Sendable {
         var delays = Backoff(.doubling(), minimum: .milliseconds(100), maximum: .seconds(5))
         while true {
             do throws(QueueError) {
-                return try await call()
+                let value = try await call()
+                self.storage.note(purpose, nil)
+                return value
             } catch {
+                self.storage.note(purpose, error)
                 self.metrics.storageFailed(error)
                 let isFinal = error.code == .closed || error.code == .unusable
                 self.logger.log(

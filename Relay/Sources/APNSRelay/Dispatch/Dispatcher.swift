@@ -143,7 +143,12 @@ actor Dispatcher: Service {
                 try await self.context.queue.queuedRoutes()
             }
             // Also those whose last pushes are being sent.
-            try await self.context.batches.refresh(Array(Set(queued.map(\.route)).union(self.sending.keys)))
+            try await self.context.batches.refresh(Array(Set(queued.map(\.route)).union(self.sending.keys))) { id in
+                self.context.logger.error(
+                    "A batch cannot be read: it is damaged, or a newer version wrote it. Its pushes wait until they are overdue",
+                    metadata: ["batch": "\(id)"]
+                )
+            }
         } catch {
             self.context.metrics.storageFailed(error)
             self.context.logger.warning("The queue cannot be read; trying again", metadata: ["error": "\(error)"])

@@ -35,6 +35,8 @@ final class Outbox: Sendable {
     /// The time between the starts of two batches if several relays share the queue.
     private static let spacing = Duration.milliseconds(5)
 
+    /// Whether the queue can be used, as the calls of the outbox and of the dispatcher show.
+    let storage = StorageWatch()
     private let queue: any PushQueue
     private let metrics: RelayMetrics
     private let logger: Logger
@@ -130,8 +132,10 @@ final class Outbox: Sendable {
         while !entries.isEmpty {
             do throws(QueueError) {
                 try await call(entries)
+                self.storage.note(purpose, nil)
                 break
             } catch {
+                self.storage.note(purpose, error)
                 let isFinal = error.code == .closed || error.code == .unusable
                 self.metrics.storageFailed(error)
                 self.logger.error(

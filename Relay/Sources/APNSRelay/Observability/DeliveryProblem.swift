@@ -16,7 +16,7 @@ struct DeliveryProblem: Sendable, Hashable {
         case storage
         /// The disk has only room for outcomes.
         case disk
-        /// A webhook's receiver has not acknowledged a request for an hour.
+        /// A webhook's receiver has not acknowledged a request for an hour, or its position cannot be read.
         case webhook
     }
 
@@ -63,8 +63,8 @@ struct DeliveryProblem: Sendable, Hashable {
         case .disk:
             "Accepted pushes are sent. Free some space or enlarge the disk; the relay then accepts pushes by itself."
         case .webhook:
-            "The relay goes on trying, and later outcomes wait. Repair the receiver, or skip the request on the page; its "
-                + "outcomes stay in the feed."
+            "Later outcomes wait. If a receiver fails, repair it, or skip the request on the page; its outcomes stay in the "
+                + "feed."
         }
     }
 

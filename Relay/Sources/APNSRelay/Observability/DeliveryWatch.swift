@@ -93,8 +93,12 @@ final class DeliveryWatch: Service {
                 if error.code == .unavailable { found.append((Key(cause: .disk), error.message)) }
             }
         }
-        for webhook in self.state.withLock({ $0.webhooks }) where webhook.isStuck(now: now) {
-            found.append((Key(cause: .webhook), Self.message(webhook)))
+        for webhook in self.state.withLock({ $0.webhooks }) {
+            if let fault = webhook.fault {
+                found.append((Key(cause: .webhook), fault))
+            } else if webhook.isStuck(now: self.clock.lease) {
+                found.append((Key(cause: .webhook), Self.message(webhook)))
+            }
         }
         for (app, failure) in failures { found.append((Key(cause: failure.cause, app: app), failure.message)) }
         self.state.withLock { state in
@@ -137,13 +141,17 @@ final class DeliveryWatch: Service {
     }
 }
 
-/// Whether the queue responds, as the calls of the dispatcher show each second.
+/// Whether the queue responds, as the calls of the dispatcher show each second, and whether it stores what the sending of
+/// pushes changes: a full disk or a locked table lets reads succeed.
 final class StorageWatch: Sendable {
     private struct State {
         /// When the running call began; nil if none runs.
         var began: ContinuousClock.Instant?
         var error: QueueError?
     }
+
+    /// The errors of the calls that change something and whose last try failed, by purpose.
+    private let failing = Mutex<[String: QueueError]>([:])
 
     /// After this time, a call that is still running is a problem.
     private static let patience = Duration.seconds(2)
@@ -163,9 +171,18 @@ final class StorageWatch: Sendable {
         }
     }
 
-    /// Why the queue cannot be used; nil if the last call succeeded.
+    /// Notes how a call that changes something has ended.
+    ///
+    /// - Parameters:
+    ///   - purpose: what it does. A success ends only the errors with the same purpose.
+    ///   - error: its error; nil if it has succeeded.
+    func note(_ purpose: String, _ error: QueueError?) { self.failing.withLock { $0[purpose] = error } }
+
+    /// Why the queue cannot be used; nil if the last calls succeeded.
     var problem: String? {
-        self.state.withLock { state in
+        let failing = self.failing.withLock { failing in failing.min { $0.key < $1.key }?.value }
+        if let failing { return failing.message }
+        return self.state.withLock { state in
             if let error = state.error { return error.message }
             guard let began = state.began else { return nil }
             let time = began.duration(to: .now)

@@ -39,7 +39,7 @@ extension RelayMetrics {
                     + "Missing for callers without a capacity."
             ),
         .gauge("apns_relay_oldest_due_age_seconds", "seconds", route)
-            .means("The time since the oldest queued push became due; 0 if none is due."),
+            .means("The time since the oldest queued push outside of batches became due; 0 if none is due."),
         .gauge("apns_relay_route_paused", "0 or 1", route)
             .means(
                 "1 from an error of the whole route until a push proves that it is gone, and while its app is paused."
@@ -49,7 +49,8 @@ extension RelayMetrics {
         .gauge("apns_relay_problem", "0 or 1", ["cause"])
             .means(
                 "1 while this cause keeps pushes from being delivered (credential, apns, configuration, rejections, "
-                    + "storage) or accepted (disk), or outcomes from a webhook (webhook: no acknowledgement for an hour)."
+                    + "storage) or accepted (disk), or outcomes from a webhook (webhook: no acknowledgement for an hour, or a position "
+                    + "that cannot be read)."
             ),
         .gauge("apns_relay_certificate_left_seconds", "seconds")
             .means(

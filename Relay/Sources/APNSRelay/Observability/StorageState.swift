@@ -12,7 +12,7 @@ package enum StorageState: Sendable, Hashable {
         case .file(let state):
             gauges.set("apns_relay_file_bytes", ["file": "database"], to: Double(state.databaseBytes))
             gauges.set("apns_relay_file_bytes", ["file": "log"], to: Double(state.logBytes))
-            gauges.set("apns_relay_disk_free_bytes", to: Double(state.disk.free))
+            gauges.set("apns_relay_disk_free_bytes", to: Double(state.disk.available))
             gauges.set("apns_relay_disk_size_bytes", to: Double(state.disk.size))
         case .database(let state):
             let ages = state.oldest.map { (["holder": $0.key.rawValue], $0.value.inSeconds) }

@@ -7,7 +7,8 @@ struct WebhookExtent: Sendable, Hashable, Codable {
     /// The positions of the first and the last outcome.
     var first: Int64
     var last: Int64
-    /// The generation of the first cursor. Positions alone are those of every new queue.
+    /// The generation of the feed when the request was made. After a restore, the same positions may be posted again, with
+    /// other outcomes behind them.
     var generation: UInt32 = 0
     /// The number of outcomes when the request was made. Some may be deleted later.
     var count: Int
@@ -16,7 +17,7 @@ struct WebhookExtent: Sendable, Hashable, Codable {
     var onlyInvalidTokens: Bool
     /// When its first outcome was settled.
     var oldest: QueueTime
-    /// When the request was made.
+    /// When the request was made, by the clock for leases.
     var formed: QueueTime
 }
 

@@ -42,7 +42,7 @@ struct WebhookMachine: Sendable {
     struct Page: Sendable, Hashable {
         /// The positions of the first and the last outcome; nil if there is none.
         var outcomes: ClosedRange<Int64>?
-        /// The generation of the first outcome's cursor.
+        /// The generation of the feed when the page was read.
         var generation: UInt32 = 0
         var count: Int
         /// When the first outcome was settled.
@@ -258,6 +258,7 @@ struct WebhookMachine: Sendable {
             position: self.position ?? 0,
             failures: self.failures,
             lastError: self.lastError,
+            fault: self.fault,
             nextAttempt: self.isSending ? nil : self.pausedUntil ?? self.nextAttempt,
             request: self.current.map {
                 .init(id: self.id(of: $0), outcomes: $0.count, since: $0.formed, oldestOutcome: $0.oldest)

@@ -183,7 +183,7 @@ final class WebhookSender: Sendable {
             var summary = WebhookMachine.Page(count: page.entries.count, end: page.cursor?.position)
             if let first = page.entries.first, let last = page.entries.last, first.cursor <= last.cursor {
                 summary.outcomes = first.cursor.position...last.cursor.position
-                summary.generation = first.cursor.generation
+                summary.generation = page.generation
                 summary.oldest = first.push.settledAt
                 if let request = try? WebhookRequest(page.entries) { loop.body = (first.cursor.position, request) }
             }
@@ -198,7 +198,8 @@ final class WebhookSender: Sendable {
         guard let gap, gap.reason == .deleted, gap.last > loop.countedGap else { return }
         let first = max(gap.first, loop.countedGap &+ 1)
         loop.countedGap = gap.last
-        let lost = Int(clamping: gap.last &- first &+ 1)
+        // A restore skips 10⁹ positions, which no outcome has had.
+        let lost = Int(clamping: (gap.last &- first &+ 1) % 1_000_000_000)
         self.metrics.webhookLost(self.name, lost)
         self.logger.error(
             "Outcomes were deleted before the webhook read them. Some of them may not have been for this webhook",

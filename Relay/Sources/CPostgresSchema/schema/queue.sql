@@ -754,7 +754,10 @@ DECLARE
 BEGIN
   FOR v_row IN SELECT * FROM unnest(p_end) WITH ORDINALITY ORDER BY position, ordinality LOOP
     DELETE FROM apns.flight WHERE position = v_row.position AND epoch = v_row.epoch RETURNING state INTO v_state;
-    CONTINUE WHEN NOT FOUND;
+    IF NOT FOUND THEN
+      PERFORM apns.confirm();
+      CONTINUE;
+    END IF;
     PERFORM apns.requeue(v_row.position, v_state, v_row.due, v_row.certainty, v_row.sends, v_row.invalidates,
       v_row.result, v_row.counts);
   END LOOP;
@@ -770,7 +773,10 @@ DECLARE
 BEGIN
   FOR v_row IN SELECT * FROM unnest(p_end) WITH ORDINALITY ORDER BY position, ordinality LOOP
     DELETE FROM apns.flight WHERE position = v_row.position AND epoch = v_row.epoch RETURNING state INTO v_state;
-    CONTINUE WHEN NOT FOUND;
+    IF NOT FOUND THEN
+      PERFORM apns.confirm();
+      CONTINUE;
+    END IF;
     v_marks := CASE WHEN v_state = 2 THEN 1 ELSE 0 END;
     UPDATE apns.push SET attempts = attempts + v_marks,
       tried = apns.add_attempt(v_row.position, tried, v_row.certainty, v_row.sends, v_row.invalidates, v_row.result)
@@ -1153,7 +1159,9 @@ END $$;
 -- Parks the pushes that may have been sent in a time which this database has lost: those that are due, and those in flight.
 -- Their owners decide. A push whose owner wants it sent again anyway is queued. Returns how many it parked, in one or more
 -- rows for each route.
-CREATE FUNCTION apns.park_doubtful(p_now bigint) RETURNS TABLE (of_route int, pushes bigint) LANGUAGE plpgsql
+--
+-- p_last: the last position from before. Later pushes cannot have been sent, and there may always be more of them.
+CREATE FUNCTION apns.park_doubtful(p_now bigint, p_last bigint) RETURNS TABLE (of_route int, pushes bigint) LANGUAGE plpgsql
 SET enable_seqscan = on SET enable_hashjoin = on SET plan_cache_mode = auto AS $$
 DECLARE
   v_due bigint[]; -- due, and not to be sent again
@@ -1161,17 +1169,18 @@ DECLARE
   v_resent bigint[];
 BEGIN
   SELECT array_agg(q.position) INTO v_resent
-  FROM apns.queue q JOIN apns.push p ON p.position = q.position WHERE q.due <= p_now AND p.resends;
+  FROM apns.queue q JOIN apns.push p ON p.position = q.position
+  WHERE q.due <= p_now AND q.position <= p_last AND p.resends;
   LOOP
     WITH q AS (
       DELETE FROM apns.queue q USING apns.push p
-      WHERE p.position = q.position AND q.due <= p_now AND NOT p.resends
+      WHERE p.position = q.position AND q.due <= p_now AND q.position <= p_last AND NOT p.resends
       RETURNING q.position, q.route),
     t AS (INSERT INTO apns.tally (route, queued) SELECT route, -count(*) FROM q GROUP BY route)
     SELECT array_agg(position) INTO v_due FROM q;
     WITH f AS (
       DELETE FROM apns.flight
-      WHERE position = ANY (ARRAY(SELECT position FROM apns.flight ORDER BY position FOR UPDATE))
+      WHERE position = ANY (ARRAY(SELECT position FROM apns.flight WHERE position <= p_last ORDER BY position FOR UPDATE))
       RETURNING position, route, state),
     m AS (
       UPDATE apns.push SET attempts = attempts + 1
@@ -1235,15 +1244,17 @@ $$;
 CREATE FUNCTION apns.begin_history(p_now bigint, p_history int, p_parks boolean, p_epoch bigint, p_feed bigint)
 RETURNS TABLE (app text, environment text, lane smallint, parked bigint) LANGUAGE plpgsql AS $$
 DECLARE
+  v_position bigint;
   v_last bigint;
 BEGIN
   LOCK TABLE apns.history IN SHARE ROW EXCLUSIVE MODE;
   IF p_history <> (SELECT coalesce(max(h.ordinal), 0) FROM apns.history h) THEN RETURN; END IF;
   IF p_history > 0 THEN
-    PERFORM setval('apns.position_seq', nextval('apns.position_seq') + 1000000000);
+    v_position := nextval('apns.position_seq');
+    PERFORM setval('apns.position_seq', v_position + 1000000000);
     PERFORM setval('apns.epoch_seq', greatest(nextval('apns.epoch_seq'), p_epoch) + 1000000000);
     IF p_parks THEN
-      RETURN QUERY SELECT r.app, r.environment, r.lane, sum(k.pushes)::bigint FROM apns.park_doubtful(p_now) k
+      RETURN QUERY SELECT r.app, r.environment, r.lane, sum(k.pushes)::bigint FROM apns.park_doubtful(p_now, v_position) k
       CROSS JOIN LATERAL (SELECT * FROM apns.route r WHERE r.id = k.of_route LIMIT 1) r
       GROUP BY r.app, r.environment, r.lane;
     END IF;

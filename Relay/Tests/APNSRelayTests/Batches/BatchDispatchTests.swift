@@ -205,6 +205,18 @@ struct BatchDispatchTests {
         }
     }
 
+    @Test("A batch that cannot be read waits, and is reported once") func unreadable() async throws {
+        let fixture = try await DispatchFixture { _ in nil }
+        let batches = fixture.context.batches
+        let batch = try await Self.store(fixture, devices: 1)
+        try await fixture.queue.setValue(Array("nonsense".utf8), forKey: "batch/\(batch.id)")
+        var reported: [APNSID] = []
+        for _ in 0..<2 { try await batches.refresh([batch.route]) { reported.append($0) } }
+        #expect(reported == [batch.id])
+        #expect(batches.mode(of: batch.route) == .hold)
+        await fixture.queue.close()
+    }
+
     @Test("A batch without a key that nobody can continue is cancelled, and pushes that were parked later, too")
     func abandoned() async throws {
         let clock = ManualQueueClock(QueueTime(secondsSince1970: 1_800_000_000))

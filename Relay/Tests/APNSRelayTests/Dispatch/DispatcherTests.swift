@@ -396,9 +396,9 @@ struct DispatcherTests {
         try await fixture.running {
             disk.fill(for: Set(calls))
             try await fixture.store(100)
-            try await fixture.expect { _ in disk.failures > 2 }
+            try await fixture.expect { _ in disk.failures > 2 && fixture.context.storage.problem != nil }
             disk.clear()
-            try await fixture.expect { $0.unsettled == 0 }
+            try await fixture.expect { $0.unsettled == 0 && fixture.context.storage.problem == nil }
             let outcomes = try await fixture.outcomes()
             #expect(outcomes.count == 100 && outcomes.values.allSatisfy { $0.certainty == .accepted })
             #expect(sender.delivered.count == 200)

@@ -69,6 +69,19 @@ struct DeliveryWatchTests {
         #expect(self.watch.problems.isEmpty)
     }
 
+    @Test("A change that fails is a problem until it succeeds, although reads and other changes do")
+    func failingWrites() async {
+        self.storage.note("claim", QueueError(code: .unavailable, message: "the table is locked"))
+        _ = try? await self.storage.observing { () throws(QueueError) in }
+        self.storage.note("settle", nil)
+        await self.watch.update()
+        #expect(self.watch.problems.map(\.cause) == [.storage])
+        #expect(self.watch.problems.first?.message == "the table is locked")
+        self.storage.note("claim", nil)
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
+    }
+
     @Test("A disk without room for new pushes is a problem of its own")
     func disk() async {
         let error = QueueError(code: .unavailable, message: "the disk is nearly full")
@@ -110,6 +123,10 @@ struct DeliveryWatchTests {
         await self.watch.updateWebhooks()
         await self.watch.update()
         #expect(self.watch.problems.isEmpty)
+        // A corrected clock makes no request older.
+        self.clock.jump(by: .seconds(7_200))
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
         self.clock.advance(by: .seconds(3_600))
         await self.watch.update()
         let problem = try #require(self.watch.problems.first)
@@ -120,6 +137,18 @@ struct DeliveryWatchTests {
         await self.watch.updateWebhooks()
         await self.watch.update()
         #expect(self.watch.problems.isEmpty)
+    }
+
+    @Test("A webhook whose stored position cannot be read is a problem at once")
+    func unreadableWebhook() async {
+        var machine = WebhookMachine(name: "crm")
+        machine.cannotRestore("the position of crm cannot be read")
+        let webhook = machine.status(url: "")
+        self.failures.webhooks.withLock { $0 = [webhook] }
+        await self.watch.updateWebhooks()
+        await self.watch.update()
+        #expect(self.watch.problems.map(\.cause) == [.webhook])
+        #expect(self.watch.problems.first?.message == "the position of crm cannot be read")
     }
 
     @Test("The counters of the last five minutes are kept, one of five seconds")

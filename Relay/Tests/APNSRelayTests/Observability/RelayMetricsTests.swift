@@ -220,7 +220,7 @@ struct RelayMetricsTests {
         let prometheus = PrometheusMetrics()
         Self.exercise(RelayMetrics(factory: prometheus))
         // A relay has one of both.
-        let file = FileState(databaseBytes: 3, logBytes: 4, disk: DiskRoom(free: 5, size: 6))
+        let file = FileState(databaseBytes: 3, logBytes: 4, disk: DiskRoom(free: 9, size: 6, available: 5))
         RelayMetrics(factory: prometheus).setStorage(.file(file))
         let text = try PrometheusText(prometheus.text())
         #expect(text.value("apns_relay_file_bytes", ["file": "log"]) == 4)

@@ -78,41 +78,98 @@ struct WebhooksSQLiteTests {
         #expect(Set(ids).count == 2)
     }
 
-    @Test("Outcomes that were deleted before they were posted are counted, and the webhook goes on behind them")
-    func countsMissing() async throws {
+    @Test("After a restore, a request that begins with the same outcome and goes on with others has another id")
+    func idsAfterRestore() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let queue = try await SQLitePushQueue.open(
-            file: folder.appendingPathComponent("queue.sqlite").path,
-            logger: Self.logger
-        )
+        let file = folder.appendingPathComponent("queue.sqlite").path
+        let copy = folder.appendingPathComponent("copy.sqlite").path
+        try await WebhookReceiver.run { receiver in
+            /// Settles two pushes, and posts until there are as many requests.
+            func post(_ requests: Int, isRestored: Bool = false, before: () throws -> Void = {}) async throws {
+                var options = SQLitePushQueue.Options()
+                options.isRestored = isRestored
+                var queue = try await SQLitePushQueue.open(file: file, options: options, logger: Self.logger)
+                try await Self.settle(2, queue)
+                await queue.close()
+                try before()
+                queue = try await SQLitePushQueue.open(file: file, logger: Self.logger)
+                let webhooks = Webhooks(
+                    [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
+                    queue: queue,
+                    metrics: RelayMetrics(factory: PrometheusMetrics()),
+                    clock: SystemQueueClock(),
+                    logger: Self.logger
+                )
+                let task = Task { await webhooks.run() }
+                let isPosted = try await eventually {
+                    // At the end of the feed, the position is stored.
+                    let stored = await webhooks.storedStatuses().first
+                    let last = receiver.deliveries.last?.cursors.last
+                    return receiver.deliveries.count == requests && stored?.position == last.map(Int64.init)
+                }
+                #expect(isPosted)
+                task.cancel()
+                await task.value
+                await queue.close()
+            }
+            try await post(1)
+            try await post(2) { try FileManager.default.copyItem(atPath: file, toPath: copy) }
+            for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: file + suffix) }
+            try FileManager.default.moveItem(atPath: copy, toPath: file)
+            try await post(3, isRestored: true)
+            let deliveries = receiver.deliveries
+            #expect(deliveries.map { Array($0.cursors.prefix(2)) } == [[1, 2], [3, 4], [3, 4]])
+            #expect(deliveries.last?.cursors.count == 4)
+            #expect(Set(deliveries.map(\.id)).count == 3)
+        }
+    }
+
+    @Test(
+        "Outcomes that were deleted before they were posted are counted, and the webhook goes on behind them",
+        arguments: [false, true]
+    )
+    func countsMissing(isRestored: Bool) async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("relay-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        // The positions that the restore skips.
+        let skipped = isRestored ? 1_000_000_000 : 0
         try await WebhookReceiver.run { receiver in
             let prometheus = PrometheusMetrics()
-            let webhooks = Webhooks(
-                [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
-                queue: queue,
-                metrics: RelayMetrics(factory: prometheus),
-                clock: SystemQueueClock(),
-                logger: Self.logger
-            )
+            let metrics = RelayMetrics(factory: prometheus)
             for round in 0..<2 {
+                var options = SQLitePushQueue.Options()
+                options.isRestored = isRestored && round == 1
+                let queue = try await SQLitePushQueue.open(
+                    file: folder.appendingPathComponent("queue.sqlite").path,
+                    options: options,
+                    logger: Self.logger
+                )
+                let webhooks = Webhooks(
+                    [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
+                    queue: queue,
+                    metrics: metrics,
+                    clock: SystemQueueClock(),
+                    logger: Self.logger
+                )
                 try await Self.settle(10, queue)
                 if round == 1 {
                     _ = try await queue.prune(Retention(outcomes: .zero), limit: 100)
                     try await Self.settle(5, queue)
                 }
                 let task = Task { await webhooks.run() }
-                let position: Int64 = round == 0 ? 10 : 25
+                let position = Int64(round == 0 ? 10 : 25 + skipped)
                 let isStored = try await eventually { await webhooks.storedStatuses().first?.position == position }
                 #expect(isStored)
                 task.cancel()
                 await task.value
+                await queue.close()
             }
-            #expect(receiver.deliveries.flatMap(\.cursors) == Array(1...10) + Array(21...25))
-            #expect(prometheus.text().contains(#"apns_relay_webhook_lost_outcomes_total{webhook="crm"} 10"#))
+            #expect(receiver.deliveries.flatMap(\.cursors) == Array(1...10) + (21...25).map { $0 + skipped })
+            #expect(prometheus.text().contains(#"apns_relay_webhook_lost_outcomes_total{webhook="crm"} 10"# + "\n"))
         }
-        await queue.close()
     }
 
     @Test("Every outcome arrives once, in order, also across a closed and opened queue")

@@ -3,7 +3,7 @@ import PushQueue
 
 /// What becomes of pushes whose queue was restored from a backup.
 enum RestoreCases {
-    static let all =
+    static let all: [ConformanceCase] =
         [false, true].flatMap { resends in
             [
                 ConformanceCase(
@@ -15,7 +15,24 @@ enum RestoreCases {
                         + (resends ? ", and are sent again" : "")
                 ) { test in try await Self.sends(test, resends: resends) },
             ]
-        }
+        } + [
+            ConformanceCase("After a restore, a page that begins with older outcomes names the new generation") {
+                test in
+                for _ in 0..<2 { try await test.complete(try test.push()) }
+                let kept = try await Self.page(test)
+                try expectEqual(kept.generation, kept.entries.first?.cursor.generation, "generation before")
+                _ = try await test.restore(.park)
+                try await test.complete(try test.push())
+                let page = try await Self.page(test)
+                try expectEqual(page.entries.first?.cursor, kept.entries.first?.cursor, "first cursor")
+                try expectEqual(page.generation, page.entries.last?.cursor.generation, "generation")
+                try expect(page.generation != kept.generation, "the generation is the one from before")
+            }
+        ]
+
+    private static func page(_ test: Harness) async throws -> FeedPage {
+        try await test.queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 10)
+    }
 
     /// A push, its marks so far, and its claim if it is in flight.
     private struct Doubtful {
