@@ -204,7 +204,11 @@ struct ClientGroupTests: GroupOfClients {
     @Test("A key that changes in its file is the app's key from then on: for its status, and for apps that come later")
     func changedKeyFile() async throws {
         let clock = ManualClock()
-        try await self.withGroup(configure: { $0.client.use(clock) }) { group, simulator in
+        try await self.withGroup(configure: {
+            $0.client.use(clock)
+            // An idle client does not watch its file.
+            $0.idleTimeout = .seconds(86_400)
+        }) { group, simulator in
             let links = try LinkedKeys()
             defer { links.remove() }
             var app = self.app(0, simulator)

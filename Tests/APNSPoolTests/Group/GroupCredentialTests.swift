@@ -100,7 +100,7 @@ struct GroupCredentialTests: GroupOfClients {
         }
     }
 
-    @Test("A key that replaced another one on a client is the one that the next client starts with", arguments: isolations)
+    @Test("A key that replaced another one on a client is what the next client starts with", arguments: isolations)
     func replacedByItsClient(isolation: APNSClientGroup.Isolation) async throws {
         let clock = ManualClock()
         try await self.withGroup(isolation, clock) { group, simulator, _ in
@@ -171,7 +171,7 @@ struct GroupCredentialTests: GroupOfClients {
         }
     }
 
-    @Test("A revoked key stays revoked when its client is stopped, until the app gets another one", arguments: isolations)
+    @Test("A revoked key stays revoked when its client stops, until the app gets another one", arguments: isolations)
     func revokedByItsClient(isolation: APNSClientGroup.Isolation) async throws {
         let clock = ManualClock()
         try await self.withGroup(isolation, clock) { group, simulator, _ in
