@@ -217,7 +217,7 @@ public final class PostgresPushQueue: Sendable {
         do {
             return try result.get()
         } catch {
-            if error.isDiskFull { self.room.setDiskFull(error) }
+            if error.isDiskFull { self.room.setDiskFull(QueueError(code: .unavailable, message: error.message)) }
             throw error
         }
     }

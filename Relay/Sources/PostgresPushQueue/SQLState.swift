@@ -24,7 +24,7 @@ extension QueueError {
     private static let diskFull = "The database's disk is full"
 
     /// Whether the server had no room on its disk.
-    var isDiskFull: Bool { self.message.hasPrefix(Self.diskFull) }
+    var isDiskFull: Bool { self.message.contains(Self.diskFull) }
 
     private static func code(of state: String) -> Code {
         switch state {

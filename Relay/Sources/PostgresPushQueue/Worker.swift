@@ -87,9 +87,10 @@ final class Worker {
                 case .refused(let state, _, _) where SQLState.isTransient(state): break
                 case .refused(let state, _, _) where SQLState.isReadOnly(state): self.connection = nil
                 case .refused(let state, let message, let detail):
+                    let refusal = QueueError(state: state, message: message, detail: detail)
                     // What was sent before may have been committed.
-                    if isRepeated, repetition != .reading { throw .away(message, isUndecided: true) }
-                    throw QueueError(state: state, message: message, detail: detail)
+                    if isRepeated, repetition != .reading { throw .away(refusal.message, isUndecided: true) }
+                    throw refusal
                 case .away:
                     self.connection = nil
                     isRepeated = isRepeated || isSent

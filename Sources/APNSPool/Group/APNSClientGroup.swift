@@ -240,8 +240,8 @@ public final class APNSClientGroup: Service {
     /// returns. Do not keep the client after that. The app's topic is not checked.
     ///
     /// If `body` replaces the client's credential, that holds for all apps that share the client, but not for other
-    /// environments: prefer ``replace(_:within:)``. If `body` revokes it, nothing is sent until it replaces it, or, once
-    /// the client was stopped, until ``replace(_:within:)`` gives each app another credential.
+    /// environments: prefer ``replace(_:within:)``. If `body` revokes it, nothing is sent in this environment until it
+    /// replaces it, or, once the client was stopped, until ``replace(_:within:)`` gives each app another authentication.
     ///
     /// - Parameters:
     ///   - app: The app's name.
@@ -270,9 +270,10 @@ public final class APNSClientGroup: Service {
     /// The health of the group.
     ///
     /// It is `starting` before the group runs, and `stopped` from the shutdown on. It is `serving` while no client is
-    /// degraded or failing, even if none runs. Otherwise it is `degraded` if a client is ready
-    /// (``APNSHealth/isReady``), and `failing` if none is. A client that could not be started is failing. The cause names
-    /// the apps of the first degraded or failing client; ``APNSAppSender/health`` reports on one app.
+    /// degraded or failing, even if none runs. Otherwise it is `degraded` if another client is ready
+    /// (``APNSHealth/isReady``) or has nothing to send, and `failing` if none is. A client that could not be started is
+    /// failing until its key or certificate can be read, which is tried once a minute. The cause names the apps of the
+    /// first degraded or failing client; ``APNSAppSender/health`` reports on one app.
     public var health: APNSHealth {
         get async {
             if self.registry.isOver { return .stopped }
@@ -281,7 +282,10 @@ public final class APNSClientGroup: Service {
             var serving = 0
             for (apps, standing) in self.registry.standings {
                 let health = await standing.health
-                if case .client = standing, health.isReady { serving += 1 }
+                switch standing {
+                case .client, .idle: if health.isReady { serving += 1 }
+                default: break
+                }
                 guard let cause = health.cause else { continue }
                 causes.append(.init(code: cause.code, message: "\(apps): \(cause.message)"))
             }

@@ -31,6 +31,20 @@ extension AppRegistry {
         }.sorted { $0.apps < $1.apps }
     }
 
+    /// The clients that could not be made, and what they are made with.
+    var unmade: [(ConnectionQuota.ClientID, APNSAuthentication)] {
+        self.state.withLock { state in
+            state.clients.compactMap { $1.failure?.code == .configuration ? ($0, $1.authentication) : nil }
+        }
+    }
+
+    /// The client can be made now.
+    func canBeMade(_ clientID: ConnectionQuota.ClientID) {
+        self.state.withLock { state in
+            if state.clients[clientID]?.failure?.code == .configuration { state.clients[clientID]?.failure = nil }
+        }
+    }
+
     var hasRun: Bool { self.state.withLock { $0.hasRun } }
     var isOver: Bool { self.state.withLock { $0.isOver } }
 

@@ -219,25 +219,28 @@ final class AppRegistry: Sendable {
         let source = resolved.authentication.source
         self.state.withLock { state in
             // After a change in the same files, the entry's authentication reads it too, and may have a newer token source.
-            guard source.isEmpty || source != state.clients[clientID]?.authentication.source else { return }
-            state.clients[clientID]?.authentication = resolved.authentication
+            if source.isEmpty || source != state.clients[clientID]?.authentication.source {
+                state.clients[clientID]?.authentication = resolved.authentication
+            }
+            self.use(resolved, by: clientID, &state)
         }
-        self.use(resolved, by: clientID)
     }
 
     /// A client uses a credential, which may be another one than its files held when the app was added.
     func use(_ resolved: ResolvedAuthentication, by clientID: ConnectionQuota.ClientID) {
-        self.state.withLock { state in
-            guard let entry = state.clients[clientID] else { return }
-            for name in entry.apps.keys where state.apps[name]?.clientIDs[entry.environment] == clientID {
-                state.apps[name]?.resolved = resolved
-            }
-            guard self.configuration.isolation != .perApp, let owner = resolved.sharedOwner else { return }
-            let key = ClientKey(environment: entry.environment, owner: owner)
-            self.forget(entry.key, of: clientID, &state)
-            if state.byKey[key] == nil { state.byKey[key] = clientID }
-            state.clients[clientID]?.key = key
+        self.state.withLock { self.use(resolved, by: clientID, &$0) }
+    }
+
+    private func use(_ resolved: ResolvedAuthentication, by clientID: ConnectionQuota.ClientID, _ state: inout State) {
+        guard let entry = state.clients[clientID] else { return }
+        for name in entry.apps.keys where state.apps[name]?.clientIDs[entry.environment] == clientID {
+            state.apps[name]?.resolved = resolved
         }
+        guard self.configuration.isolation != .perApp, let owner = resolved.sharedOwner else { return }
+        let key = ClientKey(environment: entry.environment, owner: owner)
+        self.forget(entry.key, of: clientID, &state)
+        if state.byKey[key] == nil { state.byKey[key] = clientID }
+        state.clients[clientID]?.key = key
     }
 
     /// Lets no further app use the client that a key leads to.
@@ -447,7 +450,8 @@ final class AppRegistry: Sendable {
     static let revoked = PushError(
         code: .credential,
         certainty: .notSent,
-        message: "the authentication was revoked: nothing is sent until the group's replace gives the app another one"
+        message:
+            "the authentication was revoked: nothing is sent until the group's replace changes the app's authentication"
     )
 
     // MARK: Clients

@@ -52,6 +52,15 @@ final class ClientStarter: Sendable {
         defer { self.invalidTokens.finish() }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.sweep() }
+            group.addTask {
+                // A read of a file may take minutes. The end of the group does not wait for it.
+                await withTaskGroup { group in
+                    group.addTask { await self.readAgain() }
+                    group.addTask { _ = await self.over.wait() }
+                    await group.next()
+                    group.cancelAll()
+                }
+            }
             for await job in self.jobs {
                 switch job {
                 case .start(let clientID, let connections):
@@ -83,6 +92,19 @@ final class ClientStarter: Sendable {
             let next = self.registry.now.advanced(by: pause)
             if await self.over.wait(until: next, clock: self.configuration.client.clock) { return }
             _ = self.registry.decide()
+        }
+    }
+
+    /// Reads the authentication of clients that could not be made, once a minute. Without this, their health would be
+    /// `failing` until the next push, which may wait for a good health.
+    private func readAgain() async {
+        while !Task.isCancelled {
+            let next = self.registry.now.advanced(by: .seconds(60))
+            if await self.over.wait(until: next, clock: self.configuration.client.clock) { return }
+            for (clientID, authentication) in self.registry.unmade {
+                let resolved = try? await authentication.resolved(wallNow: self.configuration.client.wallClock())
+                if resolved != nil { self.registry.canBeMade(clientID) }
+            }
         }
     }
 

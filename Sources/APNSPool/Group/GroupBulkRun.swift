@@ -6,8 +6,8 @@ import Synchronization
 /// Runs a bulk call to one app of a group. It waits until the app's client runs, keeps the client from being stopped,
 /// and lets it run the call. Nothing is pulled while the app waits for its turn.
 ///
-/// If the group has no such app, its client cannot be made, or the group is not running, the first push ends with that
-/// error and no further one is pulled.
+/// If the group has no such app, its client cannot be made, its credential was revoked, or the group is not running, the
+/// first push ends with that error and no further one is pulled.
 final class GroupBulkRun: BulkEngine {
     private let sender: APNSAppSender
     private let source: BulkSource
@@ -62,7 +62,7 @@ final class GroupBulkRun: BulkEngine {
         case .failure(let error):
             var source = self.source
             switch error.code {
-            case .configuration, .notRunning:
+            case .configuration, .credential, .notRunning:
                 self.failure = error
                 source = Self.failing(source, with: error)
             default:

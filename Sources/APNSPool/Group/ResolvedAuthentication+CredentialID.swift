@@ -16,14 +16,16 @@ extension ResolvedAuthentication {
 }
 
 extension APNSAuthentication {
-    /// The files that a client watches, and how it opens and checks them; empty without files. Contains no secret.
+    /// The files that a client watches, and how it checks, opens and uses them; empty without files. Contains no secret.
     var source: [String] {
         guard !self.files.isEmpty else { return [] }
-        let interval = self.fileCheckInterval.map { "\($0)" } ?? "never"
-        guard case .certificate(let input) = self.credential, let passphrase = input.passphrase else {
-            return self.files + [interval]
+        let checked = self.files + [self.fileCheckInterval.map { "\($0)" } ?? "never"]
+        switch self.credential {
+        case .key(_, let keyID, let teamID): return checked + [keyID ?? "", teamID]
+        case .certificate(let input):
+            let digest = input.passphrase.flatMap { try? SHA256Digest.hexadecimal(of: Array($0.utf8)) }
+            return checked + [digest ?? ""]
+        default: return checked
         }
-        let digest = (try? SHA256Digest.hexadecimal(of: Array(passphrase.utf8))) ?? ""
-        return self.files + [interval, digest]
     }
 }

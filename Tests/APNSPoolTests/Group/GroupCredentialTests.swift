@@ -31,7 +31,7 @@ struct GroupCredentialTests: GroupOfClients {
 
     private func idle(_ group: APNSClientGroup, _ clock: ManualClock) async {
         await until {
-            clock.advance(by: .seconds(1))
+            clock.advance(by: .milliseconds(100))
             return group.status.allSatisfy { !$0.isRunning }
         }
     }
@@ -71,7 +71,7 @@ struct GroupCredentialTests: GroupOfClients {
             // The client does not idle meanwhile.
             try await group.withClient(for: "app0", in: .custom(host: "localhost", port: simulator.port)) { _ in
                 await until {
-                    clock.advance(by: .seconds(1))
+                    clock.advance(by: .milliseconds(100))
                     return group.status.allSatisfy { $0.credential.contains(links.keys[1].keyID) }
                 }
             }
@@ -118,6 +118,30 @@ struct GroupCredentialTests: GroupOfClients {
         }
     }
 
+    @Test("The next client starts with the key id that came with the new key in the same file", arguments: isolations)
+    func replacedInItsFile(isolation: APNSClientGroup.Isolation) async throws {
+        let clock = ManualClock()
+        try await self.withGroup(isolation, clock) { group, simulator, folder in
+            let file = folder.appending(path: "key.p8")
+            func authentication(_ key: SimulatedKey) throws -> APNSAuthentication {
+                try Data(key.p8.utf8).write(to: file)
+                return .token(keyFile: file.path, keyID: key.keyID, teamID: key.teamID)
+            }
+            let (old, new) = (SimulatedKey(), SimulatedKey())
+            var app = self.app(0, simulator)
+            app.authentication = try authentication(old)
+            try group.add(app)
+            try await group.withClient(for: "app0", in: .custom(host: "localhost", port: simulator.port)) {
+                try await $0.replaceAuthentication(try authentication(new))
+            }
+            for _ in 0..<2 {
+                #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+                #expect(simulator.received().last?.keyID == new.keyID)
+                await self.idle(group, clock)
+            }
+        }
+    }
+
     @Test("A client starts with the token source that its app got last")
     func newTokenSource() async throws {
         let clock = ManualClock()
@@ -135,7 +159,11 @@ struct GroupCredentialTests: GroupOfClients {
         }
     }
 
-    @Test("An app whose client cannot be started is failing, until it can be started or the app is replaced")
+    enum Repair: CaseIterable {
+        case push, replacement, time
+    }
+
+    @Test("An app whose client cannot be started is failing, until its key is read again")
     func healthWithoutAFile() async throws {
         let clock = ManualClock()
         try await self.withGroup(.perKey, clock) { group, simulator, folder in
@@ -146,7 +174,7 @@ struct GroupCredentialTests: GroupOfClients {
             let sender = group.sender(for: "app0", in: .custom(host: "localhost", port: simulator.port))
             try Data(key.p8.utf8).write(to: file)
             try group.add(app)
-            for isReplaced in [false, true] {
+            for repair in Repair.allCases {
                 #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
                 await self.idle(group, clock)
                 try FileManager.default.removeItem(at: file)
@@ -160,10 +188,14 @@ struct GroupCredentialTests: GroupOfClients {
                     #expect(cause.code == .configuration && cause.message.contains(file.path))
                 }
                 try Data(key.p8.utf8).write(to: file)
-                if isReplaced {
-                    try await group.replace(app)
-                } else {
-                    #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+                switch repair {
+                case .push: #expect(await self.deliver(group, 0, simulator).certainty == .accepted)
+                case .replacement: try await group.replace(app)
+                case .time:
+                    await until {
+                        clock.advance(by: .milliseconds(500))
+                        return await sender.health == .serving
+                    }
                 }
                 #expect(await sender.health == .serving)
                 #expect(await group.health == .serving)
@@ -180,10 +212,12 @@ struct GroupCredentialTests: GroupOfClients {
             let environment = APNSEnvironment.custom(host: "localhost", port: simulator.port)
             try await group.withClient(for: "app0", in: environment) { await $0.revokeAuthentication() }
             for _ in 0..<2 {
+                let sender = group.sender(for: "app0", in: environment)
                 #expect(await self.deliver(group, 0, simulator).error?.code == .credential)
-                #expect(await group.sender(for: "app0", in: environment).health.cause?.code == .credential)
+                #expect(await sender.health.cause?.code == .credential)
                 #expect(await group.health.cause?.code == .credential)
                 await self.idle(group, clock)
+                #expect(await sender.sendAll(samplePush(topic: self.topic(0)), to: [deviceToken]).notSent == 1)
                 // The same key again.
                 try await group.replace(app)
             }

@@ -150,8 +150,12 @@ final class StorageWatch: Sendable {
         var error: QueueError?
     }
 
-    /// The errors of the calls that change something and whose last try failed, by purpose.
-    private let failing = Mutex<[String: QueueError]>([:])
+    /// The errors of the calls that change something and whose last try failed, by purpose, with their times.
+    private let failing = Mutex<[String: (error: QueueError, time: ContinuousClock.Instant)]>([:])
+
+    /// After this time without another try, an error is no problem any more: its call was given up, and may not be needed
+    /// again for days. Tries are repeated at least once a minute.
+    static let memory = Duration.seconds(90)
 
     /// After this time, a call that is still running is a problem.
     private static let patience = Duration.seconds(2)
@@ -176,11 +180,16 @@ final class StorageWatch: Sendable {
     /// - Parameters:
     ///   - purpose: what it does. A success ends only the errors with the same purpose.
     ///   - error: its error; nil if it has succeeded.
-    func note(_ purpose: String, _ error: QueueError?) { self.failing.withLock { $0[purpose] = error } }
+    func note(_ purpose: String, _ error: QueueError?, at time: ContinuousClock.Instant = .now) {
+        self.failing.withLock { $0[purpose] = error.map { ($0, time) } }
+    }
 
     /// Why the queue cannot be used; nil if the last calls succeeded.
     var problem: String? {
-        let failing = self.failing.withLock { failing in failing.min { $0.key < $1.key }?.value }
+        let failing = self.failing.withLock { failing in
+            failing = failing.filter { $0.value.time.duration(to: .now) < Self.memory }
+            return failing.min { $0.key < $1.key }?.value.error
+        }
         if let failing { return failing.message }
         return self.state.withLock { state in
             if let error = state.error { return error.message }

@@ -198,7 +198,7 @@ final class WebhookSender: Sendable {
         guard let gap, gap.reason == .deleted, gap.last > loop.countedGap else { return }
         let first = max(gap.first, loop.countedGap &+ 1)
         loop.countedGap = gap.last
-        // A restore skips 10⁹ positions, which no outcome has had.
+        // A restore skips 10⁹ positions, which no outcome has had. Those of the lost time count: their outcomes are gone.
         let lost = Int(clamping: (gap.last &- first &+ 1) % 1_000_000_000)
         self.metrics.webhookLost(self.name, lost)
         self.logger.error(

@@ -80,6 +80,11 @@ struct DeliveryWatchTests {
         self.storage.note("claim", nil)
         await self.watch.update()
         #expect(self.watch.problems.isEmpty)
+        // A call that was given up, and was not needed again.
+        let error = QueueError(code: .unusable, message: "the role may not use the queue")
+        self.storage.note("park", error, at: .now.advanced(by: .zero - StorageWatch.memory))
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
     }
 
     @Test("A disk without room for new pushes is a problem of its own")
