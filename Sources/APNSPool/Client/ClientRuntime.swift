@@ -146,15 +146,8 @@ final class ClientRuntime: Sendable {
                         // If the session was stopped before its tree ran, nothing else fails the waiters of its pool.
                         await session.failWaiters()
                     }
-                    group.addTask {
-                        // A read of a file may take minutes. The end of the session does not wait for it.
-                        await withTaskGroup { group in
-                            group.addTask { await self.watch(session) }
-                            group.addTask { await session.ended.wait() }
-                            await group.next()
-                            group.cancelAll()
-                        }
-                    }
+                    // A read of a file may take minutes. The end of the session does not wait for it.
+                    group.addTask { await session.ended.cancelling { await self.watch(session) } }
                 case .retire(let session):
                     group.addTask { await self.retire(session) }
                 }

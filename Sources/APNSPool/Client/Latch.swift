@@ -43,13 +43,18 @@ final class Latch: Sendable {
     /// Waits until the latch opens, the task is cancelled or `deadline` passes. Returns whether the latch is open.
     func wait(until deadline: MonotonicInstant, clock: any MonotonicClock) async -> Bool {
         if self.isOpen { return true }
-        return await withTaskGroup(of: Void.self) { group in
+        await self.cancelling { try? await clock.sleep(until: deadline) }
+        return self.isOpen
+    }
+
+    /// Runs `body`, and cancels it when the latch opens.
+    func cancelling(_ body: @escaping @Sendable () async -> Void) async {
+        await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.wait() }
-            group.addTask { try? await clock.sleep(until: deadline) }
+            group.addTask { await body() }
             await group.next()
             group.cancelAll()
             await group.waitForAll()
-            return self.isOpen
         }
     }
 }

@@ -49,7 +49,7 @@ public struct APNSAppSender: PushSender {
     /// The health of the app's client. It is also `serving` if no client runs because there is nothing to send: the
     /// next push starts one. It is `starting` before the group runs and while the app waits for its turn, and `stopped`
     /// from the group's shutdown on. It is `failing` with `configuration` for an unknown app or environment, and if the
-    /// client could not be started for the last push, for example because its key's file cannot be read; with
+    /// client could not be started, for example because its key's file cannot be read, until it can be read again; with
     /// `credential` if its credential was revoked.
     public var health: APNSHealth {
         get async { await self.sender.registry.standing(self.app, self.environment).health }

@@ -13,7 +13,7 @@ public struct APNSApp: Sendable {
     /// and a dot, such as those of VoIP or complications, belong to the app.
     public var topic: String
     /// The app's key or certificate. Apps with the same credential share connections unless `isolation` forbids it. If it
-    /// comes from files, these must be the same too, with the same passphrase and `fileCheckInterval`.
+    /// comes from files, these must be the same too, and so must the given key id, passphrase and `fileCheckInterval`.
     ///
     /// If their `tokenSource` or `tokenRefreshInterval` differs, that of the app that was added or replaced last applies
     /// from the next start of a client on.
@@ -139,7 +139,7 @@ public final class APNSClientGroup: Service {
     /// A new credential of an app is probed first, as ``APNSClient/replaceAuthentication(_:within:)`` does, with the app's
     /// topic: in the environments in which the app's clients run, or in one of its environments if none runs. Pushes in
     /// flight with the old credential finish, including running bulk calls. A new credential has its own connections, and
-    /// so has the same credential from other files, or with another passphrase or `fileCheckInterval`.
+    /// so has the same credential from other files, or with another given key id, passphrase or `fileCheckInterval`.
     ///
     /// The credential is not probed before the group runs, nor if the app is new or its credential is the same.
     ///

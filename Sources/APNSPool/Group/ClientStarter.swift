@@ -52,15 +52,8 @@ final class ClientStarter: Sendable {
         defer { self.invalidTokens.finish() }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.sweep() }
-            group.addTask {
-                // A read of a file may take minutes. The end of the group does not wait for it.
-                await withTaskGroup { group in
-                    group.addTask { await self.readAgain() }
-                    group.addTask { _ = await self.over.wait() }
-                    await group.next()
-                    group.cancelAll()
-                }
-            }
+            // A read of a file may take minutes. The end of the group does not wait for it.
+            group.addTask { await self.over.cancelling { await self.readAgain() } }
             for await job in self.jobs {
                 switch job {
                 case .start(let clientID, let connections):

@@ -152,7 +152,7 @@ struct ReplaceAuthenticationTests {
         try await self.withKeys(configure: { $0.use(clock) }) { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             simulator.inject(Fault(.respond(.serviceUnavailable), when: .always))
-            async let result = Self.result {
+            async let result = APNSAuthenticationError.of {
                 try await client.replaceAuthentication(Self.authentication(second), within: .seconds(60))
             }
             await until { simulator.openConnections >= 2 }
@@ -172,7 +172,9 @@ struct ReplaceAuthenticationTests {
         try await self.withKeys { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             simulator.setTopics(["com.example.other"])
-            let error = await Self.result { try await client.replaceAuthentication(Self.authentication(second)) }
+            let error = await APNSAuthenticationError.of {
+                try await client.replaceAuthentication(Self.authentication(second))
+            }
             #expect(error?.code == .refused)
             #expect(error?.message.contains("topic '\(self.push.topic)'") == true, "\(error.map { "\($0)" } ?? "")")
             #expect(await client.status.authentication.keyID == first.keyID)
@@ -232,7 +234,7 @@ struct ReplaceAuthenticationTests {
         try await self.withKeys { client, simulator, first, second in
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             for key in [first, first, second, first] {
-                let error = await Self.result {
+                let error = await APNSAuthenticationError.of {
                     try await client.replaceAuthentication(Self.authentication(key), within: .seconds(30))
                 }
                 #expect(error == nil, "\(error.map { "\($0)" } ?? "")")
@@ -243,25 +245,19 @@ struct ReplaceAuthenticationTests {
         }
     }
 
-    private static func result(_ body: () async throws -> Void) async -> APNSAuthenticationError? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return error as? APNSAuthenticationError
-        }
-    }
-
     @Test func aLaterReplacementEndsAnEarlierOne() async throws {
         try await self.withKeys { client, simulator, _, second in
             let third = SimulatedKey()
             simulator.inject(Fault(.stall(), when: .always))
-            async let early = Self.result {
+            async let early = APNSAuthenticationError.of {
                 try await client.replaceAuthentication(Self.authentication(third), within: nil)
             }
             try await simulator.waitUntil(timeout: Patience.limit) { $0.requestsReceived == 1 }
             simulator.removeFaults()
-            #expect(await Self.result { try await client.replaceAuthentication(Self.authentication(second)) } == nil)
+            #expect(
+                await APNSAuthenticationError.of { try await client.replaceAuthentication(Self.authentication(second)) }
+                    == nil
+            )
             #expect(await early?.code == .superseded)
             #expect(await client.status.authentication.keyID == second.keyID)
         }
@@ -366,7 +362,7 @@ struct ReplaceAuthenticationTests {
             for _ in 0..<3 {
                 // Signers that cannot be compared are the same only in copies of one authentication.
                 let again = kind == "copy" ? first : make()
-                #expect(await Self.result { try await client.replaceAuthentication(again) } == nil)
+                #expect(await APNSAuthenticationError.of { try await client.replaceAuthentication(again) } == nil)
                 #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             }
             #expect(!simulator.record.pushes.contains { $0.status == 429 })
@@ -402,7 +398,8 @@ struct ReplaceAuthenticationTests {
         #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
         await client.shutdown()
         #expect(
-            await Self.result { try await client.replaceAuthentication(Self.authentication(second)) }?.code
+            await APNSAuthenticationError.of { try await client.replaceAuthentication(Self.authentication(second)) }?
+                .code
                 == .clientStopped
         )
         await simulator.stop()
@@ -429,7 +426,7 @@ struct ReplaceAuthenticationTests {
     @Test func aShutdownEndsAReplacement() async throws {
         try await self.withKeys { client, simulator, _, second in
             simulator.inject(Fault(.stall(), when: .always))
-            async let result = Self.result {
+            async let result = APNSAuthenticationError.of {
                 try await client.replaceAuthentication(Self.authentication(second), within: nil)
             }
             await until { client.runtime.credentials.candidate != nil }
@@ -457,7 +454,9 @@ struct ReplaceAuthenticationTests {
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
             simulator.inject(Fault(.clientCertificate(.revoked), when: .connections(times: nil)))
             let second = try simulator.makeClientCertificate()
-            let error = await Self.result { try await client.replaceAuthentication(authentication(second)) }
+            let error = await APNSAuthenticationError.of {
+                try await client.replaceAuthentication(authentication(second))
+            }
             #expect(
                 error?.code == .refused && error?.message.contains("revoked") == true,
                 "\(String(describing: error))"

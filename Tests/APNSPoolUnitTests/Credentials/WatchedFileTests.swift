@@ -40,15 +40,6 @@ struct WatchedFileTests {
         await simulator.stop()
     }
 
-    private static func result(_ body: () async throws -> Void) async -> APNSAuthenticationError? {
-        do {
-            try await body()
-            return nil
-        } catch {
-            return error as? APNSAuthenticationError
-        }
-    }
-
     @Test("A key in a changed file that one server refuses is tried once more")
     func fileRefusedOnce() async throws {
         let clock = ManualClock()
@@ -99,7 +90,9 @@ struct WatchedFileTests {
                 return manager.candidate != nil
             }
             if isReloaded {
-                async let reload = Self.result { _ = try await client.reloadAuthentication(within: .seconds(10)) }
+                async let reload = APNSAuthenticationError.of {
+                    _ = try await client.reloadAuthentication(within: .seconds(10))
+                }
                 await until {
                     clock.advance(by: .milliseconds(500))
                     return manager.candidate == nil
@@ -160,7 +153,9 @@ struct WatchedFileTests {
             try await clock.advance(toWakeUpAt: clock.now.advanced(by: .seconds(60)))
             await lines.wait { $0.contains { $0.message.contains("cannot be used (yet)") } }
             #expect(await client.deliver(self.push, to: deviceToken).certainty == .accepted)
-            #expect(await Self.result { try await client.reloadAuthentication() }?.code == .configuration)
+            #expect(
+                await APNSAuthenticationError.of { try await client.reloadAuthentication() }?.code == .configuration
+            )
             try second.privateKeyPEM.write(to: keyFile, atomically: false, encoding: .utf8)
             try await clock.advance(toWakeUpAt: clock.now.advanced(by: .seconds(60)))
             await until { await client.status.authentication.certificateExpiry == second.notAfter }

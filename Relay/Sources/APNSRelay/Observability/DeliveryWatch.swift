@@ -154,7 +154,8 @@ final class StorageWatch: Sendable {
     private let failing = Mutex<[String: (error: QueueError, time: ContinuousClock.Instant)]>([:])
 
     /// After this time without another try, an error is no problem any more: its call was given up, and may not be needed
-    /// again for days. Tries are repeated at least once a minute.
+    /// again for days. A call that is refused is tried again within a minute. While the queue is away, tries may take longer,
+    /// but then reads fail, too.
     static let memory = Duration.seconds(90)
 
     /// After this time, a call that is still running is a problem.

@@ -44,6 +44,21 @@ struct WebhooksSQLiteTests {
         )
     }
 
+    /// A webhook to a receiver.
+    private static func webhooks(
+        _ receiver: WebhookReceiver,
+        _ queue: SQLitePushQueue,
+        _ metrics: RelayMetrics = RelayMetrics(factory: PrometheusMetrics())
+    ) -> Webhooks {
+        Webhooks(
+            [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
+            queue: queue,
+            metrics: metrics,
+            clock: SystemQueueClock(),
+            logger: Self.logger
+        )
+    }
+
     @Test("The ids of requests are the cursors of their first outcomes, which no other queue has") func ids()
         async throws
     {
@@ -58,13 +73,7 @@ struct WebhooksSQLiteTests {
             let feed = try await queue.outcomes(after: nil, apps: nil, kind: .outcomes, limit: 1)
             let cursor = try #require(feed.entries.first?.cursor)
             try await WebhookReceiver.run { receiver in
-                let webhooks = Webhooks(
-                    [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
-                    queue: queue,
-                    metrics: RelayMetrics(factory: PrometheusMetrics()),
-                    clock: SystemQueueClock(),
-                    logger: Self.logger
-                )
+                let webhooks = Self.webhooks(receiver, queue)
                 let task = Task { await webhooks.run() }
                 let isPosted = try await eventually { receiver.deliveries.count == 1 }
                 #expect(isPosted)
@@ -95,13 +104,7 @@ struct WebhooksSQLiteTests {
                 await queue.close()
                 try before()
                 queue = try await SQLitePushQueue.open(file: file, logger: Self.logger)
-                let webhooks = Webhooks(
-                    [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
-                    queue: queue,
-                    metrics: RelayMetrics(factory: PrometheusMetrics()),
-                    clock: SystemQueueClock(),
-                    logger: Self.logger
-                )
+                let webhooks = Self.webhooks(receiver, queue)
                 let task = Task { await webhooks.run() }
                 let isPosted = try await eventually {
                     // At the end of the feed, the position is stored.
@@ -147,13 +150,7 @@ struct WebhooksSQLiteTests {
                     options: options,
                     logger: Self.logger
                 )
-                let webhooks = Webhooks(
-                    [WebhookSettings(name: "crm", url: receiver.url, secrets: [WebhookReceiver.secret])],
-                    queue: queue,
-                    metrics: metrics,
-                    clock: SystemQueueClock(),
-                    logger: Self.logger
-                )
+                let webhooks = Self.webhooks(receiver, queue, metrics)
                 try await Self.settle(10, queue)
                 if round == 1 {
                     _ = try await queue.prune(Retention(outcomes: .zero), limit: 100)
