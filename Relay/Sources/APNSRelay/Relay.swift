@@ -166,7 +166,8 @@ package struct Relay: Sendable {
             storage: context.storage,
             totals: { metrics.totals },
             failures: self.failures(live),
-            webhooks: { await webhooks.statuses() }
+            webhooks: { await webhooks.statuses() },
+            unreadableBatches: { context.batches.unreadable }
         )
         let status = RelayState(
             dispatcher: dispatcher,

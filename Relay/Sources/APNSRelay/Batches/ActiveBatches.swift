@@ -27,7 +27,7 @@ final class ActiveBatches: Sendable {
 
     private struct State {
         var entries: [APNSID: Entry] = [:]
-        /// Batches that a newer version has stored. Their pushes wait for it.
+        /// Batches that are damaged, or that a newer version has stored. Their pushes wait.
         var unreadable: Set<APNSID> = []
         /// The number of relays that share the rates.
         var members: @Sendable () -> Int = { 1 }
@@ -50,10 +50,11 @@ final class ActiveBatches: Sendable {
     /// - Parameter members: the number of relays that share the rates.
     func follow(_ members: @escaping @Sendable () -> Int) { self.state.withLock { $0.members = members } }
 
+    /// The batches whose pushes wait because the batch cannot be read.
+    var unreadable: Set<APNSID> { self.state.withLock { $0.unreadable } }
+
     /// Reads the batches of routes, and forgets all others.
-    ///
-    /// - Parameter whenUnreadable: called with the ids of batches that cannot be read, once each.
-    func refresh(_ routes: [Route], whenUnreadable: (APNSID) -> Void = { _ in }) async throws(QueueError) {
+    func refresh(_ routes: [Route]) async throws(QueueError) {
         let ids = routes.compactMap(\.batch)
         for id in ids where !self.isFresh(id) {
             guard let stored = try await self.store.storedState(id) else {
@@ -66,7 +67,7 @@ final class ActiveBatches: Sendable {
             guard let state, let batch, let defaults = try? PlaceholderValues(Array(batch.values.utf8)),
                 let template = try? PayloadTemplate(Array(batch.payload.utf8))
             else {
-                if self.state.withLock({ $0.unreadable.insert(id).inserted }) { whenUnreadable(id) }
+                _ = self.state.withLock { $0.unreadable.insert(id) }
                 continue
             }
             let entry = Entry(batch: batch, template: template, defaults: defaults, state: state)

@@ -143,7 +143,9 @@ actor Dispatcher: Service {
                 try await self.context.queue.queuedRoutes()
             }
             // Also those whose last pushes are being sent.
-            try await self.context.batches.refresh(Array(Set(queued.map(\.route)).union(self.sending.keys))) { id in
+            let known = self.context.batches.unreadable
+            try await self.context.batches.refresh(Array(Set(queued.map(\.route)).union(self.sending.keys)))
+            for id in self.context.batches.unreadable.subtracting(known) {
                 self.context.logger.error(
                     "A batch cannot be read: it is damaged, or a newer version wrote it. Its pushes wait until they are overdue",
                     metadata: ["batch": "\(id)"]

@@ -1,3 +1,4 @@
+import APNSModel
 import APNSPool
 import PushQueue
 
@@ -12,6 +13,8 @@ struct DeliveryProblem: Sendable, Hashable {
         case configuration
         /// APNs rejects so many device tokens that the environment, the topic or the key must be wrong.
         case rejections
+        /// A batch is damaged, or a newer version wrote it.
+        case batch
         /// The queue cannot be read or written.
         case storage
         /// The disk has only room for outcomes.
@@ -23,6 +26,8 @@ struct DeliveryProblem: Sendable, Hashable {
     var cause: Cause
     /// The apps and environments that it affects; empty for all.
     var apps: [AppEnvironment]
+    /// The batch that it affects; nil if it does not affect a batch alone.
+    var batch: APNSID?
     /// What is wrong.
     var message: String
     var since: QueueTime
@@ -38,6 +43,7 @@ struct DeliveryProblem: Sendable, Hashable {
         switch self.cause {
         case .credential, .apns, .configuration, .storage: "Pushes are not being delivered."
         case .rejections: "APNs rejects most pushes."
+        case .batch: "The pushes of a batch are not being delivered."
         case .disk: "New pushes are refused."
         case .webhook: "Outcomes do not reach a webhook."
         }
@@ -57,6 +63,9 @@ struct DeliveryProblem: Sendable, Hashable {
         case .rejections:
             "Do not delete the device tokens. Check that they belong to the app's environment, topic and key; pause the batch "
                 + "that they come from."
+        case .batch:
+            "If a newer version wrote it, update this relay. Otherwise submit its pushes again: they end as not-sent at their "
+                + "deadlines."
         case .storage:
             "The relay goes on trying. Check that the database runs and can be reached, or the disk with the file. Accepted "
                 + "pushes are not lost."
@@ -70,6 +79,7 @@ struct DeliveryProblem: Sendable, Hashable {
 
     func affects(_ route: Route) -> Bool {
         guard self.cause != .webhook else { return false }
+        if let batch { return route.batch == batch }
         return self.apps.isEmpty || self.apps.contains(AppEnvironment(app: route.app, environment: route.environment))
     }
 }

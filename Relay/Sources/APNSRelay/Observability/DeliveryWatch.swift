@@ -1,3 +1,4 @@
+import APNSModel
 import PushQueue
 import ServiceLifecycle
 import Synchronization
@@ -27,6 +28,7 @@ final class DeliveryWatch: Service {
     private struct Key: Hashable {
         var cause: DeliveryProblem.Cause
         var app: DeliveryProblem.AppEnvironment?
+        var batch: APNSID?
     }
 
     /// The time between two samples, and their number: five minutes.
@@ -39,6 +41,7 @@ final class DeliveryWatch: Service {
     private let readTotals: @Sendable () -> RelayTotals
     private let readFailures: ReadFailures
     private let readWebhooks: ReadWebhooks
+    private let unreadableBatches: @Sendable () -> Set<APNSID>
     private let state = Mutex(State())
 
     init(
@@ -47,7 +50,8 @@ final class DeliveryWatch: Service {
         storage: StorageWatch,
         totals: @escaping @Sendable () -> RelayTotals,
         failures: @escaping ReadFailures,
-        webhooks: @escaping ReadWebhooks
+        webhooks: @escaping ReadWebhooks,
+        unreadableBatches: @escaping @Sendable () -> Set<APNSID>
     ) {
         self.queue = queue
         self.clock = clock
@@ -55,6 +59,7 @@ final class DeliveryWatch: Service {
         self.readTotals = totals
         self.readFailures = failures
         self.readWebhooks = webhooks
+        self.unreadableBatches = unreadableBatches
     }
 
     /// What keeps pushes from being delivered or accepted now, or outcomes from a webhook.
@@ -100,6 +105,10 @@ final class DeliveryWatch: Service {
                 found.append((Key(cause: .webhook), Self.message(webhook)))
             }
         }
+        for batch in self.unreadableBatches() {
+            let message = "The batch \(batch) cannot be read: it is damaged, or a newer version wrote it."
+            found.append((Key(cause: .batch, batch: batch), message))
+        }
         for (app, failure) in failures { found.append((Key(cause: failure.cause, app: app), failure.message)) }
         self.state.withLock { state in
             let since = found.map { ($0.key, state.since[$0.key] ?? now) }
@@ -135,7 +144,13 @@ final class DeliveryWatch: Service {
         return groups.map { group, members in
             let apps = members.compactMap(\.key.app).sorted { ($0.app, $0.environment) < ($1.app, $1.environment) }
             let first = members.compactMap { since[$0.key] }.min() ?? QueueTime(millisecondsSince1970: 0)
-            return DeliveryProblem(cause: group.cause, apps: apps, message: group.message, since: first)
+            return DeliveryProblem(
+                cause: group.cause,
+                apps: apps,
+                batch: members.first?.key.batch,
+                message: group.message,
+                since: first
+            )
         }
         .sorted { ($0.since, $0.message) < ($1.since, $1.message) }
     }

@@ -49,7 +49,7 @@ extension RelayMetrics {
         .gauge("apns_relay_problem", "0 or 1", ["cause"])
             .means(
                 "1 while this cause keeps pushes from being delivered (credential, apns, configuration, rejections, "
-                    + "storage) or accepted (disk), or outcomes from a webhook (webhook: no acknowledgement for an hour, or a position "
+                    + "batch, storage) or accepted (disk), or outcomes from a webhook (webhook: no acknowledgement for an hour, or a position "
                     + "that cannot be read)."
             ),
         .gauge("apns_relay_certificate_left_seconds", "seconds")

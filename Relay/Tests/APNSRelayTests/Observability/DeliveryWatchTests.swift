@@ -20,6 +20,7 @@ struct DeliveryWatchTests {
     private final class Failures: Sendable {
         let value = Mutex<[DeliveryProblem.AppEnvironment: DeliveryFailure]>([:])
         let webhooks = Mutex<[WebhookStatus]>([])
+        let batches = Mutex<Set<APNSID>>([])
     }
 
     init() {
@@ -29,7 +30,8 @@ struct DeliveryWatchTests {
             storage: self.storage,
             totals: { RelayTotals() },
             failures: { [failures] in failures.value.withLock { $0 } },
-            webhooks: { [failures] in failures.webhooks.withLock { $0 } }
+            webhooks: { [failures] in failures.webhooks.withLock { $0 } },
+            unreadableBatches: { [failures] in failures.batches.withLock { $0 } }
         )
     }
 
@@ -154,6 +156,23 @@ struct DeliveryWatchTests {
         await self.watch.update()
         #expect(self.watch.problems.map(\.cause) == [.webhook])
         #expect(self.watch.problems.first?.message == "the position of crm cannot be read")
+    }
+
+    @Test("A batch that cannot be read is a problem of its own pushes")
+    func unreadableBatch() async {
+        let batches = [APNSID.random(), .random()]
+        self.failures.batches.withLock { $0 = Set(batches) }
+        await self.watch.update()
+        #expect(self.watch.problems.map(\.cause) == [.batch, .batch])
+        for batch in batches {
+            var route = Route(app: "fern", environment: "production", lane: .bulk, caller: "shop", batch: batch)
+            #expect(self.watch.problems.count { $0.affects(route) && $0.message.contains("\(batch)") } == 1)
+            route.batch = nil
+            #expect(self.watch.problems.allSatisfy { !$0.affects(route) })
+        }
+        self.failures.batches.withLock { $0 = [] }
+        await self.watch.update()
+        #expect(self.watch.problems.isEmpty)
     }
 
     @Test("The counters of the last five minutes are kept, one of five seconds")
