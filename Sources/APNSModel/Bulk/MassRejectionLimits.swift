@@ -6,19 +6,19 @@
 public struct MassRejectionLimits: Sendable, Hashable {
     /// How many device tokens are considered: those with the latest responses, each once. Default 200; 1 to 100,000.
     public let window: Int
-    /// How many rejections within the window open the breaker: `BadDeviceToken`, `DeviceTokenNotForTopic` and
-    /// `TopicDisallowed`. Default 150; 1 to `window`. A larger number disables the breaker.
+    /// How many rejections within the window are a mass rejection: `BadDeviceToken`, `DeviceTokenNotForTopic` and
+    /// `TopicDisallowed`. Default 150; 1 to `window`. A larger number turns the detection off.
     public let rejections: Int
 
     /// - Parameters:
     ///   - window: how many device tokens are considered, clamped to 1 to 100,000.
-    ///   - rejections: how many rejections within the window open the breaker, at least 1. More than `window` disables
-    ///     it.
+    ///   - rejections: how many rejections within the window are a mass rejection, at least 1. More than `window` turns
+    ///     the detection off.
     public init(window: Int = 200, rejections: Int = 150) {
         self.window = min(max(window, 1), 100_000)
         self.rejections = max(rejections, 1)
     }
 
-    /// Disables the breaker.
+    /// Turns the detection off.
     public static let off = MassRejectionLimits(rejections: .max)
 }

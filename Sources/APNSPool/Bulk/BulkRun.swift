@@ -63,7 +63,7 @@ final class BulkRun: BulkEngine {
     /// The header block of the last push. The next push usually has the same one.
     private var lastHeaders: (push: PreparedPush, block: HeaderBlock)?
 
-    private var detector: MassRejectionDetector
+    private let massRejection: MassRejectionDetector
     private var suspectsMisconfiguration = false
     private let control: BulkControl
     private var ordersVersion = -1
@@ -83,7 +83,7 @@ final class BulkRun: BulkEngine {
         self.control = control
         self.consumer = BulkConsumer(control)
         self.source = source
-        self.detector = MassRejectionDetector(limits: options.massRejection ?? context.configuration.massRejection)
+        self.massRejection = MassRejectionDetector(limits: options.massRejection ?? context.configuration.massRejection)
         self.machine = BulkMachine(maxInFlight: options.maxInFlight)
         self.deadlineNanoseconds =
             options.deadline.map { TimeAmount($0).nanoseconds } ?? context.live.deadlineNanoseconds
@@ -511,32 +511,24 @@ final class BulkRun: BulkEngine {
         if rejection.status == 410 { self.tokenWorks(pending.token) }
         guard MassRejectionDetector.counts(rejection) else { return }
         // A call that rejections do not stop counts for the client's alarm, as single pushes do.
-        guard self.detector.limit < .max else {
+        guard !self.massRejection.isOff else {
             return self.context.watchForMassRejection(
                 .rejected(rejection, retryAfter: nil),
                 pending.token,
                 topic: pending.push.topic
             )
         }
-        self.detector.widen(to: self.machine.inFlight)
-        guard self.detector.rejected(pending.token) else { return }
-        if self.context.massRejection.raise(self.detector) {
-            self.context.monitor.reportMassRejection(
-                rejection,
-                topic: pending.push.topic,
-                credential: self.context.credentialName
-            )
-        }
+        guard let finding = self.massRejection.rejected(pending.token, inFlight: self.machine.inFlight) else { return }
         self.suspectsMisconfiguration = true
         self.machine.stop(
-            self.context.suspectedMisconfiguration(rejection, topic: pending.push.topic, detector: self.detector),
+            self.context.massRejectionStops(rejection, topic: pending.push.topic, finding),
             mustBeReported: true
         )
     }
 
     private func tokenWorks(_ token: DeviceToken) {
         self.machine.tokenWorks()
-        if self.detector.isAttentive { _ = self.detector.recordWorkingToken(token) }
+        _ = self.massRejection.works(token)
         self.context.tokenWorks(token)
     }
 

@@ -45,7 +45,7 @@ extension ClientRuntime {
                 configurationFault: session.currentPool.monitor.configurationFault,
                 connections: self.connections(pool, lastFault: session.currentPool.monitor.lastFault),
                 hasConnected: self.monitor.hasConnected,
-                suspectsMisconfiguration: self.sending.massRejection.isRaised,
+                suspectsMisconfiguration: self.sending.massRejection.isDetected,
                 degradedConnections: self.monitor.events.degradedConnections
             )
         )

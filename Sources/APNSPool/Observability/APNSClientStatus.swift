@@ -60,7 +60,7 @@ extension ClientRuntime {
             restarts: monitor.restarts.load(ordering: .relaxed),
             degradedConnections: monitor.events.degradedConnections,
             hasCredentialFault: session.settings.credentialBreaker.hasFault,
-            suspectsMisconfiguration: self.sending.massRejection.isRaised
+            suspectsMisconfiguration: self.sending.massRejection.isDetected
         )
     }
 }

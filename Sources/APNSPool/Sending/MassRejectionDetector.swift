@@ -1,56 +1,67 @@
 import APNSModel
+import Synchronization
 
 /// Detects a wrong environment or topic by the number of rejected device tokens. Without it, such a mistake would look
-/// like a million invalid tokens. Pure.
+/// like a million invalid tokens.
 ///
-/// It records accepted pushes only while there are rejections in the window, so it costs nothing in normal operation.
-/// It assumes that all tokens before the first rejection were valid. If a token in the window gets a further response,
-/// it keeps its place and takes the new result.
-struct MassRejectionDetector: Sendable {
-    private struct Entry {
-        var token: Int
-        var isRejected: Bool
+/// Each bulk call has a detector that stops the call. The client has one for its status and its log, which never stops
+/// sending: it records single pushes, and bulk calls without limits of their own.
+///
+/// The detector counts distinct tokens, each with its latest response. A window begins with a rejection, so accepted
+/// pushes cost nothing in normal operation. When the window is full, the next token begins a new one.
+final class MassRejectionDetector: Sendable {
+    /// The rejections at the moment of detection, and the number of tokens among which they had to occur.
+    struct Finding: Equatable {
+        var rejections: Int
+        var window: Int
     }
 
-    let limits: MassRejectionLimits
-    /// The most recent tokens; a ring buffer once it is full.
-    private var ring: [Entry] = []
-    private var places: [Int: Int] = [:]
-    private var next = 0
-    private(set) var rejections = 0
-    /// The window size: `limits.window`, or the number of pushes in flight at a rejection if that was larger (`widen`).
-    /// Becomes `limits.window` again when no rejection is left in the window.
-    private(set) var window: Int
-    /// True from the moment the rejections reach the limit until they fall below half of it.
-    private(set) var isOpen = false
+    private struct State {
+        let limits: MassRejectionLimits
+        /// Whether each token of the window is rejected, by the token's hash.
+        var tokens: [Int: Bool] = [:]
+        var rejections = 0
+        /// The most tokens in the window.
+        var size: Int
+        var isDetected = false
+
+        init(_ limits: MassRejectionLimits) {
+            self.limits = limits
+            self.size = limits.window
+        }
+
+        /// The number of rejections in the window at which mass rejection is detected: the configured share, rounded up.
+        /// The product cannot overflow, because both numbers are at most 100,000.
+        var limit: Int { (self.limits.rejections * self.size + self.limits.window - 1) / self.limits.window }
+
+        mutating func beginWindow() {
+            self.tokens.removeAll(keepingCapacity: true)
+            self.rejections = 0
+            self.size = self.limits.window
+        }
+
+        mutating func record(_ token: DeviceToken, isRejected: Bool) {
+            let key = token.hashValue
+            if self.tokens.count >= self.size, self.tokens[key] == nil { self.beginWindow() }
+            let wasRejected = self.tokens.updateValue(isRejected, forKey: key) ?? false
+            self.rejections += (isRejected ? 1 : 0) - (wasRejected ? 1 : 0)
+        }
+    }
+
+    /// Whether the limits turn the detector off.
+    let isOff: Bool
+    private let state: Mutex<State>
+    /// Whether tokens that work must be recorded.
+    private let isAttentive = Atomic(false)
 
     init(limits: MassRejectionLimits) {
-        self.limits = limits
-        self.window = limits.window
+        self.isOff = limits.rejections > limits.window
+        // The default limits then end what a bulk call has detected.
+        self.state = Mutex(State(self.isOff ? MassRejectionLimits() : limits))
     }
 
-    /// The number of rejections in the window at which mass rejection is detected.
-    var limit: Int {
-        // `.max` turns the detector off. Otherwise the limit is the configured share of the current window, rounded up.
-        // The product cannot overflow, because both numbers are at most 100,000.
-        guard self.limits.rejections <= self.limits.window else { return .max }
-        return (self.limits.rejections * self.window + self.limits.window - 1) / self.limits.window
-    }
-
-    /// Widens the window to the number of pushes in flight, up to 100,000.
-    mutating func widen(to inFlight: Int) {
-        guard inFlight > self.window else { return }
-        if self.next > 0 {
-            // Puts the oldest entry first, so that new entries can be appended.
-            self.ring = Array(self.ring[self.next...] + self.ring[..<self.next])
-            self.next = 0
-            for place in self.ring.indices { self.places[self.ring[place].token] = place }
-        }
-        self.window = min(inFlight, 100_000)
-    }
-
-    /// Whether tokens that work must be recorded.
-    var isAttentive: Bool { self.rejections > 0 }
+    /// True from the detection until most tokens work again.
+    var isDetected: Bool { self.state.withLock { $0.isDetected } }
 
     /// Whether this rejection can be caused by a wrong environment or topic.
     static func counts(_ rejection: Rejection) -> Bool {
@@ -60,49 +71,57 @@ struct MassRejectionDetector: Sendable {
         }
     }
 
-    /// Records a rejected device token. Returns true if it is the one at which mass rejection is detected.
-    mutating func rejected(_ token: DeviceToken) -> Bool {
-        guard self.limit < .max else { return false }
-        self.put(token.hashValue, isRejected: true)
-        guard !self.isOpen, self.rejections >= self.limit else { return false }
-        self.isOpen = true
-        return true
-    }
-
-    /// Records a push that was accepted, or a token that is no longer registered, which also proves that the
-    /// environment and topic are right. Returns true if this ends it.
-    mutating func recordWorkingToken(_ token: DeviceToken) -> Bool {
-        guard self.isAttentive else { return false }
-        self.put(token.hashValue, isRejected: false)
-        let closes = self.isOpen && self.rejections * 2 < self.limit
-        if closes { self.isOpen = false }
-        if self.rejections == 0 {
-            self.ring.removeAll(keepingCapacity: true)
-            self.places.removeAll(keepingCapacity: true)
-            self.next = 0
-            self.window = self.limits.window
-        }
-        return closes
-    }
-
-    private mutating func put(_ token: Int, isRejected: Bool) {
-        if let place = self.places[token] {
-            self.count(isRejected, insteadOf: self.ring[place].isRejected)
-            self.ring[place].isRejected = isRejected
-        } else if self.ring.count < self.window {
-            self.places[token] = self.ring.count
-            self.ring.append(Entry(token: token, isRejected: isRejected))
-            self.count(isRejected, insteadOf: false)
-        } else {
-            self.places[self.ring[self.next].token] = nil
-            self.places[token] = self.next
-            self.count(isRejected, insteadOf: self.ring[self.next].isRejected)
-            self.ring[self.next] = Entry(token: token, isRejected: isRejected)
-            self.next = (self.next + 1) % self.window
+    /// Records a rejected device token.
+    ///
+    /// - Parameter inFlight: the number of pushes in flight. If there are more than the window has tokens, the window
+    ///   grows to that number, up to 100,000, and the limit in proportion.
+    /// - Returns: the finding if this rejection is the one at which mass rejection is detected.
+    func rejected(_ token: DeviceToken, inFlight: Int) -> Finding? {
+        if self.isOff { return nil }
+        return self.change { state in
+            state.record(token, isRejected: true)
+            state.size = max(state.size, min(inFlight, 100_000))
+            guard !state.isDetected, state.rejections >= state.limit else { return nil }
+            defer { state.beginWindow() }
+            state.isDetected = true
+            return Finding(rejections: state.rejections, window: state.size)
         }
     }
 
-    private mutating func count(_ isRejected: Bool, insteadOf wasRejected: Bool) {
-        self.rejections += (isRejected ? 1 : 0) - (wasRejected ? 1 : 0)
+    /// Records a push that was accepted, or a token that is no longer registered, which also proves that the environment
+    /// and the topic are right.
+    ///
+    /// - Returns: whether this ends a mass rejection: so many tokens of the window work that less than half of the limit
+    ///   can be rejected.
+    func works(_ token: DeviceToken) -> Bool {
+        guard self.isAttentive.load(ordering: .relaxed) else { return false }
+        return self.change { state in
+            state.record(token, isRejected: false)
+            let working = state.tokens.count - state.rejections
+            let ends = state.isDetected && (state.size - working) * 2 < state.limit
+            if ends { state.isDetected = false }
+            if !state.isDetected, ends || state.rejections == 0 { state.beginWindow() }
+            return ends
+        }
+    }
+
+    /// Records what the detector of a bulk call has detected.
+    ///
+    /// - Returns: whether it is new.
+    func detected() -> Bool {
+        self.change { state in
+            if state.isDetected { return false }
+            state.isDetected = true
+            state.beginWindow()
+            return true
+        }
+    }
+
+    private func change<Result>(_ body: (inout State) -> Result) -> Result {
+        self.state.withLock { state in
+            let result = body(&state)
+            self.isAttentive.store(state.rejections > 0 || state.isDetected, ordering: .relaxed)
+            return result
+        }
     }
 }

@@ -1,7 +1,7 @@
 import APNSModel
 
 extension SendContext {
-    /// Checks the end of a push that no bulk call's detector watches for signs of a wrong environment or topic.
+    /// Checks the end of a push that no bulk call's detector records for signs of a wrong environment or topic.
     func watchForMassRejection(_ end: AttemptEnd, _ token: DeviceToken, topic: String) {
         switch end {
         case .accepted:
@@ -9,8 +9,7 @@ extension SendContext {
         case .rejected(let rejection, _) where rejection.status == 410:
             self.tokenWorks(token)
         case .rejected(let rejection, _) where MassRejectionDetector.counts(rejection):
-            let inFlight = self.lifecycle.pushesInFlight
-            if self.massRejection.rejected(token, inFlight: inFlight) {
+            if self.massRejection.rejected(token, inFlight: self.lifecycle.pushesInFlight) != nil {
                 self.monitor.reportMassRejection(rejection, topic: topic, credential: self.credentialName)
             }
         default:
@@ -20,17 +19,25 @@ extension SendContext {
 
     /// Records a response that only the right environment and topic can produce for this token.
     func tokenWorks(_ token: DeviceToken) {
-        if self.massRejection.recordWorkingToken(token) { self.monitor.reportMassRejectionOver() }
+        if self.massRejection.works(token) { self.monitor.reportMassRejectionOver() }
     }
 
-    /// The end of pushes that a bulk call leaves unsent after it stopped because of mass rejection.
-    func suspectedMisconfiguration(_ rejection: Rejection, topic: String, detector: MassRejectionDetector) -> AttemptEnd
-    {
+    /// Reports what the detector of a bulk call has found.
+    ///
+    /// - Returns: the end of the pushes that the call leaves unsent.
+    func massRejectionStops(
+        _ rejection: Rejection,
+        topic: String,
+        _ finding: MassRejectionDetector.Finding
+    ) -> AttemptEnd {
+        if self.massRejection.detected() {
+            self.monitor.reportMassRejection(rejection, topic: topic, credential: self.credentialName)
+        }
         let environment = self.configuration.environment
         return .notSent(
             .suspectedMisconfiguration,
             """
-            \(detector.rejections) of the last \(detector.window) device tokens were refused \
+            \(finding.rejections) of the last \(finding.window) device tokens were refused \
             (\(rejection.reason?.rawValue ?? "\(rejection.status)")): check the environment (\(environment.name)), the \
             host (\(environment)), the topic (\(topic)) and the credential (\(self.credentialName)); the tokens are \
             most likely good

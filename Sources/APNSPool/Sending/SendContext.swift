@@ -16,7 +16,7 @@ final class SendContext: Sendable {
     let router: SendRouter
     let ids = IDSource()
     let monitor: ClientMonitor
-    let massRejection: MassRejectionAlarm
+    let massRejection: MassRejectionDetector
 
     var clock: any MonotonicClock { self.configuration.clock }
     /// The name of the active credential for logs and messages, without secrets.
@@ -42,7 +42,7 @@ final class SendContext: Sendable {
             version: version
         )
         self.monitor = monitor
-        self.massRejection = MassRejectionAlarm(limits: configuration.massRejection)
+        self.massRejection = MassRejectionDetector(limits: configuration.massRejection)
     }
 
     // MARK: The end of an attempt

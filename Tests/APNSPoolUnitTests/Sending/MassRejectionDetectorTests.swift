@@ -5,114 +5,125 @@ import Testing
 @testable import APNSPoolTestSupport
 
 struct MassRejectionDetectorTests {
-    private func breaker(_ window: Int = 200, _ rejections: Int = 150) -> MassRejectionDetector {
+    private static func detector(_ window: Int = 200, _ rejections: Int = 150) -> MassRejectionDetector {
         MassRejectionDetector(limits: MassRejectionLimits(window: window, rejections: rejections))
     }
 
-    @Test func the150thRejectionOf200TokensOpensTheBreaker() {
-        var breaker = breaker()
-        for number in 0..<149 { #expect(breaker.rejected(.sample(number)) == false) }
-        for number in 149..<199 { #expect(breaker.recordWorkingToken(.sample(number)) == false) }
-        #expect(!breaker.isOpen)
-        #expect(breaker.rejected(.sample(199)) == true)
-        #expect(breaker.isOpen)
-        // The breaker reports its opening once.
-        #expect(breaker.rejected(.sample(200)) == false)
+    @Test("The 150th rejection of 200 tokens is detected, once")
+    func detection() {
+        let detector = Self.detector()
+        for number in 0..<149 { #expect(detector.rejected(.sample(number)) == nil) }
+        for number in 149..<199 { #expect(!detector.works(.sample(number))) }
+        #expect(!detector.isDetected)
+        #expect(detector.rejected(.sample(199)) == .init(rejections: 150, window: 200))
+        #expect(detector.isDetected)
+        for number in 200..<600 { #expect(detector.rejected(.sample(number)) == nil) }
     }
 
-    @Test func oneMoreWorkingTokenKeepsTheBreakerClosed() {
-        var breaker = breaker()
-        for number in 0..<149 { _ = breaker.rejected(.sample(number)) }
-        for number in 149..<200 { _ = breaker.recordWorkingToken(.sample(number)) }
-        // With each further token, the oldest rejection leaves the window.
-        for number in 200..<349 { #expect(breaker.rejected(.sample(number)) == false) }
+    @Test("With one more working token, the window is full before the limit is reached")
+    func almost() {
+        let detector = Self.detector()
+        for number in 0..<149 { _ = detector.rejected(.sample(number)) }
+        for number in 149..<200 { #expect(!detector.works(.sample(number))) }
+        // The next window begins.
+        for number in 200..<349 { #expect(detector.rejected(.sample(number)) == nil) }
+        #expect(detector.rejected(.sample(349)) != nil)
     }
 
-    @Test func aTokenCountsOnce() {
-        var breaker = breaker()
-        for _ in 0..<10_000 { #expect(breaker.rejected(.sample(1)) == false) }
-        #expect(breaker.rejections == 1)
-        // Its newest response counts.
-        #expect(breaker.recordWorkingToken(.sample(1)) == false)
-        #expect(breaker.rejections == 0)
-        #expect(!breaker.isAttentive)
+    @Test("A token counts once, with its latest response")
+    func distinct() {
+        let detector = Self.detector(10, 2)
+        for _ in 0..<100 { #expect(detector.rejected(.sample(1)) == nil) }
+        #expect(!detector.works(.sample(1)))
+        #expect(detector.rejected(.sample(2)) == nil)
+        #expect(detector.rejected(.sample(1)) != nil)
     }
 
-    @Test func workingTokensBeforeTheFirstRejectionAreNotTracked() {
-        var breaker = breaker()
-        for number in 0..<1000 { _ = breaker.recordWorkingToken(.sample(number)) }
-        #expect(!breaker.isAttentive)
-        for number in 1000..<1149 { #expect(breaker.rejected(.sample(number)) == false) }
-        #expect(breaker.rejected(.sample(1149)) == true)
+    @Test("Working tokens count from the first rejection on")
+    func begin() {
+        let detector = Self.detector()
+        for number in 0..<1000 { _ = detector.works(.sample(number)) }
+        for number in 1000..<1149 { #expect(detector.rejected(.sample(number)) == nil) }
+        #expect(detector.rejected(.sample(1149)) != nil)
     }
 
-    @Test func theBreakerClosesWhenMostTokensWorkAgain() {
-        var breaker = breaker(20, 10)
-        for number in 0..<10 { _ = breaker.rejected(.sample(number)) }
-        #expect(breaker.isOpen)
-        for number in 10..<20 { #expect(breaker.recordWorkingToken(.sample(number)) == false) }
-        for number in 20..<25 { #expect(breaker.recordWorkingToken(.sample(number)) == false) }
-        #expect(breaker.recordWorkingToken(.sample(25)) == true)
-        #expect(!breaker.isOpen)
-        for number in 26..<31 { #expect(breaker.recordWorkingToken(.sample(number)) == false) }
-        #expect(!breaker.isAttentive)
+    @Test("A mass rejection is over when less than half of the limit can be rejected")
+    func end() {
+        let detector = Self.detector(20, 10)
+        for number in 0..<14 { _ = detector.rejected(.sample(number)) }
+        #expect(detector.isDetected)
+        for number in 14..<29 { #expect(!detector.works(.sample(number))) }
+        #expect(detector.works(.sample(29)))
+        #expect(!detector.isDetected)
+        for number in 30..<39 { #expect(detector.rejected(.sample(number)) == nil) }
+        #expect(detector.rejected(.sample(39)) != nil)
     }
 
-    /// Responses come in any order: of 1000 pushes in flight, the rejected half may get its responses last.
-    @Test(arguments: [true, false]) func theWindowCoversAllPushesInFlight(_ areRefusedLast: Bool) {
-        var breaker = breaker()
-        breaker.widen(to: 1000)
-        #expect(breaker.limit == 750)
-        _ = breaker.rejected(.sample(100_000))
-        for number in 0..<20_000 {
-            let isRejected = (number % 1000 < 500) != areRefusedLast
-            let changes = isRejected ? breaker.rejected(.sample(number)) : breaker.recordWorkingToken(.sample(number))
-            #expect(!changes)
-        }
-    }
-
-    @Test func aFullWindowIsWidenedInOrder() {
-        var breaker = breaker(4, 3)
-        for number in 0..<6 {
-            if number % 2 == 0 {
-                _ = breaker.rejected(.sample(number))
-            } else {
-                _ = breaker.recordWorkingToken(.sample(number))
+    @Test("One rejected token in two neither begins nor ends a mass rejection")
+    func half() {
+        let detector = Self.detector()
+        func alternate(_ numbers: Range<Int>) -> Bool {
+            numbers.contains { number in
+                number % 2 == 0 ? detector.rejected(.sample(number)) != nil : detector.works(.sample(number))
             }
         }
-        #expect(breaker.rejections == 2)
-        breaker.widen(to: 3)
-        #expect(breaker.window == 4)
-        breaker.widen(to: 8)
-        #expect(breaker.window == 8 && breaker.limit == 6)
-        // The window has the tokens 2 to 5; the rejected ones leave it in order.
-        for number in 6..<10 { _ = breaker.recordWorkingToken(.sample(number)) }
-        #expect(breaker.rejections == 2)
-        _ = breaker.recordWorkingToken(.sample(10))
-        #expect(breaker.rejections == 1)
-        _ = breaker.recordWorkingToken(.sample(11))
-        #expect(breaker.rejections == 1)
-        _ = breaker.recordWorkingToken(.sample(12))
-        #expect(breaker.rejections == 0)
-        // The window narrows again with the last rejection.
-        #expect(breaker.window == 4)
+        #expect(!alternate(0..<5000))
+        for number in 5000..<5200 { _ = detector.rejected(.sample(number)) }
+        #expect(detector.isDetected)
+        #expect(!alternate(5200..<10_000))
+        #expect(detector.isDetected)
     }
 
-    @Test(arguments: [(0, 0, 1, 1), (-5, -5, 1, 1), (Int.max, 3, 100_000, 3), (10, .max, 10, .max)])
-    func extremeLimitsAreClamped(_ window: Int, _ rejections: Int, _ realWindow: Int, _ realRejections: Int) {
+    @Test("Of 1000 pushes in flight, the rejected half may get its responses first or last")
+    func inFlight() {
+        for areRefusedLast in [true, false] {
+            let detector = Self.detector()
+            _ = detector.rejected(.sample(100_000), inFlight: 1000)
+            for number in 0..<20_000 {
+                if (number % 1000 < 500) != areRefusedLast {
+                    #expect(detector.rejected(.sample(number), inFlight: 1000) == nil)
+                } else {
+                    #expect(!detector.works(.sample(number)))
+                }
+            }
+        }
+        let detector = Self.detector()
+        for number in 0..<749 { #expect(detector.rejected(.sample(number), inFlight: 1000) == nil) }
+        #expect(detector.rejected(.sample(749), inFlight: 1000) == .init(rejections: 750, window: 1000))
+    }
+
+    @Test(
+        "Limits are clamped",
+        arguments: [(0, 0, 1, 1), (-5, -5, 1, 1), (Int.max, 3, 100_000, 3), (10, .max, 10, .max)]
+    )
+    func clamped(_ window: Int, _ rejections: Int, _ realWindow: Int, _ realRejections: Int) {
         let limits = MassRejectionLimits(window: window, rejections: rejections)
         #expect(limits.window == realWindow && limits.rejections == realRejections)
-        var breaker = MassRejectionDetector(limits: limits)
-        breaker.widen(to: .max)
-        for number in 0..<5 { _ = breaker.rejected(.sample(number)) }
-        for number in 0..<5 { _ = breaker.recordWorkingToken(.sample(number)) }
-        #expect(!breaker.isOpen)
+        let detector = MassRejectionDetector(limits: limits)
+        for number in 0..<5 { _ = detector.rejected(.sample(number), inFlight: .max) }
+        for number in 0..<5 { _ = detector.works(.sample(number)) }
     }
 
-    @Test func theBreakerCanBeTurnedOff() {
-        var breaker = MassRejectionDetector(limits: .off)
-        for number in 0..<1000 { #expect(breaker.rejected(.sample(number)) == false) }
-        #expect(!breaker.isAttentive)
+    @Test("A detector that is off records no rejection, and still shows what a bulk call has detected")
+    func off() {
+        let detector = MassRejectionDetector(limits: .off)
+        for number in 0..<1000 { #expect(detector.rejected(.sample(number)) == nil) }
+        #expect(!detector.isDetected)
+        #expect(detector.detected())
+        for number in 0..<125 { #expect(!detector.works(.sample(number))) }
+        #expect(detector.works(.sample(125)))
+        #expect(!detector.isDetected)
+    }
+
+    @Test("What a bulk call has detected is new once, and ends as the client's own finding does")
+    func bulkCall() {
+        let detector = Self.detector(4, 2)
+        #expect(!detector.works(.sample(0)))
+        #expect(detector.detected())
+        #expect(detector.isDetected)
+        #expect(!detector.detected())
+        #expect((4..<8).map { detector.works(.sample($0)) } == [false, false, false, true])
+        #expect(!detector.isDetected)
     }
 
     @Test(arguments: [
@@ -123,47 +134,39 @@ struct MassRejectionDetectorTests {
         #expect(MassRejectionDetector.counts(Rejection(status: 400, reason: reason)) == counts)
     }
 
-    /// Compares the breaker with a list of the last tokens, from the first rejection on.
-    @Test(arguments: 0..<30 as Range<UInt64>) func theBreakerAgreesWithAList(_ seed: UInt64) {
+    @Test("What is detected is in the responses, in every order", arguments: 0..<30 as Range<UInt64>)
+    func agreesWithTheResponses(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         let window = Int.random(in: 1...20, using: &random)
         let limit = Int.random(in: 1...window, using: &random)
-        var breaker = breaker(window, limit)
-        var list: [(token: Int, isRejected: Bool)] = []
-        var isOpen = false
+        let detector = Self.detector(window, limit)
+        /// The latest responses of distinct tokens, the latest last.
+        var latest: [(token: Int, isRejected: Bool)] = []
+        /// The rejections since the last token that worked.
+        var row: Set<Int> = []
+        var isDetected = false
         for _ in 0..<2000 {
             let token = Int.random(in: 0..<40, using: &random)
             let isRejected = Int.random(in: 0..<100, using: &random) < Int(seed) * 3 + 5
-            if let place = list.firstIndex(where: { $0.token == token }) {
-                list[place].isRejected = isRejected
-            } else if isRejected || list.contains(where: \.isRejected) {
-                list.append((token, isRejected))
-                if list.count > window { list.removeFirst() }
+            latest.removeAll { $0.token == token }
+            latest.append((token, isRejected))
+            if isRejected { row.insert(token) } else { row = [] }
+            let rejected = latest.suffix(window).count { $0.isRejected }
+            let changes = isRejected ? detector.rejected(.sample(token)) != nil : detector.works(.sample(token))
+            if changes, isRejected {
+                #expect(!isDetected && rejected >= limit, "seed \(seed)")
+            } else if changes {
+                #expect(isDetected && rejected * 2 < limit, "seed \(seed)")
             }
-            let count = list.count { $0.isRejected }
-            if count == 0 { list = [] }
-            var expected = false
-            if isRejected, !isOpen, count >= limit {
-                isOpen = true
-                expected = true
-            } else if !isRejected, isOpen, count * 2 < limit {
-                isOpen = false
-                expected = true
-            }
-            let changes = isRejected ? breaker.rejected(.sample(token)) : breaker.recordWorkingToken(.sample(token))
-            #expect(changes == expected && breaker.rejections == count && breaker.isOpen == isOpen, "seed \(seed)")
+            if changes { isDetected = isRejected }
+            #expect(detector.isDetected == isDetected)
+            // A wrong environment cannot hide behind the end of a window.
+            if row.count >= window + limit { #expect(isDetected, "seed \(seed)") }
         }
     }
+}
 
-    @Test func theAlarmTakesOverTheBreakerOfABulkCall() {
-        let alarm = MassRejectionAlarm(limits: MassRejectionLimits(window: 4, rejections: 2))
-        #expect(!alarm.recordWorkingToken(.sample(0)))
-        var breaker = breaker(4, 2)
-        for number in 0..<4 { _ = breaker.rejected(.sample(number)) }
-        #expect(alarm.raise(breaker))
-        #expect(alarm.isRaised)
-        #expect(!alarm.raise(breaker))
-        #expect((4..<8).map { alarm.recordWorkingToken(.sample($0)) }.contains(true))
-        #expect(!alarm.isRaised)
-    }
+extension MassRejectionDetector {
+    /// Records a rejection while one push is in flight.
+    fileprivate func rejected(_ token: DeviceToken) -> Finding? { self.rejected(token, inFlight: 1) }
 }
