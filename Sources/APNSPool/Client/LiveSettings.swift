@@ -64,9 +64,6 @@ final class LiveSettings: Sendable {
 }
 
 extension ClientRuntime {
-    /// The configuration with the current settings.
-    var currentConfiguration: APNSClientConfiguration { self.live.settings.applied(to: self.configuration) }
-
     func update(_ change: (inout APNSClientSettings) -> Void) throws(APNSConfigurationError) {
         try self.live.change(change) { settings throws(APNSConfigurationError) in
             try settings.applied(to: self.configuration).validate()

@@ -4,9 +4,7 @@ package struct HTTP2ErrorCode: RawRepresentable, Hashable, Sendable, CustomStrin
     package init(rawValue: UInt32) { self.rawValue = rawValue }
 
     package static let noError = HTTP2ErrorCode(rawValue: 0x0)
-    package static let protocolError = HTTP2ErrorCode(rawValue: 0x1)
     package static let internalError = HTTP2ErrorCode(rawValue: 0x2)
-    package static let flowControlError = HTTP2ErrorCode(rawValue: 0x3)
     package static let streamClosed = HTTP2ErrorCode(rawValue: 0x5)
     package static let refusedStream = HTTP2ErrorCode(rawValue: 0x7)
     package static let cancel = HTTP2ErrorCode(rawValue: 0x8)
