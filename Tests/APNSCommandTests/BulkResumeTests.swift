@@ -72,6 +72,29 @@ struct BulkResumeTests {
         }
     }
 
+    /// A kill at this moment would leave so many pushes in doubt.
+    @Test("At every moment, at most --in-flight pushes that the server has received have no row")
+    func window() async throws {
+        // No multiple of the rows that are written at once, so that some wait for the next write.
+        for inFlight in [1, 39] {
+            try await Server.with({ $0.responseDelay = .milliseconds(inFlight == 1 ? 0 : 30) }) { server in
+                let total = inFlight == 1 ? 200 : 2000
+                let arguments = try BulkTests.arguments(server, Self.tokens(total))
+                let running = try Running(arguments + ["--in-flight", "\(inFlight)"])
+                var most = 0
+                var received = 0
+                while received < total, !running.isOver {
+                    received = server.simulator.record.requestsReceived
+                    most = max(most, received - server.folder.completeLines(of: "results.ndjson").count)
+                    await TestScale.letOthersRun()
+                }
+                #expect(await running.end().status == 0)
+                #expect(most <= inFlight, "\(most) pushes without a row")
+                #expect(most >= inFlight / 2)
+            }
+        }
+    }
+
     @Test func anInterruptedRunResumesWithoutDuplicates() async throws {
         try await Server.with { server in
             let total = 3000

@@ -29,10 +29,6 @@ struct BulkUnitTests {
             #expect(scan.outcome == certainty)
             #expect(scan.line == 4711)
             #expect(scan.token == RowScan.fingerprint(of: token))
-            // The form of earlier versions.
-            let old = Self.row(token, certainty, 4711).json.replacing(#","apnsUniqueID":null"#, with: "")
-            #expect(old.hasSuffix(#","line":4711}"#))
-            #expect(RowScan(Array(old.utf8))?.line == 4711)
         }
         let receipt = Receipt(apnsID: .random(), apnsUniqueID: "6f2e0a4d-9b7c")
         let unique = ResultRow(token: token, outcome: .accepted(receipt), line: 4711)
@@ -46,7 +42,8 @@ struct BulkUnitTests {
             row.replacing("accepted", with: "eaten"), row.replacing(":12,", with: ":,"),
             row.replacing(":12,", with: ":-12,"), row.replacing(":12,", with: ":99999999999999999999,"),
             row.replacing(":null}", with: ":nil}"), row.replacing("advice", with: "apnsID"),
-            row.replacing(":12,", with: ":12.5,"), row.replacing(":12,", with: ":\"12\","), "\"}", "}",
+            row.replacing(#","apnsUniqueID":null"#, with: ""), row.replacing(":12,", with: ":12.5,"),
+            row.replacing(":12,", with: ":\"12\","), "\"}", "}",
         ] {
             #expect(RowScan(Array(text.utf8)) == nil, "\(text)")
         }
@@ -222,42 +219,26 @@ struct BulkUnitTests {
         }
     }
 
-    /// The writer admits lines only while fewer than `window` rows are missing from the file.
-    @Test func theWindowBoundsUnwrittenRows() async throws {
+    @Test("Fewer rows than a write covers are kept, until they are flushed")
+    func writer() throws {
         let folder = try Folder()
         let path = try folder.write("", to: "rows")
         let descriptor = try Files.openForAppending(path, reads: true).get()
         defer { SystemFile.close(descriptor) }
-        var random = SeededRandom(seed: 7)
-        let window = 10
-        let writer = ResultWriter(path: path, descriptor: descriptor, window: window)
-        var begun = 0
-        var recorded = 0
-        // Each round reads the whole file.
-        for _ in 0..<TestScale.size(400, thorough: 1200) {
-            if Bool.random(using: &random) {
-                let room = writer.admit(upTo: Int.random(in: 1...20, using: &random))
-                let back = room > 1 && Bool.random(using: &random) ? 1 : 0
-                writer.giveBack(back)
-                begun += room - back
-            } else if recorded < begun {
-                recorded += 1
-                writer.write(Self.row("t", .accepted, recorded))
-            }
-            #expect(writer.inFlight == begun - recorded)
-            #expect(begun - folder.lines(of: "rows").count <= window)
-            await TestScale.letOthersRun()
+        let writer = ResultWriter(path: path, descriptor: descriptor, capacity: 3)
+        let expected = [0, 0, 3, 3, 3, 6, 6]
+        for (number, lines) in expected.enumerated() {
+            writer.write(Self.row("t", .accepted, number + 1))
+            #expect(folder.lines(of: "rows").count == lines)
         }
-        while recorded < begun {
-            recorded += 1
-            writer.write(Self.row("t", .accepted, recorded))
-        }
-        let isWaiting = Task { await writer.waitForRoom() }
         writer.flush()
-        await isWaiting.value
-        #expect(folder.lines(of: "rows").count == begun)
-        writer.close()
-        #expect(writer.admit(upTo: 5) == 0)
-        await writer.waitForRoom()
+        #expect(try folder.lines(of: "rows").map { try #require(RowScan(Array($0.utf8))).line } == Array(1...7))
+        #expect(writer.failure == nil)
+        let readOnly = try Files.open(path).get()
+        defer { SystemFile.close(readOnly) }
+        let failing = ResultWriter(path: path, descriptor: readOnly, capacity: 1)
+        failing.write(Self.row("t", .accepted, 8))
+        #expect(failing.failure?.description.contains(path) == true)
+        #expect(folder.lines(of: "rows").count == 7)
     }
 }

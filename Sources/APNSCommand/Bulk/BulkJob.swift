@@ -85,21 +85,25 @@ struct BulkJob: Sendable {
     let tokensPath: String
     /// The number of lines to send; nil if it is not known.
     let lines: Int?
+    /// The most pushes that were started and whose rows are not written. After a kill, no more are sent twice.
     let inFlight: Int
     let rate: PushRate?
     let massRejection: MassRejectionLimits
     let progress: Progress
 
-    /// How often rows are written while nobody waits for room.
+    /// How often rows are written, even a few.
     private static let tick = Duration.milliseconds(20)
+
+    /// How many rows make a write at once. The others of `inFlight` are in flight or unread.
+    private var rowsPerWrite: Int { min(max(self.inFlight / 4, 1), 256) }
 
     func send(with client: APNSClient, from reader: sending LineReader) async -> BulkReport {
         let writer = ResultWriter(
             path: self.start.file.path,
             descriptor: self.start.file.descriptor,
-            window: self.inFlight
+            capacity: self.rowsPerWrite
         )
-        let feed = TokenFeed(reader, path: self.tokensPath, earlier: self.start.earlier, writer: writer)
+        let feed = TokenFeed(reader, path: self.tokensPath, earlier: self.start.earlier)
         let control = BulkControl(rate: self.rate)
         let tally = BulkTally(self.emptyReport())
         let began = ContinuousClock.now
@@ -109,13 +113,13 @@ struct BulkJob: Sendable {
                 while !Task.isCancelled {
                     try? await Task.sleep(for: Self.tick)
                     writer.flush()
-                    let hold = control.progress.hold
+                    let (hold, inFlight) = (control.progress.hold, control.progress.unfinished)
                     if let stop = watch.stop(hold, now: .now) { tally.report.withLock { $0.stop(stop) } }
                     let (counts, sent, stop) = tally.report.withLock { ($0.counts, $0.sent, $0.stop) }
                     // Waiting pushes get one more attempt, and end with the reason of the hold.
-                    if Interrupts.isStopRequested || stop != nil { control.stop() }
+                    if Interrupts.isStopRequested || stop != nil || writer.failure != nil { control.stop() }
                     self.progress.update(sent) { text in
-                        text.inFlight = writer.inFlight
+                        text.inFlight = inFlight
                         text.failures = counts.failures
                         text.hold = hold?.message
                     }
@@ -124,14 +128,13 @@ struct BulkJob: Sendable {
             await self.deliver(with: client, feed, writer, control, tally)
             group.cancelAll()
         }
-        writer.close()
         writer.flush()
         self.progress.clear()
         var result = tally.report.withLock { $0 }
         result.seconds = began.duration(to: .now) / .seconds(1)
-        let end = await feed.end
+        let (end, read) = await (feed.end, feed.count)
         // Lines that were read but not sent have no row.
-        let isRead = end == .endOfFile && writer.inFlight == 0
+        let isRead = end == .endOfFile && read == result.sent
         result.counts.withoutOutcome = isRead ? 0 : self.lines.map { max($0 - result.counts.total, 0) }
         if let failure = writer.failure { result.failures.append(failure) }
         if case .failed(let text) = end {
@@ -164,7 +167,7 @@ struct BulkJob: Sendable {
             to: TokenLines(feed: feed),
             token: { $0.token },
             options: BulkOptions(
-                maxInFlight: self.inFlight,
+                maxInFlight: self.inFlight - (self.rowsPerWrite - 1),
                 massRejection: self.massRejection,
                 control: control
             ),
@@ -186,9 +189,9 @@ struct BulkJob: Sendable {
                 }
                 return report.counts.configurationFault != nil || delivery.outcome.error?.isWithoutConnection == true
             }
-            writer.write(
-                keepsRow ? nil : ResultRow(token: line.token, outcome: delivery.outcome, line: line.number)
-            )
+            if !keepsRow {
+                writer.write(ResultRow(token: line.token, outcome: delivery.outcome, line: line.number))
+            }
             if mustStop || writer.failure != nil { control.stop() }
         }
     }

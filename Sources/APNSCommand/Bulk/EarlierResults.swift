@@ -106,13 +106,12 @@ struct RowScan: Equatable {
     /// A row with this line number or a larger one is damaged.
     private static let limit = 1 << 31
 
-    /// Nil unless the bytes are one JSON object with the keys of `ResultRow` at their places. Older rows lack the keys after
-    /// `line`.
+    /// Nil unless the bytes are one JSON object with the keys of `ResultRow` at their places.
     init?(_ bytes: some Collection<UInt8>) {
         let row = Array(bytes).withUnsafeBufferPointer { buffer -> RowScan? in
             var scanner = JSONScanner(buffer)
             var members: [JSONScanner.Member] = []
-            guard (try? scanner.object(into: &members)) != nil, members.count >= 10 else { return nil }
+            guard (try? scanner.object(into: &members)) != nil, members.count == 11 else { return nil }
             func text(_ place: Int, _ key: String, _ kind: JSONScanner.Kind) -> String? {
                 let member = members[place]
                 guard member.value.kind == kind, scanner.text(member.key) == key else { return nil }

@@ -8,7 +8,7 @@ struct TokenLine: Sendable {
     var earlier: EarlierResults.Row?
 }
 
-/// Reads the lines to send, as fast as the writer has room, until the file ends or the run is stopped.
+/// Reads the lines to send until the file ends or the run is stopped.
 actor TokenFeed {
     /// Why there are no more lines.
     enum End: Equatable {
@@ -27,42 +27,37 @@ actor TokenFeed {
     private let path: String
     private let reader: LineReader
     private let earlier: EarlierResults?
-    private let writer: ResultWriter
+    /// The number of lines that were returned.
+    private(set) var count = 0
     private(set) var end: End?
     /// Whether a line differs from its row of an earlier run.
     private(set) var isOtherFile = false
 
-    init(_ reader: sending LineReader, path: String, earlier: EarlierResults?, writer: ResultWriter) {
+    init(_ reader: sending LineReader, path: String, earlier: EarlierResults?) {
         self.reader = reader
         self.path = path
         self.earlier = earlier
-        self.writer = writer
     }
 
     /// The next lines; empty at the end.
     func next() async -> [TokenLine] {
         while self.end == nil {
-            if Task.isCancelled || Interrupts.isStopRequested || self.writer.isClosed {
+            if Task.isCancelled || Interrupts.isStopRequested {
                 self.end = .stopped
                 break
             }
-            let room = self.writer.admit(upTo: Self.batch)
-            guard room > 0 else {
-                await self.writer.waitForRoom()
-                continue
-            }
-            let (lines, isStalled) = self.read(upTo: room)
-            self.writer.giveBack(room - lines.count)
+            let (lines, isStalled) = self.read()
+            self.count += lines.count
             if !lines.isEmpty { return lines }
             if isStalled, self.end == nil { try? await Task.sleep(for: Self.pause) }
         }
         return []
     }
 
-    private func read(upTo room: Int) -> (lines: [TokenLine], isStalled: Bool) {
+    private func read() -> (lines: [TokenLine], isStalled: Bool) {
         var lines: [TokenLine] = []
         var skipped = 0
-        while lines.count < room, skipped < Self.longestSkip {
+        while lines.count < Self.batch, skipped < Self.longestSkip {
             switch self.reader.next() {
             case .stalled:
                 return (lines, true)

@@ -5,7 +5,8 @@
 /// let summary = await client.sendAll(notification, to: deviceTokens, options: options)
 /// ```
 public struct BulkOptions: Sendable {
-    /// The most pushes in flight at a time. Default 1,000; values outside 1 to 100,000 are clamped.
+    /// The most elements that are pulled and whose outcomes you have not received, so also the most pushes in flight.
+    /// Default 1,000; values outside 1 to 100,000 are clamped.
     public var maxInFlight: Int {
         didSet { self.maxInFlight = min(max(self.maxInFlight, 1), 100_000) }
     }
@@ -26,7 +27,7 @@ public struct BulkOptions: Sendable {
     public var control: BulkControl?
 
     /// - Parameters:
-    ///   - maxInFlight: the most pushes in flight at a time, clamped to 1 to 100,000.
+    ///   - maxInFlight: the most pushes in flight or with an unread outcome, clamped to 1 to 100,000.
     ///   - deadline: the deadline of each push; nil for the client's default.
     ///   - lane: the priority when no stream is free.
     ///   - rate: the most pushes started per second; nil for no limit.

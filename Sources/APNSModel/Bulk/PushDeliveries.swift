@@ -18,7 +18,7 @@ extension PushDelivery: Sendable where Element: Sendable {}
 ///
 /// Sending starts when you request the first outcome, and each loop over this sequence sends again. Leaving the loop
 /// early resets nothing: no further element is pulled, and pushes in flight finish. Unread outcomes slow the call down:
-/// unread outcomes and pushes in flight together are at most twice `maxInFlight`.
+/// unread outcomes and pushes in flight together are at most `maxInFlight`.
 ///
 /// The loop also ends when the call is stopped, cancelled or shut down. ``BulkProgress/isFinished`` of the control's
 /// progress says whether it reached the end of the input.

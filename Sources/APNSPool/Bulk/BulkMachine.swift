@@ -96,6 +96,8 @@ struct BulkMachine {
     private var resends: [Resend] = []
     private var nextResend = MonotonicInstant.distantFuture
     private(set) var inFlight = 0
+    /// The number of outcomes that the consumer has not taken. To be set before each step.
+    var unread = 0
     private var isCheckingOut = false
     /// The pushes ended by the last failed checkout.
     private var failedCheckout: (pushes: [Int], end: AttemptEnd)?
@@ -208,9 +210,10 @@ struct BulkMachine {
 
     private var room: Int {
         switch self.flow {
-        case .open: min(Self.batchSize, self.limit - self.inFlight - self.resends.count) - self.waitingCount
+        case .open:
+            min(Self.batchSize, self.limit - self.inFlight - self.resends.count - self.unread) - self.waitingCount
         // One element, which tests whether sending works again.
-        case .held, .oneByOne: self.unfinished == 0 ? 1 : 0
+        case .held, .oneByOne: self.unfinished == 0 && self.unread < self.limit ? 1 : 0
         }
     }
 

@@ -169,6 +169,7 @@ final class BulkRun: BulkEngine {
         if self.machine.isHeldByWeather, !self.context.router.isCurrent(self.version) { self.machine.weatherChanged() }
         self.machine.beginRound()
         while true {
+            self.machine.unread = self.consumer.count
             switch self.machine.next(self.context.clock.now) {
             case .pull(let count):
                 self.pullElements(count)

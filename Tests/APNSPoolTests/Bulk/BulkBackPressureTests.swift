@@ -139,6 +139,34 @@ struct BulkBackPressureTests {
         }
     }
 
+    @Test("Unread outcomes and pushes in flight are at most `maxInFlight`", arguments: [1, 7, 300])
+    func unread(limit: Int) async throws {
+        try await withServer { client, _ in
+            var random = SeededRandom(seed: UInt64(limit))
+            var (pulled, received, most) = (0, 0, 0)
+            let rows = (0..<Self.rows).lazy.map { row in
+                pulled += 1
+                most = max(most, pulled - received)
+                return row
+            }
+            let options = BulkOptions(maxInFlight: limit)
+            for await _ in client.deliveries(
+                of: samplePush(),
+                to: rows,
+                // One row in four has no outcome of a server.
+                token: { $0 % 4 == 0 ? "no token" : DeviceToken.sample($0).hexadecimal },
+                options: options
+            ) {
+                received += 1
+                // Responses arrive meanwhile.
+                if Int.random(in: 0..<8, using: &random) == 0 { await TestScale.letOthersRun() }
+            }
+            #expect(received == Self.rows)
+            #expect(most <= limit)
+            #expect(limit > 1 || most == 1)
+        }
+    }
+
     @Test("While connections give no response, the call risks one push at a time")
     func silence() async throws {
         try await withServer(

@@ -62,6 +62,14 @@ struct BulkMachineTests {
         machine.receivedVerdict()
         machine.received(2)
         machine.beginRound()
+        machine.unread = 2
+        #expect(next(1) == "wait")
+        machine.beginRound()
+        machine.unread = 1
+        #expect(next(1) == "pull 1")
+        machine.inputIsEmpty()
+        machine.beginRound()
+        machine.unread = 0
         #expect(next(1) == "pull 2")
         machine.inputIsOver()
         #expect(next(1) == "wait")

@@ -71,8 +71,8 @@ private struct BulkWorld {
     private var isStopping = false
     private var sendsNothing = false
     private var hasResponded = false
-    /// Whether this round has produced an outcome.
-    private var hasOutcome = false
+    /// The outcomes that the consumer has not taken.
+    private var unread = 0
 
     init(seed: UInt64) {
         self.random = SeededRandom(seed: seed)
@@ -96,9 +96,9 @@ private struct BulkWorld {
 
     private mutating func performRound() {
         self.machine.beginRound()
-        self.hasOutcome = false
         for _ in 0..<10_000 {
             self.admitResends()
+            self.machine.unread = self.unread
             switch self.machine.next(self.now) {
             case .pull(let count): self.pull(count)
             case .closeInput:
@@ -111,9 +111,9 @@ private struct BulkWorld {
                 self.asked = (count, deadline)
             case .wait(let instant):
                 self.wakeUp = instant
-                guard self.hasOutcome else { return self.checkRest() }
+                guard self.unread > 0 else { return self.checkRest() }
                 // The consumer takes the outcomes and requests more.
-                self.hasOutcome = false
+                self.unread = 0
                 self.machine.beginRound()
             case .finish:
                 self.check(self.unfinished == 0, "finished with \(self.unfinished) unfinished")
@@ -155,7 +155,9 @@ private struct BulkWorld {
         self.check(count > 0, "pull of \(count)")
         if !self.isClosed {
             self.check(!self.orders.isPaused, "pulled while paused")
-            self.check(count + self.unfinished <= self.maxInFlight || count == 1, "\(count) more than allowed")
+            // A push is pulled in spite of that only to end with the reason why nothing more is sent.
+            let room = self.maxInFlight - self.unfinished - self.unread
+            self.check(count <= room || count == 1 && self.sendsNothing, "\(count) more than allowed")
             if self.isDoubtful, !self.isStopping {
                 self.check(count == 1 && self.unfinished == 0, "pulled \(count) while sending is in doubt")
             }
@@ -175,7 +177,7 @@ private struct BulkWorld {
             self.elementsLeft -= 1
             if Int.random(in: 0..<20, using: &self.random) == 0 {
                 self.machine.pulledInvalid()
-                self.hasOutcome = true
+                self.unread += 1
                 continue
             }
             let deadline = self.now.advanced(by: .milliseconds(Int.random(in: 1...5000, using: &self.random)))
@@ -189,7 +191,7 @@ private struct BulkWorld {
         guard case .notSent(let code, _, _, let isFinal) = end else { return self.check(false, "\(end)") }
         self.check(self.places[index] == .waiting, "\(index) ends while it is \(self.places[index])")
         if isFinal {
-            self.hasOutcome = true
+            self.unread += 1
             self.places[index] = .ended
             switch code {
             case .deadlineExceeded,
@@ -208,7 +210,7 @@ private struct BulkWorld {
     private mutating func resend(_ index: Int) {
         let later = self.now.advanced(by: .milliseconds(Int.random(in: 0...300, using: &self.random)))
         guard later < self.deadlines[index] else {
-            self.hasOutcome = true
+            self.unread += 1
             return self.places[index] = .ended
         }
         self.note("resent")
@@ -279,6 +281,7 @@ private struct BulkWorld {
             self.check(self.places[push.index] == .waiting, "\(push.index) sent while it is \(self.places[push.index])")
             if push.deadline <= self.now {
                 self.places[push.index] = .ended
+                self.unread += 1
                 self.note("expired")
                 continue
             }
@@ -298,6 +301,7 @@ private struct BulkWorld {
             case 0:
                 self.note("no response")
                 self.places[index] = .ended
+                self.unread += 1
             case 1:
                 self.places[index] = .ended
                 self.resend(index)
@@ -307,6 +311,7 @@ private struct BulkWorld {
                 self.machine.tokenWorks()
                 (self.isDoubtful, self.hasResponded) = (false, true)
                 self.places[index] = .ended
+                self.unread += 1
             }
         }
         self.machine.received(min(count, active.count))
@@ -366,6 +371,7 @@ private struct BulkWorld {
                 self.machine.tokenWorks()
                 (self.isDoubtful, self.hasResponded) = (false, true)
                 self.places[index] = .ended
+                self.unread += 1
             }
             self.machine.received(active.count)
             self.performRound()
