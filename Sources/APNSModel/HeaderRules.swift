@@ -48,15 +48,23 @@ package enum HeaderRules {
         return self.all(text, above: 0x1F)
     }
 
-    /// Whether each byte is above the bound and below DEL. Reads the string's storage directly: through `utf8` each
-    /// byte costs thirty instructions, and every push's topic is checked.
+    /// Whether each byte is above the bound and below DEL. Reads the string's storage directly, eight bytes at a time:
+    /// through `utf8` each byte costs thirty instructions, and every push's topic is checked.
+    ///
+    /// - Parameter bound: below 0x80.
     private static func all(_ text: String, above bound: UInt8) -> Bool {
         func check(_ units: UnsafeBufferPointer<UInt8>) -> Bool {
-            var isGood = true
-            for unit in units where unit <= bound || unit >= 0x7F {
-                isGood = false
+            let ones: UInt64 = 0x0101_0101_0101_0101
+            let high: UInt64 = 0x8080_8080_8080_8080
+            var position = 0
+            while position &+ 8 <= units.count {
+                let word = UnsafeRawBufferPointer(units).loadUnaligned(fromByteOffset: position, as: UInt64.self)
+                let isTooLow = (word &- ones &* UInt64(bound &+ 1)) & ~word
+                let isTooHigh = (word &+ ones) | word
+                if (isTooLow | isTooHigh) & high != 0 { return false }
+                position &+= 8
             }
-            return isGood
+            return units[position...].allSatisfy { $0 > bound && $0 < 0x7F }
         }
         return text.utf8.withContiguousStorageIfAvailable(check) ?? Array(text.utf8).withUnsafeBufferPointer(check)
     }

@@ -182,43 +182,60 @@ package struct JSONByteWriter: ~Copyable {
     // MARK: - Strings
 
     private mutating func quoted(_ units: UnsafeBufferPointer<UInt8>) {
-        let length = units.count
-        // Room for the string without escapes; each escape requests more.
-        var target = self.room(length &+ 2)
+        let target = self.room(units.count &+ 2)
+        guard Self.copy(UnsafeRawBufferPointer(units), to: UnsafeMutableRawPointer(target + 1)) else {
+            return self.escaped(units)
+        }
         target.initialize(to: JSONByte.quote)
-        var written = 1
-        guard let source = units.baseAddress else {
-            (target + 1).initialize(to: JSONByte.quote)
-            self.count &+= 2
-            return
-        }
-        var index = 0
-        while index < length {
-            // Eight bytes at a time while none of them needs an escape.
-            while index &+ 8 <= length {
-                let word = UnsafeRawPointer(source).loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                if Self.mayNeedEscape(word) { break }
-                UnsafeMutableRawPointer(target + written).storeBytes(of: word, as: UInt64.self)
+        (target + units.count + 1).initialize(to: JSONByte.quote)
+        self.count &+= units.count &+ 2
+    }
+
+    /// Copies a string's bytes, eight at a time; the last eight may overlap the ones before them.
+    ///
+    /// - Returns: false if a byte may need an escape; `target` then has any content.
+    @inline(__always)
+    private static func copy(_ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) -> Bool {
+        let length = source.count
+        if length >= 8 {
+            var index = 0
+            while index < length {
+                let place = min(index, length &- 8)
+                let word = source.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+                if Self.mayNeedEscape(word) { return false }
+                target.storeBytes(of: word, toByteOffset: place, as: UInt64.self)
                 index &+= 8
-                written &+= 8
             }
-            let end = min(index &+ 8, length)
-            while index < end {
-                let unit = source[index]
-                index &+= 1
-                if unit < 0x20 || unit == JSONByte.quote || unit == JSONByte.backslash {
-                    self.count &+= written
-                    written = 0
-                    self.escape(unit)
-                    target = self.room(length &- index &+ 1)
-                } else {
-                    (target + written).initialize(to: unit)
-                    written &+= 1
-                }
+        } else if length >= 4 {
+            let first = source.loadUnaligned(as: UInt32.self)
+            let last = source.loadUnaligned(fromByteOffset: length &- 4, as: UInt32.self)
+            if Self.mayNeedEscape(UInt64(first) | UInt64(last) << 32) { return false }
+            target.storeBytes(of: first, as: UInt32.self)
+            target.storeBytes(of: last, toByteOffset: length &- 4, as: UInt32.self)
+        } else {
+            for index in 0..<length {
+                if Self.needsEscape(source[index]) { return false }
+                target.storeBytes(of: source[index], toByteOffset: index, as: UInt8.self)
             }
         }
-        (target + written).initialize(to: JSONByte.quote)
-        self.count &+= written &+ 1
+        return true
+    }
+
+    @inline(never)
+    private mutating func escaped(_ units: UnsafeBufferPointer<UInt8>) {
+        self.byte(JSONByte.quote)
+        var rest = units[...]
+        while let place = rest.firstIndex(where: Self.needsEscape) {
+            self.append(rest[..<place])
+            self.escape(rest[place])
+            rest = rest[(place + 1)...]
+        }
+        self.append(rest)
+        self.byte(JSONByte.quote)
+    }
+
+    private static func needsEscape(_ unit: UInt8) -> Bool {
+        unit < 0x20 || unit == JSONByte.quote || unit == JSONByte.backslash
     }
 
     /// Whether any of eight bytes is a quote, a backslash or below 0x20. It may return true without need, but never
