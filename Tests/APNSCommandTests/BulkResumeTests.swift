@@ -72,7 +72,7 @@ struct BulkResumeTests {
         }
     }
 
-    /// A kill at this moment would leave so many pushes in doubt.
+    /// A kill leaves these pushes in doubt.
     @Test("At every moment, at most --in-flight pushes that the server has received have no row")
     func window() async throws {
         // No multiple of the rows that are written at once, so that some wait for the next write.

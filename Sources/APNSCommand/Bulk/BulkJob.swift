@@ -85,16 +85,16 @@ struct BulkJob: Sendable {
     let tokensPath: String
     /// The number of lines to send; nil if it is not known.
     let lines: Int?
-    /// The most pushes that were started and whose rows are not written. After a kill, no more are sent twice.
+    /// The most pushes that were started and whose rows are not written: after a kill, those that are sent twice.
     let inFlight: Int
     let rate: PushRate?
     let massRejection: MassRejectionLimits
     let progress: Progress
 
-    /// How often rows are written, even a few.
+    /// The longest time that a row waits to be written.
     private static let tick = Duration.milliseconds(20)
 
-    /// How many rows make a write at once. The others of `inFlight` are in flight or unread.
+    /// The number of buffered rows at which they are written. The other pushes of `inFlight` are in flight or unread.
     private var rowsPerWrite: Int { min(max(self.inFlight / 4, 1), 256) }
 
     func send(with client: APNSClient, from reader: sending LineReader) async -> BulkReport {
@@ -113,13 +113,14 @@ struct BulkJob: Sendable {
                 while !Task.isCancelled {
                     try? await Task.sleep(for: Self.tick)
                     writer.flush()
-                    let (hold, inFlight) = (control.progress.hold, control.progress.unfinished)
+                    let progress = control.progress
+                    let hold = progress.hold
                     if let stop = watch.stop(hold, now: .now) { tally.report.withLock { $0.stop(stop) } }
                     let (counts, sent, stop) = tally.report.withLock { ($0.counts, $0.sent, $0.stop) }
                     // Waiting pushes get one more attempt, and end with the reason of the hold.
                     if Interrupts.isStopRequested || stop != nil || writer.failure != nil { control.stop() }
                     self.progress.update(sent) { text in
-                        text.inFlight = inFlight
+                        text.inFlight = progress.unfinished
                         text.failures = counts.failures
                         text.hold = hold?.message
                     }

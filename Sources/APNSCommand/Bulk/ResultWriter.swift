@@ -21,7 +21,7 @@ final class ResultWriter: Sendable {
     /// - Parameters:
     ///   - path: the path for error messages; `-` is standard output.
     ///   - descriptor: the open file, which remains the caller's.
-    ///   - capacity: how many rows make a write: fewer than this are kept.
+    ///   - capacity: the number of buffered rows at which they are written.
     init(path: String, descriptor: Int32, capacity: Int) {
         self.path = path
         self.descriptor = descriptor

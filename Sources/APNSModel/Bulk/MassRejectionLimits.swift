@@ -4,7 +4,8 @@
 /// the required share of rejections stays equal. Otherwise a burst of early rejections would count as if nothing else
 /// had been sent.
 public struct MassRejectionLimits: Sendable, Hashable {
-    /// How many device tokens are considered: those with the latest responses, each once. Default 200; 1 to 100,000.
+    /// How many device tokens make a window, each counted once with its latest response. A window begins with a rejection,
+    /// and when it is full, the next one begins. Default 200; 1 to 100,000.
     public let window: Int
     /// How many rejections within the window are a mass rejection: `BadDeviceToken`, `DeviceTokenNotForTopic` and
     /// `TopicDisallowed`. Default 150; 1 to `window`. A larger number turns the detection off.

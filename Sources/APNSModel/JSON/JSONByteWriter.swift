@@ -193,7 +193,7 @@ package struct JSONByteWriter: ~Copyable {
 
     /// Copies a string's bytes, eight at a time; the last eight may overlap the ones before them.
     ///
-    /// - Returns: false if a byte may need an escape; `target` then has any content.
+    /// - Returns: false if a byte may need an escape; the bytes at `target` are then undefined.
     @inline(__always)
     private static func copy(_ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) -> Bool {
         let length = source.count

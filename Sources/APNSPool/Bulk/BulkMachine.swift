@@ -12,7 +12,7 @@ import SupervisedPool
 /// ``Step`` that ``next(_:)`` returns. The machine knows only the index and deadline of a push. `PushHistory` decides
 /// what is resent and how often.
 ///
-/// The input is pulled no faster than responses arrive. While sending is pointless, the machine holds the input back:
+/// The input is pulled no faster than the consumer takes outcomes. While sending is pointless, the machine holds the input back:
 /// elements that were pulled wait until their own deadlines. When none is left, a single element is pulled, which tests
 /// whether sending works again.
 struct BulkMachine {
@@ -42,7 +42,7 @@ struct BulkMachine {
 
     /// Whether pushes are sent at present.
     private enum Flow {
-        /// Up to `limit` pushes are in flight at once.
+        /// Up to `limit` pushes are in flight or unread.
         case open
         /// Nothing is sent before `until`, for this reason.
         case held(because: AttemptEnd, until: MonotonicInstant)
@@ -64,7 +64,7 @@ struct BulkMachine {
 
     /// The maximum number of elements pulled at once.
     static let batchSize = PendingPushes.batchSize
-    /// The maximum number of pushes in flight until the first accepted push, or the first 410, shows that the
+    /// The maximum number of pushes in flight or unread until the first accepted push, or the first 410, shows that the
     /// environment and topic are right.
     static let firstInFlight = 500
     /// The pauses of a hold.
@@ -200,7 +200,7 @@ struct BulkMachine {
         // The closed input may still contain elements that it read earlier. They are pulled to be ended.
         if self.stop != nil, !self.isStopUnreported { return Self.batchSize }
         if self.orders.isPaused, self.input == .open { return 0 }
-        if self.stop != nil { return 1 }
+        if self.stop != nil { return self.unfinished + self.unread < self.limit ? 1 : 0 }
         let room = self.room
         guard room > 0, self.input == .open else { return room }
         guard self.limiter != nil else { return room }

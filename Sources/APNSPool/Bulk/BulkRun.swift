@@ -513,10 +513,11 @@ final class BulkRun: BulkEngine {
         guard MassRejectionDetector.counts(rejection) else { return }
         // A call that rejections do not stop counts for the client's alarm, as single pushes do.
         guard !self.massRejection.isOff else {
-            return self.context.watchForMassRejection(
-                .rejected(rejection, retryAfter: nil),
+            return self.context.tokenIsRejected(
+                rejection,
                 pending.token,
-                topic: pending.push.topic
+                topic: pending.push.topic,
+                bulkInFlight: self.machine.inFlight
             )
         }
         guard let finding = self.massRejection.rejected(pending.token, inFlight: self.machine.inFlight) else { return }

@@ -5,10 +5,14 @@ import Synchronization
 /// like a million invalid tokens.
 ///
 /// Each bulk call has a detector that stops the call. The client has one for its status and its log, which never stops
-/// sending: it records single pushes, and bulk calls without limits of their own.
+/// sending. It records the responses to single pushes, those of bulk calls whose limits are off, and the tokens that work
+/// in every bulk call.
 ///
 /// The detector counts distinct tokens, each with its latest response. A window begins with a rejection, so accepted
 /// pushes cost nothing in normal operation. When the window is full, the next token begins a new one.
+///
+/// Responses arrive in any order, and rejections may take longer than acceptances. So a window has at least as many tokens
+/// as pushes were in flight at a rejection in it or in the one before.
 final class MassRejectionDetector: Sendable {
     /// The rejections at the moment of detection, and the number of tokens among which they had to occur.
     struct Finding: Equatable {
@@ -23,6 +27,8 @@ final class MassRejectionDetector: Sendable {
         var rejections = 0
         /// The most tokens in the window.
         var size: Int
+        /// The most pushes that were in flight at a rejection in the window, up to 100,000.
+        var inFlight = 0
         var isDetected = false
 
         init(_ limits: MassRejectionLimits) {
@@ -37,7 +43,8 @@ final class MassRejectionDetector: Sendable {
         mutating func beginWindow() {
             self.tokens.removeAll(keepingCapacity: true)
             self.rejections = 0
-            self.size = self.limits.window
+            self.size = max(self.limits.window, self.inFlight)
+            self.inFlight = 0
         }
 
         mutating func record(_ token: DeviceToken, isRejected: Bool) {
@@ -56,7 +63,7 @@ final class MassRejectionDetector: Sendable {
 
     init(limits: MassRejectionLimits) {
         self.isOff = limits.rejections > limits.window
-        // The default limits then end what a bulk call has detected.
+        // A detector that is off uses the default limits to decide when a mass rejection is over that a bulk call detected.
         self.state = Mutex(State(self.isOff ? MassRejectionLimits() : limits))
     }
 
@@ -73,14 +80,15 @@ final class MassRejectionDetector: Sendable {
 
     /// Records a rejected device token.
     ///
-    /// - Parameter inFlight: the number of pushes in flight. If there are more than the window has tokens, the window
-    ///   grows to that number, up to 100,000, and the limit in proportion.
+    /// - Parameter inFlight: the number of pushes in flight. If it is larger than the window, the window grows to that
+    ///   number, up to 100,000, and the limit in proportion.
     /// - Returns: the finding if this rejection is the one at which mass rejection is detected.
     func rejected(_ token: DeviceToken, inFlight: Int) -> Finding? {
         if self.isOff { return nil }
         return self.change { state in
             state.record(token, isRejected: true)
-            state.size = max(state.size, min(inFlight, 100_000))
+            state.inFlight = max(state.inFlight, min(inFlight, 100_000))
+            state.size = max(state.size, state.inFlight)
             guard !state.isDetected, state.rejections >= state.limit else { return nil }
             defer { state.beginWindow() }
             state.isDetected = true
@@ -99,8 +107,13 @@ final class MassRejectionDetector: Sendable {
             state.record(token, isRejected: false)
             let working = state.tokens.count - state.rejections
             let ends = state.isDetected && (state.size - working) * 2 < state.limit
-            if ends { state.isDetected = false }
-            if !state.isDetected, ends || state.rejections == 0 { state.beginWindow() }
+            if ends {
+                state.isDetected = false
+                state.beginWindow()
+            } else if state.rejections == 0, !state.isDetected {
+                // The window begins with the next rejection.
+                state.tokens.removeAll(keepingCapacity: true)
+            }
             return ends
         }
     }

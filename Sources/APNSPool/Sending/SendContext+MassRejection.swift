@@ -1,7 +1,7 @@
 import APNSModel
 
 extension SendContext {
-    /// Checks the end of a push that no bulk call's detector records for signs of a wrong environment or topic.
+    /// Records how a single push ended, to detect a wrong environment or topic.
     func watchForMassRejection(_ end: AttemptEnd, _ token: DeviceToken, topic: String) {
         switch end {
         case .accepted:
@@ -9,11 +9,18 @@ extension SendContext {
         case .rejected(let rejection, _) where rejection.status == 410:
             self.tokenWorks(token)
         case .rejected(let rejection, _) where MassRejectionDetector.counts(rejection):
-            if self.massRejection.rejected(token, inFlight: self.lifecycle.pushesInFlight) != nil {
-                self.monitor.reportMassRejection(rejection, topic: topic, credential: self.credentialName)
-            }
+            self.tokenIsRejected(rejection, token, topic: topic)
         default:
             break
+        }
+    }
+
+    /// Records a rejection that can be caused by a wrong environment or topic, unless the detector of a bulk call does.
+    ///
+    /// - Parameter bulkInFlight: the number of pushes in flight in the bulk call, if it is one of a bulk call.
+    func tokenIsRejected(_ rejection: Rejection, _ token: DeviceToken, topic: String, bulkInFlight: Int = 0) {
+        if self.massRejection.rejected(token, inFlight: self.lifecycle.pushesInFlight + bulkInFlight) != nil {
+            self.monitor.reportMassRejection(rejection, topic: topic, credential: self.credentialName)
         }
     }
 

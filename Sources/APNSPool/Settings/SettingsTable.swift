@@ -31,7 +31,7 @@ import Logging
     /// share.
     package static let tool: [APNSSetting] = [
         .part("config", .path).meaning("A file with settings."),
-        .part("inFlight", .integer(1...100_000)).meaning("Pushes in flight at once."),
+        .part("inFlight", .integer(1...100_000)).meaning("Pushes in flight at once, or without a written row."),
         .part("verbose", .boolean).meaning("Whether the client's events are logged."),
     ]
 

@@ -153,7 +153,7 @@ struct BulkBackPressureTests {
             for await _ in client.deliveries(
                 of: samplePush(),
                 to: rows,
-                // One row in four has no outcome of a server.
+                // One row in four is refused before it is sent.
                 token: { $0 % 4 == 0 ? "no token" : DeviceToken.sample($0).hexadecimal },
                 options: options
             ) {
@@ -162,8 +162,7 @@ struct BulkBackPressureTests {
                 if Int.random(in: 0..<8, using: &random) == 0 { await TestScale.letOthersRun() }
             }
             #expect(received == Self.rows)
-            #expect(most <= limit)
-            #expect(limit > 1 || most == 1)
+            #expect(most <= limit && most > limit / 2)
         }
     }
 

@@ -155,9 +155,7 @@ private struct BulkWorld {
         self.check(count > 0, "pull of \(count)")
         if !self.isClosed {
             self.check(!self.orders.isPaused, "pulled while paused")
-            // A push is pulled in spite of that only to end with the reason why nothing more is sent.
-            let room = self.maxInFlight - self.unfinished - self.unread
-            self.check(count <= room || count == 1 && self.sendsNothing, "\(count) more than allowed")
+            self.check(count + self.unfinished + self.unread <= self.maxInFlight, "\(count) more than allowed")
             if self.isDoubtful, !self.isStopping {
                 self.check(count == 1 && self.unfinished == 0, "pulled \(count) while sending is in doubt")
             }

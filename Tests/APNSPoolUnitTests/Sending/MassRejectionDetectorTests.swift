@@ -92,6 +92,21 @@ struct MassRejectionDetectorTests {
         #expect(detector.rejected(.sample(749), inFlight: 1000) == .init(rejections: 750, window: 1000))
     }
 
+    @Test("The last pushes in flight may all be rejected, because rejections take longer")
+    func slowRejections() {
+        let detector = Self.detector()
+        // A window of pushes of which three in ten are rejected.
+        for number in 0..<1000 where number % 10 < 3 { _ = detector.rejected(.sample(number), inFlight: 1000) }
+        for number in 0..<1000 where number % 10 >= 3 { #expect(!detector.works(.sample(number))) }
+        // The rest: all accepted pushes have had their responses.
+        for number in 1000..<1700 { #expect(!detector.works(.sample(number))) }
+        for number in 1700..<2000 { #expect(detector.rejected(.sample(number), inFlight: 2000 - number) == nil) }
+        // Later, with few pushes in flight, a window is as large as the pushes in flight in the one before.
+        for number in 2000..<4000 { #expect(!detector.works(.sample(number))) }
+        let found = (5000..<5400).first { detector.rejected(.sample($0), inFlight: 1) != nil }
+        #expect(found == 5224)
+    }
+
     @Test(
         "Limits are clamped",
         arguments: [(0, 0, 1, 1), (-5, -5, 1, 1), (Int.max, 3, 100_000, 3), (10, .max, 10, .max)]
@@ -101,7 +116,7 @@ struct MassRejectionDetectorTests {
         #expect(limits.window == realWindow && limits.rejections == realRejections)
         let detector = MassRejectionDetector(limits: limits)
         for number in 0..<5 { _ = detector.rejected(.sample(number), inFlight: .max) }
-        for number in 0..<5 { _ = detector.works(.sample(number)) }
+        for number in 0..<5 { #expect(!detector.works(.sample(number))) }
     }
 
     @Test("A detector that is off records no rejection, and still shows what a bulk call has detected")
