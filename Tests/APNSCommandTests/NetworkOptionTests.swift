@@ -22,7 +22,7 @@ struct NetworkOptionTests {
         #expect(full == .init(host: "::1", port: 8080, username: "fern", password: "p@ss:w/ord"))
         #expect(try self.resolved(["--proxy", "http://a@b:1"]).proxy == .init(host: "b", port: 1, username: "a"))
         #expect(try self.resolved([]).proxy == nil)
-        let both = try self.resolved(["--proxy", "http://b:1"], ["APNS_PROXY": "http://c:2", "APNS_PROXY_PORT": "3"])
+        let both = try self.resolved(["--proxy", "http://b:1"], ["APNS_PROXY": "http://c:2"])
         #expect(both.proxy == .init(host: "b", port: 1))
     }
 

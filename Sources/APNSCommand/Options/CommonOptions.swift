@@ -37,14 +37,14 @@ struct ToolSettings: Sendable {
     var hasKey: Bool { self.has("keyFile", "privateKey") }
     /// Whether there is a key or a certificate.
     var hasCredential: Bool {
-        self.hasKey || self.has("certificateFile", "certificate", "pkcs12.file", "pkcs12.data")
+        self.hasKey || self.has("certificateFile", "certificate", "pkcs12.data")
     }
     /// Whether a certificate authenticates the connection.
     var hasCertificate: Bool { self.hasCredential && !self.hasKey }
     /// Whether the certificate and its key are in a PKCS#12 file.
     var hasPKCS12: Bool {
         let path = self.credentialFile?.lowercased() ?? ""
-        return self.has("pkcs12.file", "pkcs12.data") || path.hasSuffix(".p12") || path.hasSuffix(".pfx")
+        return self.has("pkcs12.data") || path.hasSuffix(".p12") || path.hasSuffix(".pfx")
     }
     private let draft: SettingsDraft
 
@@ -83,7 +83,7 @@ struct ToolSettings: Sendable {
         }
         self.topic = draft.text("topic")
         self.inFlight = draft.integer("inFlight") ?? 1000
-        self.credentialFile = draft.text("keyFile") ?? draft.text("certificateFile") ?? draft.text("pkcs12.file")
+        self.credentialFile = draft.text("keyFile") ?? draft.text("certificateFile")
         let options = Dictionary(uniqueKeysWithValues: SettingOption.all.map { ($0.key, $0.written) })
         self.given = draft.found.map { found in
             let origin = found.source.map { $0 == "environment" ? found.written : "\(found.written) in \($0)" }

@@ -292,8 +292,9 @@ public struct APNSClientConfiguration: Sendable {
         guard self.pool.workerCount > 0 else {
             throw .outOfRange("pool.size", "0 with pool.maxOverflow 0", "at least one connection in all")
         }
-        guard self.pool.workerCount <= PoolConfiguration.maximumWorkers else {
-            throw .outOfRange("pool.size + pool.maxOverflow", "\(self.pool.workerCount)", "1 to 1000")
+        let maximum = PoolConfiguration.maximumWorkers
+        guard self.pool.workerCount <= maximum else {
+            throw .outOfRange("pool.size + pool.maxOverflow", "\(self.pool.workerCount)", "1 to \(maximum)")
         }
     }
 }

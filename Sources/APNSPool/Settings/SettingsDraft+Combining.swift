@@ -3,7 +3,7 @@
 /// Combines settings (`parts`) into values of the configuration.
 extension SettingsDraft {
     mutating func setService() {
-        let server = self.chooseOne(of: ["environment", "host", "endpoint"])
+        let server = self.chooseOne(of: ["environment", "endpoint"])
         // Ignore a management host from a later source: it belongs to another server.
         if let server {
             for key in ["managementHost", "managementPort"] where self.isLater(key, than: server) { self.drop(key) }
@@ -11,8 +11,6 @@ extension SettingsDraft {
         if server == "endpoint", let url = self.parts["endpoint"]?.server {
             self.exclude("port", by: "endpoint")
             self.configuration.environment = .custom(host: url.host, port: url.port ?? 443)
-        } else if server == "host", let host = self.text("host") {
-            self.configuration.environment = .custom(host: host)
         } else if let name = self.text("environment") {
             self.configuration.environment = name == "production" ? .production : .development
         }
@@ -27,26 +25,13 @@ extension SettingsDraft {
     }
 
     mutating func setProxy() {
-        let keys = ["proxy.host", "proxy.port", "proxy.username", "proxy.password"]
-        if self.chooseOne(of: ["proxy", "proxy.host"]) == "proxy", let url = self.parts["proxy"]?.server {
-            for key in keys { self.exclude(key, by: "proxy") }
-            self.configuration.proxy = .init(
-                host: url.host,
-                port: url.port ?? 0,
-                username: url.username,
-                password: url.password
-            )
-            return
-        }
-        guard let first = keys.first(where: { self.hasValue($0) }) else { return }
-        var proxy = self.configuration.proxy ?? .init(host: "", port: 0)
-        if let host = self.text("proxy.host") { proxy.host = host }
-        if let port = self.integer("proxy.port") { proxy.port = port }
-        if let username = self.text("proxy.username") { proxy.username = username }
-        if let password = self.text("proxy.password") { proxy.password = password }
-        if proxy.host.isEmpty { self.require("proxy.host", with: first) }
-        if proxy.port == 0 { self.require("proxy.port", with: first) }
-        self.configuration.proxy = proxy
+        guard let url = self.parts["proxy"]?.server else { return }
+        self.configuration.proxy = .init(
+            host: url.host,
+            port: url.port ?? 0,
+            username: url.username,
+            password: url.password
+        )
     }
 
     mutating func setTrust() {
@@ -80,7 +65,7 @@ extension SettingsDraft {
     private static let passphrases = ["passphrase", "certificatePasswordFile"]
     /// The ways to configure a credential, and the settings allowed with each.
     private static let credentials: KeyValuePairs<String, [String]> = [
-        "pkcs12.file": passphrases, "pkcs12.data": passphrases,
+        "pkcs12.data": passphrases,
         "certificateFile": passphrases + ["certificateKeyFile"], "certificate": passphrases + ["certificateKey"],
         "keyFile": tokenCompanions, "privateKey": tokenCompanions,
     ]
@@ -123,7 +108,6 @@ extension SettingsDraft {
         case "certificate": return self.certificate()
         default:
             let passphrase = self.passphrase() ?? ""
-            if let path = self.text("pkcs12.file") { return .certificate(pkcs12File: path, passphrase: passphrase) }
             return self.parts["pkcs12.data"]?.bytes.map { .certificate(pkcs12Bytes: $0, passphrase: passphrase) }
         }
     }

@@ -2,6 +2,7 @@
 // Client/APNSClientConfiguration.swift describes what each value means for the client.
 
 import Logging
+import SupervisedPool
 
 /// Every setting that can be given as text, with its limits. Files and environment variables are read by this table,
 /// `APNSClientConfiguration.validate()` checks the limits of the rows in `limited`, and `Docs/Configuration.md` is
@@ -70,10 +71,8 @@ import Logging
             .meaning("The text of the certificate, instead of `certificateFile`; `certificateKey` has its key."),
         .part("certificateKey", .pem, sets: "authentication.privateKeyBytes", isSecret: true)
             .meaning("The text of the certificate's private key."),
-        .part("pkcs12.file", .path, sets: "authentication.pkcs12File")
-            .meaning("A PKCS#12 file with a client certificate and its key. The file can have any name."),
         .part("pkcs12.data", .base64, sets: "authentication.pkcs12Bytes", isSecret: true)
-            .meaning("The content of the PKCS#12 file, instead of `pkcs12.file`."),
+            .meaning("The content of a PKCS#12 file, instead of `certificateFile`."),
         .part("passphrase", .string, sets: "authentication.passphrase", isSecret: true)
             .meaning("The passphrase of the certificate's key or of the PKCS#12 file."),
         .part("certificatePasswordFile", .path, sets: "authentication.passphrase")
@@ -116,8 +115,6 @@ import Logging
                 "Another server that speaks APNs' protocol, instead of `environment`. It needs no "
                     + "authentication."
             ),
-        .part("host", .host, sets: "environment.host")
-            .meaning("The server's host, instead of `endpoint`; `port` sets its port. Default: that of `environment`."),
         .part("port", .integer(APNSEnvironment.ports), sets: "environment.port") {
             "\($0.environment.port)"
         }
@@ -126,11 +123,11 @@ import Logging
                 + "`endpoint` has its own."
         ),
         .part("managementHost", .host, sets: "environment.managementHost")
-            .meaning("The host that manages broadcast channels. Default: that of `environment`, or `host`."),
+            .meaning("The host that manages broadcast channels. Default: that of `environment` or `endpoint`."),
         .part("managementPort", .integer(APNSEnvironment.ports), sets: "environment.managementPort")
             .meaning(
-                "The port of `managementHost`. Default: 2196 in production, 2195 in development; with `host`, that of "
-                    + "`port`."
+                "The port of `managementHost`. Default: 2196 in production, 2195 in development; with `endpoint`, its "
+                    + "port."
             ),
     ]
 
@@ -139,22 +136,17 @@ import Logging
             .meaning(
                 "An HTTP proxy for all connections (CONNECT). A user and a password are optional and must be "
                     + "percent-encoded."
-            ),
-        .part("proxy.host", .host, sets: "proxy.host")
-            .meaning("The host of the proxy, instead of `proxy`."),
-        .part("proxy.port", .integer(APNSEnvironment.ports), sets: "proxy.port")
-            .meaning("The port of the proxy. Required with `proxy.host`."),
-        .part("proxy.username", .string, sets: "proxy.username")
-            .meaning("The user name for Basic authentication with the proxy. It must not contain a colon."),
-        .part("proxy.password", .string, sets: "proxy.password", isSecret: true)
-            .meaning("The password for `proxy.username`."),
+            )
     ]
 
     static let pool: [APNSSetting] = [
-        .integer("pool.size", \.pool.size, 0...1000)
+        .integer("pool.size", \.pool.size, 0...PoolConfiguration.maximumWorkers)
             .meaning("Connections that are kept open."),
-        .integer("pool.maxOverflow", \.pool.maxOverflow, 0...1000)
-            .meaning("Connections opened above `pool.size` when pushes wait. The two together are 1 to 1000."),
+        .integer("pool.maxOverflow", \.pool.maxOverflow, 0...PoolConfiguration.maximumWorkers)
+            .meaning(
+                "Connections opened above `pool.size` when pushes wait. The two together are 1 to "
+                    + "\(PoolConfiguration.maximumWorkers)."
+            ),
         .choice("pool.strategy", \.pool.strategy, [("leastLoaded", .leastLoaded), ("lifo", .lifo), ("fifo", .fifo)])
             .meaning(
                 "Which connection gets the next push: the least loaded, the one used last, the one used longest "

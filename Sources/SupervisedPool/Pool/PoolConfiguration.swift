@@ -97,7 +97,7 @@ public struct PoolConfiguration: Sendable, Hashable {
         guard workers.contains(self.size + self.maxOverflow) else {
             throw PoolConfigurationError(
                 setting: "maxOverflow",
-                message: "size + maxOverflow must be at most 1000, is \(self.size + self.maxOverflow)"
+                message: "size + maxOverflow must be at most \(workers.upperBound), is \(self.size + self.maxOverflow)"
             )
         }
         try Self.check("maxWaiters", self.maxWaiters, 0...1_000_000)

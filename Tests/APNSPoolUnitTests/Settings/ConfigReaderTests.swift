@@ -64,7 +64,8 @@
 
         @Test func mistakesInAJSONFileAreReported() async throws {
             let files = try await SettingsFixtures()
-            let text = #"{"apns": {"host": "h", "pool": {"size": "many", "maxOverflow": 2000, "maxQueued": ["1"]}}}"#
+            let pool = #"{"size": "many", "maxOverflow": 2000, "maxQueued": ["1"]}"#
+            let text = #"{"apns": {"endpoint": "https://h", "pool": \#(pool)}}"#
             let found = self.faults(try await self.reader(JSONSnapshot.self, text, "push.json", files))
             #expect(found.map(\.key) == ["apns.pool.size", "apns.pool.maxOverflow", "apns.pool.maxQueued"])
             #expect(found.map(\.code) == [.malformed, .outOfRange, .malformed])
@@ -73,7 +74,7 @@
 
         @Test func valuesInMemoryAreRead() throws {
             let values: [AbsoluteConfigKey: ConfigValue] = [
-                "apns.host": .init(.string("h"), isSecret: false),
+                "apns.endpoint": .init(.string("https://h"), isSecret: false),
                 "apns.pool.size": .init(.int(3), isSecret: false),
                 "apns.timeouts.response": .init(.double(0.5), isSecret: false),
                 "apns.retry.resendsUnknown": .init(.bool(true), isSecret: false),
@@ -88,7 +89,7 @@
             let files = try await SettingsFixtures()
             let path = InMemoryProvider(values: ["filePath": .init(.string(files.path("p.json")), isSecret: false)])
             try files.write(
-                #"{"apns": {"host": "h", "pool": {"size": 5, "maxOverflow": 5}}}"#,
+                #"{"apns": {"endpoint": "https://h", "pool": {"size": 5, "maxOverflow": 5}}}"#,
                 to: files.path("p.json")
             )
             let reader = ConfigReader(providers: [
@@ -113,12 +114,12 @@
             let reporter = Reporter()
             let variables = [
                 "APNS_PRIVATE_KEY": KeyTexts.p256, "APNS_KEY_ID": "9UC9ZLQ8YW", "APNS_TEAM_ID": "ABBM6U9RM5",
-                "APNS_PROXY_HOST": "p", "APNS_PROXY_PORT": "1", "APNS_PROXY_USERNAME": "u", "APNS_PROXY_PASSWORD": "w",
+                "APNS_PROXY": "http://u:w@p:1",
             ]
             let provider = EnvironmentVariablesProvider(environmentVariables: variables)
             _ = try APNSClientConfiguration(ConfigReader(provider: provider, accessReporter: reporter))
             let seen = reporter.values.withLock { $0 }
-            #expect(Set(seen.filter(\.isSecret).map(\.key)) == ["apns.privateKey", "apns.proxy.password"])
+            #expect(Set(seen.filter(\.isSecret).map(\.key)) == ["apns.privateKey", "apns.proxy"])
             #expect(seen.contains { $0.key == "apns.teamID" && !$0.isSecret })
         }
 

@@ -29,7 +29,7 @@ struct SettingsAuthenticationTests {
             ["certificateFile": files.certificateFile, "certificateKeyFile": files.certificateKeyFile],
             ["certificateFile": both],
             ["certificate": files.certificatePEM, "certificateKey": files.certificateKeyPEM],
-            ["pkcs12.file": files.pkcs12File, "passphrase": "open sesame"],
+            ["certificateFile": files.pkcs12File, "passphrase": "open sesame"],
             ["certificateFile": files.pkcs12File, "certificatePasswordFile": files.passwordFile],
             ["pkcs12.data": Data(files.pkcs12).base64EncodedString(), "passphrase": "open sesame"],
         ]
@@ -55,13 +55,13 @@ struct SettingsAuthenticationTests {
     static let cases: [Case] = [
         Case("keyFile", .missing, [:]),
         Case("keyFile", .missing, ["environment": "sandbox"]),
-        Case("keyFile", .missing, ["host": "api.push.apple.com"]),
+        Case("keyFile", .missing, ["endpoint": "https://api.push.apple.com"]),
         Case("keyFile", .fileUnreadable, ["keyFile": "/nowhere/AuthKey_9UC9ZLQ8YW.p8", "teamID": "ABBM6U9RM5"]),
         Case("teamID", .missing, ["keyFile": "AuthKey_9UC9ZLQ8YW.p8"]),
         Case("teamID", .missing, ["privateKey": KeyTexts.p256, "keyID": "9UC9ZLQ8YW"]),
         Case("keyID", .missing, ["privateKey": KeyTexts.p256, "teamID": "ABBM6U9RM5"]),
         Case("keyID", .missing, ["keyID": "9UC9ZLQ8YW"]),
-        Case("teamID", .missing, ["teamID": "ABBM6U9RM5", "host": "push.example.com"]),
+        Case("teamID", .missing, ["teamID": "ABBM6U9RM5", "endpoint": "https://push.example.com"]),
         Case("keyID", .identifierInvalid, ["privateKey": KeyTexts.p256, "keyID": "9", "teamID": "ABBM6U9RM5"]),
         Case("teamID", .identifierInvalid, ["privateKey": KeyTexts.p256, "keyID": "9UC9ZLQ8YW", "teamID": "A"]),
         Case("privateKey", .notAKey, ["privateKey": "S3CRET", "keyID": "9UC9ZLQ8YW", "teamID": "ABBM6U9RM5"]),
@@ -74,28 +74,25 @@ struct SettingsAuthenticationTests {
         Case("passphrase", .conflict, ["privateKey": KeyTexts.p256, "passphrase": "S3CRET"].merging(ids) { $1 }),
         Case("certificateKey", .missing, ["certificate": KeyTexts.certificate]),
         Case("certificateKey", .missing, ["certificateKey": KeyTexts.p256]),
-        Case("passphrase", .missing, ["passphrase": "S3CRET", "host": "h"]),
-        Case("tokenFile", .missing, ["tokenFile": "/run/token", "host": "h"]),
+        Case("passphrase", .missing, ["passphrase": "S3CRET", "endpoint": "https://h"]),
+        Case("tokenFile", .missing, ["tokenFile": "/run/token", "endpoint": "https://h"]),
         Case(
             "certificatePasswordFile",
             .fileUnreadable,
-            ["pkcs12.file": "c.p12", "certificatePasswordFile": "/nowhere"]
+            ["certificateFile": "c.p12", "certificatePasswordFile": "/nowhere"]
         ),
         Case("port", .conflict, ["endpoint": "https://h", "port": "2197"]),
         Case("port", .outOfRange, ["port": "80"]),
-        Case("endpoint", .conflict, ["endpoint": "https://h", "host": "h"]),
-        Case("proxy.port", .conflict, ["host": "h", "proxy": "http://p:1", "proxy.port": "2"]),
+        Case("endpoint", .conflict, ["environment": "production", "endpoint": "https://h"]),
         Case("privateKey", .conflict, ["certificateFile": "c.pem", "privateKey": KeyTexts.p256]),
         Case("teamID", .conflict, ["certificateFile": "c.pem", "teamID": "ABBM6U9RM5"]),
-        Case("certificateFile", .conflict, ["certificateFile": "c.pem", "pkcs12.file": "c.p12"]),
-        Case("keyFile", .conflict, ["keyFile": "k.p8", "pkcs12.file": "c.p12"]),
-        Case("pkcs12.data", .conflict, ["pkcs12.data": "AAAA", "pkcs12.file": "c.p12"]),
+        Case("certificateFile", .conflict, ["certificateFile": "c.pem", "pkcs12.data": "AAAA"]),
+        Case("keyFile", .conflict, ["keyFile": "k.p8", "certificateFile": "c.p12"]),
         Case("pkcs12.data", .notACertificate, ["pkcs12.data": "AAAA"]),
-        Case("tokenRefreshInterval", .outOfRange, ["tokenRefreshInterval": "2h", "host": "h"]),
-        Case("fileCheckInterval", .outOfRange, ["fileCheckInterval": "0", "host": "h"]),
-        Case("caFile", .trustRootsUnusable, ["caFile": "/nowhere/ca.pem", "host": "h"]),
-        Case("caPEM", .trustRootsUnusable, ["caPEM": "no certificate", "host": "h"]),
-        Case("host", .conflict, ["environment": "production", "host": "h"]),
+        Case("tokenRefreshInterval", .outOfRange, ["tokenRefreshInterval": "2h", "endpoint": "https://h"]),
+        Case("fileCheckInterval", .outOfRange, ["fileCheckInterval": "0", "endpoint": "https://h"]),
+        Case("caFile", .trustRootsUnusable, ["caFile": "/nowhere/ca.pem", "endpoint": "https://h"]),
+        Case("caPEM", .trustRootsUnusable, ["caPEM": "no certificate", "endpoint": "https://h"]),
     ]
 
     @Test(arguments: Self.cases) func invalidCombinationsAreReported(_ test: Case) {
@@ -110,7 +107,7 @@ struct SettingsAuthenticationTests {
             "keyFile": "/nowhere/key.p8", "environment": "production", "teamID": "ABBM6U9RM5", "keyID": "9UC9ZLQ8YW",
         ]
         let configuration = try APNSClientConfiguration(settings: [
-            .environment(["APNS_PRIVATE_KEY": KeyTexts.p256, "APNS_HOST": "localhost"]), source(file),
+            .environment(["APNS_PRIVATE_KEY": KeyTexts.p256, "APNS_ENDPOINT": "https://localhost"]), source(file),
         ])
         #expect(configuration.environment.host == "localhost")
         #expect(try configuration.authentication.makeSigner()?.identifiers.keyID == "9UC9ZLQ8YW")
@@ -124,7 +121,7 @@ struct SettingsAuthenticationTests {
         ]
         for setting in SettingsTable.settings {
             for form in forms {
-                var values = ["host": "push.example.com"]
+                var values = ["endpoint": "https://push.example.com"]
                 values[setting.key] = form
                 guard
                     let error = #expect(
@@ -145,17 +142,16 @@ struct SettingsAuthenticationTests {
         let files = try await SettingsFixtures()
         let made = try configuration([
             "certificate": files.certificatePEM, "certificateKey": files.certificateKeyPEM, "passphrase": "hunter2",
-            "proxy.host": "proxy", "proxy.port": "1", "proxy.username": "fern", "proxy.password": "hunter3",
+            "proxy": "http://fern:hunter3@proxy:1",
         ])
         var text = "\(made)"
         dump(made, to: &text)
         #expect(!text.contains("hunter") && !text.contains("PRIVATE KEY"))
-        let wrong = faults(["pkcs12.file": files.pkcs12File, "passphrase": "hunter2"])
+        let wrong = faults(["certificateFile": files.pkcs12File, "passphrase": "hunter2"])
         #expect(wrong.map(\.key) == ["apns.passphrase"])
         #expect(!"\(wrong)".contains("hunter2"))
-        // A password before the host.
-        let proxy = faults(["host": "h", "proxy.host": "fern:hunter2@proxy", "proxy.port": "1"])
-        #expect(proxy.map(\.key) == ["apns.proxy.host"])
+        let proxy = faults(["endpoint": "https://h", "proxy": "http://fern:hunter2@proxy"])
+        #expect(proxy.map(\.key) == ["apns.proxy"])
         #expect(!"\(proxy)".contains("hunter2"))
     }
 }

@@ -7,7 +7,7 @@ struct SettingsExample: Sendable {
     var key: String
     var value: String
     /// The other settings, before and after the change.
-    var with: [String: String] = ["host": "push.example.com"]
+    var with: [String: String] = ["endpoint": "https://push.example.com"]
     /// Settings that are valid only together with this one.
     var together: [String: String] = [:]
     /// The properties that change.
@@ -18,7 +18,7 @@ struct SettingsExample: Sendable {
     init(
         _ key: String,
         _ value: String,
-        with: [String: String] = ["host": "push.example.com"],
+        with: [String: String] = ["endpoint": "https://push.example.com"],
         together: [String: String] = [:],
         changes: Set<String>? = nil,
         becomes: String? = nil
@@ -85,13 +85,7 @@ struct SettingsExample: Sendable {
             SettingsExample(
                 "certificatePasswordFile",
                 files.passwordFile,
-                together: ["pkcs12.file": files.pkcs12File],
-                changes: credential
-            ),
-            SettingsExample(
-                "pkcs12.file",
-                files.pkcs12File,
-                together: ["passphrase": "open sesame"],
+                together: ["certificateFile": files.pkcs12File],
                 changes: credential
             ),
             SettingsExample(
@@ -131,7 +125,6 @@ struct SettingsExample: Sendable {
     private static func service(_ files: SettingsFixtures) -> [SettingsExample] {
         let token = ["keyFile": files.keyFile, "teamID": SettingsFixtures.teamID]
         let environment: Set<String> = ["environment.host", "environment.managementHost", "environment.managementPort"]
-        let proxy = ["host": "push.example.com", "proxy.host": "proxy.example.com", "proxy.port": "3128"]
         return [
             SettingsExample("environment", "development", with: token, changes: environment),
             SettingsExample(
@@ -140,14 +133,13 @@ struct SettingsExample: Sendable {
                 changes: ["defaultTopic"],
                 becomes: #"Optional("com.grasscove.Fern")"#
             ),
-            SettingsExample("host", "push.example.com", with: token, changes: environment),
             SettingsExample(
                 "endpoint",
                 "https://push.example.com:8443",
                 with: token,
                 changes: environment.union(["environment.port"])
             ),
-            SettingsExample("port", "2197", changes: ["environment.port", "environment.managementPort"]),
+            SettingsExample("port", "2197", with: token, changes: ["environment.port"], becomes: "2197"),
             SettingsExample(
                 "managementHost",
                 "manage.example.com",
@@ -156,23 +148,9 @@ struct SettingsExample: Sendable {
             ),
             SettingsExample("managementPort", "2196", changes: ["environment.managementPort"], becomes: "2196"),
             SettingsExample(
-                "proxy.host",
-                "proxy.example.com",
-                together: ["proxy.port": "3128"],
-                changes: ["proxy.host", "proxy.port"]
-            ),
-            SettingsExample(
                 "proxy",
                 "http://fern:hunter2@proxy.example.com:3128",
                 changes: ["proxy.host", "proxy.port", "proxy.username", "proxy.password"]
-            ),
-            SettingsExample("proxy.port", "8080", with: proxy, becomes: "8080"),
-            SettingsExample("proxy.username", "fern", with: proxy, becomes: "fern"),
-            SettingsExample(
-                "proxy.password",
-                " hunter2",
-                with: proxy.merging(["proxy.username": "fern"]) { $1 },
-                becomes: " hunter2"
             ),
         ]
     }

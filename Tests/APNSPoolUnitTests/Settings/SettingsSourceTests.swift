@@ -49,7 +49,7 @@ struct SettingsSourceTests {
 
     @Test func mistakesInAFileAreReportedWithTheFile() {
         let found = jsonFaults(
-            #"{"apns": {"host": "h", "pool": {"size": [1], "maxoverflow": 1, "sizes": 1}, "retry": 3}}"#
+            #"{"apns": {"endpoint": "https://h", "pool": {"size": [1], "maxoverflow": 1, "sizes": 1}, "retry": 3}}"#
         )
         let size = found.first { $0.key == "apns.pool.size" }
         #expect(size?.code == .malformed && size?.source == "push.json")
@@ -82,7 +82,8 @@ struct SettingsSourceTests {
         ])
         #expect(configuration.environment == .custom(host: "localhost", port: 2197))
         try configuration.apply(settings: [
-            .environment(["APNS_HOST": "first"]), source(["host": "second", "managementHost": "second"]),
+            .environment(["APNS_ENDPOINT": "https://first"]),
+            source(["endpoint": "https://second", "managementHost": "second"]),
         ])
         #expect(configuration.environment == .custom(host: "first"))
     }
@@ -107,7 +108,7 @@ struct SettingsSourceTests {
         configuration.pool = .init(size: 7, maxOverflow: 7, maxQueued: 7)
         try configuration.apply(settings: [
             .environment(["APNS_POOL_SIZE": "1", "APNS_POOL_MAX_OVERFLOW": ""]),
-            source(["host": "h", "pool.size": "2", "pool.maxOverflow": "2"]),
+            source(["endpoint": "https://h", "pool.size": "2", "pool.maxOverflow": "2"]),
         ])
         #expect(
             configuration.pool.size == 1 && configuration.pool.maxOverflow == 2 && configuration.pool.maxQueued == 7
@@ -118,13 +119,13 @@ struct SettingsSourceTests {
         var configuration = APNSClientConfiguration(authentication: .withoutToken)
         let before = configuration
         #expect(throws: APNSSettingsError.self) {
-            try configuration.apply(settings: [source(["pool.size": "2", "port": "x", "host": "h"])])
+            try configuration.apply(settings: [source(["pool.size": "2", "port": "x", "endpoint": "https://h"])])
         }
         #expect(SettingsFields.difference(before, configuration) == [])
     }
 
     @Test func lookupsGetWholeKeys() throws {
-        let values = ["apns.host": "h", "apns.pool.size": "3"]
+        let values = ["apns.endpoint": "https://h", "apns.pool.size": "3"]
         let configuration = try APNSClientConfiguration(settings: [.lookup("store") { values[$0] }])
         #expect(configuration.pool.size == 3)
         let error = #expect(throws: APNSSettingsError.self) {
@@ -134,14 +135,14 @@ struct SettingsSourceTests {
     }
 
     @Test func theEnvironmentOfTheProcessIsTheDefault() throws {
-        setenv("FERN_SETTINGS_TEST_HOST", "fern.example.com", 1)
-        defer { unsetenv("FERN_SETTINGS_TEST_HOST") }
+        setenv("FERN_SETTINGS_TEST_ENDPOINT", "https://fern.example.com", 1)
+        defer { unsetenv("FERN_SETTINGS_TEST_ENDPOINT") }
         let configuration = try APNSClientConfiguration(settings: [.environment()], prefix: "fern.settings.test")
         #expect(configuration.environment.host == "fern.example.com")
     }
 
     @Test("Variables of the relay are not those of the client") func variablesOfTheRelay() throws {
-        let variables = ["APNS_HOST": "h", "APNS_RELAY_APPS": "fern", "APNS_RELAY_HTTP_PORT": "x"]
+        let variables = ["APNS_ENDPOINT": "https://h", "APNS_RELAY_APPS": "fern", "APNS_RELAY_HTTP_PORT": "x"]
         let configuration = try APNSClientConfiguration(settings: [.environment(variables)])
         #expect(configuration.environment.host == "h")
         #expect(throws: APNSSettingsError.self) {
@@ -165,7 +166,7 @@ struct SettingsSourceTests {
     // MARK: Unknown keys
 
     @Test func anUnknownKeyInAFileIsAnError() {
-        let found = faults(["host": "h", "maxOverflow": "3", "pool.colour": "green", "keyfile": "k.p8"])
+        let found = faults(["endpoint": "https://h", "maxOverflow": "3", "pool.colour": "green", "keyfile": "k.p8"])
         #expect(found.map(\.code) == [.unknownSetting, .unknownSetting, .unknownSetting])
         let messages = Dictionary(uniqueKeysWithValues: found.map { ($0.key, $0.message) })
         #expect(messages["apns.maxOverflow"] == "there is no such setting; did you mean 'apns.pool.maxOverflow'?")
@@ -177,7 +178,7 @@ struct SettingsSourceTests {
         _ variables: [String: String],
         ignoring names: Set<String> = []
     ) -> [APNSSettingsError.Fault] {
-        let all = variables.merging(["APNS_HOST": "h"]) { $1 }
+        let all = variables.merging(["APNS_ENDPOINT": "https://h"]) { $1 }
         do throws(APNSSettingsError) {
             _ = try APNSClientConfiguration(settings: [.environment(all, ignoring: names)])
             return []
@@ -189,7 +190,7 @@ struct SettingsSourceTests {
     @Test(
         "An unknown variable with the prefix is an error that suggests the nearest setting",
         arguments: [
-            ("APNS_HOTS", "APNS_HOST"), ("APNS_ENDPIONT", "APNS_ENDPOINT"), ("APNS_POOL_SISE", "APNS_POOL_SIZE"),
+            ("APNS_ENDPIONT", "APNS_ENDPOINT"), ("APNS_POOL_SISE", "APNS_POOL_SIZE"),
             ("APNS_MAX_OVERFLOW", "APNS_POOL_MAX_OVERFLOW"), ("APNS_TIMEOUT", "APNS_TIMEOUTS_DEADLINE"),
             ("APNS_TOPC", "APNS_TOPIC"), ("APNS_ZEBRA_CROSSING_COLOUR", nil),
         ]
@@ -202,13 +203,15 @@ struct SettingsSourceTests {
         #expect(found.first?.message == message)
     }
 
-    @Test("A misspelt host does not leave the client with Apple's servers") func aMisspeltHostIsAnError() throws {
+    @Test("A misspelt endpoint does not leave the client with Apple's servers")
+    func aMisspeltEndpointIsAnError() throws {
         let key = ["APNS_PRIVATE_KEY": KeyTexts.p256, "APNS_KEY_ID": "9UC9ZLQ8YW", "APNS_TEAM_ID": "ABBM6U9RM5"]
         #expect(try APNSClientConfiguration(settings: [.environment(key)]).environment == .production)
         let error = #expect(throws: APNSSettingsError.self) {
-            try APNSClientConfiguration(settings: [.environment(key.merging(["APNS_HSOT": "localhost"]) { $1 })])
+            let wrong = ["APNS_ENDPIONT": "https://localhost"]
+            return try APNSClientConfiguration(settings: [.environment(key.merging(wrong) { $1 })])
         }
-        #expect(error?.description.contains("APNS_HSOT (environment): there is no such setting") == true)
+        #expect(error?.description.contains("APNS_ENDPIONT (environment): there is no such setting") == true)
     }
 
     @Test("Variables of the tool and Kubernetes, empty and ignored variables are accepted")
@@ -232,7 +235,7 @@ struct SettingsSourceTests {
     @Test(
         "A variable of Kubernetes with the name of a setting is an error that gives advice",
         arguments: [
-            ("APNS_PORT", "'apns'"), ("APNS_PROXY_PORT", "'apns-proxy'"), ("APNS_MANAGEMENT_PORT", "'apns-management'"),
+            ("APNS_PORT", "'apns'"), ("APNS_MANAGEMENT_PORT", "'apns-management'"),
         ]
     )
     func kubernetesVariables(name: String, service: String) {
@@ -291,7 +294,7 @@ struct SettingsSourceTests {
     @Test func variablesAreNamedAfterKeys() {
         #expect(APNSSetting.variable("apns.pool.maxOverflow") == "APNS_POOL_MAX_OVERFLOW")
         #expect(APNSSetting.variable("apns.keyID") == "APNS_KEY_ID")
-        #expect(APNSSetting.variable("apns.pkcs12.file") == "APNS_PKCS12_FILE")
+        #expect(APNSSetting.variable("apns.pkcs12.data") == "APNS_PKCS12_DATA")
         let names = SettingsTable.settings.map { APNSSetting.variable("apns.\($0.key)") }
         #expect(Set(names).count == names.count)
     }

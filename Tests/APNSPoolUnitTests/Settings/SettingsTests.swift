@@ -6,7 +6,7 @@ import Testing
 
 /// Compares the table of settings with the configuration that it describes.
 struct SettingsTests {
-    private static let local = ["host": "push.example.com"]
+    private static let local = ["endpoint": "https://push.example.com"]
 
     // MARK: Completeness of the table
 
@@ -85,7 +85,6 @@ struct SettingsTests {
             setting.put(&draft, value)
             if let port = draft.integer("port") { draft.configuration.environment.port = port }
             if let port = draft.integer("managementPort") { draft.configuration.environment.managementPort = port }
-            if let port = draft.integer("proxy.port") { draft.configuration.proxy = .init(host: "p", port: port) }
             do throws(APNSConfigurationError) {
                 try draft.configuration.validate()
                 _ = try draft.configuration.authentication.resolve(wallNow: 0)
@@ -116,7 +115,7 @@ struct SettingsTests {
             }
             checked += 1
         }
-        #expect(checked >= 19)
+        #expect(checked >= 18)
     }
 
     @Test func valuesOutOfRangeAreReportedWithTheLimits() {
@@ -152,14 +151,6 @@ struct SettingsTests {
         found = faults(Self.local.merging(["massRejection.window": "100"]) { $1 })
         #expect(found.map(\.key) == ["apns.massRejection.window"])
         #expect(found.map(\.code) == [.conflict])
-        found = faults(Self.local.merging(["proxy.host": "proxy"]) { $1 })
-        #expect(found.map(\.key) == ["apns.proxy.port"])
-        #expect(found.map(\.code) == [.missing])
-        found = faults(
-            Self.local.merging(["proxy.host": "proxy", "proxy.port": "1", "proxy.password": "hunter2"]) { $1 }
-        )
-        #expect(found.map(\.key) == ["apns.proxy.password"])
-        #expect(found.first?.description.contains("hunter2") == false)
     }
 
     // MARK: Malformed values
@@ -189,12 +180,13 @@ struct SettingsTests {
 
     @Test func allMistakesAreReportedAtOnce() {
         let found = faults([
-            "pool.size": "many", "timeouts.response": "soon", "host": "push.example.com", "environment": "production",
+            "pool.size": "many", "timeouts.response": "soon", "endpoint": "https://push.example.com",
+            "environment": "production",
             "keyFile": "/nowhere/key.p8", "teamID": "ABBM6U9RM5", "pool.sise": "1",
         ])
         #expect(
             Set(found.map(\.key)) == [
-                "apns.pool.size", "apns.timeouts.response", "apns.host", "apns.keyFile", "apns.pool.sise",
+                "apns.pool.size", "apns.timeouts.response", "apns.endpoint", "apns.keyFile", "apns.pool.sise",
             ]
         )
         let text = APNSSettingsError(faults: found).description
@@ -204,10 +196,13 @@ struct SettingsTests {
     // MARK: Other prefixes
 
     @Test func anotherPrefixReadsOtherSettings() throws {
-        let variables = ["PUSH_FERN_HOST": "fern.example.com", "APNS_HOST": "apns.example.com"]
+        let variables = ["PUSH_FERN_ENDPOINT": "https://fern.example.com", "APNS_ENDPOINT": "https://apns.example.com"]
         let fern = try APNSClientConfiguration(settings: [.environment(variables)], prefix: "push.fern")
         #expect(fern.environment.host == "fern.example.com")
-        let bare = try APNSClientConfiguration(settings: [.values(["host": "bare.example.com"])], prefix: "")
+        let bare = try APNSClientConfiguration(
+            settings: [.values(["endpoint": "https://bare.example.com"])],
+            prefix: ""
+        )
         #expect(bare.environment.host == "bare.example.com")
     }
 }
