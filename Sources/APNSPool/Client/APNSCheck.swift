@@ -1,4 +1,5 @@
 import APNSModel
+import APNSTransport
 import SupervisedPool
 
 /// The result of ``APNSClient/check(topic:within:)``, step by step. The check stops at the first step that fails.
@@ -128,7 +129,8 @@ extension APNSClient {
     /// The push appears in the counts and metrics (`rejected`, `BadDeviceToken`).
     ///
     /// - Parameters:
-    ///   - topic: the app's bundle ID; nil for the client's default topic.
+    ///   - topic: the app's bundle ID; nil for the client's default topic. If the client has a VoIP Services certificate of
+    ///     the app, its topic (`.voip`) is checked.
     ///   - time: the time limit for the whole check. Default 15 s.
     public func check(topic: String? = nil, within time: Duration = .seconds(15)) async -> APNSCheck {
         await self.runtime.check(topic: topic ?? self.defaultTopic ?? "", within: time)
@@ -144,6 +146,8 @@ extension ClientRuntime {
         }
         check.pass(.client, "runs")
         let deadline = self.clock.now.advanced(by: time)
+        let topics = self.credentials.latest.resolved.certificate?.topics ?? []
+        let topic = topic.isEmpty ? topic : CredentialProbe.topic(app: topic, certificate: topics)
         let probe: CredentialProbe
         do {
             probe = try CredentialProbe(topic: topic)

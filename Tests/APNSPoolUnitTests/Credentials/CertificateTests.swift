@@ -58,6 +58,18 @@ struct CertificateTests {
         }
     }
 
+    @Test("A VoIP Services certificate is checked with its own topic")
+    func checkOfVoIP() async throws {
+        try await self.withClient {
+            let made = try $0.makeClientCertificate(topics: ["com.example.app.voip"])
+            return .certificate(certificatePEM: made.certificatePEM, privateKeyPEM: made.privateKeyPEM)
+        } _: { client, simulator in
+            let check = await client.check(topic: "com.example.app")
+            #expect(check.isOK && check.description.contains("com.example.app.voip"), "\(check)")
+            #expect(simulator.record.pushes.map(\.topic) == ["com.example.app.voip"])
+        }
+    }
+
     @Test func aPKCS12FileIsAcceptedAsACertificate() async throws {
         try await self.withClient {
             .certificate(pkcs12Bytes: try $0.makeClientCertificate().pkcs12(passphrase: "x"), passphrase: "x")
