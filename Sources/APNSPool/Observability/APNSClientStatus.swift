@@ -45,8 +45,9 @@ extension APNSClient {
 }
 
 extension ClientRuntime {
-    func status() async -> APNSClientStatus {
-        let session = self.credentials.latest
+    func status() async -> APNSClientStatus { await self.status(of: self.credentials.latest) }
+
+    func status(of session: CredentialSession) async -> APNSClientStatus {
         let pool = await session.pool.status()
         let monitor = self.monitor
         return APNSClientStatus(

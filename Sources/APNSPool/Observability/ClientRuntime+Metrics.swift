@@ -7,23 +7,22 @@ extension ClientRuntime {
     static let metricsInterval = Duration.seconds(5)
 
     /// The labels of this client's metrics. Replacing the client's credential begins a new series.
-    private var metricLabels: [MetricSample.Label] {
-        let resolved = self.credentials.latest.resolved
+    private func metricLabels(of session: CredentialSession) -> [MetricSample.Label] {
+        let resolved = session.resolved
         return [
             .init(name: "environment", value: self.configuration.environment.name),
             .init(name: "credential", value: resolved.signer?.identifiers.keyID ?? resolved.metricName),
         ] + self.configuration.metricLabels
     }
 
-    private func metricSnapshot() async -> MetricSnapshot {
-        let resolved = self.credentials.latest.resolved
+    private func metricSnapshot(of session: CredentialSession) async -> MetricSnapshot {
         let monitor = self.monitor
         return MetricSnapshot(
-            status: await self.status(),
+            status: await self.status(of: session),
             pushes: monitor.pushes.totals,
             reconnects: monitor.reconnects.load(ordering: .relaxed),
-            providerTokenAge: self.credentials.latest.tokens.status.age,
-            certificateSecondsLeft: resolved.certificate.map { $0.notAfter - self.configuration.wallClock() },
+            providerTokenAge: session.tokens.status.age,
+            certificateSecondsLeft: session.resolved.certificate.map { $0.notAfter - self.configuration.wallClock() },
             queueTimes: monitor.queueTimes.take(),
             connectTimes: monitor.connectTimes.take(),
             responseTimes: monitor.events.responseTimes.take()
@@ -40,7 +39,9 @@ extension ClientRuntime {
     }
 
     func export(_ exporter: MetricExporter) async {
-        exporter.export(await self.metricSnapshot().samples, common: self.metricLabels)
+        // One session for all values: the client may adopt another one meanwhile.
+        let session = self.credentials.latest
+        exporter.export(await self.metricSnapshot(of: session).samples, common: self.metricLabels(of: session))
     }
 
     /// Exports at intervals until the task is cancelled.
