@@ -1,14 +1,33 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-let settings: [SwiftSetting] = [
+var settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
-    .treatAllWarnings(as: .error),
 ]
+// Set by the steps of `ci`. A newer compiler may have new warnings, which should not stop others.
+if Context.environment["WARNINGS_AS_ERRORS"] != nil { settings.append(.treatAllWarnings(as: .error)) }
+
+let apnsModel = Target.Dependency.product(name: "APNSModel", package: "swift-apns-pool")
+let apnsPool = Target.Dependency.product(name: "APNSPool", package: "swift-apns-pool")
+let apnsSimulator = Target.Dependency.product(name: "APNSSimulator", package: "swift-apns-pool")
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let supervisedPool = Target.Dependency.product(name: "SupervisedPool", package: "swift-apns-pool")
+let swiftASN1 = Target.Dependency.product(name: "SwiftASN1", package: "swift-asn1")
+let x509 = Target.Dependency.product(name: "X509", package: "swift-certificates")
 
 // A separate package, so that users of the library do not resolve the relay's dependencies.
 let package = Package(
@@ -42,19 +61,17 @@ let package = Package(
         // The protocol of a queue and its values. Knows no database and no network.
         .target(
             name: "PushQueue",
-            dependencies: [.product(name: "APNSModel", package: "swift-apns-pool")],
-            swiftSettings: settings
+            dependencies: [apnsModel]
         ),
         .target(
             name: "SQLitePushQueue",
             dependencies: [
                 "PushQueue",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "GRDB", package: "GRDB.swift"),
+                apnsModel,
+                grdb,
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: settings
+                logging,
+            ]
         ),
         .systemLibrary(name: "CLibpq", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
         .systemLibrary(
@@ -70,12 +87,11 @@ let package = Package(
                 "CLibpq",
                 "CPostgresSchema",
                 "PushQueue",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
+                apnsModel,
                 .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "SupervisedPool", package: "swift-apns-pool"),
-            ],
-            swiftSettings: settings
+                logging,
+                supervisedPool,
+            ]
         ),
         // Apple's root certificate for App Attest, and a part of the OpenAPI document, as bytes.
         .target(name: "CWebPushGatewayFiles", exclude: ["apple-app-attestation-root-ca.pem", "openapi.json"]),
@@ -85,14 +101,13 @@ let package = Package(
             dependencies: [
                 "CWebPushGatewayFiles",
                 "PushQueue",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "SwiftASN1", package: "swift-asn1"),
-                .product(name: "X509", package: "swift-certificates"),
-            ],
-            swiftSettings: settings
+                apnsModel,
+                crypto,
+                httpTypes,
+                logging,
+                swiftASN1,
+                x509,
+            ]
         ),
         // The page and the OpenAPI document, as bytes. `page/kit` is a link to the kit of the simulator's page.
         .target(name: "CAPNSRelayFiles", exclude: ["openapi.json", "page"]),
@@ -105,22 +120,21 @@ let package = Package(
                 "PushQueue",
                 "SQLitePushQueue",
                 "WebPushGateway",
-                .product(name: "APNSPool", package: "swift-apns-pool"),
-                .product(name: "Crypto", package: "swift-crypto"),
+                apnsPool,
+                crypto,
                 .product(name: "_APNSTransport", package: "swift-apns-pool"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
+                httpTypes,
+                hummingbird,
+                logging,
+                metrics,
+                nioCore,
+                nioHTTP1,
                 .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "SupervisedPool", package: "swift-apns-pool"),
+                nioPosix,
+                serviceLifecycle,
+                supervisedPool,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-            ],
-            swiftSettings: settings
+            ]
         ),
         .executableTarget(
             name: "APNSRelayCommand",
@@ -128,40 +142,36 @@ let package = Package(
                 "APNSRelay",
                 "PushQueue",
                 "SQLitePushQueue",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: settings
+                argumentParser,
+                logging,
+            ]
         ),
         // For tests: the tests that both engines must pass, and what the tests of all targets share.
         .target(
             name: "PushQueueConformance",
-            dependencies: ["PushQueue", .product(name: "APNSModel", package: "swift-apns-pool")],
-            path: "Tests/PushQueueConformance",
-            swiftSettings: settings
+            dependencies: ["PushQueue", apnsModel],
+            path: "Tests/PushQueueConformance"
         ),
         // For tests: devices with keys of App Attest, and an authority that attests them.
         .target(
             name: "AppAttestTestDevice",
             dependencies: [
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "SwiftASN1", package: "swift-asn1"),
-                .product(name: "X509", package: "swift-certificates"),
+                crypto,
+                swiftASN1,
+                x509,
             ],
-            path: "Tests/AppAttestTestDevice",
-            swiftSettings: settings
+            path: "Tests/AppAttestTestDevice"
         ),
         .testTarget(
             name: "WebPushGatewayTests",
             dependencies: [
                 "AppAttestTestDevice",
                 "WebPushGateway",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
+                apnsModel,
+                crypto,
+                httpTypes,
             ],
-            exclude: ["validation-guide.txt"],
-            swiftSettings: settings
+            exclude: ["validation-guide.txt"]
         ),
         .testTarget(
             name: "SQLitePushQueueTests",
@@ -169,18 +179,16 @@ let package = Package(
                 "PushQueue",
                 "PushQueueConformance",
                 "SQLitePushQueue",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "Logging", package: "swift-log"),
-            ],
-            swiftSettings: settings
+                apnsModel,
+                grdb,
+                logging,
+            ]
         ),
         // For tests: servers of PostgreSQL as processes of their own.
         .target(
             name: "PostgresTestServer",
             dependencies: ["PushQueueConformance"],
-            path: "Tests/PostgresTestServer",
-            swiftSettings: settings
+            path: "Tests/PostgresTestServer"
         ),
         .testTarget(
             name: "PostgresPushQueueTests",
@@ -190,11 +198,10 @@ let package = Package(
                 "PushQueue",
                 "PushQueueConformance",
                 "SQLitePushQueue",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "Logging", package: "swift-log"),
+                apnsModel,
+                logging,
             ],
-            exclude: ["record-locks.sql"],
-            swiftSettings: settings
+            exclude: ["record-locks.sql"]
         ),
         // Measures the relay; no product.
         .executableTarget(
@@ -207,31 +214,29 @@ let package = Package(
                 "RelayTestSupport",
                 "SQLitePushQueue",
                 "WebPushGateway",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "APNSPool", package: "swift-apns-pool"),
-                .product(name: "APNSSimulator", package: "swift-apns-pool"),
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                apnsModel,
+                apnsPool,
+                apnsSimulator,
+                argumentParser,
+                crypto,
+                httpTypes,
+                logging,
+                nioCore,
+                nioHTTP1,
+                nioPosix,
             ],
-            path: "Benchmarks",
-            swiftSettings: settings
+            path: "Benchmarks"
         ),
         // For ci/steps/fuzz-web-push, which links it with libFuzzer.
         .executableTarget(
             name: "web-push-fuzz",
             dependencies: [
                 "WebPushGateway",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
+                apnsModel,
+                httpTypes,
             ],
             path: "Tests/WebPushFuzz",
-            exclude: ["corpus"],
-            swiftSettings: settings
+            exclude: ["corpus"]
         ),
         // For the tests: a relay that kills or stops itself at a named point.
         .executableTarget(
@@ -241,10 +246,9 @@ let package = Package(
                 "PushQueue",
                 "PushQueueConformance",
                 "SQLitePushQueue",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
+                apnsModel,
             ],
-            path: "Tests/KillableRelay",
-            swiftSettings: settings
+            path: "Tests/KillableRelay"
         ),
         // For tests of relays: an HTTP client, and relays in processes of their own.
         .target(
@@ -252,12 +256,11 @@ let package = Package(
             dependencies: [
                 "CLibcurl",
                 "PushQueueConformance",
-                .product(name: "APNSModel", package: "swift-apns-pool"),
-                .product(name: "APNSSimulator", package: "swift-apns-pool"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
+                apnsModel,
+                apnsSimulator,
+                nioHTTP1,
             ],
-            path: "Tests/RelayTestSupport",
-            swiftSettings: settings
+            path: "Tests/RelayTestSupport"
         ),
         .testTarget(
             name: "FleetTests",
@@ -266,9 +269,8 @@ let package = Package(
                 "PostgresTestServer",
                 "PushQueueConformance",
                 "RelayTestSupport",
-                .product(name: "APNSSimulator", package: "swift-apns-pool"),
-            ],
-            swiftSettings: settings
+                apnsSimulator,
+            ]
         ),
         .testTarget(
             name: "APNSRelayTests",
@@ -283,21 +285,22 @@ let package = Package(
                 "RelayTestSupport",
                 "SQLitePushQueue",
                 "WebPushGateway",
-                .product(name: "APNSPool", package: "swift-apns-pool"),
-                .product(name: "APNSSimulator", package: "swift-apns-pool"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
+                apnsPool,
+                apnsSimulator,
+                crypto,
+                httpTypes,
+                hummingbird,
+                logging,
+                metrics,
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "SupervisedPool", package: "swift-apns-pool"),
-            ],
-            swiftSettings: settings
+                nioCore,
+                nioHTTP1,
+                nioPosix,
+                serviceLifecycle,
+                supervisedPool,
+            ]
         ),
     ]
 )
+
+for target in package.targets where target.type != .system { target.swiftSettings = settings }
