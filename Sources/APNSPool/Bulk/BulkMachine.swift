@@ -389,7 +389,7 @@ struct BulkMachine {
     }
 
     /// Records a response which proves that the environment and topic are right.
-    mutating func tokenWorks() { self.limit = self.maxInFlight }
+    mutating func deviceTokenWorks() { self.limit = self.maxInFlight }
 
     // MARK: Queues
 

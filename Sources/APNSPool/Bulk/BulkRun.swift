@@ -492,7 +492,7 @@ final class BulkRun: BulkEngine {
         guard let pending = self.pushes[item.index].take() else { return }
         self.tally.add(pending.push.pushType, to: self.context.monitor.pushes)
         self.machine.receivedVerdict()
-        self.tokenWorks(pending.token)
+        self.deviceTokenWorks(pending.token)
         let receipt = item.result.receipt(id: pending.history.id, attempts: pending.history.attempts + 1)
         self.consumer.add(item.index, pending.sequence, .accepted(receipt))
     }
@@ -509,11 +509,11 @@ final class BulkRun: BulkEngine {
 
     private func watch(_ rejection: Rejection, _ index: Int) {
         guard let pending = self.pushes[index] else { return }
-        if rejection.status == 410 { self.tokenWorks(pending.token) }
+        if rejection.status == 410 { self.deviceTokenWorks(pending.token) }
         guard MassRejectionDetector.counts(rejection) else { return }
         // A call that rejections do not stop counts for the client's alarm, as single pushes do.
         guard !self.massRejection.isOff else {
-            return self.context.tokenIsRejected(
+            return self.context.deviceTokenIsRejected(
                 rejection,
                 pending.token,
                 topic: pending.push.topic,
@@ -528,10 +528,10 @@ final class BulkRun: BulkEngine {
         )
     }
 
-    private func tokenWorks(_ token: DeviceToken) {
-        self.machine.tokenWorks()
+    private func deviceTokenWorks(_ token: DeviceToken) {
+        self.machine.deviceTokenWorks()
         _ = self.massRejection.works(token)
-        self.context.tokenWorks(token)
+        self.context.deviceTokenWorks(token)
     }
 
     /// Handles the end of an attempt: the push either finishes or waits for its next attempt.

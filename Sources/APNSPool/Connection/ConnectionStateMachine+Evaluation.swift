@@ -113,10 +113,10 @@ extension ConnectionStateMachine {
         if let refusal = CredentialStateMachine.Refusal(status: 403, reason: reason) {
             let isFresh = self.isFresh(connection: connection)
             return [.refuseCredential(refusal, connection: connection, isFresh: isFresh)]
-                + self.tokenRefused(connection: connection, now: now)
+                + self.providerTokenRefused(connection: connection, now: now)
         }
         if reason == .expiredProviderToken || reason == .unrelatedKeyIDInToken {
-            return self.tokenRefused(connection: connection, now: now)
+            return self.providerTokenRefused(connection: connection, now: now)
         }
         return self.receivedOtherResponse(connection: connection)
     }

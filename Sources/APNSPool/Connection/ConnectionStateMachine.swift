@@ -137,7 +137,7 @@ struct ConnectionStateMachine {
     /// later token too.
     /// A connection that was never proven to work takes a replacement from the budget: without this limit,
     /// a server that refuses every token would cause a storm of handshakes.
-    mutating func tokenRefused(connection: Int, now: MonotonicInstant) -> [Action] {
+    mutating func providerTokenRefused(connection: Int, now: MonotonicInstant) -> [Action] {
         switch self.state {
         case .ready(connection), .holding(connection, _):
             return self.isProven || self.takeReplacement(now) ? self.drainAndReopen(connection) : []

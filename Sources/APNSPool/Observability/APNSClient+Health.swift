@@ -40,7 +40,7 @@ extension ClientRuntime {
                 weather: session.settings.weather.reported(at: self.clock.now),
                 suspectedRefusal: credentials.suspectedRefusal.map { "\($0)" },
                 signingFailure: token.lastFailure,
-                lacksToken: !token.isUsable,
+                lacksProviderToken: !token.isUsable,
                 waitsForToken: session.resolved.signer != nil && token.generation == nil && token.lastFailure == nil,
                 configurationFault: session.currentPool.monitor.configurationFault,
                 connections: self.connections(pool, lastFault: session.currentPool.monitor.lastFault),

@@ -124,7 +124,7 @@ struct HealthInputs: Sendable, Equatable {
     /// Why no provider token can be signed; nil if signing works.
     var signingFailure: TokenError?
     /// Whether there is no usable provider token.
-    var lacksToken = false
+    var lacksProviderToken = false
     /// Whether the first provider token is being signed.
     var waitsForToken = false
     /// The reason why no connection can be opened with this configuration.
@@ -159,7 +159,7 @@ extension APNSHealth {
         if let refusal = inputs.credentialFault {
             return .failing(.init(code: .credential, message: "APNs refuses the credential: \(refusal)"))
         }
-        if let error = inputs.signingFailure, inputs.lacksToken {
+        if let error = inputs.signingFailure, inputs.lacksProviderToken {
             return .failing(.init(code: .credential, message: "there is no provider token: \(error)"))
         }
         if inputs.waitsForToken { return .starting }

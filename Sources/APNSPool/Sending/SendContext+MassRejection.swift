@@ -5,11 +5,11 @@ extension SendContext {
     func watchForMassRejection(_ end: AttemptEnd, _ token: DeviceToken, topic: String) {
         switch end {
         case .accepted:
-            self.tokenWorks(token)
+            self.deviceTokenWorks(token)
         case .rejected(let rejection, _) where rejection.status == 410:
-            self.tokenWorks(token)
+            self.deviceTokenWorks(token)
         case .rejected(let rejection, _) where MassRejectionDetector.counts(rejection):
-            self.tokenIsRejected(rejection, token, topic: topic)
+            self.deviceTokenIsRejected(rejection, token, topic: topic)
         default:
             break
         }
@@ -18,14 +18,14 @@ extension SendContext {
     /// Records a rejection that can be caused by a wrong environment or topic, unless the detector of a bulk call does.
     ///
     /// - Parameter bulkInFlight: the number of pushes in flight in the bulk call, if it is one of a bulk call.
-    func tokenIsRejected(_ rejection: Rejection, _ token: DeviceToken, topic: String, bulkInFlight: Int = 0) {
+    func deviceTokenIsRejected(_ rejection: Rejection, _ token: DeviceToken, topic: String, bulkInFlight: Int = 0) {
         if self.massRejection.rejected(token, inFlight: self.lifecycle.pushesInFlight + bulkInFlight) != nil {
             self.monitor.reportMassRejection(rejection, topic: topic, credential: self.credentialName)
         }
     }
 
     /// Records a response that only the right environment and topic can produce for this token.
-    func tokenWorks(_ token: DeviceToken) {
+    func deviceTokenWorks(_ token: DeviceToken) {
         if self.massRejection.works(token) { self.monitor.reportMassRejectionOver() }
     }
 

@@ -433,7 +433,7 @@ extension PoolStateMachine {
 
     // MARK: Status
 
-    func nextProbe(_ now: MonotonicInstant) -> MonotonicInstant {
+    func nextTry(_ now: MonotonicInstant) -> MonotonicInstant {
         var earliest = MonotonicInstant.distantFuture
         for worker in self.workers {
             if case .backingOff(let until) = worker.state { earliest = min(earliest, max(now, until)) }
@@ -485,7 +485,7 @@ extension PoolStateMachine {
         if let since = self.notReadySince, !self.isAnyReady {
             availability =
                 self.isUnavailable
-                ? .unavailable(since: since, nextProbe: self.nextProbe(now)) : .degraded(since: since)
+                ? .unavailable(since: since, nextTry: self.nextTry(now)) : .degraded(since: since)
         } else {
             availability = .available
         }

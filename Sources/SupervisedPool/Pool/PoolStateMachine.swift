@@ -414,7 +414,7 @@ struct PoolStateMachine {
     private func retryAfter(_ code: PoolError.Code, _ now: MonotonicInstant) -> Duration? {
         switch code {
         case .configurationFault: self.configurationFault.map { max(.zero, now.duration(to: $0.until)) }
-        case .unavailable: max(.zero, now.duration(to: self.nextProbe(now)))
+        case .unavailable: max(.zero, now.duration(to: self.nextTry(now)))
         default: nil
         }
     }

@@ -17,8 +17,8 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
         /// No worker has been ready since `since`. Either this has lasted for less than
         /// ``PoolConfiguration/unavailableAfter``, or no worker has failed to connect.
         case degraded(since: MonotonicInstant)
-        /// No worker has been ready since `since`, and workers fail to connect. The next one connects at `nextProbe`.
-        case unavailable(since: MonotonicInstant, nextProbe: MonotonicInstant)
+        /// No worker has been ready since `since`, and workers fail to connect. The next one connects at `nextTry`.
+        case unavailable(since: MonotonicInstant, nextTry: MonotonicInstant)
     }
 
     /// One worker.

@@ -306,7 +306,7 @@ private struct BulkWorld {
             default:
                 self.note("accepted")
                 self.machine.receivedVerdict()
-                self.machine.tokenWorks()
+                self.machine.deviceTokenWorks()
                 (self.isDoubtful, self.hasResponded) = (false, true)
                 self.places[index] = .ended
                 self.unread += 1
@@ -366,7 +366,7 @@ private struct BulkWorld {
             let active = self.all(.onConnection)
             for index in active {
                 self.machine.receivedVerdict()
-                self.machine.tokenWorks()
+                self.machine.deviceTokenWorks()
                 (self.isDoubtful, self.hasResponded) = (false, true)
                 self.places[index] = .ended
                 self.unread += 1

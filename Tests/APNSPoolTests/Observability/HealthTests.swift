@@ -36,7 +36,7 @@ struct HealthTableTests {
         Line("failing", .credential) { $0.credentialFault = "InvalidProviderToken" },
         Line("failing", .credential) {
             $0.signingFailure = .tooSlow
-            $0.lacksToken = true
+            $0.lacksProviderToken = true
         },
         Line("starting") { $0.waitsForToken = true },
         Line("failing", .configuration) {
@@ -56,7 +56,7 @@ struct HealthTableTests {
         Line("degraded", .suspectedMisconfiguration) { $0.suspectsMisconfiguration = true },
         Line("degraded", .credential) {
             $0.signingFailure = .tooSlow
-            $0.lacksToken = false
+            $0.lacksProviderToken = false
         },
         Line("degraded", .overload) { $0.degradedConnections = 1 },
         Line("serving") { _ in },

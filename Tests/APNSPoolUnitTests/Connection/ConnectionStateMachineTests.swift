@@ -170,7 +170,7 @@ struct ConnectionStateMachineTests {
         #expect(receive503(&machine, 1) == [])
         #expect(machine.ready(connection: 2, limit: 7) == [.report(.ready(capacity: 7))])
         #expect(receive503(&machine, 1) == [])
-        #expect(machine.tokenRefused(connection: 1, now: self.start) == [])
+        #expect(machine.providerTokenRefused(connection: 1, now: self.start) == [])
         #expect(machine.readyConnection == 2)
     }
 
@@ -203,16 +203,16 @@ struct ConnectionStateMachineTests {
     @Test func aRefusedTokenReplacesTheConnectionThatRefusedIt() {
         var machine = ready()
         #expect(
-            machine.tokenRefused(connection: 1, now: self.start)
+            machine.providerTokenRefused(connection: 1, now: self.start)
                 == [.report(.draining), .drain(connection: 1), .report(.connecting), .open(connection: 2)]
         )
         _ = machine.ready(connection: 2, limit: 1)
-        #expect(machine.tokenRefused(connection: 1, now: self.start) == [])
+        #expect(machine.providerTokenRefused(connection: 1, now: self.start) == [])
         machine.takeReplacement = { _ in false }
-        #expect(machine.tokenRefused(connection: 2, now: self.start) == [])
+        #expect(machine.providerTokenRefused(connection: 2, now: self.start) == [])
         #expect(machine.readyConnection == 2)
         machine.takeReplacement = { _ in true }
-        #expect(!machine.tokenRefused(connection: 2, now: self.start).isEmpty)
+        #expect(!machine.providerTokenRefused(connection: 2, now: self.start).isEmpty)
     }
 
     // MARK: GOAWAY and loss
@@ -423,7 +423,7 @@ struct ConnectionStateModelTests {
                 world.apply(
                     machine.receivedServerError(503, connection: connection, now: now)
                 )
-            case 9: world.apply(machine.tokenRefused(connection: connection, now: now))
+            case 9: world.apply(machine.providerTokenRefused(connection: connection, now: now))
             case 10:
                 world.apply(
                     machine.receivedServerError(500, connection: connection, now: now)
