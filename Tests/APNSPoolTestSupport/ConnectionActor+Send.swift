@@ -16,14 +16,14 @@ extension PushAttempt {
     convenience init(
         _ request: HTTP2Request,
         deadline: MonotonicInstant = .distantFuture,
-        origin: LeaseOrigin = LeaseOrigin(worker: WorkerID(index: 0, generation: 0), session: 1)
+        origin: LeaseOrigin = LeaseOrigin(worker: WorkerID(index: 0, generation: 0), connection: 1)
     ) {
         self.init(StreamSubmission(request: request, tag: 0, deadline: NIODeadline(deadline)), origin: origin)
     }
 
     /// Waits for the result of an attempt that `body` must end.
     static func withResult(
-        origin: LeaseOrigin = LeaseOrigin(worker: WorkerID(index: 0, generation: 0), session: 1),
+        origin: LeaseOrigin = LeaseOrigin(worker: WorkerID(index: 0, generation: 0), connection: 1),
         isolation: isolated (any Actor)? = #isolation,
         _ body: (PushAttempt) -> Void
     ) async -> StreamResult {

@@ -162,7 +162,7 @@ struct DocumentationTests {
             starts += 1
             if starts == 2 { break }
             // Returning streams that were never leased is a defect that ends the pool.
-            current.checkin(LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1), count: 99)
+            current.checkin(LeaseOrigin(worker: WorkerID(index: 0, generation: 1), connection: 1), count: 99)
         }
         #expect(await pool.current?.drain(within: .seconds(5)).isComplete == true)
         supervisor.shutdown()

@@ -168,7 +168,7 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     ///   connections (``PoolWorkerDisconnectReason/surplus``), while their leases stay valid. They stay registered, and
     ///   serve again if the pool grows.
     /// - Waiting checkouts keep waiting, even if they exceed a reduced bound of the queue.
-    /// - The ``PoolConfiguration/maximumLifetime`` of a session is recalculated from the session's start.
+    /// - The ``PoolConfiguration/maximumLifetime`` of a connection is recalculated from the connection's start.
     ///
     /// Never blocks, and may be called from any thread. Later calls see the new configuration.
     ///

@@ -47,7 +47,7 @@ public struct PoolConfiguration: Sendable, Hashable {
     public var unavailableAfter: Duration
     /// What happens to checkouts while the pool is unavailable. `fail` by default.
     public var whenUnavailable: WhenUnavailable
-    /// How long a worker keeps one session before it is asked to replace it, varied by up to ±10 % at random. 1 s or
+    /// How long a worker keeps one connection before it is asked to replace it, varied by up to ±10 % at random. 1 s or
     /// more; 24 h by default. `nil` means no limit.
     public var maximumLifetime: Duration?
 

@@ -2,7 +2,7 @@
 public struct PoolLease<Worker: PoolWorker>: ~Copyable, Sendable {
     /// The worker that the streams belong to.
     public let worker: Worker
-    /// The worker and session of the streams. Needed to return streams that ``take(_:)`` moved out of the lease.
+    /// The worker and connection of the streams. Needed to return streams that ``take(_:)`` moved out of the lease.
     public let origin: LeaseOrigin
     /// How many streams this lease holds.
     public private(set) var count: Int

@@ -44,7 +44,7 @@ extension PoolStateMachine {
         }
     }
 
-    /// Recalculates the end of a session's lifetime, from the session's start.
+    /// Recalculates the end of a connection's lifetime, from the connection's start.
     private mutating func lifetimeChanged(_ index: Int) {
         guard self.workers[index].state == .ready else { return }
         self.workers[index].replaceAt = nil

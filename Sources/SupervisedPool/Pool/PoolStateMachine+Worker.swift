@@ -11,7 +11,7 @@ extension PoolStateMachine {
             case connecting
             /// Accepts work. → any
             case ready
-            /// Its session accepts no more work. → any
+            /// Its connection accepts no more work. → any
             case draining
             /// Retries by itself at that time. → connecting, idle
             case backingOff(until: MonotonicInstant)
@@ -24,12 +24,12 @@ extension PoolStateMachine {
         var isDismissed = false
         var state = State.absent
         var generation = 0
-        /// Counts all sessions of this entry. Never reset.
-        var session = 0
-        /// The first session of this registration.
-        var firstSession = 1
-        /// Whether it has a session, ready or draining. Only then can `leased` be more than 0.
-        var isSessionOpen = false
+        /// Counts all connections of this entry. Never reset.
+        var connection = 0
+        /// The first connection of this registration.
+        var firstConnection = 1
+        /// Whether it has a connection, ready or draining. Only then can `leased` be more than 0.
+        var isConnectionOpen = false
         var capacity = 0 {
             didSet { self.reserve = self.capacity * self.reservePercent / 100 }
         }
@@ -40,14 +40,14 @@ extension PoolStateMachine {
         /// Streams that bulk work leaves to interactive work.
         private var reserve = 0
         var latency: Duration?
-        /// Leased streams of earlier sessions that have not been returned yet.
+        /// Leased streams of earlier connections that have not been returned yet.
         var leasedEarlier = 0
         var readySince = MonotonicInstant(nanoseconds: 0)
         var lastCheckout = MonotonicInstant(nanoseconds: 0)
         var lastCheckoutNumber = 0
-        /// When the session should be replaced; `nil` if that was already requested or is not planned.
+        /// When the connection should be replaced; `nil` if that was already requested or is not planned.
         var replaceAt: MonotonicInstant?
-        /// The session is new, or the setting has changed: `replaceAt` must be computed from the maximum lifetime.
+        /// The connection is new, or the setting has changed: `replaceAt` must be computed from the maximum lifetime.
         var needsLifetime = false
         /// Until this time, the capacity is only the peer's first value and will probably grow.
         var growsUntil = MonotonicInstant(nanoseconds: .min)
@@ -82,12 +82,12 @@ extension PoolStateMachine {
 
         var isOpening: Bool { self.state == .connecting || self.askedUntil != nil }
 
-        /// Counts the streams leased so far as streams of an earlier session.
-        mutating func closeSession() {
+        /// Counts the streams leased so far as streams of an earlier connection.
+        mutating func closeConnection() {
             self.leasedEarlier += self.leased
             self.leased = 0
             self.capacity = 0
-            self.isSessionOpen = false
+            self.isConnectionOpen = false
             self.replaceAt = nil
             self.needsLifetime = false
             self.latency = nil
@@ -96,11 +96,11 @@ extension PoolStateMachine {
 
     /// The capacity that a connecting worker is expected to provide.
     static let expectedCapacity = 100
-    /// A session whose first capacity is at most 1 is expected to grow within this time.
+    /// A connection whose first capacity is at most 1 is expected to grow within this time.
     static let growthGrace = Duration.seconds(5)
     /// A worker that was asked to connect and does not report within this time is asked again.
     static let reportTimeout = Duration.seconds(5)
-    /// The loss of a session that has lasted at least this long begins a new outage.
+    /// The loss of a connection that has lasted at least this long begins a new outage.
     static let stableAfter = Duration.seconds(30)
     /// Keeps products of two capacities from overflowing.
     static let capacityLimit = 1_000_000
@@ -108,7 +108,7 @@ extension PoolStateMachine {
     var isAnyReady: Bool { self.workers.contains { $0.state == .ready } }
     var readyCount: Int { self.workers.count { $0.state == .ready } }
 
-    /// Leased streams, including those of ended sessions.
+    /// Leased streams, including those of ended connections.
     var leasedInAll: Int { self.workers.reduce(0) { $0 + $1.leased + $1.leasedEarlier } }
 
     /// Whether nothing is leased and no checkout waits for a stream.
@@ -131,8 +131,8 @@ extension PoolStateMachine {
         worker.isSurplus = old.isSurplus
         worker.state = .idle
         worker.generation = id.generation
-        worker.session = old.session
-        worker.firstSession = old.session + 1
+        worker.connection = old.connection
+        worker.firstConnection = old.connection + 1
         worker.isKeepPending = !old.isSurplus && (!old.isOverflow || old.isPrewarmWanted)
         self.workers[id.index] = worker
         if old.state == .ready { self.lostReady(now) }
@@ -158,7 +158,7 @@ extension PoolStateMachine {
             return
         }
         if case .latency(let latency) = report {
-            guard self.workers[index].isSessionOpen else { return }
+            guard self.workers[index].isConnectionOpen else { return }
             self.workers[index].latency = max(.zero, latency)
             return
         }
@@ -174,17 +174,19 @@ extension PoolStateMachine {
             self.workers[index].state = .draining
             self.workers[index].capacity = 0
         case .connecting, .lost:
-            self.workers[index].closeSession()
+            self.workers[index].closeConnection()
             self.workers[index].state = .connecting
             self.workers[index].isKeepPending = false
             if case .lost(let fault) = report { self.failed(fault, now, now) }
         case .backingOff(let until, let fault):
-            if self.workers[index].isSessionOpen, self.workers[index].readySince.advanced(by: Self.stableAfter) <= now {
+            if self.workers[index].isConnectionOpen,
+                self.workers[index].readySince.advanced(by: Self.stableAfter) <= now
+            {
                 self.mayShortenBackoff = true
             }
             // Demand that already existed before this connect does not justify another one.
             let isDemandNew = self.queue.wanting == 0 && self.lastWithoutStream < self.workers[index].backingOffSince
-            self.workers[index].closeSession()
+            self.workers[index].closeConnection()
             self.workers[index].state = .backingOff(until: until)
             self.workers[index].backingOffSince = now
             self.workers[index].isKeepPending = false
@@ -192,12 +194,12 @@ extension PoolStateMachine {
                 (fault?.isConfiguration ?? false) || !(self.mayShortenBackoff || isDemandNew)
             self.failed(fault, until, now)
         case .idle:
-            self.workers[index].closeSession()
+            self.workers[index].closeConnection()
             self.workers[index].state = .idle
             // A worker that became a base worker after its start does not connect by itself.
             self.workers[index].isKeepPending = !self.workers[index].isOverflow && !self.workers[index].isSurplus
         case .gone:
-            self.workers[index].closeSession()
+            self.workers[index].closeConnection()
             self.workers[index].leasedEarlier = 0
             self.workers[index].state = .absent
             self.workers[index].isKeepPending = false
@@ -212,10 +214,10 @@ extension PoolStateMachine {
     }
 
     private mutating func becameReady(_ index: Int, _ capacity: Int, _ now: MonotonicInstant) {
-        self.workers[index].closeSession()
+        self.workers[index].closeConnection()
         self.workers[index].state = .ready
-        self.workers[index].session += 1
-        self.workers[index].isSessionOpen = true
+        self.workers[index].connection += 1
+        self.workers[index].isConnectionOpen = true
         self.workers[index].capacity = min(max(0, capacity), Self.capacityLimit)
         self.workers[index].readySince = now
         self.workers[index].lastCheckout = now
@@ -365,7 +367,7 @@ extension PoolStateMachine {
         return best?.index
     }
 
-    /// Disconnects all idle overflow workers. Replaces old sessions, one at a time.
+    /// Disconnects all idle overflow workers. Replaces old connections, one at a time.
     mutating func disconnectWorkers(
         _ now: MonotonicInstant,
         using random: inout some RandomNumberGenerator,
@@ -468,8 +470,8 @@ extension PoolStateMachine {
                 state: state,
                 capacity: worker.capacity,
                 leased: worker.leased,
-                leasedOfEarlierSessions: worker.leasedEarlier,
-                age: worker.isSessionOpen ? worker.readySince.duration(to: now) : nil,
+                leasedOfEarlierConnections: worker.leasedEarlier,
+                age: worker.isConnectionOpen ? worker.readySince.duration(to: now) : nil,
                 latency: worker.latency,
                 isOverflow: worker.isOverflow
             )

@@ -251,17 +251,18 @@ struct PoolStateMachine {
         guard count > 0, self.workers.indices.contains(origin.worker.index) else { return }
         let index = origin.worker.index
         guard self.workers[index].state != .absent, self.workers[index].generation == origin.worker.generation,
-            origin.session >= self.workers[index].firstSession
+            origin.connection >= self.workers[index].firstConnection
         else { return }
-        let isCurrentSession = self.workers[index].isSessionOpen && self.workers[index].session == origin.session
-        let held = isCurrentSession ? self.workers[index].leased : self.workers[index].leasedEarlier
-        guard count <= held, origin.session <= self.workers[index].session else {
+        let isCurrentConnection =
+            self.workers[index].isConnectionOpen && self.workers[index].connection == origin.connection
+        let held = isCurrentConnection ? self.workers[index].leased : self.workers[index].leasedEarlier
+        guard count <= held, origin.connection <= self.workers[index].connection else {
             self.inconsistency =
                 self.inconsistency ?? "\(count) streams of \(origin) were returned, but \(held) were leased"
             self.needsSettling = true
             return
         }
-        if isCurrentSession {
+        if isCurrentConnection {
             self.workers[index].leased -= count
             if self.queue.total > 0 { self.needsSettling = true }
         } else {
@@ -358,7 +359,7 @@ struct PoolStateMachine {
         self.workers[index].lastCheckoutNumber = self.checkouts
         return LeaseOrigin(
             worker: WorkerID(index: index, generation: self.workers[index].generation),
-            session: self.workers[index].session
+            connection: self.workers[index].connection
         )
     }
 

@@ -27,28 +27,28 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
         public enum State: Sendable, Hashable {
             /// No worker is registered at this index, or it has ended.
             case absent
-            /// It has no session, and has not reported that it is opening one.
+            /// It has no connection, and has not reported that it is opening one.
             case idle
-            /// It is opening a session.
+            /// It is opening a connection.
             case connecting
-            /// Its session accepts work.
+            /// Its connection accepts work.
             case ready
-            /// Its session finishes the work it has and accepts no more.
+            /// Its connection finishes the work it has and accepts no more.
             case draining
-            /// It failed to connect, or lost its session. It connects again at this time.
+            /// It failed to connect, or lost its connection. It connects again at this time.
             case backingOff(until: MonotonicInstant)
         }
         /// The worker's index and generation.
         public let id: WorkerID
         /// The worker's state.
         public let state: State
-        /// How many streams the current session may carry.
+        /// How many streams the current connection may carry.
         public let capacity: Int
-        /// Leased streams of the current session.
+        /// Leased streams of the current connection.
         public let leased: Int
-        /// Leased streams of earlier sessions that have not been returned yet.
-        public let leasedOfEarlierSessions: Int
-        /// How long the current session has been ready; `nil` if there is none.
+        /// Leased streams of earlier connections that have not been returned yet.
+        public let leasedOfEarlierConnections: Int
+        /// How long the current connection has been ready; `nil` if there is none.
         public let age: Duration?
         /// The smoothed response time of its peer, as last reported; `nil` before the first report.
         public let latency: Duration?
@@ -82,7 +82,7 @@ public struct PoolStatus: Sendable, Hashable, CustomStringConvertible {
     public let queuedBytes: Int
     /// The number of streams of all ready workers.
     public let capacity: Int
-    /// Leased streams of all current sessions.
+    /// Leased streams of all current connections.
     public let leased: Int
 
     public var description: String {

@@ -19,7 +19,7 @@ public enum PoolWorkerDisconnectReason: Sendable, Hashable {
     /// This overflow worker is not needed: it should close its connection, report ``WorkerReport/idle``, and wait until
     /// it is asked to connect again. The pool gives it no work until its next ``WorkerReport/ready(capacity:)``.
     case idle
-    /// The session has reached its maximum lifetime: the worker should open another one, then let this one drain. The
+    /// The connection has reached its maximum lifetime: the worker should open another one, then let this one drain. The
     /// pool keeps giving it work until it reports another state.
     case lifetime
     /// The pool has become smaller (``Pool/reconfigure(_:)``). Like ``idle``, but the worker may still have work: its
@@ -61,23 +61,23 @@ public struct WorkerID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(self.index).\(self.generation)" }
 }
 
-/// The source of leased streams: a worker and one of its sessions. Streams of an ended session are returned like any
-/// others, and do not count against the session that replaced it.
+/// The source of leased streams: a worker and one of its connections. Streams of an ended connection are returned like any
+/// others, and do not count against the connection that replaced it.
 public struct LeaseOrigin: Hashable, Sendable {
     /// The worker that owns the stream.
     public let worker: WorkerID
-    /// The number of the session, from 1: the pool counts the worker's ``WorkerReport/ready(capacity:)`` reports. If the
+    /// The number of the connection, from 1: the pool counts the worker's ``WorkerReport/ready(capacity:)`` reports. If the
     /// worker numbers its connections itself, its numbers may be higher, because it also counts failed connects.
-    public let session: Int
+    public let connection: Int
 
     /// Creates an origin.
     ///
     /// - Parameters:
     ///   - worker: The worker that owns the stream.
-    ///   - session: The number of the session, from 1.
-    public init(worker: WorkerID, session: Int) {
+    ///   - connection: The number of the connection, from 1.
+    public init(worker: WorkerID, connection: Int) {
         self.worker = worker
-        self.session = session
+        self.connection = connection
     }
 }
 
@@ -112,20 +112,20 @@ public struct PoolFault: Error, Sendable, Equatable, CustomStringConvertible {
 
 /// A worker's report of its own state.
 public enum WorkerReport: Sendable, Equatable {
-    /// It is opening a connection, and has no session that accepts work.
+    /// It is opening a connection, and has none that accepts work.
     case connecting
-    /// A new session with this many streams is ready. Streams leased from earlier sessions no longer count against it.
+    /// A new connection with this many streams is ready. Streams leased from earlier connections no longer count against it.
     case ready(capacity: Int)
-    /// The session's number of streams has changed. It may be 0, and less than the number of leased streams.
+    /// The connection's number of streams has changed. It may be 0, and less than the number of leased streams.
     case capacity(Int)
     /// The smoothed response time of its peer. It is shown in the status and used to choose between equally loaded
     /// workers. Reporting once a second is enough.
     case latency(Duration)
-    /// The session accepts no more work. Leased streams may finish.
+    /// The connection accepts no more work. Leased streams may finish.
     case draining
-    /// Its session was lost, and it is opening another one at once.
+    /// Its connection was lost, and it is opening another one at once.
     case lost(fault: PoolFault? = nil)
-    /// The worker failed to connect, or its session was lost. It connects again by itself at that time.
+    /// The worker failed to connect, or its connection was lost. It connects again by itself at that time.
     case backingOff(until: MonotonicInstant, fault: PoolFault? = nil)
     /// It has no connection and waits until it is asked to connect.
     case idle

@@ -271,7 +271,7 @@ private final class NightPlayer: Sendable {
         try await self.wait(Patience.limit) {
             let pool = await self.client.runtime.pool.status()
             let isConnecting = pool.workers.contains { $0.state == .connecting }
-            let isSent = pool.workers.contains { $0.leased + $0.leasedOfEarlierSessions > 0 }
+            let isSent = pool.workers.contains { $0.leased + $0.leasedOfEarlierConnections > 0 }
             let now = Stillness(
                 inFlight: self.client.runtime.lifecycle.pushesInFlight,
                 queued: pool.queueDepth,

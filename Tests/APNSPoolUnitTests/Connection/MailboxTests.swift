@@ -77,7 +77,7 @@ struct PendingPushesTests {
     }
 
     private static let origins = (1...2).map {
-        LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: $0)
+        LeaseOrigin(worker: WorkerID(index: 0, generation: 1), connection: $0)
     }
 
     @Test("Random results of attempts and batches agree with a dictionary", arguments: 0..<20 as Range<UInt64>)

@@ -15,8 +15,8 @@ struct PoolModel {
     struct Worker {
         var state = PoolStatus.Worker.State.absent
         var generation = 0
-        var session = 0
-        var firstSession = 1
+        var connection = 0
+        var firstConnection = 1
         var isOpen = false
         var capacity = 0
     }
@@ -59,17 +59,18 @@ struct PoolModel {
     func current(_ index: Int) -> LeaseOrigin {
         LeaseOrigin(
             worker: WorkerID(index: index, generation: workers[index].generation),
-            session: workers[index].session
+            connection: workers[index].connection
         )
     }
 
-    /// Leased streams of this generation whose session has ended.
+    /// Leased streams of this generation whose connection has ended.
     func leasedEarlier(_ index: Int) -> Int {
         guard workers[index].state != .absent else { return 0 }
         return held.reduce(0) { sum, entry in
             let (origin, count) = entry
             guard origin.worker == WorkerID(index: index, generation: workers[index].generation),
-                origin.session >= workers[index].firstSession, !(workers[index].isOpen && origin == current(index))
+                origin.connection >= workers[index].firstConnection,
+                !(workers[index].isOpen && origin == current(index))
             else { return sum }
             return sum + count
         }
@@ -95,7 +96,7 @@ struct PoolModel {
             workers.append(Worker())
         }
         workers[index].generation = workers[index].state == .absent ? generation : workers[index].generation + 1
-        workers[index].firstSession = workers[index].session + 1
+        workers[index].firstConnection = workers[index].connection + 1
         workers[index].state = .idle
         workers[index].isOpen = false
         workers[index].capacity = 0
@@ -112,7 +113,7 @@ struct PoolModel {
         switch report {
         case .ready(let capacity):
             workers[index].state = .ready
-            workers[index].session += 1
+            workers[index].connection += 1
             workers[index].isOpen = true
             workers[index].capacity = capacity
         case .capacity(let capacity):
@@ -244,7 +245,7 @@ struct PoolModel {
         held[origin, default: 0] += count
         if count < 1 || count > max(1, wanted) { mistake("\(count) streams for a checkout of \(wanted)") }
         if origin != current(index) || workers[index].state != .ready {
-            mistake("not of the current session: \(origin)")
+            mistake("not of the current connection: \(origin)")
         }
         let limit = workers[index].capacity - (isBulk ? reserve(index) : 0)
         if leased(index) > limit { mistake("\(leased(index)) leased of \(limit), bulk \(isBulk)") }
@@ -362,8 +363,8 @@ struct PoolModel {
             }
             if worker.capacity != workers[index].capacity { mistake("capacity of \(index)") }
             if worker.leased != leased(index) { mistake("\(leased(index)) leased, the status has \(worker.leased)") }
-            if worker.leasedOfEarlierSessions != leasedEarlier(index) {
-                mistake("leased streams of earlier sessions of \(index)")
+            if worker.leasedOfEarlierConnections != leasedEarlier(index) {
+                mistake("leased streams of earlier connections of \(index)")
             }
         }
         let isReady = workers.contains { $0.state == .ready }

@@ -158,7 +158,7 @@ struct PoolModelTests {
             case .absent, .idle, .ready: break
             }
         default:
-            // Long enough without work for overflow workers to idle and sessions to grow old.
+            // Long enough without work for overflow workers to idle and connections to grow old.
             guard Int.random(in: 0..<5, using: &random) == 0 else { return }
             model.bench.advance(.seconds(70))
         }
@@ -170,7 +170,9 @@ extension [LeaseOrigin: Int] {
     func sortedElement(using random: inout SeededRandom) -> (LeaseOrigin, Int)? {
         guard !isEmpty else { return nil }
         let keys = keys.sorted {
-            ($0.worker.index, $0.worker.generation, $0.session) < ($1.worker.index, $1.worker.generation, $1.session)
+            ($0.worker.index, $0.worker.generation, $0.connection) < (
+                $1.worker.index, $1.worker.generation, $1.connection
+            )
         }
         return keys.randomElement(using: &random).flatMap { key in self[key].map { (key, $0) } }
     }

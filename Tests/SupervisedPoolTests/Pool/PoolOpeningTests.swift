@@ -117,8 +117,8 @@ struct PoolOpeningTests {
         #expect(!bench.takeLog().contains { $0.contains("shortenBackoff") })
     }
 
-    @Test("While a worker replaces a lost session, waiting pushes open no other connection")
-    func lostSession() {
+    @Test("While a worker replaces a lost connection, waiting pushes open no other connection")
+    func lostConnection() {
         let configuration = PoolConfiguration(maxOverflow: 1, connectSpacing: .zero, maximumLifetime: nil)
         var bench = PoolBench.ready(configuration, capacities: [5])
         bench.register(1)
@@ -131,9 +131,9 @@ struct PoolOpeningTests {
 
     /// Runs two workers whose connects fail, with backoffs of 1, 2, 4 … 30 s, and a checkout every 100 ms.
     ///
-    /// - Parameter sessionEvery: one in this many attempts succeeds, and its session is lost at once.
+    /// - Parameter connectionEvery: one in this many attempts succeeds, and its connection is lost at once.
     /// - Returns: the number of attempts in ten minutes.
-    private func attempts(_ whenUnavailable: PoolConfiguration.WhenUnavailable, sessionEvery: Int = .max) -> Int {
+    private func attempts(_ whenUnavailable: PoolConfiguration.WhenUnavailable, connectionEvery: Int = .max) -> Int {
         var bench = PoolBench(
             .init(size: 2, maxOverflow: 0, whenUnavailable: whenUnavailable, maximumLifetime: nil)
         )
@@ -148,7 +148,7 @@ struct PoolOpeningTests {
                 guard isAsked || until[index].map({ $0 <= bench.now }) ?? false else { continue }
                 count[index] += 1
                 bench.report(.connecting, index)
-                if count[index].isMultiple(of: sessionEvery) { bench.report(.ready(capacity: 1), index) }
+                if count[index].isMultiple(of: connectionEvery) { bench.report(.ready(capacity: 1), index) }
                 let pause = Duration.seconds(min(30, 1 << min(count[index] - 1, 5)))
                 until[index] = bench.now.advanced(by: pause)
                 bench.report(.backingOff(until: bench.now.advanced(by: pause)), index)
@@ -169,9 +169,9 @@ struct PoolOpeningTests {
         #expect(attempts(whenUnavailable) <= 52)
     }
 
-    @Test("Sessions that are lost at once do not shorten a backoff")
-    func shortSessions() {
-        #expect(attempts(.wait, sessionEvery: 2) <= 52)
+    @Test("Connections that are lost at once do not shorten a backoff")
+    func shortConnections() {
+        #expect(attempts(.wait, connectionEvery: 2) <= 52)
     }
 
     @Test("New demand during a long outage shortens the backoff again")
@@ -219,7 +219,7 @@ struct PoolOpeningTests {
         #expect(bench.takeLog() == ["disconnect 0 idle"])
     }
 
-    @Test func oldSessionsAreReplacedOneAtATime() {
+    @Test func oldConnectionsAreReplacedOneAtATime() {
         var bench = PoolBench.ready(
             .init(size: 2, maxOverflow: 0, maximumLifetime: .seconds(100)),
             capacities: [1, 1]

@@ -124,7 +124,7 @@ struct PoolReconfigureTests {
         #expect(bench.leases[waiters[0]] != nil)
     }
 
-    @Test func aNewLifetimeCountsFromTheStartOfTheSession() {
+    @Test func aNewLifetimeCountsFromTheStartOfTheConnection() {
         var bench = PoolBench.ready(configuration(1), capacities: [1])
         bench.advance(.seconds(600))
         var shorter = configuration(1)

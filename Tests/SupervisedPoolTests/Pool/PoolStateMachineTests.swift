@@ -157,18 +157,18 @@ struct PoolCheckoutTests {
     }
 }
 
-struct PoolSessionTests {
-    @Test func aLateReturnDoesNotCountForTheNewSession() throws {
+struct PoolConnectionTests {
+    @Test func aLateReturnDoesNotCountForTheNewConnection() throws {
         var bench = PoolBench.ready(.init(maxOverflow: 0), capacities: [2])
         let old = try #require(bench.checkout(wanted: 2).origin)
         bench.report(.draining, 0)
         #expect(bench.checkout(block: false).code == .full)
         bench.report(.ready(capacity: 2), 0)
         let new = try #require(bench.checkout().origin)
-        #expect(new.session == old.session + 1)
+        #expect(new.connection == old.connection + 1)
         bench.checkin(old, 2)
         let worker = bench.machine.status(bench.now).workers[0]
-        #expect(worker.leased == 1 && worker.leasedOfEarlierSessions == 0)
+        #expect(worker.leased == 1 && worker.leasedOfEarlierConnections == 0)
         #expect(bench.machine.inconsistency == nil)
     }
 
@@ -180,7 +180,7 @@ struct PoolSessionTests {
         #expect(bench.machine.status(bench.now).workers[0].leased == 3)
         bench.report(.connecting, 0)
         bench.checkin(lease)
-        #expect(bench.machine.status(bench.now).workers[0].leasedOfEarlierSessions == 2)
+        #expect(bench.machine.status(bench.now).workers[0].leasedOfEarlierConnections == 2)
         bench.checkin(lease, 2)
         #expect(bench.machine.inconsistency == nil)
     }
@@ -247,8 +247,8 @@ struct PoolSessionTests {
         bench.register(-1)
         bench.report(.ready(capacity: 5), 7)
         #expect(bench.machine.workers.count == 1)
-        bench.checkin(LeaseOrigin(worker: WorkerID(index: 99, generation: 1), session: 1))
-        bench.checkin(LeaseOrigin(worker: WorkerID(index: 0, generation: 1), session: 1), -3)
+        bench.checkin(LeaseOrigin(worker: WorkerID(index: 99, generation: 1), connection: 1))
+        bench.checkin(LeaseOrigin(worker: WorkerID(index: 0, generation: 1), connection: 1), -3)
         #expect(bench.machine.inconsistency == nil)
         let empty = PoolStateMachine(PoolConfiguration(size: -4, maxOverflow: .max))
         #expect(empty.workers.count == 1000)

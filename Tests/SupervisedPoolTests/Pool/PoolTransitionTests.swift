@@ -69,14 +69,14 @@ struct PoolTransitionTests {
             let lease = try #require(bench.checkout().origin)
             bench.report(report, 0)
             let worker = try #require(bench.machine.status(bench.now).workers.first)
-            // Leases survive only with their session. Leases of a worker that is gone are dropped.
+            // Leases survive only with their connection. Leases of a worker that is gone are dropped.
             switch report {
             case .capacity, .latency, .draining:
-                #expect(worker.leased == 1 && worker.leasedOfEarlierSessions == 0, "\(report)")
+                #expect(worker.leased == 1 && worker.leasedOfEarlierConnections == 0, "\(report)")
             case .gone:
-                #expect(worker.leased == 0 && worker.leasedOfEarlierSessions == 0)
+                #expect(worker.leased == 0 && worker.leasedOfEarlierConnections == 0)
             default:
-                #expect(worker.leased == 0 && worker.leasedOfEarlierSessions == 1, "\(report)")
+                #expect(worker.leased == 0 && worker.leasedOfEarlierConnections == 1, "\(report)")
             }
             bench.checkin(lease)
             #expect(bench.machine.leasedInAll == 0 && bench.machine.inconsistency == nil, "\(report)")
@@ -220,7 +220,7 @@ extension PoolModel {
 }
 
 extension LeaseOrigin {
-    fileprivate var order: (Int, Int, Int) { (worker.index, worker.generation, session) }
+    fileprivate var order: (Int, Int, Int) { (worker.index, worker.generation, connection) }
 }
 
 extension PoolStatus.Worker.State {
