@@ -134,10 +134,24 @@ final class ClientLifecycle: Sendable {
     }
 
     func leave(_ work: Work = .push) {
-        let left = self.inFlight.wrappingSubtract(work.rawValue, ordering: .sequentiallyConsistent).newValue
+        self.afterLeaving(self.countOut(work))
+    }
+
+    /// The first step of `leave`.
+    ///
+    /// - Returns: the work that is left.
+    func countOut(_ work: Work) -> Int {
+        self.inFlight.wrappingSubtract(work.rawValue, ordering: .sequentiallyConsistent).newValue
+    }
+
+    /// The second step of `leave`.
+    func afterLeaving(_ left: Int) {
         guard Self.pushes(left) == 0 else { return }
         let state = self.current
-        if state == .stopped { self.quiet.open() }
-        if left == 0, state != .running, self.drainRequested.isOpen { self.idle.open() }
+        guard !state.takesPushes else { return }
+        // Counted again: between the two steps, another push may have entered, before the state changed.
+        let count = self.count
+        if state == .stopped, Self.pushes(count) == 0 { self.quiet.open() }
+        if count == 0, self.drainRequested.isOpen { self.idle.open() }
     }
 }

@@ -132,6 +132,22 @@ struct ClientLifecycleTests {
         #expect(!lifecycle.beginRun())
     }
 
+    @Test("A push that enters while the last one leaves keeps the drain open")
+    func aPushBetweenTheStepsOfLeave() {
+        for (work, ends) in [(ClientLifecycle.Work.push, false), (.bulk, false), (.push, true)] {
+            let lifecycle = ClientLifecycle()
+            _ = lifecycle.beginRun()
+            #expect(lifecycle.enter(work))
+            let left = lifecycle.countOut(work)
+            #expect(lifecycle.enter())
+            if ends { lifecycle.end() } else { lifecycle.beginDrain(within: .zero) }
+            lifecycle.afterLeaving(left)
+            #expect(!lifecycle.idle.isOpen && !lifecycle.quiet.isOpen)
+            lifecycle.leave()
+            #expect(lifecycle.idle.isOpen && lifecycle.quiet.isOpen == ends)
+        }
+    }
+
     /// Work enters and leaves on several threads while the client drains. `idle` opens, but only after all have left.
     @Test(arguments: 0..<30)
     func idleOpensOnlyAfterAllWorkHasLeft(_ seed: UInt64) async {
