@@ -85,7 +85,7 @@ struct BulkJob: Sendable {
     let tokensPath: String
     /// The number of lines to send; nil if it is not known.
     let lines: Int?
-    /// The most pushes that were started and whose rows are not written: after a kill, those that are sent twice.
+    /// The most pushes that are started and have no written row. After a kill, at most this many are sent twice.
     let inFlight: Int
     let rate: PushRate?
     let massRejection: MassRejectionLimits
@@ -94,7 +94,7 @@ struct BulkJob: Sendable {
     /// The longest time that a row waits to be written.
     private static let tick = Duration.milliseconds(20)
 
-    /// The number of buffered rows at which they are written. The other pushes of `inFlight` are in flight or unread.
+    /// Rows are written when this many are buffered. The rest of `inFlight` is for pushes in flight and unread outcomes.
     private var rowsPerWrite: Int { min(max(self.inFlight / 4, 1), 256) }
 
     func send(with client: APNSClient, from reader: sending LineReader) async -> BulkReport {

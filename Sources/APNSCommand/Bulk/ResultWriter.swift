@@ -2,7 +2,7 @@ import APNSBasics
 import APNSPool
 import Synchronization
 
-/// Writes rows to the results, in whole lines. It keeps a few rows, so that one write covers many of them.
+/// Writes rows to the results, in whole lines. Buffers rows, so that one system call writes many of them.
 final class ResultWriter: Sendable {
     private struct State: ~Copyable {
         var buffer = JSONByteWriter()
@@ -21,7 +21,7 @@ final class ResultWriter: Sendable {
     /// - Parameters:
     ///   - path: the path for error messages; `-` is standard output.
     ///   - descriptor: the open file, which remains the caller's.
-    ///   - capacity: the number of buffered rows at which they are written.
+    ///   - capacity: when this many rows are buffered, they are written.
     init(path: String, descriptor: Int32, capacity: Int) {
         self.path = path
         self.descriptor = descriptor

@@ -19,7 +19,7 @@ actor TokenFeed {
 
     /// The most lines returned at once.
     private static let batch = 64
-    /// The most lines skipped before other tasks get a turn.
+    /// The most lines skipped before the feed checks again whether to stop.
     private static let longestSkip = 10_000
     /// The delay before reading again from a pipe with a slow writer.
     private static let pause = Duration.milliseconds(20)

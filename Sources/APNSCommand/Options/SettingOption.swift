@@ -78,7 +78,7 @@ struct SettingOption: Sendable {
             SettingOption("max-overflow", sets: "pool.maxOverflow", "n")
                 .help("Additional connections, opened while pushes wait; default 3."),
             SettingOption("in-flight", sets: "inFlight", "n")
-                .help("Pushes in flight at once, or without a written row; default 1000."),
+                .help("The most pushes that are in flight or have no written row; default 1000."),
             SettingOption("timeout", sets: "timeouts.deadline", "seconds")
                 .help("The time limit of a push for all its attempts together; default 30."),
             SettingOption("verbose", sets: "verbose", "")

@@ -12,9 +12,9 @@ import SupervisedPool
 /// ``Step`` that ``next(_:)`` returns. The machine knows only the index and deadline of a push. `PushHistory` decides
 /// what is resent and how often.
 ///
-/// The input is pulled no faster than the consumer takes outcomes. While sending is pointless, the machine holds the input back:
-/// elements that were pulled wait until their own deadlines. When none is left, a single element is pulled, which tests
-/// whether sending works again.
+/// The input is pulled no faster than the consumer takes outcomes. While sending is pointless, the machine holds the
+/// input back: elements that were pulled wait until their own deadlines. When none is left, a single element is pulled,
+/// which tests whether sending works again.
 struct BulkMachine {
     /// The next step for `BulkRun`.
     enum Step {
@@ -96,7 +96,7 @@ struct BulkMachine {
     private var resends: [Resend] = []
     private var nextResend = MonotonicInstant.distantFuture
     private(set) var inFlight = 0
-    /// The number of outcomes that the consumer has not taken. To be set before each step.
+    /// The number of outcomes that the consumer has not taken. `BulkRun` sets it before each step.
     var unread = 0
     private var isCheckingOut = false
     /// The pushes ended by the last failed checkout.

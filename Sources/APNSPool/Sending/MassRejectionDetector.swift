@@ -63,7 +63,7 @@ final class MassRejectionDetector: Sendable {
 
     init(limits: MassRejectionLimits) {
         self.isOff = limits.rejections > limits.window
-        // A detector that is off uses the default limits to decide when a mass rejection is over that a bulk call detected.
+        // If the detector is off, it still shows what a bulk call detects. The default limits decide when that is over.
         self.state = Mutex(State(self.isOff ? MassRejectionLimits() : limits))
     }
 

@@ -15,9 +15,10 @@ extension SendContext {
         }
     }
 
-    /// Records a rejection that can be caused by a wrong environment or topic, unless the detector of a bulk call does.
+    /// Records a rejection that can be caused by a wrong environment or topic. Not for rejections that a bulk call's own
+    /// detector records.
     ///
-    /// - Parameter bulkInFlight: the number of pushes in flight in the bulk call, if it is one of a bulk call.
+    /// - Parameter bulkInFlight: the number of pushes that are in flight in the bulk call; 0 for a single push.
     func deviceTokenIsRejected(_ rejection: Rejection, _ token: DeviceToken, topic: String, bulkInFlight: Int = 0) {
         if self.massRejection.rejected(token, inFlight: self.lifecycle.pushesInFlight + bulkInFlight) != nil {
             self.monitor.reportMassRejection(rejection, topic: topic, credential: self.credentialName)

@@ -32,7 +32,7 @@ import SupervisedPool
     /// share.
     package static let tool: [APNSSetting] = [
         .part("config", .path).meaning("A file with settings."),
-        .part("inFlight", .integer(1...100_000)).meaning("Pushes in flight at once, or without a written row."),
+        .part("inFlight", .integer(1...100_000)).meaning("The most pushes that are in flight or have no written row."),
         .part("verbose", .boolean).meaning("Whether the client's events are logged."),
     ]
 
