@@ -2,6 +2,7 @@
 // connections' event loops. The public types are in APNSModel/Bulk. The folder Sending decides whether a push is
 // resent.
 
+import APNSBasics
 import APNSModel
 import SupervisedPool
 
@@ -80,6 +81,7 @@ struct BulkMachine {
     private var flow = Flow.open
     /// The pauses of the holds since the last response.
     private var pauses = Self.pauses
+    private var random: SplitMix64
     private var input = Input.open
     /// Whether the input had no element when it was last asked.
     private var isInputEmpty = false
@@ -109,8 +111,10 @@ struct BulkMachine {
     /// Whether the input was closed before it was over, because the client drains or has ended.
     private(set) var isCutOffByClient = false
 
-    init(maxInFlight: Int) {
+    /// - Parameter seed: Makes the pauses repeatable; nil: a random seed.
+    init(maxInFlight: Int, seed: UInt64? = nil) {
         self.maxInFlight = maxInFlight
+        self.random = SplitMix64(seed: seed)
         self.limit = min(maxInFlight, Self.firstInFlight)
     }
 
@@ -327,11 +331,7 @@ struct BulkMachine {
     mutating func checkoutWithdrawn() { self.isCheckingOut = false }
 
     /// Records that the checkout failed.
-    mutating func checkoutFailed(
-        _ end: AttemptEnd,
-        now: MonotonicInstant,
-        using random: inout some RandomNumberGenerator
-    ) {
+    mutating func checkoutFailed(_ end: AttemptEnd, now: MonotonicInstant) {
         self.isCheckingOut = false
         if case .held(_, _, let until, _) = end {
             // The weather decides when one push may be tried. Once the input is closed, nothing waits for that.
@@ -352,15 +352,11 @@ struct BulkMachine {
         if code != .deadlineExceeded, !isTemporary || self.isPullingOver {
             self.failedCheckout = (self.takeAllWaiting(), end)
         }
-        if !self.isPullingOver, isTemporary || code == .configuration { self.holdBack(end, now, &random) }
+        if !self.isPullingOver, isTemporary || code == .configuration { self.holdBack(end, now) }
     }
 
-    private mutating func holdBack(
-        _ end: AttemptEnd,
-        _ now: MonotonicInstant,
-        _ random: inout some RandomNumberGenerator
-    ) {
-        self.flow = .held(because: end, until: now.advanced(by: self.pauses.next(using: &random)))
+    private mutating func holdBack(_ end: AttemptEnd, _ now: MonotonicInstant) {
+        self.flow = .held(because: end, until: now.advanced(by: self.pauses.next(using: &self.random)))
     }
 
     // MARK: Results

@@ -35,7 +35,6 @@ final class BulkRun: BulkEngine {
     private let options: BulkOptions
     private let source: BulkSource
     private let deadlineNanoseconds: Int64
-    private var random = SplitMix64(seed: nil)
 
     // Unchecked, here and below: confined to the consumer's task, and no access begins during another one.
     @exclusivity(unchecked) private var machine: BulkMachine
@@ -324,7 +323,7 @@ final class BulkRun: BulkEngine {
     }
 
     private func checkoutFailed(_ end: AttemptEnd) {
-        self.machine.checkoutFailed(end, now: self.context.clock.now, using: &self.random)
+        self.machine.checkoutFailed(end, now: self.context.clock.now)
     }
 
     private func use(_ checkout: consuming BulkCollector.Checkout) {

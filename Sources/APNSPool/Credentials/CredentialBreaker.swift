@@ -52,7 +52,7 @@ final class CredentialBreaker: Sendable {
     func replaced() { self.change { ($0.replaced(), ()) } }
 
     /// The reason why no push may be sent now; nil if one may be sent. While a fault is declared, nil makes that push
-    /// the probe.
+    /// the trial.
     func refusal(
         now: @autoclosure () -> MonotonicInstant
     ) -> (refusal: CredentialStateMachine.Refusal, retryAfter: Duration)? {

@@ -54,7 +54,7 @@ struct CredentialStateMachine: Sendable {
         var until: MonotonicInstant
         var holdOffs: Backoff
         /// Whether one push is under way since the hold-off. If it gets no response, `until` admits the next one.
-        var isProbed = false
+        var hasTrial = false
     }
 
     enum Event: Equatable, Sendable {
@@ -70,8 +70,8 @@ struct CredentialStateMachine: Sendable {
 
     /// How long pushes are held back after a declaration, longer with each one in a row.
     static let holdOffs = Backoff(.doubling(), minimum: .seconds(5), maximum: .seconds(300))
-    /// How long a probe without a response holds back the next one.
-    static let probeTime = Duration.seconds(15)
+    /// How long a trial without a response holds back the next one.
+    static let trialTime = Duration.seconds(15)
 
     private(set) var state = State.trusted
 
@@ -94,7 +94,7 @@ struct CredentialStateMachine: Sendable {
             return .declared(refusal, holdOff: Self.holdOffs.minimum)
         case .declared(let fault):
             // Responses to pushes already under way when the fault was declared carry no new evidence.
-            if fault.isProbed || now >= fault.until { self.declare(refusal, fault.holdOffs, now) }
+            if fault.hasTrial || now >= fault.until { self.declare(refusal, fault.holdOffs, now) }
         }
         return nil
     }
@@ -110,7 +110,7 @@ struct CredentialStateMachine: Sendable {
 
     /// A connection completed TLS and SETTINGS: after a certificate fault, the next push may be tried at once.
     mutating func connected(now: MonotonicInstant) {
-        guard case .declared(var fault) = self.state, case .certificate = fault.refusal, !fault.isProbed else { return }
+        guard case .declared(var fault) = self.state, case .certificate = fault.refusal, !fault.hasTrial else { return }
         fault.until = now
         self.state = .declared(fault)
     }
@@ -123,12 +123,12 @@ struct CredentialStateMachine: Sendable {
 
     // MARK: Questions
 
-    /// Whether a push may be sent now. A push admitted while a fault is declared is the probe.
+    /// Whether a push may be sent now. A push admitted while a fault is declared is the trial.
     mutating func admit(now: MonotonicInstant) -> Admission {
         guard case .declared(var fault) = self.state else { return .send }
         guard now >= fault.until else { return .refuse(fault.refusal, retryAfter: now.duration(to: fault.until)) }
-        fault.until = now.advanced(by: Self.probeTime)
-        fault.isProbed = true
+        fault.until = now.advanced(by: Self.trialTime)
+        fault.hasTrial = true
         self.state = .declared(fault)
         return .send
     }

@@ -1,6 +1,5 @@
 import SupervisedPool
 import Synchronization
-import APNSBasics
 
 /// The `WeatherStateMachine` of one credential, shared by its connections and by everything that sends with it.
 ///
@@ -10,7 +9,6 @@ import APNSBasics
 final class Weather: Sendable {
     private struct State {
         var machine = WeatherStateMachine()
-        var random = SplitMix64(seed: nil)
         /// The value of `verdicts` that the machine has seen.
         var seen = 0
     }
@@ -51,13 +49,13 @@ final class Weather: Sendable {
             let earlier = total &- state.seen
             state.seen = total
             if state.machine.isFair, earlier > 0 {
-                _ = state.machine.observe(.init(verdicts: earlier), now: now, using: &state.random)
+                _ = state.machine.observe(.init(verdicts: earlier), now: now)
             }
-            return state.machine.observe(results, now: now, using: &state.random)
+            return state.machine.observe(results, now: now)
         }
     }
 
-    /// Whether a push may be sent now; if so in bad weather, it is the probe.
+    /// Whether a push may be sent now; if so in bad weather, it is the trial.
     func admit(now: MonotonicInstant) -> WeatherStateMachine.Admission {
         if self.isFair { return .send }
         let (admission, event) = self.state.withLock { state in

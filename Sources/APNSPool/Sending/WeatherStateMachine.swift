@@ -1,3 +1,4 @@
+import APNSBasics
 import SupervisedPool
 
 /// Whether APNs decides on pushes at present, or fails all of them alike. One value for each credential, because an outage
@@ -16,7 +17,7 @@ import SupervisedPool
 ///                                                                                       128 verdicts
 /// ```
 ///
-/// In bad weather, one push at a time probes, after growing pauses, until a verdict arrives. While it clears, each verdict
+/// In bad weather, one push at a time is sent as a trial, after growing pauses, until a verdict arrives. While it clears, each verdict
 /// admits two further pushes, so that full speed is back after eight round trips. Only as many verdicts count as pushes were
 /// admitted, because those of older pushes may arrive late. Sporadic weather slows nothing down: the verdict of any push in
 /// flight ends it at once. A key or certificate that APNs refuses is not weather here, because `CredentialStateMachine` holds
@@ -44,13 +45,13 @@ struct WeatherStateMachine: Sendable {
     struct Spell: Equatable, Sendable {
         var cause: Cause
         let since: MonotonicInstant
-        /// The probes that met weather, too.
-        var failedProbes = 0
+        /// The trials that met weather, too.
+        var failedTrials = 0
         var pauses = WeatherStateMachine.pauses
-        /// No probe begins before this instant.
-        var nextProbe: MonotonicInstant
-        /// While a probe is under way: when another one may begin although it has no result.
-        var probeEnd: MonotonicInstant?
+        /// No trial begins before this instant.
+        var nextTrial: MonotonicInstant
+        /// While a trial is under way: when another one may begin although it has no result.
+        var trialEnd: MonotonicInstant?
         /// Whether nearly all of the last results were weather.
         var isGeneral = false
         /// Whether it has been reported.
@@ -96,18 +97,18 @@ struct WeatherStateMachine: Sendable {
         case wait(until: MonotonicInstant, Cause, since: MonotonicInstant)
     }
 
-    /// The pauses before the probes of a spell. The first probe begins at once.
+    /// The pauses before the trials of a spell. The first trial begins at once.
     static let pauses = Backoff(.doubling(randomPercent: 50), minimum: .milliseconds(20), maximum: .seconds(5))
-    /// How long a probe without a result holds back the next one.
-    static let probeTime = Duration.seconds(5)
+    /// How long a trial without a result holds back the next one.
+    static let trialTime = Duration.seconds(5)
     /// The longest pause that a `retry-after` can cause: the time for which APNs refuses a new provider token.
     static let longestPause = Duration.seconds(20 * 60)
     /// How many of the last results are considered, and how many of them must be weather for a general fault.
     static let window = 20
     static let generalLimit = 18
-    /// A spell is reported when it has lasted this long, or when this many probes have failed.
+    /// A spell is reported when it has lasted this long, or when this many trials have failed.
     static let reportAfter = Duration.seconds(2)
-    static let reportAfterProbes = 8
+    static let reportAfterTrials = 8
     /// The verdicts after which the weather is fair again, and the time after which two are enough: with few pushes, none
     /// of them waits.
     static let clearingVerdicts = 128
@@ -118,6 +119,12 @@ struct WeatherStateMachine: Sendable {
     private(set) var state = State.fair
     /// One bit for each of the last results, the newest in the lowest bit; 1: weather.
     private var history: UInt32 = 0
+    private var random: SplitMix64
+
+    /// - Parameter seed: Makes the pauses repeatable; nil: a random seed.
+    init(seed: UInt64? = nil) {
+        self.random = SplitMix64(seed: seed)
+    }
 
     /// Whether pushes are sent without limits.
     var isFair: Bool { self.state == .fair }
@@ -133,16 +140,12 @@ struct WeatherStateMachine: Sendable {
     // MARK: Results
 
     /// Records the results of a tick.
-    mutating func observe(
-        _ results: Results,
-        now: MonotonicInstant,
-        using random: inout some RandomNumberGenerator
-    ) -> Event? {
+    mutating func observe(_ results: Results, now: MonotonicInstant) -> Event? {
         self.record(results)
         switch self.state {
         case .fair:
             guard results.verdicts == 0, results.weather > 0, let cause = results.cause else { return nil }
-            self.state = .bad(Spell(cause: cause, since: now, nextProbe: now, isGeneral: self.isGeneral))
+            self.state = .bad(Spell(cause: cause, since: now, nextTrial: now, isGeneral: self.isGeneral))
             return nil
         case .bad(var spell):
             guard results.verdicts == 0 else { return self.receivedVerdicts(results, spell, now) }
@@ -150,14 +153,14 @@ struct WeatherStateMachine: Sendable {
             _ = spell.take(results)
             if let cause = results.cause { spell.cause = cause }
             if self.isGeneral { spell.isGeneral = true }
-            if spell.probeEnd != nil {
-                spell.probeEnd = nil
-                spell.failedProbes += 1
-                spell.nextProbe = now.advanced(by: spell.pauses.next(using: &random))
+            if spell.trialEnd != nil {
+                spell.trialEnd = nil
+                spell.failedTrials += 1
+                spell.nextTrial = now.advanced(by: spell.pauses.next(using: &self.random))
             }
             // A single server's wish does not hold back what other servers take.
             if spell.isGeneral, let retryAfter = results.retryAfter {
-                spell.nextProbe = max(spell.nextProbe, now.advanced(by: min(retryAfter, Self.longestPause)))
+                spell.nextTrial = max(spell.nextTrial, now.advanced(by: min(retryAfter, Self.longestPause)))
             }
             self.state = .bad(spell)
             return self.report(now)
@@ -169,8 +172,8 @@ struct WeatherStateMachine: Sendable {
             clearing.lastResult = now
             if clearing.weather * 4 > clearing.verdicts {
                 if let cause = results.cause { spell.cause = cause }
-                spell.probeEnd = nil
-                spell.nextProbe = now.advanced(by: spell.pauses.next(using: &random))
+                spell.trialEnd = nil
+                spell.nextTrial = now.advanced(by: spell.pauses.next(using: &self.random))
                 self.state = .bad(spell)
                 return nil
             }
@@ -185,7 +188,7 @@ struct WeatherStateMachine: Sendable {
         guard spell.isGeneral else { return self.end(spell, now) }
         var spell = spell
         _ = spell.take(results)
-        // One of them may be the probe's.
+        // One of them may be the trial's.
         self.state = .clearing(spell, Clearing(credit: 2, verdicts: 1, since: now, lastResult: now))
         return nil
     }
@@ -211,15 +214,15 @@ struct WeatherStateMachine: Sendable {
 
     // MARK: Questions
 
-    /// Whether a push may be sent now. In bad weather, a push that is admitted is the probe.
+    /// Whether a push may be sent now. In bad weather, a push that is admitted is the trial.
     mutating func admit(now: MonotonicInstant) -> Admission {
         switch self.state {
         case .fair:
             return .send
         case .bad(var spell):
-            let until = max(spell.probeEnd ?? spell.nextProbe, spell.nextProbe)
+            let until = max(spell.trialEnd ?? spell.nextTrial, spell.nextTrial)
             guard now >= until else { return .wait(until: until, spell.cause, since: spell.since) }
-            spell.probeEnd = now.advanced(by: Self.probeTime)
+            spell.trialEnd = now.advanced(by: Self.trialTime)
             spell.admitted += 1
             self.state = .bad(spell)
             return .send
@@ -261,7 +264,7 @@ struct WeatherStateMachine: Sendable {
         switch self.state {
         case .fair: break
         case .bad(var spell):
-            spell.probeEnd = nil
+            spell.trialEnd = nil
             spell.admitted = max(0, spell.admitted - 1)
             self.state = .bad(spell)
         case .clearing(var spell, var clearing):
@@ -283,8 +286,8 @@ struct WeatherStateMachine: Sendable {
 
     /// The spell's beginning, as soon as it has lasted long enough to be reported.
     mutating func report(_ now: MonotonicInstant) -> Event? {
-        guard case .bad(var spell) = self.state, !spell.isReported, spell.failedProbes > 0,
-            spell.since.duration(to: now) >= Self.reportAfter || spell.failedProbes >= Self.reportAfterProbes
+        guard case .bad(var spell) = self.state, !spell.isReported, spell.failedTrials > 0,
+            spell.since.duration(to: now) >= Self.reportAfter || spell.failedTrials >= Self.reportAfterTrials
         else { return nil }
         spell.isReported = true
         self.state = .bad(spell)

@@ -39,7 +39,6 @@ actor PoolCore {
     let mailbox = Mailbox<PoolItem>(isAttentive: false)
     // Unchecked: no access re-enters these properties, and the checks would be about a dozen per checkout.
     @exclusivity(unchecked) private var machine: PoolStateMachine
-    @exclusivity(unchecked) private var random: SplitMix64
     @exclusivity(unchecked) private var workers: [(any PoolWorker)?]
     /// The results that callers wait for, by the waiter's index in the queue.
     @exclusivity(unchecked) private var results: [OneShot<CheckoutResult>?] = []
@@ -58,8 +57,7 @@ actor PoolCore {
     ) {
         self.clock = clock
         self.onEvent = onEvent
-        self.machine = PoolStateMachine(configuration)
-        self.random = SplitMix64(seed: seed)
+        self.machine = PoolStateMachine(configuration, seed: seed)
         self.workers = Array(repeating: nil, count: configuration.workerCount)
     }
 
@@ -123,7 +121,7 @@ actor PoolCore {
             for item in self.batch { self.apply(item, now) }
             self.batch.removeAll(keepingCapacity: true)
             if self.machine.needsSettling || (isTimer && self.machine.phase != .stopped) {
-                self.machine.settle(now: now, using: &self.random, into: &self.actions)
+                self.machine.settle(now: now, into: &self.actions)
             }
             self.perform()
             self.fitWorkers()
@@ -216,7 +214,7 @@ actor PoolCore {
     private func begin(_ request: PoolStateMachine.Request, _ now: MonotonicInstant) -> Start {
         self.advance(now)
         if Task.isCancelled { return .failed(self.machine.error(.cancelled, now)) }
-        switch self.machine.checkout(request, now: now, using: &self.random, into: &self.actions) {
+        switch self.machine.checkout(request, now: now, into: &self.actions) {
         case .leased(let origin, let count):
             guard let worker = self.workers[origin.worker.index] else {
                 return .failed(self.machine.error(.poolStopped, now))
@@ -259,7 +257,6 @@ actor PoolCore {
             wanted,
             deadline: deadline,
             now: now,
-            using: &self.random,
             into: &self.actions
         )
         try await self.observe(observation, deadline)

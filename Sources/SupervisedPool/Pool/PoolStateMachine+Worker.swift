@@ -294,7 +294,6 @@ extension PoolStateMachine {
     mutating func openWorkers(
         _ now: MonotonicInstant,
         _ unqueuedDemand: Int,
-        using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) {
         for index in self.workers.indices {
@@ -313,22 +312,22 @@ extension PoolStateMachine {
                 $0.isAskable && (isTime || (self.isConnectWanted && $0.askableFrom <= now))
             })
         {
-            return self.ask(index, .use, now, using: &random, into: &actions)
+            return self.ask(index, .use, now, into: &actions)
         }
         guard isTime else { return }
         if !isReady, self.isConnectWanted, let index = self.earliestBackoff() {
             self.mayShortenBackoff = false
             for index in self.workers.indices { self.workers[index].isBackoffFixed = true }
-            return self.ask(index, .shortenBackoff, now, using: &random, into: &actions)
+            return self.ask(index, .shortenBackoff, now, into: &actions)
         }
         if let index = self.workers.firstIndex(where: { $0.isKeepPending && $0.isAskable }) {
             let reason: PoolWorkerConnectReason = self.workers[index].isOverflow ? .prewarm : .keep
-            return self.ask(index, reason, now, using: &random, into: &actions)
+            return self.ask(index, reason, now, into: &actions)
         }
         if isReady, self.queue.count + unqueuedDemand > self.growth(now),
             let index = self.workers.firstIndex(where: { $0.isAskable })
         {
-            self.ask(index, .demand, now, using: &random, into: &actions)
+            self.ask(index, .demand, now, into: &actions)
         }
     }
 
@@ -336,14 +335,13 @@ extension PoolStateMachine {
         _ index: Int,
         _ reason: PoolWorkerConnectReason,
         _ now: MonotonicInstant,
-        using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) {
         self.workers[index].askedUntil = now.advanced(by: Self.reportTimeout)
         self.workers[index].isKeepPending = false
         self.isConnectWanted = false
         let spacing = max(.zero, self.configuration.connectSpacing)
-        let jitter = Int64.random(in: 0...max(0, spacing.saturatedNanoseconds / 5), using: &random)
+        let jitter = Int64.random(in: 0...max(0, spacing.saturatedNanoseconds / 5), using: &self.random)
         self.nextConnect = now.advanced(by: spacing).advanced(by: .nanoseconds(jitter))
         self.workers[index].askableFrom = self.nextConnect
         let id = WorkerID(index: index, generation: self.workers[index].generation)
@@ -370,14 +368,13 @@ extension PoolStateMachine {
     /// Disconnects all idle overflow workers. Replaces old connections, one at a time.
     mutating func disconnectWorkers(
         _ now: MonotonicInstant,
-        using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) {
         for index in self.workers.indices where self.workers[index].state == .ready {
             if self.workers[index].needsLifetime, let lifetime = self.configuration.maximumLifetime {
                 self.workers[index].needsLifetime = false
                 let whole = max(0, lifetime.saturatedNanoseconds)
-                let jitter = Int64.random(in: -(whole / 10)...(whole / 10), using: &random)
+                let jitter = Int64.random(in: -(whole / 10)...(whole / 10), using: &self.random)
                 self.workers[index].replaceAt = self.workers[index].readySince.advanced(by: lifetime)
                     .advanced(by: .nanoseconds(jitter))
             }

@@ -1,3 +1,5 @@
+import APNSBasics
+
 /// The actions that the actor around the machine (``PoolCore``) performs, in order.
 enum PoolAction {
     /// The waiter has been given streams.
@@ -11,10 +13,10 @@ enum PoolAction {
 }
 
 /// Makes every decision of a pool: which checkout gets which stream, which one waits, and which worker connects. It is
-/// not generic, and has no tasks, clocks, locks or randomness of its own.
+/// not generic, and has no tasks, clocks or locks. Its random numbers follow from a seed.
 ///
 /// Inputs from the mailbox, such as `register`, `report` and `checkin`, only update the state; `cancel` also fails its
-/// waiter. ``settle(now:using:into:)`` then makes all the decisions in one place. `checkout` leases a free stream
+/// waiter. ``settle(now:into:unqueuedDemand:)`` then makes all the decisions in one place. `checkout` leases a free stream
 /// without settling and without allocating.
 struct PoolStateMachine {
     enum Phase: Sendable {
@@ -68,9 +70,9 @@ struct PoolStateMachine {
     var inconsistency: String?
     var workers: [Worker]
     var queue = WaiterQueue()
-    /// Whether the state has changed in a way that ``settle(now:using:into:)`` must evaluate.
+    /// Whether the state has changed in a way that ``settle(now:into:unqueuedDemand:)`` must evaluate.
     var needsSettling = false
-    /// The latest time at which ``settle(now:using:into:)`` must be called.
+    /// The latest time at which ``settle(now:into:unqueuedDemand:)`` must be called.
     var nextDeadline = MonotonicInstant.distantFuture
     /// Counts checkouts, to find the worker that served last.
     var checkouts = 0
@@ -97,8 +99,13 @@ struct PoolStateMachine {
     /// repeatedly.
     var announcedFault: String?
 
-    init(_ configuration: PoolConfiguration) {
+    /// The source of the jitter.
+    var random: SplitMix64
+
+    /// - Parameter seed: Makes the jitter repeatable; nil: a random seed.
+    init(_ configuration: PoolConfiguration, seed: UInt64? = nil) {
         self.configuration = configuration
+        self.random = SplitMix64(seed: seed)
         self.workers = (0..<configuration.workerCount).map {
             Worker(isOverflow: $0 >= configuration.size, reservePercent: configuration.interactiveReservePercent)
         }
@@ -154,7 +161,6 @@ struct PoolStateMachine {
     mutating func checkout(
         _ request: Request,
         now: MonotonicInstant,
-        using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) -> Decision {
         if self.phase == .stopped { return .failed(self.error(.poolStopped, now)) }
@@ -169,13 +175,13 @@ struct PoolStateMachine {
             if let refusal = self.refusal(now) {
                 // Even a refused checkout shows that a connection is needed.
                 self.wantConnect(now)
-                self.settle(now: now, using: &random, into: &actions)
+                self.settle(now: now, into: &actions)
                 return .failed(self.error(refusal, now))
             }
         }
         guard request.mayWait else {
             self.wantConnect(now)
-            self.settle(now: now, using: &random, into: &actions, unqueuedDemand: 1)
+            self.settle(now: now, into: &actions, unqueuedDemand: 1)
             return .failed(self.error(.full, now))
         }
         let bytes = max(0, request.bytes)
@@ -195,7 +201,7 @@ struct PoolStateMachine {
             )
         )
         self.wantConnect(now)
-        self.settle(now: now, using: &random, into: &actions)
+        self.settle(now: now, into: &actions)
         return .wait(id)
     }
 
@@ -220,7 +226,6 @@ struct PoolStateMachine {
         _ wanted: Int,
         deadline: MonotonicInstant,
         now: MonotonicInstant,
-        using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction]
     ) -> Observation {
         let wanted = max(1, min(wanted, self.configuration.workerCount))
@@ -233,7 +238,7 @@ struct PoolStateMachine {
             WaiterQueue.Waiter(wanted: wanted, bytes: 0, deadline: deadline, since: now, list: .awaitingReady)
         )
         self.wantConnect(now)
-        self.settle(now: now, using: &random, into: &actions)
+        self.settle(now: now, into: &actions)
         return .wait(id)
     }
 
@@ -286,7 +291,6 @@ struct PoolStateMachine {
     /// disconnect, and when to settle again.
     mutating func settle(
         now: MonotonicInstant,
-        using random: inout some RandomNumberGenerator,
         into actions: inout [PoolAction],
         unqueuedDemand: Int = 0
     ) {
@@ -296,8 +300,8 @@ struct PoolStateMachine {
             self.dismissSurplus(into: &actions)
             self.evaluateAvailability(now, into: &actions)
             self.serve(now, into: &actions)
-            self.openWorkers(now, unqueuedDemand, using: &random, into: &actions)
-            self.disconnectWorkers(now, using: &random, into: &actions)
+            self.openWorkers(now, unqueuedDemand, into: &actions)
+            self.disconnectWorkers(now, into: &actions)
         }
         self.nextDeadline = self.queue.earliestDeadline ?? .distantFuture
         if self.phase == .running { self.nextDeadline = min(self.nextDeadline, self.workerDeadline(now)) }

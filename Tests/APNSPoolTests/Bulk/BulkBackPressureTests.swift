@@ -186,7 +186,7 @@ struct BulkBackPressureTests {
         }
     }
 
-    @Test("Held rows end at their own deadlines, and one row at a time probes")
+    @Test("Held rows end at their own deadlines, and one row at a time is tried")
     func heldRowsExpire() async throws {
         let closed = try #require(ClosedPort())
         defer { withExtendedLifetime(closed) {} }

@@ -7,8 +7,7 @@ import Testing
 
 /// The bulk machine alone: its events, and the steps that follow.
 struct BulkMachineTests {
-    private var random = SeededRandom(seed: 1)
-    private var machine = BulkMachine(maxInFlight: 1000)
+    private var machine = BulkMachine(maxInFlight: 1000, seed: 1)
 
     private func at(_ milliseconds: Int64) -> MonotonicInstant {
         MonotonicInstant(nanoseconds: milliseconds * 1_000_000)
@@ -44,12 +43,12 @@ struct BulkMachineTests {
     }
 
     private mutating func fail(_ end: AttemptEnd, _ milliseconds: Int64) {
-        machine.checkoutFailed(end, now: at(milliseconds), using: &random)
+        machine.checkoutFailed(end, now: at(milliseconds))
     }
 
     @Test("A call pulls a batch, sends it, pulls no more than may be in flight, and ends with its input")
     mutating func life() {
-        machine = BulkMachine(maxInFlight: 3)
+        machine = BulkMachine(maxInFlight: 3, seed: 1)
         machine.beginRound()
         #expect(next(0) == "pull 3")
         pull(0..<3, deadline: 100)
@@ -140,8 +139,8 @@ struct BulkMachineTests {
         #expect(next(60) == "end [2] configuration")
     }
 
-    @Test("During a hold one push probes; a response reopens the input, a lost push does not")
-    mutating func probe() {
+    @Test("During a hold one push is tried; a response reopens the input, a lost push does not")
+    mutating func trial() {
         machine.beginRound()
         _ = next(0)
         pull(0..<3, deadline: 10_000)
@@ -171,17 +170,17 @@ struct BulkMachineTests {
         _ = next(0)
         fail(held(until: 500), 0)
         #expect(machine.isHeldByWeather)
-        // Nothing more is pulled, and the rows wait for the next probe.
+        // Nothing more is pulled, and the rows wait for the next trial.
         machine.beginRound()
         #expect(next(0) == "wait until 500")
         #expect(next(500) == "check out 1 until 10000")
         #expect(lease(5) == [0])
-        // While the probe has no result, the weather refuses a second one.
+        // While the trial has no result, the weather refuses a second one.
         #expect(next(500) == "check out 1 until 10000")
         fail(held(until: 5500), 500)
         machine.beginRound()
         #expect(next(510) == "wait until 5500")
-        // The probe fails, the weather changes, and the next probe may begin sooner.
+        // The trial fails, the weather changes, and the next trial may begin sooner.
         machine.received(1)
         machine.weatherChanged()
         #expect(next(520) == "check out 1 until 10000")
@@ -193,7 +192,7 @@ struct BulkMachineTests {
         #expect(next(530) == "pull 63")
     }
 
-    @Test("Held rows end at their deadline with the reason of the hold; then one row probes")
+    @Test("Held rows end at their deadline with the reason of the hold; then one row is tried")
     mutating func heldRowsExpire() {
         machine.beginRound()
         _ = next(0)

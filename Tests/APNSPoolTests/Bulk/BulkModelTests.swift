@@ -26,7 +26,7 @@ struct BulkModelTests {
         }
         guard Self.run.seeds.count > 1, Self.run.commandsPerRun >= 500 else { return }
         for event in [
-            "accepted", "no response", "resent", "held", "probed", "expired", "expired while held", "paused", "stopped",
+            "accepted", "no response", "resent", "held", "tried", "expired", "expired while held", "paused", "stopped",
             "drained", "client ended", "breaker", "cancelled", "input empty", "rate", "refused at once",
         ] {
             #expect(seen[event, default: 0] > 0, "\(event) never happened in \(seen)")
@@ -77,7 +77,7 @@ private struct BulkWorld {
     init(seed: UInt64) {
         self.random = SeededRandom(seed: seed)
         self.maxInFlight = Int.random(in: 1...700, using: &self.random)
-        self.machine = BulkMachine(maxInFlight: self.maxInFlight)
+        self.machine = BulkMachine(maxInFlight: self.maxInFlight, seed: seed)
         self.elementsLeft = Int.random(in: 0...3000, using: &self.random)
         self.elementsHere = self.elementsLeft
     }
@@ -260,17 +260,17 @@ private struct BulkWorld {
     }
 
     private mutating func fail(_ end: AttemptEnd) {
-        self.machine.checkoutFailed(end, now: self.now, using: &self.random)
+        self.machine.checkoutFailed(end, now: self.now)
     }
 
     private mutating func lease(_ count: Int) {
         let room = self.machine.leased(count)
         self.check(room <= count, "\(room) sent of \(count) streams")
         if self.isDoubtful {
-            self.note("probed")
+            self.note("tried")
             self.check(
                 room + self.all(.onConnection).count <= max(1, self.all(.onConnection).count),
-                "more than a probe"
+                "more than a trial"
             )
         }
         var sent = 0

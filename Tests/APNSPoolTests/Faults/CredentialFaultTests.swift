@@ -53,7 +53,7 @@ struct CredentialFaultTests {
             #expect(server.record.pushes.count == 2)
             #expect(await client.status.hasCredentialFault)
 
-            // One push probes; it is refused, and the hold-off is twice as long.
+            // One push is tried; it is refused, and the hold-off is twice as long.
             clock.advance(by: .seconds(5))
             let second = await deliver(50, with: client)
             #expect(second.count { $0.status == 403 } == 1)
@@ -75,7 +75,7 @@ struct CredentialFaultTests {
         #expect(lines.count(.notice, containing: "accepts the credential again") == 1)
     }
 
-    @Test func aBulkCallProbesWithOnePush() async throws {
+    @Test func aBulkCallTriesOnePush() async throws {
         let clock = ManualClock()
         try await withServer(
             script: Self.invalid,
@@ -88,7 +88,7 @@ struct CredentialFaultTests {
             clock.advance(by: .seconds(5))
             server.follow { _ in [.respond(200)] }
             let summary = await client.sendAll(samplePush(), to: (0..<300).map { DeviceToken.sample($0) })
-            // The first push probes; the others wait for its outcome.
+            // The first push is the trial; the others wait for its outcome.
             #expect(summary.accepted == 300)
         }
     }

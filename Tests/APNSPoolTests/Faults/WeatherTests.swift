@@ -45,8 +45,8 @@ struct WeatherTests {
     /// How long the failure lasts.
     private static let span = Duration.milliseconds(TestScale.size(400, thorough: 10_000))
 
-    /// The most pushes that a spell may cost: those in flight when it begins, and one for each probe. The pauses between
-    /// the probes double from 10 ms, so a spell of a few seconds has at most twelve; connections add some of their own.
+    /// The most pushes that a spell may cost: those in flight when it begins, and one for each trial. The pauses between
+    /// the trials double from 10 ms, so a spell of a few seconds has at most twelve; connections add some of their own.
     private static func mostLost(_ spells: Int) -> Int { spells * (Self.inFlight + 30) }
 
     private func withClient(_ body: (APNSClient, Simulator) async throws -> Void) async throws {
@@ -103,7 +103,7 @@ struct WeatherTests {
             let route = try await router.sign(unsigned, until: .distantFuture)
             weather.observe(.init(weather: 1, cause: .init(description: "503")), now: now)
             for _ in 0..<2 {
-                // Only one push probes.
+                // Only one push is tried.
                 let late = try route.admittedLate(now: now)
                 #expect(late.isAdmitted && !route.isAdmitted)
                 #expect(throws: AttemptEnd.self) { try route.admittedLate(now: now) }
@@ -259,7 +259,7 @@ struct WeatherTests {
             }
             await until { control.progress.hold?.message.contains("429 TooManyProviderTokenUpdates") == true }
             #expect(control.progress.hold?.code == .credential)
-            // As soon as the first response has been evaluated, the next probe knows when a new token is possible.
+            // As soon as the first response has been evaluated, the next trial knows when a new token is possible.
             await until { control.progress.hold?.retryAfter ?? .zero > .seconds(19 * 60) }
             await until { await second.health.cause?.code == .credential }
             control.stop()

@@ -71,13 +71,13 @@ struct CredentialStateMachineTests {
         #expect(machine.refused(invalid, by: source(2), isFresh: true, now: start) == nil)
     }
 
-    @Test func pushesFailUntilAProbeIsDue() {
+    @Test func pushesFailUntilATrialIsDue() {
         var machine = declared()
         #expect(machine.admit(now: at(2)) == .refuse(invalid, retryAfter: .seconds(3)))
         #expect(machine.admit(now: at(5)) == .send)
-        // Only one probe is in flight at a time.
+        // Only one trial is in flight at a time.
         #expect(machine.admit(now: at(5)) == .refuse(invalid, retryAfter: .seconds(15)))
-        // A probe without a result does not block the next probe for ever.
+        // A trial without a result does not block the next trial for ever.
         #expect(machine.admit(now: at(20)) == .send)
     }
 
@@ -112,7 +112,7 @@ struct CredentialStateMachineTests {
         #expect(machine.holdOff(now: at(5)) == nil)
     }
 
-    @Test func anOpenedConnectionAllowsAProbeAfterACertificateFault() {
+    @Test func anOpenedConnectionAllowsATrialAfterACertificateFault() {
         var machine = declared(.certificate("alert"))
         machine.connected(now: at(1))
         #expect(machine.admit(now: at(1)) == .send)

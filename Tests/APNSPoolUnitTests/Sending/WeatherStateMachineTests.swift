@@ -10,19 +10,22 @@ struct WeatherStateMachineTests {
     private static let cause = WeatherStateMachine.Cause(description: "503 ServiceUnavailable")
     private static let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
 
-    /// A machine with a clock and random numbers of its own.
+    /// A machine with a clock of its own.
     private struct Station {
-        var machine = WeatherStateMachine()
+        var machine: WeatherStateMachine
         var now = WeatherStateMachineTests.start
-        var random = SeededRandom(seed: 1)
+
+        init(seed: UInt64 = 1) {
+            self.machine = WeatherStateMachine(seed: seed)
+        }
 
         mutating func verdicts(_ count: Int = 1) -> WeatherStateMachine.Event? {
-            self.machine.observe(.init(verdicts: count), now: self.now, using: &self.random)
+            self.machine.observe(.init(verdicts: count), now: self.now)
         }
 
         mutating func weather(_ count: Int = 1, retryAfter: Duration? = nil) -> WeatherStateMachine.Event? {
             let results = WeatherStateMachine.Results(weather: count, cause: cause, retryAfter: retryAfter)
-            return self.machine.observe(results, now: self.now, using: &self.random)
+            return self.machine.observe(results, now: self.now)
         }
 
         /// Admits a push, waiting for as long as the machine says.
@@ -55,8 +58,8 @@ struct WeatherStateMachineTests {
         }
     }
 
-    @Test("A probe that was not sent lets another one begin at once")
-    func unsentProbe() {
+    @Test("A trial that was not sent lets another one begin at once")
+    func unsentTrial() {
         var station = Station()
         _ = station.weather(20)
         #expect(station.admit() == .zero)
@@ -66,8 +69,8 @@ struct WeatherStateMachineTests {
         #expect(station.isHeld)
     }
 
-    @Test("The first probe begins at once, and each further one after a longer pause, of at most five seconds")
-    func probes() {
+    @Test("The first trial begins at once, and each further one after a longer pause, of at most five seconds")
+    func trials() {
         var station = Station()
         _ = station.weather(500)
         #expect(station.admit() == .zero)
@@ -82,8 +85,8 @@ struct WeatherStateMachineTests {
         #expect(pauses[11] >= .milliseconds(2500))
     }
 
-    @Test("A probe without a result holds back the next one for five seconds")
-    func lostProbe() {
+    @Test("A trial without a result holds back the next one for five seconds")
+    func lostTrial() {
         var station = Station()
         _ = station.weather(500)
         #expect(station.admit() == .zero)
@@ -106,7 +109,7 @@ struct WeatherStateMachineTests {
     func mixedTick() {
         var station = Station()
         let mixed = WeatherStateMachine.Results(verdicts: 1, weather: 99, cause: Self.cause)
-        #expect(station.machine.observe(mixed, now: station.now, using: &station.random) == nil)
+        #expect(station.machine.observe(mixed, now: station.now) == nil)
         #expect(station.machine.isFair)
     }
 
@@ -142,7 +145,7 @@ struct WeatherStateMachineTests {
         #expect(station.machine.isFair)
     }
 
-    @Test("While it clears, weather among the results returns to single probes")
+    @Test("While it clears, weather among the results returns to single trials")
     func relapse() {
         var station = Station()
         _ = station.weather(500)
@@ -165,7 +168,7 @@ struct WeatherStateMachineTests {
         #expect(station.admit() == .seconds(1))
     }
 
-    @Test("A retry-after delays the next probe once the fault is general, by at most twenty minutes")
+    @Test("A retry-after delays the next trial once the fault is general, by at most twenty minutes")
     func retryAfter() {
         var station = Station()
         _ = station.weather(1, retryAfter: .seconds(60))
@@ -241,16 +244,15 @@ struct WeatherStateMachineTests {
             }
         }
         #expect(!station.machine.isFair)
-        // Each tick may hold the verdict of a probe, which admits two.
+        // Each tick may hold the verdict of a trial, which admits two.
         #expect(lost <= 2 * ticks + 2, "\(lost) pushes in \(ticks) ticks")
     }
 
     /// A service with one verdict for each push, or weather for a time, and senders that obey the machine.
-    @Test("Random outages cost at most the pushes in flight when they begin, and one for each probe", arguments: 1...50)
+    @Test("Random outages cost at most the pushes in flight when they begin, and one for each trial", arguments: 1...50)
     func randomOutages(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
-        var station = Station()
-        station.random = SeededRandom(seed: seed &+ 1000)
+        var station = Station(seed: seed &+ 1000)
         let inFlight = Int.random(in: 1...1000, using: &random)
         for _ in 0..<20 {
             // Fair weather.
@@ -267,17 +269,17 @@ struct WeatherStateMachineTests {
                 _ = station.weather(tick)
                 left -= tick
             }
-            var probes = 0
+            var trials = 0
             while true {
                 _ = station.admit()
                 guard station.now < end else { break }
-                probes += 1
+                trials += 1
                 _ = station.weather()
                 station.now = station.now.advanced(by: .milliseconds(1))
             }
             // The pauses double, up to five seconds.
-            #expect(probes <= 12 + 60 / 2, "seed \(seed)")
-            // The outage is over, and the last probe gets a verdict.
+            #expect(trials <= 12 + 60 / 2, "seed \(seed)")
+            // The outage is over, and the last trial gets a verdict.
             #expect(end.duration(to: station.now) <= .seconds(5), "seed \(seed)")
             var verdicts = 1
             while !station.machine.isFair {

@@ -6,7 +6,6 @@ import TestSupport
 struct PoolBench {
     var machine: PoolStateMachine
     var now = MonotonicInstant(nanoseconds: 1_000_000_000_000)
-    var random: SeededRandom
     /// The decisions since the last ``takeLog()``, in order.
     var log: [String] = []
     var leases: [WaiterID: (origin: LeaseOrigin, count: Int)] = [:]
@@ -17,9 +16,8 @@ struct PoolBench {
     /// Waiters that were completed twice.
     var completedTwice: [WaiterID] = []
 
-    init(_ configuration: PoolConfiguration = PoolConfiguration(), random: SeededRandom = SeededRandom()) {
-        machine = PoolStateMachine(configuration)
-        self.random = random
+    init(_ configuration: PoolConfiguration = PoolConfiguration(), seed: UInt64? = nil) {
+        machine = PoolStateMachine(configuration, seed: seed)
         machine.start()
     }
 
@@ -74,7 +72,7 @@ struct PoolBench {
 
     mutating func settle() {
         var actions: [PoolAction] = []
-        machine.settle(now: now, using: &random, into: &actions)
+        machine.settle(now: now, into: &actions)
         perform(actions)
     }
 
@@ -95,7 +93,7 @@ struct PoolBench {
             lane: lane,
             atFront: atFront
         )
-        let decision = machine.checkout(request, now: now, using: &random, into: &actions)
+        let decision = machine.checkout(request, now: now, into: &actions)
         perform(actions)
         return decision
     }
@@ -110,7 +108,6 @@ struct PoolBench {
             wanted,
             deadline: now.advanced(by: within),
             now: now,
-            using: &random,
             into: &actions
         )
         perform(actions)

@@ -34,7 +34,7 @@ struct PoolModel {
 
     init(seed: UInt64, _ configuration: PoolConfiguration) {
         self.configuration = configuration
-        bench = PoolBench(configuration, random: SeededRandom(seed: seed ^ 1))
+        bench = PoolBench(configuration, seed: seed ^ 1)
         workers = Array(repeating: Worker(), count: configuration.workerCount)
     }
 
