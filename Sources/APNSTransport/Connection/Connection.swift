@@ -26,9 +26,7 @@ package final class Connection {
     /// The channels being connected: one for each address that is tried, or the one to the proxy.
     private(set) var pendingChannels: [any Channel] = []
     private var resolver: ConnectionResolver?
-    /// When requests stop waiting for a larger send window, unless it grows before.
-    private var windowDeadline: NIODeadline?
-    private var seenWindowUpdates: UInt64 = 0
+    private var windowWatch = SendWindowWatch()
     /// The time of the submissions since the last flush; nil if there were none.
     private var tickTime: NIODeadline?
     private var timer: LoopTimer?
@@ -276,7 +274,7 @@ package final class Connection {
             return
         }
         if self.openStreams > 0 { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
-        if self.windowDeadline == nil { self.watchWindow(self.session) }
+        if self.windowWatch.deadline == nil { self.watchWindow(self.session) }
         self.handler?.flush()
         self.deliverResults()
     }
@@ -434,30 +432,20 @@ package final class Connection {
         self.deliverResults()
         guard self.life.state != .closed else { return }
         if let next { self.arm(next) }
-        if let windowDeadline { self.arm(windowDeadline) }
+        if let deadline = self.windowWatch.deadline { self.arm(deadline) }
         if self.life.state == .connecting { self.arm(self.life.connectDeadline) }
         if isOpen { self.arm(self.pathCheck.deadline(openStreams: self.openStreams)) }
     }
 
-    /// How long requests wait for a larger send window before `SendWindowRule` is relaxed by one level: a few round
-    /// trips. Also the interval of `WindowStreamLimit`.
-    private static let windowPatience = TimeAmount.milliseconds(500)
-
     private func watchWindow(_ session: HTTP2ClientSession?) {
         guard let session, session.hasHeldRequests || session.hasWindowLimit, !session.waitsForPathCheck else { return }
-        let deadline = self.now + Self.windowPatience
-        self.windowDeadline = deadline
-        self.seenWindowUpdates = session.windowUpdates
-        self.arm(deadline)
+        self.arm(self.windowWatch.begin(self.now, updates: session.windowUpdates))
     }
 
     private func checkWindow(_ now: NIODeadline) -> WireError? {
-        guard let session, let windowDeadline, now >= windowDeadline else { return nil }
-        self.windowDeadline = nil
+        guard let session, let hasGrown = self.windowWatch.end(now, updates: session.windowUpdates) else { return nil }
         do {
-            if session.hasHeldRequests, session.windowUpdates == self.seenWindowUpdates {
-                self.arm(try session.relaxSendWindow(now: now))
-            }
+            if !hasGrown, session.hasHeldRequests { self.arm(try session.relaxSendWindow(now: now)) }
         } catch {
             return error
         }

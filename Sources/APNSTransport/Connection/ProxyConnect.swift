@@ -54,8 +54,14 @@ struct ProxyConnect {
     private let proxy: String
     private let target: String
     private let hasCredentials: Bool
-    /// The bytes of the response so far.
-    private var received: [UInt8] = []
+    /// The bytes after the last complete line of the response.
+    private var unread: ArraySlice<UInt8> = []
+    /// How many bytes the complete lines have, those of interim responses included.
+    private var linesSize = 0
+    /// The status of the last response; nil before its status line is complete.
+    private var status: Int?
+    /// The header lines of that response.
+    private var fields: [String] = []
     private var isOver = false
 
     /// Creates the request.
@@ -79,16 +85,15 @@ struct ProxyConnect {
     /// Processes bytes from the proxy. Do not call it after `open` or `fail`; it then returns `wait`.
     mutating func receive(_ bytes: [UInt8]) -> Action {
         if self.isOver { return .wait }
-        self.received += bytes
-        let action = self.read().action
+        self.unread += bytes
+        let action = self.readLines()
         self.isOver = action != .wait
         return action
     }
 
     /// The proxy closed the connection before its response was complete.
     func end() -> WireError {
-        let response = self.read()
-        if let status = response.status, status >= 300 { return self.refusal(status, response.fields) }
+        if let status, status >= 300 { return self.refusal(status) }
         return WireError(
             .proxyFailed,
             "the proxy '\(self.proxy)' closed the connection without opening a tunnel to '\(self.target)'"
@@ -97,48 +102,33 @@ struct ProxyConnect {
 
     // MARK: Parsing
 
-    private struct Response {
-        var action = Action.wait
-        /// The status of the last response; `nil` before its status line is complete.
-        var status: Int?
-        /// The lines of its header.
-        var fields: [String] = []
-    }
-
-    /// Reads the bytes from their beginning.
-    private func read() -> Response {
-        var response = Response()
-        var rest = self.received[...]
-        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-            var line = rest[..<end]
-            if response.status == nil, !Self.mayBecomeStatusLine(line) { return self.garbage }
-            guard end < Self.limit else { break }
-            rest = rest[(end + 1)...]
+    private mutating func readLines() -> Action {
+        while let end = self.unread.firstIndex(of: UInt8(ascii: "\n")) {
+            var line = self.unread[..<end]
+            if self.status == nil, !Self.mayBecomeStatusLine(line) { return .fail(self.garbage) }
+            guard self.linesSize + line.count < Self.limit else { break }
+            self.linesSize += line.count + 1
+            self.unread = self.unread[(end + 1)...]
             // A bare line feed also ends a line (RFC 9112, section 2.2).
             if line.last == UInt8(ascii: "\r") { line.removeLast() }
-            guard let status = response.status else {
+            guard let status else {
                 // 101 would accept an upgrade that was not requested.
-                guard let status = Self.status(line), status != 101 else { return self.garbage }
-                response.status = status
-                guard status < 300 || status == 407 else {
-                    response.action = .fail(self.refusal(status, []))
-                    return response
-                }
+                guard let status = Self.status(line), status != 101 else { return .fail(self.garbage) }
+                self.status = status
+                guard status < 300 || status == 407 else { return .fail(self.refusal(status)) }
                 continue
             }
             if !line.isEmpty {
-                response.fields.append(String(decoding: line, as: UTF8.self))
+                self.fields.append(String(decoding: line, as: UTF8.self))
             } else if status < 200 {
-                response = Response()
+                self.status = nil
+                self.fields = []
             } else {
-                response.action =
-                    status < 300 ? .open(rest: Array(rest)) : .fail(self.refusal(status, response.fields))
-                return response
+                return status < 300 ? .open(rest: Array(self.unread)) : .fail(self.refusal(status))
             }
         }
-        if response.status == nil, !Self.mayBecomeStatusLine(rest) { return self.garbage }
-        if self.received.count > Self.limit { response.action = .fail(self.tooLong(response)) }
-        return response
+        if self.status == nil, !Self.mayBecomeStatusLine(self.unread) { return .fail(self.garbage) }
+        return self.linesSize + self.unread.count > Self.limit ? .fail(self.tooLong) : .wait
     }
 
     /// Whether a line begins like a status line, as far as it is known. This detects a server with another protocol at
@@ -176,12 +166,12 @@ struct ProxyConnect {
         return (offered, hasBasic)
     }
 
-    private func refusal(_ status: Int, _ fields: [String]) -> WireError {
+    private func refusal(_ status: Int) -> WireError {
         let what = "the proxy '\(self.proxy)' responded with \(status) to CONNECT '\(self.target)'"
         switch status {
         case 401, 407:
             // A proxy should not send 401 (RFC 9110, section 15.5.2), but Tinyproxy does for wrong credentials.
-            let (schemes, hasBasic) = Self.schemes(fields)
+            let (schemes, hasBasic) = Self.schemes(self.fields)
             let offer = schemes.joined(separator: ", ")
             guard schemes.isEmpty || hasBasic else {
                 return WireError(
@@ -200,18 +190,16 @@ struct ProxyConnect {
         }
     }
 
-    private func tooLong(_ response: Response) -> WireError {
-        if let status = response.status, status >= 300 { return self.refusal(status, response.fields) }
+    private var tooLong: WireError {
+        if let status, status >= 300 { return self.refusal(status) }
         return WireError(
             .notAProxy,
             "the response of the proxy '\(self.proxy)' has a header of more than \(Self.limit) bytes"
         )
     }
 
-    private var garbage: Response {
-        Response(
-            action: .fail(WireError(.notAProxy, "'\(self.proxy)' does not respond to CONNECT like an HTTP proxy"))
-        )
+    private var garbage: WireError {
+        WireError(.notAProxy, "'\(self.proxy)' does not respond to CONNECT like an HTTP proxy")
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
