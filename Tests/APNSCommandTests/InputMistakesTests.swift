@@ -30,8 +30,8 @@ struct InputMistakesTests {
         #expect(self.refusal("1799999999").contains("a time in the future"))
         #expect(self.refusal("1800003600000").contains("milliseconds"))
         #expect(self.refusal("1800003600000").contains("1800003600."))
-        #expect(self.refusal("9223372036854775807").contains("50 years"))
-        #expect(self.refusal("+9223372036854775807").contains("50 years"))
+        #expect(self.refusal("9223372036854775807").contains("too far"))
+        #expect(self.refusal("+9223372036854775807").contains("too far"))
         for text in ["-1", "1h", "tomorrow", ""] { #expect(self.refusal(text).contains("neither"), "\(text)") }
     }
 

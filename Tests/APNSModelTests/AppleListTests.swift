@@ -1,7 +1,8 @@
-import APNSModel
 import Foundation
 import TestSupport
 import Testing
+
+@testable import APNSModel
 
 /// The tables of the sources have what Apple's pages have: `Tests/Reference/apns.txt`, which was written down from the pages.
 struct AppleListTests {
@@ -21,5 +22,71 @@ struct AppleListTests {
         let listed = try Self.items("Reasons")
         for name in listed { #expect(RejectionReason(rawValue: name).status != nil, "\(name)") }
         #expect(Set(RejectionReason.known.map(\.rawValue)).isSubset(of: listed))
+    }
+
+    /// Notifications that together have all that can be set.
+    private static func notifications() throws -> [PushNotification] {
+        [
+            PushNotification(
+                topic: "com.example.a",
+                alert: Alert(title: "a", subtitle: "b", body: "c", launchImage: "d")
+            )
+            .badge(1).sound(.critical(name: "a", volume: 1)).threadID("a").category("a").mutableContent()
+            .contentAvailable().contentChanged().targetContentID("a").interruptionLevel(.active).relevanceScore(1)
+            .filterCriteria("a"),
+            PushNotification(
+                topic: "com.example.a",
+                alert: Alert(
+                    titleLocKey: "a",
+                    titleLocArgs: ["b"],
+                    subtitleLocKey: "c",
+                    subtitleLocArgs: ["d"],
+                    locKey: "e",
+                    locArgs: ["f"]
+                )
+            ),
+            .liveActivityStart(
+                topic: "com.example.a",
+                attributesType: "a",
+                attributes: ["a": 1],
+                contentState: ["b": 2],
+                alert: Alert(title: "a", body: "b")
+            )
+            .staleDate(secondsSince1970: 1).inputPushToken(),
+            .liveActivityStart(
+                topic: "com.example.a",
+                attributesType: "a",
+                attributes: ["a": 1],
+                contentState: ["b": 2],
+                alert: Alert(title: "a", body: "b")
+            )
+            .inputPushChannel(try ChannelID("dHN0LXNyY2gtY2hubA==")),
+            .liveActivityEnd(topic: "com.example.a").dismissalDate(secondsSince1970: 1),
+            .fileProvider(topic: "com.example.a", domain: "a"), .mdm(topic: "com.apple.mgmt.a", pushMagic: "b"),
+            .pushToTalkServiceUpdate(topic: "com.example.a"),
+            .accessory(topic: "com.example.a", encryptedData: "a", sessionIdentifier: "b", keyID: "c", messageIndex: 1),
+        ]
+    }
+
+    @Test("The keys that notifications write are Apple's, and errors name no others")
+    func writtenKeys() throws {
+        var keys: (root: Set<String>, aps: Set<String>, alert: Set<String>, sound: Set<String>) = ([], [], [], [])
+        for notification in try Self.notifications() {
+            let push = try notification.prepared()
+            let root = try #require(JSONValue(json: push.payload)?.members)
+            let aps = root["aps"]?.members ?? [:]
+            keys.root.formUnion(root.keys)
+            keys.aps.formUnion(aps.keys)
+            keys.alert.formUnion((aps["alert"]?.members ?? [:]).keys)
+            keys.sound.formUnion((aps["sound"]?.members ?? [:]).keys)
+        }
+        #expect(try keys.root == Self.items("Keys beside aps"))
+        #expect(try keys.aps == Self.items("Keys of aps"))
+        #expect(try keys.alert == Self.items("Keys of alert"))
+        #expect(try keys.sound == Self.items("Keys of sound"))
+        for bit in 0..<UInt32.bitWidth {
+            let name = APSFields(rawValue: 1 << bit).firstName
+            #expect(name == "aps" || keys.aps.contains(String(name.dropFirst(4))), "\(name)")
+        }
     }
 }

@@ -1,5 +1,6 @@
 #if Sealing
     import APNSBasics
+    import APNSModel
     import Foundation
     import Testing
 
@@ -104,8 +105,8 @@
             #expect(SealedSize.standard.textCount == 4_096 - 512)
             #expect(SealedSize.voip.contentLimit == 3_411)
             #expect(SealedSize.voip.textCount == 5_120 - 512)
-            #expect(try SealedSize(payloadLimit: 4_096) == .standard)
-            #expect(try SealedSize(payloadLimit: 5_120) == .voip)
+            #expect(try SealedSize(payloadLimit: PushType.alert.payloadLimit) == .standard)
+            #expect(try SealedSize(payloadLimit: PushType.voip.payloadLimit) == .voip)
             #expect(try SealedSize(contentLimit: 2_643) == .standard)
         }
 

@@ -84,7 +84,7 @@ struct HeaderValues: Sendable {
         }
         let isRelative = text.hasPrefix("+")
         let time = isRelative ? now.addingReportingOverflow(seconds).partialValue : seconds
-        let latest = now + 50 * 365 * 86_400
+        let latest = Expiration.latestSeconds
         if !isRelative, seconds > latest, seconds / 1000 <= latest {
             throw UsageError(
                 "--expiration: '\(text)' is in milliseconds. Give seconds since 1970: \(seconds / 1000)."
@@ -92,8 +92,8 @@ struct HeaderValues: Sendable {
         }
         guard (0...latest).contains(time) else {
             throw UsageError(
-                "--expiration: '\(text)' is more than 50 years from now. Give +SECONDS from now, such as +3600, or "
-                    + "seconds since 1970."
+                "--expiration: '\(text)' is too far in the future. Give +SECONDS from now, such as +3600, or seconds "
+                    + "since 1970."
             )
         }
         if seconds == 0, !isRelative { return .immediate }

@@ -55,7 +55,7 @@ public struct APNSClientConfiguration: Sendable {
         /// After this long without any connection, pushes fail at once instead of waiting, unless `whenUnavailable` is
         /// `wait`. Default 10 s; 100 ms to an hour.
         public var unavailableAfter: Duration
-        /// Whether pushes wait or fail after `unavailableAfter` without a connection. Default: they fail at once.
+        /// Whether pushes wait or fail after `unavailableAfter` without a connection. Default `fail`.
         public var whenUnavailable: WhenUnavailable
 
         /// The number of workers that these settings require.

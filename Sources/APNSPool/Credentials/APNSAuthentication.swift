@@ -24,7 +24,7 @@ public struct APNSAuthentication: Sendable {
 
     let credential: Credential
 
-    /// How long a provider token is used before the next one is signed: 20 to 60 minutes, by default 50.
+    /// How long a provider token is used before the next one is signed. Default 50 minutes; 20 minutes to an hour.
     ///
     /// The interval starts at the token's first use. Two limits of APNs override it: a token is replaced at the age of
     /// 55 minutes, because APNs refuses tokens older than one hour, and a token that APNs accepts is not replaced

@@ -1,3 +1,4 @@
+import APNSModel
 import APNSTransport
 import NIOCore
 import SupervisedPool
@@ -89,6 +90,7 @@ final class CredentialSessionFactory: Sendable {
             variableNames: RequestEncoder.variableNames
         )
         connection.responseFilter = RequestEncoder.responseFilter
+        connection.responseBodyLimit = Rejection.maximumBodySize
         connection.proxy = configuration.proxy?.endpoint
         connection.connectTimeout = TimeAmount(configuration.timeouts.connect)
         configuration.adjustConnection?(&connection)

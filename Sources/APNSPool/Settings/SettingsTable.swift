@@ -214,7 +214,7 @@ import SupervisedPool
         } get: {
             "\($0.massRejection.window)"
         }
-        .meaning("How many device tokens are examined for mass rejection: the latest ones with a response."),
+        .meaning("How many device tokens are examined together for mass rejection."),
         APNSSetting("massRejection.rejections", .integer(1...100_000, offIsAllowed: true)) { draft, value in
             guard case .integer(let rejections) = value else { return }
             let old = draft.configuration.massRejection
@@ -226,8 +226,8 @@ import SupervisedPool
             $0.massRejection.rejections == MassRejectionLimits.off.rejections ? "off" : "\($0.massRejection.rejections)"
         }
         .meaning(
-            "If this many of the last `massRejection.window` tokens are refused, the environment or the topic must be "
-                + "wrong. At most `massRejection.window`."
+            "If this many of `massRejection.window` tokens are refused, the environment or the topic must be wrong. At "
+                + "most `massRejection.window`."
         ),
         APNSSetting("log.level", .choice(Logger.Level.allCases.map(\.rawValue)), sets: ["logger"]) { draft, value in
             guard case .text(let name) = value, let level = Logger.Level(rawValue: name) else { return }

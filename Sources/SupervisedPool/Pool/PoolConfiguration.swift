@@ -1,4 +1,4 @@
-/// The settings of a ``Pool``. Every property has a default. ``validate()`` checks that the values are consistent.
+/// The settings of a ``Pool``. The initialiser shows the defaults. ``validate()`` checks that the values are consistent.
 public struct PoolConfiguration: Sendable, Hashable {
     /// Which worker serves a checkout if several have a free stream.
     public enum Strategy: Sendable, Hashable {
@@ -20,35 +20,32 @@ public struct PoolConfiguration: Sendable, Hashable {
         case wait
     }
 
-    /// The number of workers that are asked to connect when they register. 0 or more; 1 by default. With 0, the first
-    /// checkout makes the first worker connect.
+    /// The number of workers that are asked to connect when they register. 0 or more. With 0, the first checkout makes
+    /// the first worker connect.
     public var size: Int
-    /// The number of workers above ``size`` that connect on demand and are disconnected when idle. 0 or more; 3 by
-    /// default.
+    /// The number of workers above ``size`` that connect on demand and are disconnected when idle. 0 or more.
     public var maxOverflow: Int
-    /// How a worker is chosen for a checkout. `leastLoaded` by default.
+    /// How a worker is chosen for a checkout.
     public var strategy: Strategy
-    /// How many checkouts may wait. 0 to 1,000,000; 10,000 by default.
+    /// How many checkouts may wait. 0 to 1,000,000.
     public var maxWaiters: Int
-    /// The limit for the total size of all waiting checkouts, in bytes, as declared by their callers. 16 MiB by
-    /// default.
+    /// The limit for the total size of all waiting checkouts, in bytes, as declared by their callers.
     public var maxQueuedBytes: Int
     /// The share of each worker's streams that bulk checkouts leave free for interactive ones, in per cent, rounded
-    /// down to whole streams. 0 to 90; 20 by default.
+    /// down to whole streams. 0 to 90.
     public var interactiveReservePercent: Int
-    /// The minimum time between two connects that the pool asks for. Up to 20 % is added at random. Zero is allowed;
-    /// 1 s by default. If no worker is ready and a checkout needs one, an idle worker is asked without this delay,
-    /// unless that worker was asked within this time.
+    /// The minimum time between two connects that the pool asks for. Up to 20 % is added at random. Zero is allowed. If
+    /// no worker is ready and a checkout needs one, an idle worker is asked without this delay, unless that worker was
+    /// asked within this time.
     public var connectSpacing: Duration
-    /// How long an overflow worker may go without a checkout before it is disconnected. 1 ms or more; 5 min by default.
+    /// How long an overflow worker may go without a checkout before it is disconnected. 1 ms or more.
     public var idleTimeout: Duration
-    /// How long the pool may have no ready worker, while workers fail to connect, before it counts as unavailable. 10 s
-    /// by default.
+    /// How long the pool may have no ready worker, while workers fail to connect, before it counts as unavailable.
     public var unavailableAfter: Duration
-    /// What happens to checkouts while the pool is unavailable. `fail` by default.
+    /// What happens to checkouts while the pool is unavailable.
     public var whenUnavailable: WhenUnavailable
     /// How long a worker keeps one connection before it is asked to replace it, varied by up to ±10 % at random. 1 s or
-    /// more; 24 h by default. `nil` means no limit.
+    /// more. `nil` means no limit.
     public var maximumLifetime: Duration?
 
     /// Creates a configuration. See the properties for the meaning and the limits of each value.

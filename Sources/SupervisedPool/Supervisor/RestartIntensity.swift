@@ -28,21 +28,21 @@ public struct RestartIntensity: Sendable, Hashable {
 }
 
 /// OTP's sliding window: a restart counts until it is older than the period.
-public struct RestartWindow: Sendable {
+struct RestartWindow: Sendable {
     /// The limit.
-    public let intensity: RestartIntensity
+    let intensity: RestartIntensity
     /// The restarts that still count, oldest first. At most one more than the limit.
-    public private(set) var restarts: [MonotonicInstant] = []
+    private(set) var restarts: [MonotonicInstant] = []
 
     /// Creates an empty window.
-    public init(_ intensity: RestartIntensity) {
+    init(_ intensity: RestartIntensity) {
         self.intensity = intensity
     }
 
     /// Records a restart, after removing those that are older than the period.
     ///
     /// - Returns: Whether the restart is within the limit. If not, the supervisor must give up.
-    public mutating func record(_ now: MonotonicInstant) -> Bool {
+    mutating func record(_ now: MonotonicInstant) -> Bool {
         self.restarts.removeAll { $0.advanced(by: self.intensity.period) < now }
         self.restarts.append(now)
         if self.restarts.count - 1 > max(0, self.intensity.restarts) { self.restarts.removeFirst() }

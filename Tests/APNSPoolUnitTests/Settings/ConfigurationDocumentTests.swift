@@ -1,4 +1,5 @@
 import Foundation
+import SupervisedPool
 import Testing
 
 @_spi(Relay) @testable import APNSPool
@@ -79,5 +80,64 @@ struct ConfigurationDocumentTests {
         let configuration = try APNSClientConfiguration(settings: [.environment(variables)])
         #expect(configuration.pool.size == 2)
         #expect(configuration.timeouts.deadline == .seconds(10))
+    }
+
+    // MARK: - Doc comments
+
+    private static let phrases = [
+        ("zero", "0s"), ("an hour", "1h"), ("a day", "1d"), ("a year", "365d"), (" minutes", "m"), ("`", ""),
+    ]
+
+    /// The value of a phrase of a doc comment, such as "an hour" or "8 KiB".
+    private static func value(_ phrase: Substring, _ kind: SettingKind) throws -> SettingKind.Value {
+        try kind.value(self.phrases.reduce(String(phrase)) { $0.replacingOccurrences(of: $1.0, with: $1.1) })
+    }
+
+    /// The doc comment of the property that a setting sets, in one line and without commas in numbers.
+    private static func comment(_ setting: APNSSetting) throws -> String {
+        let path = setting.properties[0].split(separator: ".")
+        let (file, type) =
+            switch path[0] {
+            case "authentication": ("APNSPool/Credentials/APNSAuthentication.swift", "APNSAuthentication")
+            case "massRejection": ("APNSModel/Bulk/MassRejectionLimits.swift", "MassRejectionLimits")
+            default:
+                ("APNSPool/Client/APNSClientConfiguration.swift", path[0].prefix(1).uppercased() + path[0].dropFirst())
+            }
+        let sources = page.deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Sources")
+        let text = try String(contentsOf: sources.appendingPathComponent(file), encoding: .utf8)
+        let body = try #require(text.components(separatedBy: "public struct \(type)").dropFirst().first, "\(type)")
+        let declaration = try Regex(
+            "\n((?: *///[^\n]*\n)+) *public (?:var|let) \(path[1]): ",
+            as: (Substring, Substring).self
+        )
+        let comment = try #require(body.firstMatch(of: declaration), "\(setting.key)").1
+        let lines = comment.split(separator: "\n").map { $0.drop { " /".contains($0) } }
+        return lines.joined(separator: " ").replacing(#/(\d),(?=\d{3})/#) { "\($0.1)" }
+    }
+
+    /// The properties of the configuration and the settings have the same defaults and limits.
+    @Test func theDocCommentsHaveTheDefaultsAndLimitsOfTheTable() throws {
+        var checked = 0
+        for setting in SettingsTable.authentication + SettingsTable.limited where !setting.key.hasPrefix("log.") {
+            guard let defaultText = setting.defaultText else { continue }
+            // The upper limit of this one is another setting.
+            if setting.key == "massRejection.rejections" { continue }
+            let comment = try Self.comment(setting)
+            let stated = try #require(comment.firstMatch(of: /Default ([^;.,]+)/), "\(setting.key)").1
+            #expect(try Self.value(stated, setting.kind) == setting.kind.value(defaultText), "\(setting.key)")
+            checked += 1
+            if case .boolean = setting.kind { continue }
+            if case .choice = setting.kind { continue }
+            let limits = try #require(comment.firstMatch(of: /Default [^;]+; ([^;.]+?) to ([^;.,]+)/), "\(setting.key)")
+            let expected = setting.kind.limits.components(separatedBy: " to ")
+            #expect(try Self.value(limits.1, setting.kind) == setting.kind.value(expected[0]), "\(setting.key)")
+            #expect(try Self.value(limits.2, setting.kind) == setting.kind.value(expected[1]), "\(setting.key)")
+        }
+        #expect(checked >= 20)
+    }
+
+    /// The client's settings and those of its pool have the same defaults.
+    @Test func thePoolHasTheDefaultsOfTheConfiguration() {
+        #expect(APNSClientConfiguration(authentication: .withoutToken).poolConfiguration == PoolConfiguration())
     }
 }
