@@ -35,7 +35,7 @@ public struct VirtualDevices: Sendable {
     public func owner(ofToken token: String) -> String? { self.owners[token] }
 
     /// Whether a device listens to a channel.
-    public func hasSubscribers(_ channelID: String) -> Bool { self.subscribers[channelID] != nil }
+    func hasSubscribers(_ channelID: String) -> Bool { self.subscribers[channelID] != nil }
 
     // MARK: Changes
 

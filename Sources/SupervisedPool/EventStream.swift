@@ -88,5 +88,5 @@ package final class EventHub<Element: Sendable>: Sendable {
     }
 
     /// The current number of readers.
-    package var readerCount: Int { self.state.withLock { $0.publishers.count } }
+    var readerCount: Int { self.state.withLock { $0.publishers.count } }
 }

@@ -164,7 +164,7 @@ struct DocumentationTests {
             // Returning streams that were never leased is a defect that ends the pool.
             current.checkin(LeaseOrigin(worker: WorkerID(index: 0, generation: 1), connection: 1), count: 99)
         }
-        #expect(await pool.current?.drain(within: .seconds(5)).isComplete == true)
+        #expect(await pool.current?.drain(within: .seconds(5)) == true)
         supervisor.shutdown()
         try await run.value
     }

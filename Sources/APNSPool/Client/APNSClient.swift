@@ -98,11 +98,7 @@ public final class APNSClient: PushSender, Service {
             return true
         }
         guard isFirst else {
-            throw APNSConfigurationError(
-                .alreadyRunning,
-                setting: "start",
-                message: "the client is already running or has ended: a client can run only once"
-            )
+            throw .alreadyRunning("start", "client")
         }
         await runtime.lifecycle.serving.wait()
     }
@@ -189,7 +185,7 @@ public final class APNSClient: PushSender, Service {
     /// - Parameters:
     ///   - connections: the number of ready connections to wait for, including those that are already open; at most
     ///     `pool.size + pool.maxOverflow`.
-    ///   - time: how long to wait. Connections continue to open after this time.
+    ///   - time: how long to wait. Connections continue to open after this time. Default 30 s.
     /// - Throws: `PoolError` if the connections are not ready in time, or as soon as it is certain that they will not
     ///   be.
     public func prewarm(_ connections: Int, within time: Duration = .seconds(30)) async throws(PoolError) {

@@ -307,6 +307,17 @@ extension APNSConfigurationError {
             message: "'\(setting)' is \(value); allowed: \(allowed)"
         )
     }
+
+    /// - Parameters:
+    ///   - function: The function that was called.
+    ///   - what: What was run before: a client or a group.
+    static func alreadyRunning(_ function: String, _ what: String) -> APNSConfigurationError {
+        APNSConfigurationError(
+            .alreadyRunning,
+            setting: function,
+            message: "the \(what) is already running or has ended: a \(what) can run only once"
+        )
+    }
 }
 
 extension APNSConfigurationError.Code {

@@ -62,11 +62,7 @@ final class ClientRuntime: Sendable {
     /// Runs the tree until a drain has finished or the task is cancelled.
     func run() async throws(APNSConfigurationError) {
         guard self.lifecycle.beginRun() else {
-            throw APNSConfigurationError(
-                .alreadyRunning,
-                setting: "run",
-                message: "the client is already running or has ended: a client can run only once"
-            )
+            throw .alreadyRunning("run", "client")
         }
         let metrics = self.makeMetricExporter()
         self.monitor.tracing.findTracer()

@@ -16,7 +16,8 @@ enum TokenPolicy {
     /// `ExpiredProviderToken`.
     static let refreshAge = Duration.seconds(55 * 60)
     /// Tokens of this age are no longer used, even if no new one is available.
-    static let usableAge = Duration.seconds(58 * 60)
+    static let usableMinutes = 58
+    static let usableAge = Duration.seconds(usableMinutes * 60)
     /// If a token is refused as expired within this time after its signature, the clock is wrong.
     static let shortestReplaceableAge = Duration.seconds(60)
     /// How far an `iat` may be ahead of the wall clock before it counts as wrong.

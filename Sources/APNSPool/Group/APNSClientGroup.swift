@@ -246,7 +246,7 @@ public final class APNSClientGroup: Service {
     /// - Parameters:
     ///   - app: The app's name.
     ///   - environment: One of the app's environments.
-    ///   - time: How long to wait for this app's turn.
+    ///   - time: How long to wait for this app's turn. Default 30 s.
     ///   - body: Uses the client.
     /// - Returns: The result of `body`.
     /// - Throws: `PushError` if there is no such app or its turn did not come in time; any error of `body`.

@@ -43,11 +43,7 @@ final class ClientStarter: Sendable {
 
     func run() async throws {
         guard self.registry.beginRun() else {
-            throw APNSConfigurationError(
-                .alreadyRunning,
-                setting: "run",
-                message: "the group is already running or has ended: a group can run only once"
-            )
+            throw APNSConfigurationError.alreadyRunning("run", "group")
         }
         defer { self.invalidTokens.finish() }
         await withDiscardingTaskGroup { group in

@@ -11,9 +11,9 @@ import SupervisedPool
 /// connections remain reserved until they are closed.
 ///
 /// One rule of fairness: while clients are queued, a client that has served for `serveTime` takes no further call, and
-/// stops as soon as no call is open. An idle client stops after `idleServeTime`, the one that has idled longest first. A
-/// call (a bulk call, `withClient` or a check) may last for hours, and is not interrupted; the client's single pushes go
-/// on meanwhile, because refusing them would free nothing.
+/// stops as soon as no call is open. An idle client stops once it has run for `idleServeTime`, the one that has idled
+/// longest first. A call (a bulk call, `withClient` or a check) may last for hours, and is not interrupted; the
+/// client's single pushes go on meanwhile, because refusing them would free nothing.
 ///
 /// The clients count their pushes and calls themselves: `decide` asks for their load.
 struct ConnectionQuota: Sendable {

@@ -25,29 +25,28 @@ extension APNSClient {
 extension ClientRuntime {
     func health() async -> APNSHealth {
         let session = self.credentials.latest
-        return self.health(of: session, await session.pool.status())
+        return APNSHealth(self.healthInputs(of: session, await session.pool.status()))
     }
 
-    func health(of session: CredentialSession, _ pool: PoolStatus) -> APNSHealth {
+    /// What the health and the status of a session are made from, read once.
+    func healthInputs(of session: CredentialSession, _ pool: PoolStatus) -> HealthInputs {
         let credentials = session.settings.credentialBreaker
         let token = session.tokens.status
-        return APNSHealth(
-            HealthInputs(
-                lifecycle: self.lifecycle.current,
-                isPaused: self.sending.router.isPaused,
-                isRevoked: self.credentials.isRevoked,
-                credentialFault: credentials.declaredRefusal.map { "\($0)" },
-                weather: session.settings.weather.reported(at: self.clock.now),
-                suspectedRefusal: credentials.suspectedRefusal.map { "\($0)" },
-                signingFailure: token.lastFailure,
-                lacksProviderToken: !token.isUsable,
-                waitsForToken: session.resolved.signer != nil && token.generation == nil && token.lastFailure == nil,
-                configurationFault: session.currentPool.monitor.configurationFault,
-                connections: self.connections(pool, lastFault: session.currentPool.monitor.lastFault),
-                hasConnected: self.monitor.hasConnected,
-                suspectsMisconfiguration: self.sending.massRejection.isDetected,
-                degradedConnections: self.monitor.events.degradedConnections
-            )
+        return HealthInputs(
+            lifecycle: self.lifecycle.current,
+            isPaused: self.sending.router.isPaused,
+            isRevoked: self.credentials.isRevoked,
+            credentialFault: credentials.declaredRefusal.map { "\($0)" },
+            weather: session.settings.weather.reported(at: self.clock.now),
+            suspectedRefusal: credentials.suspectedRefusal.map { "\($0)" },
+            signingFailure: token.lastFailure,
+            lacksProviderToken: !token.isUsable,
+            waitsForToken: session.resolved.signer != nil && token.generation == nil && token.lastFailure == nil,
+            configurationFault: session.currentPool.monitor.configurationFault,
+            connections: self.connections(pool, lastFault: session.currentPool.monitor.lastFault),
+            hasConnected: self.monitor.hasConnected,
+            suspectsMisconfiguration: self.sending.massRejection.isDetected,
+            degradedConnections: self.monitor.events.degradedConnections
         )
     }
 

@@ -49,9 +49,10 @@ extension ClientRuntime {
 
     func status(of session: CredentialSession) async -> APNSClientStatus {
         let pool = await session.pool.status()
+        let inputs = self.healthInputs(of: session, pool)
         let monitor = self.monitor
         return APNSClientStatus(
-            health: self.health(of: session, pool),
+            health: APNSHealth(inputs),
             pool: pool,
             authentication: APNSAuthenticationStatus(session, self.credentials),
             pushesInFlight: self.lifecycle.pushesInFlight,
@@ -59,9 +60,9 @@ extension ClientRuntime {
             connects: monitor.connects.load(ordering: .relaxed),
             connectionLosses: monitor.connectionLosses.load(ordering: .relaxed),
             restarts: monitor.restarts.load(ordering: .relaxed),
-            degradedConnections: monitor.events.degradedConnections,
-            hasCredentialFault: session.settings.credentialBreaker.hasFault,
-            suspectsMisconfiguration: self.sending.massRejection.isDetected
+            degradedConnections: inputs.degradedConnections,
+            hasCredentialFault: inputs.credentialFault != nil,
+            suspectsMisconfiguration: inputs.suspectsMisconfiguration
         )
     }
 }

@@ -202,7 +202,8 @@ extension APNSHealth {
         }
         if let error = inputs.signingFailure {
             let message =
-                "the provider token cannot be renewed; the current one serves until it is 58 minutes old: \(error)"
+                "the provider token cannot be renewed; the current one serves until it is "
+                + "\(TokenPolicy.usableMinutes) minutes old: \(error)"
             return .degraded(.init(code: .credential, message: message))
         }
         if inputs.degradedConnections > 0 {

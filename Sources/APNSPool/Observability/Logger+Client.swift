@@ -63,7 +63,7 @@ extension Logger {
             return
         }
         self.error(
-            "no provider token can be signed; an older one, if there is one, serves until it is 58 minutes old",
+            "no provider token can be signed; one that is younger than \(TokenPolicy.usableMinutes) minutes stays in use",
             metadata: ["credential": "\(credential)", "error": "\(error)"]
         )
     }

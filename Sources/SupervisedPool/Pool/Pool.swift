@@ -191,8 +191,9 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     /// stopped.
     ///
     /// - Parameter time: How long the drain may take.
-    /// - Returns: The work that was left unfinished.
-    public func drain(within time: Duration) async -> PoolDrainReport {
+    /// - Returns: Whether no checkout failed and every stream was returned in time.
+    @discardableResult
+    public func drain(within time: Duration) async -> Bool {
         await self.core.drain(until: self.core.clock.now.advanced(by: time))
     }
 
@@ -208,14 +209,4 @@ public final class Pool<Worker: PoolWorker>: Sendable {
     public func status() async -> PoolStatus {
         await self.core.status()
     }
-}
-
-/// The work that a drain left unfinished.
-public struct PoolDrainReport: Sendable, Hashable {
-    /// Waiting checkouts that failed because the time ran out.
-    public let unserved: Int
-    /// Leased streams that have not been returned yet.
-    public let leased: Int
-    /// Whether everything finished in time.
-    public var isComplete: Bool { self.unserved == 0 && self.leased == 0 }
 }

@@ -333,7 +333,7 @@ actor PoolCore {
         self.machine.drain()
     }
 
-    func drain(until deadline: MonotonicInstant) async -> PoolDrainReport {
+    func drain(until deadline: MonotonicInstant) async -> Bool {
         let now = self.clock.now
         self.advance(now)
         self.machine.drain()
@@ -344,7 +344,7 @@ actor PoolCore {
             // The time ran out, or the caller was cancelled.
             unserved = self.failWaiters()
         }
-        return PoolDrainReport(unserved: unserved, leased: self.machine.leasedInAll)
+        return unserved == 0 && self.machine.leasedInAll == 0
     }
 
     @discardableResult

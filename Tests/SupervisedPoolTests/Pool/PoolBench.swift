@@ -1,5 +1,3 @@
-import TestSupport
-
 @testable import SupervisedPool
 
 /// Runs the pool's machine by hand: time passes only in ``advance(_:)``, and the log records the machine's decisions.
