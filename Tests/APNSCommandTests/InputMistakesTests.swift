@@ -23,13 +23,17 @@ struct InputMistakesTests {
 
     @Test("An expiration in the past or in milliseconds is refused with the value that was meant")
     func expirations() {
-        for text in ["0", "+0", "+3600", "1800000000", "1800003600", "+2592000"] {
+        for text in ["0", "+0", "+3600", "1800000000", "1800003600", "+2592000", "99999999999"] {
             #expect(self.refusal(text) == "", "\(text)")
         }
         #expect(self.refusal("3600").contains("in the past") && self.refusal("3600").contains("Give +3600"))
         #expect(self.refusal("1799999999").contains("a time in the future"))
         #expect(self.refusal("1800003600000").contains("milliseconds"))
         #expect(self.refusal("1800003600000").contains("1800003600."))
+        #expect(self.refusal("99999999999000").contains("milliseconds"))
+        #expect(self.refusal("+1799999999").contains("Leave out the '+'"))
+        #expect(self.refusal("99999999999001000").contains("too far"))
+        #expect(self.refusal("+99999999999").contains("Leave out the '+'"))
         #expect(self.refusal("9223372036854775807").contains("too far"))
         #expect(self.refusal("+9223372036854775807").contains("too far"))
         for text in ["-1", "1h", "tomorrow", ""] { #expect(self.refusal(text).contains("neither"), "\(text)") }

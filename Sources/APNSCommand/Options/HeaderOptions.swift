@@ -90,6 +90,10 @@ struct HeaderValues: Sendable {
                 "--expiration: '\(text)' is in milliseconds. Give seconds since 1970: \(seconds / 1000)."
             )
         }
+        // Seconds since 1970 have ten digits since 2001.
+        if isRelative, (1_000_000_000...latest).contains(seconds) {
+            throw UsageError("--expiration: '\(text)' is a time, not a number of seconds from now. Leave out the '+'.")
+        }
         guard (0...latest).contains(time) else {
             throw UsageError(
                 "--expiration: '\(text)' is too far in the future. Give +SECONDS from now, such as +3600, or seconds "
